@@ -16,6 +16,7 @@ __all__ = [
     "calibration_bins",
     "confusion_recovery",
     "expected_calibration_error",
+    "lost_classes",
     "mean_absolute_error",
     "pair_accuracy",
     "r2_score",
@@ -43,6 +44,27 @@ def accuracy(gold: np.ndarray, predicted: np.ndarray) -> float:
     if not known.any():
         raise ValueError("accuracy: the truth of no task is known")
     return float(np.mean(gold[known] == predicted[known]))
+
+
+def lost_classes(predicted: np.ndarray, votes: np.ndarray, num_classes: int) -> np.ndarray:
+    """Classes that a model gives to no task, though a fair share of the votes is for them.
+
+    A fair share is one in twenty, or half of an equal share where classes are many; and at least five votes in as many
+    votes as there are predictions.
+
+    Args:
+        predicted: class codes, int `[n]`.
+        votes: class codes, int, of any shape; negative ones do not count.
+        num_classes: K.
+
+    Returns:
+        Class codes, int, sorted.
+    """
+    votes = votes[votes >= 0]
+    share = np.bincount(votes, minlength=num_classes) / max(len(votes), 1)
+    fair = share >= max(min(0.05, 0.5 / num_classes), 5 / max(len(predicted), 1))
+    found: np.ndarray = np.flatnonzero(fair & (np.bincount(predicted, minlength=num_classes) == 0))
+    return found
 
 
 def expected_calibration_error(gold: np.ndarray, probabilities: np.ndarray, bins: int = 15) -> float:

@@ -55,6 +55,7 @@ _CLASSES = {
         "MaskedCrowdMeanSquaredError",
     ),
     "crowdzoo.models.crowd_accuracy": ("CrowdAccuracy",),
+    "crowdzoo.models.gold_metric": ("GoldMetric",),
     "crowdzoo.models.crowd_model": ("CrowdModel",),
     "crowdzoo.models.feature_classifier": ("FeatureClassifier",),
     "crowdzoo.models.feature_regressor": ("FeatureRegressor",),

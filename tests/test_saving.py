@@ -89,7 +89,7 @@ def models(chosen=None):
     for method in filter(wanted, METHODS):
         layer = create_crowd_layer(method, R, K, {"hidden": [2]} if method == "lia" else {})
         heads = None if getattr(layer, "stands_on_hidden_layer", False) else K
-        yield method, compiled(CrowdModel(FeatureClassifier(D, heads, hidden=(2,)), layer)), x
+        yield method, compiled(CrowdModel(FeatureClassifier(D, heads, hidden=(2,)), layer), metrics=["accuracy"]), x
     for method in RATING_METHODS:
         if not wanted(f"rating-{method}"):
             continue

@@ -49,8 +49,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--out", type=path, required=True, metavar="FILE.keras", help="file for the trained model")
     command.add_argument(
         "--method", metavar="NAME",
-        help="method that learns from the labels of all annotators (default crowdsourced-layer; preferences: "
-        "pair-annotators), or an aggregation "
+        help="method that learns from the labels of all annotators (default ccem; ratings and sentences: "
+        "crowdsourced-layer, preferences: pair-annotators), or an aggregation "
         "method of `crowdzoo aggregate`, to train on its posteriors or estimates; an unknown name prints the list. "
         "auto compares several methods on hidden annotations of classes or ratings and takes the best. "
         "For ratings, rating-em is a method of the first sort, and aggregated trains on the estimates of rating-em",

@@ -47,8 +47,9 @@ class CoNAL(CrowdLayer):
         embedding_size: length of the embeddings.
         separation: weight of the distances between common and own kernels, per batch; 0 leaves them out.
         mixing: `"logits"` or `"probabilities"`.
-        scale: factor of the identity that all kernels start at. The authors' code has 2, which starts far from
-            annotators who are often wrong: there accuracy fell to 76 from 92 (docs/methods.md).
+        scale: factor of the identity that all kernels start at. The authors' code has 2, which of few classes starts
+            far from annotators who are often wrong: there accuracy fell to 76 from 92 (docs/methods.md). With 1 the
+            base may lose classes. None is log(K - 1), with which P(right label) is 1/2, and 1 at least.
         normalize_instances: whether the instances' embeddings have length one; if not, omega can reach 0 and 1
             (so the authors' code for music).
         instance_hidden: units of a further linear map, without a nonlinearity, before the instances' embedding
@@ -85,12 +86,13 @@ class CoNAL(CrowdLayer):
     """
 
     uses_features = True
+    votes_first = True
 
     @checked(
         embedding_size=UNITS,
         separation=STRENGTH,
         mixing=Choice(MIXINGS),
-        scale=SCALE,
+        scale=replace(SCALE, optional=True),
         normalize_instances=FLAG,
         instance_hidden=replace(UNITS, optional=True),
     )
@@ -100,7 +102,7 @@ class CoNAL(CrowdLayer):
         embedding_size: int = 20,
         separation: float = 1e-5,
         mixing: str = "logits",
-        scale: float = 1.0,
+        scale: float | None = None,
         normalize_instances: bool = True,
         instance_hidden: int | None = None,
         annotator_features: Sequence[Sequence[float]] | None = None,
@@ -130,7 +132,7 @@ class CoNAL(CrowdLayer):
         features_shape = self._check_features(features_shape)
         size = self.embedding_size
         # === Confusions ===
-        start: Any = partial(self._identities, scale=self.scale)
+        start: Any = partial(self._identities, scale=self._half(classes) if self.scale is None else self.scale)
         self.common = self._weight("common", (classes, classes), start)
         self.kernel = self._weight("kernel", (self.num_annotators, classes, classes), start)
         # === Embeddings of the annotators ===
@@ -175,6 +177,7 @@ class CoNAL(CrowdLayer):
 
     def call(self, inputs: Any, annotators: Any = None, features: Any = None, training: bool = False) -> Any:
         """Answers of all annotators, or of the given ones; see the class for shapes."""
+        self.check_training(training)
         self._check_shape(inputs.shape)
         self._check_features(getattr(features, "shape", None))
         p, common, kernel = self._cast(inputs), self._cast(self.common), self._of(self.kernel, annotators)

@@ -9,7 +9,7 @@ from keras import ops
 
 from crowdzoo.constraints import FLAG, checked
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
-from crowdzoo.layers.ranges import DIAGONAL
+from crowdzoo.layers.ranges import DIAGONAL, SCALE
 from crowdzoo.losses import MaskedCrowdEvidence
 
 __all__ = ["ConfusionMatrices"]
@@ -35,6 +35,8 @@ class ConfusionMatrices(CrowdLayer):
         confidence: whether annotations count by their column `confidence`, a probability of their label; the rest is
             spread evenly over the other classes. The likelihood of an answer is then `sum_l s(l) P(r says l | x)`. For
             classification, and with annotations in memory; evaluation counts labels whole all the same.
+        scale: factor of the identity that kernels start at without a `diagonal`. None is log(K - 1), with which
+            P(right label) is 1/2, and 1 at least.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
@@ -58,18 +60,21 @@ class ConfusionMatrices(CrowdLayer):
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("classification", "sequence")
+    votes_first: ClassVar[bool] = True
     takes_confidence: ClassVar[bool] = True  # whether its training counts annotations by their confidence
 
-    @checked(diagonal=replace(DIAGONAL, optional=True), confidence=FLAG)
+    @checked(diagonal=replace(DIAGONAL, optional=True), confidence=FLAG, scale=replace(SCALE, optional=True))
     def __init__(
         self,
         num_annotators: int,
         diagonal: float | None = None,
         kind: str = "classification",
         confidence: bool = False,
+        scale: float | None = 1.0,
         **kwargs: Any,
     ):
         super().__init__(num_annotators, kind, **kwargs)
+        self.scale = scale
         if confidence and (kind != "classification" or not self.takes_confidence):
             what = "this layer" if kind == "classification" else f"kind {kind!r}"
             raise ValueError(f"{type(self).__name__}: confidence=True is not for {what}; set confidence=False")
@@ -89,9 +94,9 @@ class ConfusionMatrices(CrowdLayer):
 
     def _start(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
         """Logits of matrices with `diagonal` on the diagonal and the rest spread evenly."""
-        return self._identities(
-            shape, dtype, 1.0 if self.diagonal is None else self._advantage(self.diagonal, shape[-1])
-        )
+        if self.diagonal is not None:
+            return self._identities(shape, dtype, self._advantage(self.diagonal, shape[-1]))
+        return self._identities(shape, dtype, self._half(shape[-1]) if self.scale is None else self.scale)
 
     @property
     def beyond_descent(self) -> str | None:  # type: ignore[override]  # a constant in the base, here of each layer

@@ -11,14 +11,18 @@ from keras import ops
 
 from crowdzoo.backend import take_rows
 from crowdzoo.constraints import Choice, checked
+from crowdzoo.errors import ConfigError
 from crowdzoo.label_kinds import label_kind
-from crowdzoo.layers.ranges import ANNOTATORS
+from crowdzoo.layers.ranges import ANNOTATORS, MORE_EPOCHS
 from crowdzoo.losses import MaskedCrowdCrossentropy
 
 __all__ = ["SMALLEST", "CrowdLayer"]
 
 # Probabilities are raised to this before their logarithm: float32 has it, and its gradient is still finite.
 SMALLEST = 1e-30
+# The authors' protocol for CoNLL-2003. Without it F1 falls from 65 to 22 (benchmarks/reproduce/ner.py): most tokens are
+# O, and the base learns to say so while the annotators' matrices explain the rest
+SEQUENCE_MAJORITY_EPOCHS = 5
 
 
 class CrowdLayer(keras.layers.Layer):
@@ -35,6 +39,10 @@ class CrowdLayer(keras.layers.Layer):
     Args:
         num_annotators: R, number of annotators.
         kind: kind of label, one of the class's `kinds`; None is the first of them.
+        majority_epochs: for layers with `votes_first`: epochs that `CrowdModel.fit` trains the base alone for, on the
+            shares of the votes (of sequences on the majority's labels), before the annotators' weights come in. They
+            tell the classes apart, which is what the annotators' weights can mix up. None is 0, of
+            `CrowdsourcedLayer` for sequences 5.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Attributes:
@@ -42,7 +50,8 @@ class CrowdLayer(keras.layers.Layer):
         is_fitted_now: whether a recipe is training the layer.
 
     Raises:
-        ConfigError: num_annotators is not an integer above 0, or the layer is not for that kind.
+        ConfigError: num_annotators is not an integer above 0, the layer is not for that kind, or it takes no
+            majority_epochs.
     """
 
     # whether `call` and `log_confusions` take the instances' features beside the bottleneck
@@ -56,18 +65,25 @@ class CrowdLayer(keras.layers.Layer):
     # what the recipe does beyond gradient descent on the layer's answers, as a clause; None: nothing that matters
     beyond_descent: ClassVar[str | None] = None
 
+    # whether its recipe may train the base on the votes first
+    votes_first: ClassVar[bool] = False
+
     # kinds of labels that the layer is for; the first is the default
     kinds: ClassVar[tuple[str, ...]] = ("classification",)
     # why there are no confusion matrices, and what to use instead, for messages; None: there are
     no_confusions: str | None = None
 
-    @checked(num_annotators=ANNOTATORS)
-    def __init__(self, num_annotators: int, kind: str | None = None, **kwargs: Any):
+    @checked(num_annotators=ANNOTATORS, majority_epochs=MORE_EPOCHS)
+    def __init__(self, num_annotators: int, kind: str | None = None, majority_epochs: int | None = None, **kwargs: Any):
         # Answers go through a logarithm: the layer casts by itself, never below float32.
         super().__init__(autocast=False, **kwargs)
         self.num_annotators = num_annotators
         self.kind = Choice(self.kinds).checked(type(self).__name__, "kind", self.kinds[0] if kind is None else kind)
         self.label_kind = label_kind(self.kind)
+        self.majority_epochs = majority_epochs
+        if majority_epochs and not (self.votes_first and self.label_kind.has_classes):
+            why = "it begins otherwise" if self.label_kind.has_classes else "ratings have no majority"
+            raise ConfigError(f"{type(self).__name__}: takes no majority_epochs, as {why}. Leave it out.")
         self._axes = "bt" if self.label_kind.has_positions else "b"  # of labels, without the annotators', for einsum
         self._num_classes: int | None = None
         self.is_fitted_now = False
@@ -181,12 +197,28 @@ class CrowdLayer(keras.layers.Layer):
         Raises:
             ValueError: the layer would be trained by gradient descent alone.
         """
-        if training and self.trainable and not self.is_fitted_now and self.beyond_descent is not None:
+        beyond = self.beyond_descent
+        if beyond is None and self.num_majority_epochs:
+            beyond = (
+                f"the base is first trained on the votes for {self.num_majority_epochs} epochs (majority_epochs=0 "
+                "leaves them out)"
+            )
+        if training and self.trainable and not self.is_fitted_now and beyond is not None:
             name = type(self).__name__
             raise ValueError(
-                f"{name}: {self.beyond_descent}, which gradient descent alone does not do. Train it with "
+                f"{name}: {beyond}, which gradient descent alone does not do. Train it with "
                 f"crowdzoo.CrowdModel(base, {name}(...)).fit(x, annotations), where base is the model below this layer"
             )
+
+    @property
+    def num_majority_epochs(self) -> int:
+        """Epochs of the base alone, on the votes."""
+        return self.majority_epochs or 0
+
+    def is_at_start(self) -> bool:
+        """Whether the annotators' weights are what they were made as: the same for all of them."""
+        own = [getattr(self, name, None) for name in ("kernel", "bias", "right")]
+        return all(bool(ops.convert_to_numpy(ops.all(each == each[:1]))) for each in own if each is not None)
 
     # === For the layers themselves ===
 
@@ -233,6 +265,14 @@ class CrowdLayer(keras.layers.Layer):
         """Initializer of matrices `[..., K, K]`: `scale` times the identity."""
         # tile, not broadcast_to: PyTorch cannot assign to a view with stride 0
         return ops.tile(scale * ops.eye(shape[-1], dtype=dtype), (*shape[:-2], 1, 1))
+
+    def _half(self, classes: int) -> float:
+        """Factor of the identity under a softmax with which P(right) is 1/2; 1 at least, e / (e + 1) of two classes.
+
+        At the papers' 1 P(right) falls to e / (e + K - 1). Annotators who say so little of the truth let the base mix
+        classes up in the first epochs, and whole classes are lost (benchmarks/reproduce/lost_classes.py).
+        """
+        return max(1.0, float(np.log(max(classes - 1, 1))))
 
     def _advantage(self, diagonal: float, classes: int) -> float:
         """Logit of the right class over each other one where it has the probability `diagonal`."""

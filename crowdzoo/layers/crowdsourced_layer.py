@@ -1,5 +1,6 @@
 """The crowd layer: one small map per annotator from the truth's estimate to the annotator's answer."""
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import keras
@@ -8,16 +9,13 @@ from keras import ops
 
 from crowdzoo.constraints import FLAG, Choice, checked
 from crowdzoo.errors import ConfigError
-from crowdzoo.layers.crowd_layer import CrowdLayer
-from crowdzoo.layers.ranges import CENTER, MORE_EPOCHS, SCALE, UNIT
+from crowdzoo.layers.crowd_layer import SEQUENCE_MAJORITY_EPOCHS, CrowdLayer
+from crowdzoo.layers.ranges import CENTER, SCALE, UNIT
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
 
 __all__ = ["CrowdsourcedLayer"]
 
-# The authors' protocol for CoNLL-2003. Without it F1 falls from 65 to 22 (benchmarks/reproduce/ner.py): most tokens are
-# O, and the base learns to say so while the annotators' matrices explain the rest
-SEQUENCE_MAJORITY_EPOCHS = 5
 CONNECTIONS = {
     "classification": ("MW", "VW", "VB", "VW+B", "S"),
     "sequence": ("MW", "VW", "VB", "VW+B", "S"),
@@ -54,7 +52,7 @@ class CrowdsourcedLayer(CrowdLayer):
     Dense form, `layer(p)`: every annotator's answer. Sparse form, `layer(p, annotators=ids)`: only the answers of
     the annotators who labelled, so that cost follows the annotations and a million annotators train.
 
-    Weights start at the identity (kernels) and at zero (biases): at first everybody says what the base
+    Weights start at `scale` times the identity (kernels) and at zero (biases): at first everybody says what the base
     says. Computation is in float32 (or wider) under mixed precision too.
 
     Args:
@@ -62,9 +60,9 @@ class CrowdsourcedLayer(CrowdLayer):
         connection: `"MW"`, `"VW"`, `"VB"`, `"VW+B"` or `"S"`; for regression `"S"`, `"B"` or `"S+B"`.
         kind: `"classification"`, `"sequence"` or `"regression"`.
         scale: factor of the identity that kernels start at. With 1, the paper's choice, no annotator's
-            probability can exceed e / (e + K - 1) at first; 2 to 4 start sharper.
-        majority_epochs: epochs that `CrowdModel.fit` trains the base alone for, on the majority's labels, before the
-            annotators' weights come in; None is 5 for sequences, where hardly anything is learnt without, and else 0.
+            probability can exceed e / (e + K - 1) at first, and the base may lose classes (docs/methods.md). None is
+            log(K - 1) for classes, with which it is 1/2, and 1 at least; for sequences and ratings 1.
+        majority_epochs: see `CrowdLayer`; None is 5 for sequences, where hardly anything is learnt without, and else 0.
         center: regression only: mean of the ratings, in their unit; see `crowdzoo.models.rating_unit`.
         unit: regression only: standard deviation of the ratings, above 0.
         anchor: regression with connection "B": whether biases are anchored when `fit` ends.
@@ -97,31 +95,29 @@ class CrowdsourcedLayer(CrowdLayer):
     """
 
     kinds: ClassVar[tuple[str, ...]] = tuple(CONNECTIONS)
+    votes_first: ClassVar[bool] = True
 
-    @checked(scale=SCALE, majority_epochs=MORE_EPOCHS, center=CENTER, unit=UNIT, anchor=FLAG)
+    @checked(scale=replace(SCALE, optional=True), center=CENTER, unit=UNIT, anchor=FLAG)
     def __init__(
         self,
         num_annotators: int,
         connection: str = "MW",
         kind: str = "classification",
-        scale: float = 1.0,
+        scale: float | None = None,
         majority_epochs: int | None = None,
         center: float = 0.0,
         unit: float = 1.0,
         anchor: bool = False,
         **kwargs: Any,
     ):
-        super().__init__(num_annotators, kind, **kwargs)
+        super().__init__(num_annotators, kind, majority_epochs, **kwargs)
         self.connection = Choice(CONNECTIONS[self.kind]).checked("CrowdsourcedLayer", "connection", connection)
         self.scale = scale
-        self.majority_epochs = majority_epochs
         self.center, self.unit = float(center), float(unit)
         self.anchor = anchor
         is_rating = not self.label_kind.has_classes
         if is_rating:
             self.no_confusions = "a regression has no confusion matrices; use annotator_scales() and annotator_biases()"
-        if majority_epochs and is_rating:
-            raise ConfigError("CrowdsourcedLayer: ratings have no majority, so majority_epochs is for classes")
         if anchor and not (is_rating and connection == "B"):
             raise ConfigError(
                 "CrowdsourcedLayer: anchor belongs to connection 'B' of a regression, got "
@@ -255,31 +251,21 @@ class CrowdsourcedLayer(CrowdLayer):
 
     @property
     def num_majority_epochs(self) -> int:
-        """Epochs of the base alone, on the majority's labels."""
-        if self.majority_epochs is None:
-            return SEQUENCE_MAJORITY_EPOCHS if self.label_kind.has_positions else 0
-        return self.majority_epochs
+        """See `CrowdLayer`."""
+        if self.majority_epochs is None and self.label_kind.has_positions:
+            return SEQUENCE_MAJORITY_EPOCHS
+        return super().num_majority_epochs
 
     @property
     def beyond_descent(self) -> str | None:  # type: ignore[override]
         """See `CrowdLayer`."""
-        if self.anchor:
-            return "the annotators' biases are anchored when fit ends (anchor=True)"
-        if self.num_majority_epochs:
-            return (
-                f"the base is first trained on the majority's labels for {self.num_majority_epochs} epochs "
-                "(majority_epochs=0 leaves them out)"
-            )
-        return None
-
-    def is_at_start(self) -> bool:
-        """Whether every annotator's weights are what they were made as."""
-        kernel = None if self.kernel is None else ops.all(self.kernel == self._identity(self.kernel.shape))
-        bias = None if self.bias is None else ops.all(self.bias == 0)
-        return all(bool(ops.convert_to_numpy(part)) for part in (kernel, bias) if part is not None)
+        return "the annotators' biases are anchored when fit ends (anchor=True)" if self.anchor else None
 
     def _identity(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
         """`scale` times the identity for every annotator: matrices for MW, factors otherwise."""
+        scale = self.scale
+        if scale is None:
+            scale = self._half(self._num_classes or 1) if self.kind == "classification" else 1.0
         if self.connection != "MW":
-            return ops.full(shape, self.scale, dtype=dtype)
-        return self._identities(shape, dtype, self.scale)
+            return ops.full(shape, scale, dtype=dtype)
+        return self._identities(shape, dtype, scale)

@@ -60,6 +60,7 @@ class DeepEM(ConfusionMatrices):
         Instances and annotators with several labels each.
     """
 
+    votes_first: ClassVar[bool] = False
     beyond_descent: ClassVar[str | None] = "EM estimates the truth and the confusion matrices between the epochs"
 
     @checked(diagonal=DIAGONAL, prior=PSEUDO_COUNT, epochs_per_round=EPOCHS)

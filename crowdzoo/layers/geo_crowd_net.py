@@ -39,12 +39,13 @@ class GeoCrowdNet(ConfusionMatrices):
             spreads predictions before the labels give them a meaning: with 10 classes 0.01 is safe and 0.1 is not. Too
             much of "W" spreads the annotators beyond their true volume: where all are wrong more often than right,
             0.01 was far too much and 0.003 was best (docs/papers/ibrahim.md).
-        diagonal: P(right label) that all annotators start with; see `ConfusionMatrices`.
+        diagonal: P(right label) that all annotators start with, in place of `scale`.
         floor: e, 1e-6 to 1, added to the Gram matrix' diagonal, where 1 is what certain and balanced predictions (right
             annotators) give. A class that a batch lacks costs -log e. A lower floor pulls harder where volume is small:
             in simulated crowds it helped "F" where the strength was too weak (0.001), changed nothing at 0.01, and made
             "W" worse (docs/papers/ibrahim.md).
         confidence: see `ConfusionMatrices`.
+        scale: see `ConfusionMatrices`; with the authors' 1 the base may lose classes (docs/methods.md).
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
@@ -76,9 +77,10 @@ class GeoCrowdNet(ConfusionMatrices):
         diagonal: float | None = None,
         floor: float = 0.1,
         confidence: bool = False,
+        scale: float | None = None,
         **kwargs: Any,
     ):
-        super().__init__(num_annotators, diagonal, confidence=confidence, **kwargs)
+        super().__init__(num_annotators, diagonal, confidence=confidence, scale=scale, **kwargs)
         self.floor = floor
         self.regularization = regularization
         self.strength = strength

@@ -102,6 +102,7 @@ class MaxMIG(ConfusionMatrices):
     takes_confidence: ClassVar[bool] = False
     kinds: ClassVar[tuple[str, ...]] = ("classification",)
 
+    votes_first: ClassVar[bool] = False
     beyond_descent: ClassVar[str | None] = (
         "the matrices start from the votes, and the loss compares two views of the truth"
     )

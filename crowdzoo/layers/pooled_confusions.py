@@ -69,6 +69,7 @@ class PooledConfusions(CrowdLayer):
     """
 
     unseen_as_made = True
+    votes_first = True
 
     @checked(form=Choice(FORMS), ridge=STRENGTH, rank=UNITS, per_class=FLAG, diagonal=DIAGONAL)
     def __init__(
@@ -119,8 +120,9 @@ class PooledConfusions(CrowdLayer):
 
     # === What annotators say ===
 
-    def call(self, inputs: Any, annotators: Any = None) -> Any:
+    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
         """Log-probabilities of the labels; see the class for shapes."""
+        self.check_training(training)
         self._check_shape(inputs.shape)
         p = self._cast(inputs)
         asked = self._everybody(inputs) if annotators is None else annotators

@@ -44,6 +44,7 @@ class TraceRegularization(ConfusionMatrices):
         diagonal: P(right label) that all annotators start with; see `ConfusionMatrices`.
         traces: `"mean"` or `"sum"`.
         confidence: see `ConfusionMatrices`.
+        scale: see `ConfusionMatrices`; with 1 the base may lose classes (docs/methods.md).
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
@@ -75,9 +76,10 @@ class TraceRegularization(ConfusionMatrices):
         diagonal: float | None = None,
         traces: str = "mean",
         confidence: bool = False,
+        scale: float | None = None,
         **kwargs: Any,
     ):
-        super().__init__(num_annotators, diagonal, confidence=confidence, **kwargs)
+        super().__init__(num_annotators, diagonal, confidence=confidence, scale=scale, **kwargs)
         self.strength = strength
         self.traces = traces
 

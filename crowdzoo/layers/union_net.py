@@ -80,6 +80,7 @@ class UnionNet(ConfusionMatrices):
 
     def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
         """Log-probabilities of annotators and labels; see the class for shapes."""
+        self.check_training(training)
         self._check_shape(inputs.shape)
         kernel = self._cast(self.kernel)
         # dividing p(k) by the softmax' denominator of class k spares the matrices it

@@ -92,6 +92,7 @@ class WAUM(ConfusionMatrices):
     takes_confidence: ClassVar[bool] = False
     kinds: ClassVar[tuple[str, ...]] = ("classification",)
 
+    votes_first: ClassVar[bool] = False
     beyond_descent: ClassVar[str | None] = "the base is trained twice, without ambiguous tasks the second time"
 
     @checked(

@@ -11,6 +11,7 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.models.crowd_regressor": "CrowdRegressor",
         "crowdzoo.models.feature_classifier": "FeatureClassifier",
         "crowdzoo.models.feature_regressor": "FeatureRegressor",
+        "crowdzoo.models.held_out_annotations": "HeldOutAnnotations",
         "crowdzoo.models.instance_encoder": "InstanceEncoder",
         "crowdzoo.models.instance_training": "build_model train",
         "crowdzoo.models.image_backbone": "load_backbone",

@@ -19,11 +19,13 @@ from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.ranges import BATCH, EPOCHS
 from crowdzoo.losses import MaskedCrossentropy, MaskedCrowdMeanSquaredError
 from crowdzoo.models.crowd_accuracy import CrowdAccuracy
+from crowdzoo.models.gold_metric import GoldMetric
 from crowdzoo.optimizers.lazy_adam import LazyAdam
 from crowdzoo.training.checkpoint import Checkpoint, checkpoint_of
 from crowdzoo.training.data import ArrayData, TrainingData
 from crowdzoo.training.epoch_count import pinned_to_epochs
 from crowdzoo.training.expectation import annotation_columns, e_step, expected_counts
+from crowdzoo.training.faults import LOOKED_AT, warn_if_classes_are_lost
 from crowdzoo.training.fit_arguments import (
     crowd_arrays,
     evaluation_batches,
@@ -33,6 +35,7 @@ from crowdzoo.training.fit_arguments import (
     target_batches,
 )
 from crowdzoo.training.pair_rows import instances_of
+from crowdzoo.training.phases import answers_of_batch
 from crowdzoo.training.recipes import recipe_of
 from crowdzoo.training.sparse_batch import check_columns, has_annotators, sparse_batch
 
@@ -40,6 +43,7 @@ __all__ = ["CrowdModel"]
 
 # Lines that messages tell to write; see `pair_rows`
 SUM_ERROR = 0.05  # of probabilities in half precision
+JUDGED = 5  # epochs after which a model that never gives a class is no beginner
 EVALUATE = "evaluate(x, annotations, tasks={})"
 POSTERIORS = "posteriors(x, annotations, tasks={})"
 CALIBRATED = "calibrated_confusions(x, annotations, tasks={})"
@@ -85,6 +89,7 @@ class CrowdModel(keras.Model):
         self._instances_shape: Any = None
         self.bottleneck_shape: tuple[int | None, ...] | None = None
         self._checkpoint: Checkpoint | None = None
+        self._gold_metrics: Callable[[], list[GoldMetric]] = list
         shape = getattr(base, "input_shape", None) if base.built else None
         if shape is not None:
             self.build(shape)
@@ -163,12 +168,12 @@ class CrowdModel(keras.Model):
             loss: None is the right one: the crowd layer's own (`MaskedCrowdCrossentropy` for most, for regression
                 `MaskedCrowdMeanSquaredError`); without a crowd layer cross-entropy to the given distributions, or
                 squared error for one output.
-            **kwargs: as for `keras.Model.compile`. Of Keras' own metrics a model with a crowd layer takes "accuracy"
-                alone: the share of annotators' labels that the crowd layer predicts, and on gold (`evaluate`,
-                `validation_data`) the share of tasks that the model's estimate gets right.
+            **kwargs: as for `keras.Model.compile`. Keras' own metrics, such as "accuracy", "AUC" or `F1Score`, compare
+                the model's estimate with gold (`evaluate`, `validation_data`), with every method. On annotators' labels
+                a model with a crowd layer has none. A metric of your own gets what the loss gets.
 
         Raises:
-            ConfigError: a loss or another metric of Keras', which would take missing labels (-1) for a class.
+            ConfigError: a loss of Keras', which would take missing labels (-1) for a class; or "accuracy" of ratings.
         """
         if self.crowd is not None and (isinstance(loss, str) or _is_of_keras(loss)):
             named = loss if isinstance(loss, str) else getattr(loss, "name", getattr(loss, "__name__", repr(loss)))
@@ -179,6 +184,9 @@ class CrowdModel(keras.Model):
         for name in ("metrics", "weighted_metrics"):
             if kwargs.get(name) is not None:
                 kwargs[name] = keras.tree.map_structure(self._metric, kwargs[name])
+        if kwargs.get("metrics") is not None or kwargs.get("weighted_metrics") is not None:  # else Keras keeps them
+            of_gold = [each for each in keras.tree.flatten(kwargs) if isinstance(each, GoldMetric)]
+            self._gold_metrics = lambda: of_gold  # as a list they would be the model's metrics once more
         optimizer = keras.optimizers.Adam(1e-3) if optimizer is None else optimizer
         super().compile(optimizer=optimizer, loss=self._default_loss() if loss is None else loss, **kwargs)
         # a weight that LazyAdam trained before would go on giving gradients of single rows; see take_rows
@@ -187,17 +195,26 @@ class CrowdModel(keras.Model):
             variable.sparse_gradient = lazy
 
     def _metric(self, metric: Any) -> Any:
-        """A metric that knows which labels are missing."""
-        if metric in ("accuracy", "acc") and self.label_kind.has_classes:
-            return CrowdAccuracy(name=metric)
-        if self.crowd is None or not (isinstance(metric, str) or _is_of_keras(metric)):
+        """A metric that knows which truths are missing."""
+        if metric in ("accuracy", "acc"):
+            if not self.label_kind.has_classes:
+                raise ConfigError("compile: metric 'accuracy' is for classes. Of ratings write metrics=['mae'].")
+            metric = CrowdAccuracy(name=metric)
+        if self.crowd is None or not (isinstance(metric, (str, CrowdAccuracy)) or _is_of_keras(metric)):
             return metric
-        named = metric if isinstance(metric, str) else getattr(metric, "name", repr(metric))
-        instead = "['accuracy']" if self.label_kind.has_classes else "[]"
-        raise ConfigError(
-            f"compile: metric {named!r} compares with one truth a task, and this model learns from several annotators' "
-            f"labels. Write compile(metrics={instead}), and compare what model.predict(x) gives with the truth."
-        )
+        found = keras.metrics.get(metric)
+        if not isinstance(found, keras.metrics.Metric):  # a function
+            found = keras.metrics.MeanMetricWrapper(found, name=found.__name__)
+        return GoldMetric(found, name=metric if isinstance(metric, str) else found.name)
+
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        """The compiled metrics; on annotators' labels without those that compare with gold."""
+        is_gold = self._is_gold(x, y, y_pred)
+        for metric in self._gold_metrics():
+            metric.counts = is_gold
+        found = super().compute_metrics(x, y, y_pred, sample_weight)
+        hidden = set() if is_gold else {metric.name for metric in self._gold_metrics()}
+        return {name: value for name, value in found.items() if name not in hidden}
 
     @property
     def label_kind(self) -> LabelKind:
@@ -370,6 +387,10 @@ class CrowdModel(keras.Model):
                 another number of annotators or classes than the model has.
             ConfigError: weights for a model with a crowd layer, `validation_split` for data that are no arrays; or a
                 checkpoint of another training.
+
+        Warns:
+            NotLearnedWarning: after five epochs or more the model never gives a class that a fair share of the votes is
+                for.
         """
         if not self.compiled:
             self.compile()
@@ -400,7 +421,10 @@ class CrowdModel(keras.Model):
                 self(first)
             self._check_probabilities(first)
             with self.crowd.being_fitted(), self._kept_in(checkpoint, data, **kept, **order):
-                return recipe_of(self.crowd)(self, data, order, **arguments)
+                history = recipe_of(self.crowd)(self, data, order, **arguments)
+            if self.label_kind.name == "classification" and len(getattr(history, "epoch", ())) >= JUDGED:
+                self._warn_if_classes_are_lost(data, batch_size)
+            return history
         if self.crowd is not None:  # batches made elsewhere, which are trained on as they come
             self.crowd.check_training()
             spec = getattr(data, "element_spec", None)  # a tf.data.Dataset, refused before it is traced
@@ -411,6 +435,20 @@ class CrowdModel(keras.Model):
         batches = target_batches(data, **order) if isinstance(data, tuple) else data
         with self._kept_in(checkpoint, data, **kept, **order):
             return self.fit_batches(batches, class_weight=class_weight, **arguments)
+
+    def _warn_if_classes_are_lost(self, data: TrainingData, batch_size: int) -> None:
+        """Looks at some training tasks; see `warn_if_classes_are_lost`."""
+        predicted, votes, left = [], [], LOOKED_AT
+        for x, _ in data.batches(batch_size, 0, inputs=("labels",)):
+            labels = np.asarray(x["labels"])
+            answers = answers_of_batch(self, x["instances"], len(labels))
+            predicted.append(answers.argmax(axis=-1))
+            votes.append(labels.ravel())
+            left -= len(labels)
+            if left <= 0:
+                break
+        classes = getattr(getattr(data, "annotations", None), "classes", None)
+        warn_if_classes_are_lost(np.concatenate(predicted), np.concatenate(votes), self.crowd, classes)
 
     def _check_probabilities(self, inputs: Any) -> None:
         """Refuses a base for classes whose answers are no probabilities, such as one without a softmax."""
@@ -456,9 +494,17 @@ class CrowdModel(keras.Model):
         pinned = pinned_to_epochs(self, data)
         if pinned and not isinstance(callbacks, keras.callbacks.CallbackList):
             callbacks = [*pinned, *keras.tree.flatten(callbacks or [])]
-        if self._checkpoint is None:
-            return super().fit(data, shuffle=False, callbacks=callbacks, **kwargs)
-        return self._checkpoint.fit(super().fit, self, data, shuffle=False, callbacks=callbacks, **kwargs)
+        try:
+            if self._checkpoint is None:
+                return super().fit(data, shuffle=False, callbacks=callbacks, **kwargs)
+            return self._checkpoint.fit(super().fit, self, data, shuffle=False, callbacks=callbacks, **kwargs)
+        except Exception as error:
+            if "mismatch in the collective instance" not in str(error):
+                raise
+            raise ConfigError(
+                "fit: TensorFlow mixes up the sums of two strategies in one process. Start again, make one "
+                "tf.distribute.MirroredStrategy, and use its scope for every model."
+            ) from error
 
     def evaluate(
         self,

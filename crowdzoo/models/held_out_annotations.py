@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.create import create
-from crowdzoo.errors import DataError
+from crowdzoo.errors import DataError, short_repr
 from crowdzoo.tables.annotations import Annotations
 
-__all__ = ["FEWEST", "MONITORED", "early_stopping", "held_out_tasks", "log_likelihoods", "scores"]
+__all__ = ["FEWEST", "MONITORED", "HeldOutAnnotations", "early_stopping", "held_out_tasks", "log_likelihoods", "scores"]
 
 FEWEST = 20  # labelled tasks
 SHARE = 10  # one task of so many is held out
@@ -91,7 +91,7 @@ def early_stopping(
 
 
 class _HeldOut(keras.callbacks.Callback):
-    """Puts the likelihood of held-out annotations beside the loss."""
+    """See `HeldOutAnnotations`, for likelihoods that are known."""
 
     def __init__(self, x: Any, likelihoods: NDArray[np.float64], num_annotations: int):
         super().__init__()
@@ -108,3 +108,47 @@ class _HeldOut(keras.callbacks.Callback):
         if logs is not None:
             answers = np.asarray(self.model.predict(self.x, verbose=0), dtype=np.float64)
             logs[MONITORED] = float(scores(answers, self._likelihoods).sum() / self._num_annotations)
+
+
+class HeldOutAnnotations(_HeldOut):
+    """A score without gold for callbacks and tuners: how well the model's estimate predicts held-out annotations.
+
+    After each epoch `held_out_log_likelihood` stands beside the loss, the mean log-probability of a held-out annotation
+    in nats, given the model's class probabilities and confusion matrices that the annotations alone tell
+    (`hierarchical-dawid-skene`). Higher is better. It is the score of `patience`, of `auto` and of the pipeline's
+    Tuner. Unlike `val_loss` it does not let the annotators' layer make up for a base that has lost a class, and it
+    means the same for every method.
+
+    Args:
+        x: instances of the held-out tasks, as the model takes them.
+        annotations: of classes: those that are trained on, and those of the held-out tasks. The more there are, the
+            better the annotators are known.
+        tasks: ids of the rows of x.
+
+    Raises:
+        DataError: annotations of another kind, a task that they do not have, or none of these tasks is annotated.
+
+    Example:
+        >>> score = HeldOutAnnotations(x[30:], annotations, tasks=ids[30:])
+        >>> stop = keras.callbacks.EarlyStopping("held_out_log_likelihood", mode="max", patience=5)
+        >>> train = annotations.select_tasks(np.arange(30))
+        >>> model.fit(x[:30], train, tasks=ids[:30], epochs=100, callbacks=[score, stop])
+    """
+
+    def __init__(self, x: Any, annotations: Annotations, tasks: Any):
+        if annotations.kind != "classification":
+            raise DataError(
+                f"HeldOutAnnotations: scores models of classes, got annotations of kind {annotations.kind}."
+            )
+        place = {task: code for code, task in enumerate(annotations.tasks.tolist())}
+        tasks = np.asarray(tasks).tolist()
+        for task in tasks:
+            if task not in place:
+                raise DataError(
+                    f"HeldOutAnnotations: task {short_repr(task)} is not in the annotations. Give all of them."
+                )
+        rows = np.array([place[task] for task in tasks], int)
+        number = int(annotations.redundancy[rows].sum())
+        if not number:
+            raise DataError("HeldOutAnnotations: none of these tasks is annotated. Hold annotated tasks out.")
+        super().__init__(x, log_likelihoods(annotations)[rows], number)

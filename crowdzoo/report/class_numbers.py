@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.instances import Predictions
+from crowdzoo.metrics import lost_classes
 from crowdzoo.quality import cohen_kappas, coincidence_matrix, sure_tasks
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.report import QualityReport
@@ -84,6 +85,8 @@ def class_numbers(
     tasks_first = _tasks_first(tasks, most, against.listed)
     few_classes = report.coincidences is not None and len(classes) <= MOST_CLASSES
     warned = _warnings(report, annotations, aggregation, annotators, pairs)
+    if predictions is not None:
+        warned = warned + _lost(predictions, annotations, classes)
     return Numbers(
         kind="classification",
         verdict=_verdict(report, values, pairs, warned),
@@ -415,6 +418,15 @@ def _warnings(
         finding = f"a few made most annotations (Gini {gini:.2f}), so their errors are the errors of the data"
         found.append(Warned(False, "annotators", finding, "check the most active ones first", "annotators"))
     return sorted(found, key=lambda warned: not warned.serious)
+
+
+def _lost(predictions: Predictions, annotations: Annotations, classes: list[str]) -> list[Warned]:
+    """Warnings of classes that the model never gives."""
+    predicted = predictions.labels[(annotations.redundancy > 0) & (predictions.labels >= 0)]
+    finding = "a fair share of the votes is for it, and the model gives it to no task"
+    fix = "train the model on the votes first (majority_epochs: 5 of its method), or longer"
+    lost = lost_classes(predicted, annotations.labels, annotations.num_classes)
+    return [Warned(False, classes[code], finding, fix, "model_pairs") for code in lost]
 
 
 def _unclear(

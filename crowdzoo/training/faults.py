@@ -8,11 +8,13 @@ import numpy as np
 from keras import ops
 
 from crowdzoo.errors import DataError
+from crowdzoo.metrics import lost_classes
 
 __all__ = [
     "NotLearnedWarning",
     "StopAtNaN",
     "check_weights",
+    "warn_if_classes_are_lost",
     "warn_if_one_class",
     "warn_if_one_score",
     "warn_if_one_value",
@@ -26,7 +28,7 @@ _WAY_OUT = "Train with a smaller batch_size, more epochs, or another learning_ra
 
 
 class NotLearnedWarning(UserWarning):
-    """A trained model gives the same answer for every example it was trained on."""
+    """A trained model gives the same answer for every example it was trained on, or gives a class to none."""
 
 
 class StopAtNaN(keras.callbacks.Callback):
@@ -84,6 +86,38 @@ def warn_if_one_class(predicted: np.ndarray, targets: np.ndarray, classes: Any =
     _warn(
         f"the one class {str(name)!r} to all {len(predicted):,} training {what} looked at, while {others:.1%} of the "
         "labels are of other classes"
+    )
+
+
+def warn_if_classes_are_lost(predicted: np.ndarray, votes: np.ndarray, layer: Any, classes: Any = None) -> None:
+    """Warns where a classifier knows several classes, and never gives one that a fair share of the votes is for.
+
+    Args:
+        predicted: class codes of training tasks, int `[n]`.
+        votes: annotators' labels of them, int `[n, M]`, negative ones do not count.
+        layer: the model's crowd layer.
+        classes: names, or None.
+
+    Warns:
+        NotLearnedWarning: there are such classes; see `crowdzoo.metrics.lost_classes`.
+    """
+    lost = lost_classes(predicted, votes, layer.num_classes)
+    if not len(lost) or (predicted == predicted[0]).all():
+        return
+    names = ", ".join(repr(str(code if classes is None else classes[code])) for code in lost)
+    share = float(np.isin(votes[votes >= 0], lost).mean())
+    way_out = _WAY_OUT
+    if layer.votes_first and not layer.num_majority_epochs:
+        name = type(layer).__name__
+        way_out = (
+            f"Train it on the votes first: {name}(..., majority_epochs=5); with crowdzoo train "
+            "--set majority_epochs=5; in a run method: {majority_epochs: 5}, beside its name."
+        )
+    warnings.warn(
+        f"The trained model gives {names} to none of the {len(predicted):,} training tasks looked at, while "
+        f"{share:.1%} of their votes are for {'it' if len(lost) == 1 else 'them'}. {way_out}",
+        NotLearnedWarning,
+        stacklevel=4,
     )
 
 

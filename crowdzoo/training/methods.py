@@ -124,7 +124,8 @@ def hyperparameters_of(method: str, kind: str = "classification") -> tuple[str, 
         return ()
     left_out = (*_FROM_DATA, *_KERAS, *(() if label_kind(kind).has_classes else _NOT_FOR_RATINGS))
     # of the constructor: a class that inherits it has Keras' own signature
-    return tuple(name for name in inspect.signature(layer.__init__).parameters if name not in left_out)
+    names = dict.fromkeys((*inspect.signature(layer.__init__).parameters, *["majority_epochs"] * layer.votes_first))
+    return tuple(name for name in names if name not in left_out)
 
 
 def create_crowd_layer(

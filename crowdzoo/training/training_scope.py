@@ -68,6 +68,18 @@ def _spread(devices: int) -> Any:
         )
     if backend == "jax":
         return keras.distribution.DataParallel(devices=names[:devices], auto_shard_dataset=False).scope()
+    return _strategy(*names[:devices]).scope()
+
+
+@functools.cache
+def _strategy(*names: str) -> Any:
+    """A strategy of TensorFlow's, the same for each training of the process.
+
+    A second one over the same devices would number its sums from the start again, and TensorFlow takes them for the
+    first one's: "Shape mismatch in the collective instance".
+    """
+    import tensorflow as tf
+
     # on CPUs TensorFlow starts collective sums in any order, and mixes up two that run at once
     sums = None if "GPU" in names[0] else tf.distribute.ReductionToOneDevice()
-    return tf.distribute.MirroredStrategy(names[:devices], cross_device_ops=sums).scope()
+    return tf.distribute.MirroredStrategy(names, cross_device_ops=sums)

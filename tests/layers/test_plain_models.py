@@ -4,7 +4,16 @@ import keras
 import numpy as np
 import pytest
 
-from crowdzoo.layers import LIA, CoNAL, CrowdsourcedLayer
+from crowdzoo.layers import (
+    LIA,
+    CoNAL,
+    ConfusionMatrices,
+    CrowdsourcedLayer,
+    GeoCrowdNet,
+    PooledConfusions,
+    TraceRegularization,
+    UnionNet,
+)
 from crowdzoo.models import METHODS, RATING_METHODS, SEQUENCE_METHODS, CrowdModel
 from crowdzoo.training.methods import create_crowd_layer
 
@@ -46,7 +55,7 @@ def test_a_method_that_is_more_than_gradient_descent_refuses_to_be_trained_witho
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"majority_epochs": 2}, "majority's labels for 2 epochs"),
+        ({"majority_epochs": 2}, "trained on the votes for 2 epochs"),
         ({"kind": "sequence"}, r"5 epochs \(majority_epochs=0 leaves them out\)"),
         ({"kind": "regression", "connection": "B", "anchor": True}, "anchored when fit ends"),
     ],
@@ -57,6 +66,14 @@ def test_what_fit_does_for_the_crowd_layer_is_not_left_out_silently(arguments, m
         train_plainly(CrowdsourcedLayer(R, **arguments), x)
     if "anchor" not in arguments:
         assert np.isfinite(train_plainly(CrowdsourcedLayer(R, **{**arguments, "majority_epochs": 0}), x))
+
+
+@pytest.mark.parametrize("layer", [ConfusionMatrices, GeoCrowdNet, UnionNet, PooledConfusions, TraceRegularization])
+def test_epochs_on_the_votes_are_not_left_out_silently(layer):
+    x = INPUTS["classification"]
+    with pytest.raises(ValueError, match=f"{layer.__name__}: the base is first trained on the votes for 3 epochs"):
+        train_plainly(layer(R, majority_epochs=3), x)
+    assert np.isfinite(train_plainly(layer(R), x))
 
 
 def test_a_layer_that_is_not_trained_any_more_may_stand_anywhere():

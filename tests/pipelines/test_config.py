@@ -43,7 +43,7 @@ def test_defaults_fill_what_is_not_said(inputs, monkeypatch):
     (inputs / "short.yaml").write_text("name: short\n" + DATA + "training:\n")
     config = load_config(inputs / "short.yaml")
     assert config.output.root == inputs / "runs" / "short"
-    assert config.method.name == "crowdsourced-layer"
+    assert config.method.name == "ccem"
     assert config.aggregation.method == "robust"
     assert (config.training.epochs, config.training.batch_size) == (None, None)  # by the number of tasks
 
@@ -177,7 +177,7 @@ BROKEN = {
         "Did you mean 'crowdsourced-layer'?",
     ),
     "unknown connection": (
-        "name: x\n" + DATA + "method: {connection: mw}\n",
+        "name: x\n" + DATA + "method: {name: crowdsourced-layer, connection: mw}\n",
         ", method: CrowdsourcedLayer: unknown connection 'mw': choose one of MW, VW, VB, VW+B, S. Did you mean 'MW'?",
     ),
     "unknown setting of a method": (

@@ -13,7 +13,8 @@ import pytest
 from crowdzoo.aggregation import MajorityVote
 from crowdzoo.datasets.simulated import simulate_annotations
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.models import TaggerSettings, TrainingSettings
+from crowdzoo.layers import CrowdsourcedLayer
+from crowdzoo.models import CrowdModel, TaggerSettings, TrainingSettings
 from crowdzoo.models.held_out_annotations import held_out_tasks, log_likelihoods, scores
 from crowdzoo.models.instance_training import train
 from crowdzoo.tables.annotations import Annotations
@@ -240,6 +241,28 @@ def test_two_devices_learn_what_one_learns_though_each_epoch_is_shuffled(tmp_pat
     assert len(found["stopped"]) < 30
 
 
+def train_one_after_the_other():
+    """In a process that has two devices, with the sums that GPUs have: trainings of other shapes, each its own call."""
+    import tensorflow as tf
+
+    two_devices()
+    tf.distribute.ReductionToOneDevice = lambda: None
+    for method in ("crowdsourced-layer", "deep-em"):
+        trained(method, devices=2)
+    with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
+        base = keras.Sequential([keras.Input((X.shape[1],)), keras.layers.Dense(LABELS.num_classes, "softmax")])
+        with pytest.raises(
+            ConfigError, match=r"make one tf\.distribute\.MirroredStrategy, and use its scope for every"
+        ):
+            CrowdModel(base, CrowdsourcedLayer(LABELS.num_annotators)).fit(X, LABELS, tasks=LABELS.tasks, verbose=0)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="strategies are TensorFlow's")
+def test_trainings_on_two_devices_share_a_strategy_and_a_second_one_is_refused():
+    in_a_process_with_two_devices("one-after-the-other")
+
+
 def test_more_devices_than_there_are_are_refused():
     words = "with PyTorch" if BACKEND == "torch" else r"this machine has \d+ .*Set devices to that number at most"
     with pytest.raises(ConfigError, match=f"devices is 999.*{words}"):
@@ -302,4 +325,6 @@ def test_what_cannot_stop_early_says_what_to_write():
 
 
 if __name__ == "__main__":
-    {"train": train_on_two, "go-on": go_on_on_two}[sys.argv[1]](sys.argv[2])
+    {"train": train_on_two, "go-on": go_on_on_two, "one-after-the-other": train_one_after_the_other}[sys.argv[1]](
+        *sys.argv[2:]
+    )

@@ -2,10 +2,13 @@ import keras
 import numpy as np
 import pytest
 
-from crowdzoo.errors import DataError
-from crowdzoo.models import TaggerSettings, TextSettings, TrainingSettings, train, train_tagger
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.layers import CrowdsourcedLayer, DeepEM
+from crowdzoo.metrics import lost_classes
+from crowdzoo.models import CrowdModel, TaggerSettings, TextSettings, TrainingSettings, train, train_tagger
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.faults import NotLearnedWarning, check_weights, warn_if_one_class, warn_if_one_value
+from crowdzoo.training.methods import METHODS, create_crowd_layer, crowd_layer_class, hyperparameters_of
 
 QUICK = {"epochs": 1, "batch_size": 8, "learning_rate": 1e-9, "dropout": 0.0}
 X = np.zeros((8, 2), "float32")  # the same features for all: one answer for all
@@ -47,6 +50,73 @@ def test_a_tagger_that_knows_one_tag_says_so():
     shares = [np.array([[1.0, 0]]), np.array([[0.0, 1]])] * 4  # sentences of one and the same word
     with pytest.warns(NotLearnedWarning, match=r"one class '(O|B-PER)' to all 8 training tokens"):
         train_tagger(settings, [["x"]] * 8, tags, tag_distribution=shares)
+
+
+def without_a_class(crowd, bias=-50.0):
+    """A model that does not learn, and gives the third of three classes to nothing if its bias is low."""
+    base = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, "softmax")])
+    base.set_weights([np.array([[3.0, -3, 0], [0, 0, 3]]), np.array([0, 0, bias])])
+    model = CrowdModel(base, crowd)
+    model.compile(keras.optimizers.SGD(0.0))
+    return model
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize(
+    ("layer", "advice"),
+    [
+        (CrowdsourcedLayer, r"CrowdsourcedLayer\(\.\.\., majority_epochs=5\).*--set majority_epochs=5.*method: {maj"),
+        (DeepEM, "smaller batch_size, more epochs"),
+    ],
+)
+def test_a_model_that_never_gives_a_class_says_so_and_what_to_write(layer, advice):
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    annotations = Annotations.from_dense(np.arange(60)[:, None] % 3, classes=["ant", "bee", "cat"])
+    with pytest.warns(NotLearnedWarning, match=rf"gives 'cat' to none of the 60 .* 33\.3% of their votes .*{advice}"):
+        without_a_class(layer(1)).fit(x, annotations, epochs=5, tasks=np.arange(60), verbose=0)
+    without_a_class(layer(1)).fit(x, annotations, epochs=4, verbose=0)  # a beginner
+    without_a_class(layer(1), bias=0.0).fit(x, annotations, epochs=5, verbose=0)
+
+
+def test_the_advice_of_a_lost_class_is_a_setting_of_every_method_that_it_names():
+    for method in METHODS:
+        advised = getattr(crowd_layer_class(method), "votes_first", False)
+        assert ("majority_epochs" in hyperparameters_of(method)) == advised
+        if advised:
+            assert create_crowd_layer(method, 2, 3, {"majority_epochs": 5}).num_majority_epochs == 5
+    with pytest.raises(ConfigError, match=r"takes no majority_epochs, as it begins otherwise\. Leave"):
+        DeepEM(3, majority_epochs=5)
+
+
+@pytest.mark.learning
+@pytest.mark.slow
+def test_the_advice_of_a_lost_class_brings_it_back():
+    datasets = pytest.importorskip("sklearn.datasets")
+    x, gold = datasets.load_digits(return_X_y=True)
+    rng = np.random.default_rng(0)
+    votes = np.where(rng.random((len(x), 8)) < 0.8, gold[:, None], rng.integers(10, size=(len(x), 8)))
+    for digit, other in ((1, 7), (3, 8), (4, 9)):  # half of the annotators mix them up
+        alike = (gold[:, None] == digit) & (np.arange(8) < 5) & (rng.random(votes.shape) < 0.7)
+        votes = np.where(alike, other, votes)
+
+    def model(**start):
+        keras.utils.set_random_seed(0)
+        base = keras.Sequential([keras.Input((64,)), keras.layers.Dense(64, "relu"), keras.layers.Dense(10, "softmax")])
+        return CrowdModel(base, CrowdsourcedLayer(8, scale=1.0, **start))
+
+    lost, found = model(), model(majority_epochs=5)
+    with pytest.warns(NotLearnedWarning, match="to none of the 1,0"):
+        lost.fit(x / 16, votes, epochs=20, verbose=0)
+    found.fit(x / 16, votes, epochs=20, verbose=0)
+    assert (found.predict(x / 16, verbose=0).argmax(axis=1) == gold).mean() > 0.9
+
+
+def test_a_fair_share_of_the_votes_is_a_twentieth_or_half_of_an_equal_share():
+    votes = np.repeat([0, 1, 2, -1], [90, 6, 4, 50])
+    assert lost_classes(np.zeros(100, int), votes, 3).tolist() == [1]
+    assert lost_classes(np.zeros(50, int), votes, 3).tolist() == []  # three votes in fifty may be chance
+    assert lost_classes(np.array([0, 1] * 50), votes, 3).tolist() == []
+    assert lost_classes(np.zeros(200, int), votes, 20).tolist() == [1, 2]
 
 
 def test_few_other_labels_and_equal_ratings_are_no_fault(recwarn):

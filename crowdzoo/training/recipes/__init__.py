@@ -18,7 +18,7 @@ Recipe = Callable[..., keras.callbacks.History]
 _MODULES = {
     "ConfusionMatrices": "confusion_matrices",
     "CrossFittedEM": "cross_fitted_em",
-    "CrowdsourcedLayer": "majority_phase",
+    "CrowdsourcedLayer": "crowdsourced_layer",
     "DeepEM": "deep_em",
     "DoctorNet": "doctor_net",
     "LIA": "lia",

@@ -3,12 +3,17 @@
 from typing import Any
 
 import keras
+import numpy as np
 
-__all__ = ["descend"]
+from crowdzoo.losses import MaskedCrossentropy
+from crowdzoo.training.expectation import annotation_columns, vote_shares
+from crowdzoo.training.phases import compiled_with
+
+__all__ = ["descend", "votes_first"]
 
 
 def descend(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
-    """Compares the annotators' answers with their labels.
+    """Compares the annotators' answers with their labels, after `votes_first`.
 
     Args:
         model: a compiled `CrowdModel`.
@@ -16,4 +21,36 @@ def descend(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> kera
         order: `batch_size`, `seed` and `shuffle`.
         **kwargs: as for `keras.Model.fit`.
     """
+    votes_first(model, data, order, kwargs.get("verbose", "auto"))
     return model.fit_batches(data.batches(**order), **kwargs)
+
+
+def votes_first(model: Any, data: Any, order: dict[str, Any], verbose: Any = "auto") -> None:
+    """Trains the base alone on the votes, for the layer's `majority_epochs`.
+
+    With a fresh optimizer of the same settings and without the callbacks; its loss is not in the history. It is left
+    out where the annotators' weights have changed since they were made. For the arguments see `descend`.
+    """
+    layer = model.crowd
+    epochs = layer.num_majority_epochs
+    if not epochs or not layer.is_at_start():
+        return
+    optimizer = type(model.optimizer).from_config(model.optimizer.get_config())
+    # no metrics, not None: that would keep those there are
+    changes = {"optimizer": optimizer, "loss": MaskedCrossentropy(), "metrics": [], "weighted_metrics": []}
+    votes = data.batches(**order, inputs=(), targets=_votes(data, layer.num_classes or 1))
+    # no loss reaches the layer's own weights, but a weight decay would
+    with compiled_with(model, frozen=layer.trainable_variables, **changes):
+        model.fit_batches(votes, epochs=epochs, verbose=verbose)
+
+
+def _votes(data: Any, num_classes: int) -> np.ndarray:
+    """Shares of the votes `[N, K]`; of sequences `[N, T, K]`, one for the class with most votes, shared by several."""
+    tasks, _, labels = annotation_columns(data)
+    if data.num_tokens is None:
+        return vote_shares(tasks, labels, data.num_tasks, num_classes)
+    shape = (data.num_tasks, data.num_tokens)
+    shares = vote_shares(tasks, labels, int(np.prod(shape)), num_classes)
+    winners = (shares > 0) & (shares == shares.max(axis=1, keepdims=True))
+    votes = (winners / np.maximum(winners.sum(axis=1, keepdims=True), 1)).astype("float32")
+    return votes.reshape(*shape, -1)

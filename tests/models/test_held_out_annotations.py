@@ -1,0 +1,90 @@
+"""The score without gold for callbacks and tuners: it ranks models as gold does, and says what it needs."""
+
+import keras
+import numpy as np
+import pytest
+
+from crowdzoo.errors import DataError
+from crowdzoo.layers import CrowdsourcedLayer
+from crowdzoo.models import CrowdModel, HeldOutAnnotations
+from crowdzoo.models.held_out_annotations import log_likelihoods, scores
+from crowdzoo.tables.annotations import Annotations
+
+K, N = 10, 600
+LOOKS_LIKE = {1: 7, 3: 8, 4: 9}
+RNG = np.random.default_rng(0)
+GOLD = RNG.integers(K, size=N)
+
+
+def a_crowd(annotators=30, each=4):
+    """Twelve right in .8, twelve who mix three pairs of classes up in .58, six at random; four answer a task."""
+    said = np.full((N, annotators), -1)
+    for task, truth in enumerate(GOLD):
+        for annotator in RNG.choice(annotators, each, replace=False):
+            right = annotator < 24 and RNG.random() < 0.8
+            label = truth if right else RNG.integers(K)
+            if 12 <= annotator < 24 and truth in LOOKS_LIKE and RNG.random() < 0.58:
+                label = LOOKS_LIKE[truth]
+            said[task, annotator] = label
+    return Annotations.from_dense(said, classes=np.arange(K))
+
+
+def answers(lost, accuracy):
+    """Probabilities of a model that never gives some classes, and errs elsewhere at random."""
+    said = np.array([LOOKS_LIKE[truth] if truth in lost else truth for truth in GOLD])
+    wrong = np.random.default_rng(1).random(N) > accuracy
+    said = np.where(wrong, np.random.default_rng(2).choice([0, 2, 5, 6, 7, 8, 9], N), said)
+    return np.where(np.eye(K)[said] > 0, 0.97, 0.03 / (K - 1))
+
+
+class Fixed(keras.Model):
+    """Answers that do not depend on the instances."""
+
+    def __init__(self, table):
+        super().__init__()
+        self.table = table
+
+    def predict(self, x, **_):
+        return self.table[np.asarray(x)[:, 0]]
+
+
+def test_models_that_lost_classes_rank_below_those_that_did_not_as_by_gold():
+    annotations, held = a_crowd(), np.arange(400, N)
+    # accuracies and lost classes like those of five trainings of one network: .79 to .95
+    models = [answers((1, 3), 0.97), answers((), 0.95), answers((4,), 0.97), answers((1, 4), 0.96)]
+    score = HeldOutAnnotations(held[:, None], annotations, tasks=held)
+    found = []
+    for table in models:
+        score.set_model(Fixed(table))
+        score.on_epoch_end(0, logs := {})
+        found.append(logs["held_out_log_likelihood"])
+    accuracies = [(table[held].argmax(axis=1) == GOLD[held]).mean() for table in models]
+    assert np.argsort(found).tolist() == np.argsort(accuracies).tolist()
+    assert found[1] - max(found[place] for place in (0, 2, 3)) > 0.02  # nats, twice the tolerance of the push gate
+
+
+@pytest.mark.usefixtures("eager")
+def test_the_score_goes_to_the_history_where_callbacks_find_it():
+    annotations, tasks = a_crowd(), np.arange(N)
+    x = np.eye(K)[GOLD] + np.random.default_rng(3).normal(size=(N, K))
+    base = keras.Sequential([keras.Input((K,)), keras.layers.Dense(K, "softmax")])
+    model = CrowdModel(base, CrowdsourcedLayer(30))
+    score = HeldOutAnnotations(x[500:], annotations, tasks=tasks[500:])
+    stop = keras.callbacks.EarlyStopping("held_out_log_likelihood", mode="max", patience=9, restore_best_weights=True)
+    train = annotations.select_tasks(tasks[:500])
+    history = model.fit(x[:500], train, tasks=tasks[:500], epochs=3, callbacks=[score, stop], verbose=0).history
+    likelihoods = log_likelihoods(annotations)[500:]
+    expected = scores(model.predict(x[500:], verbose=0), likelihoods).sum() / annotations.redundancy[500:].sum()
+    assert max(history["held_out_log_likelihood"]) == pytest.approx(expected)
+
+
+def test_what_the_score_needs_is_said():
+    annotations, x = a_crowd(), np.zeros((1, 1))
+    with pytest.raises(DataError, match="task 600 is not in the annotations"):
+        HeldOutAnnotations(x, annotations, tasks=[600])
+    nobody = Annotations.from_dense(np.array([[0, 1], [-1, -1]]), classes=np.arange(2))
+    with pytest.raises(DataError, match="none of these tasks is annotated"):
+        HeldOutAnnotations(x, nobody, tasks=[1])
+    ratings = Annotations.from_dense(np.array([[0.5]]), kind="regression")
+    with pytest.raises(DataError, match="scores models of classes, got annotations of kind regression"):
+        HeldOutAnnotations(x, ratings, tasks=[0])
