@@ -377,7 +377,15 @@ def test_no_ratings_at_all_are_refused_by_the_worker():
 
 def test_which_methods_run_on_beam():
     classes = MajorityVote(), HierarchicalDawidSkene(), Robust()
-    for runs in (*classes, RatingMean(), RatingMedian(), RatingEM(), HMMCrowd(), TokenAggregation("ibcc"), TokenAggregation("robust")):
+    for runs in (
+        *classes,
+        RatingMean(),
+        RatingMedian(),
+        RatingEM(),
+        HMMCrowd(),
+        TokenAggregation("ibcc"),
+        TokenAggregation("robust"),
+    ):
         assert on_beam.runs_on_beam(runs)
     for stays in (OrdinalThresholds(), SpanMajorityVote(), TokenAggregation("mace")):
         assert not on_beam.runs_on_beam(stays)
