@@ -6,7 +6,7 @@
 Protocol, fixed before the parts `report` and `confirmed` were computed:
 
 - Chosen with `development` (three real crowds that are in no table of results, whole and thinned), with the crowds of
-  choice.py's part `generated`, and with seeds 0 to 14 of this script's sorts: the form of the test, its limits
+  crowd_draws.py's part `generated`, and with seeds 0 to 14 of this script's sorts: the form of the test, its limits
   (correlation of 0.3 for a link and of 0.6 for copies, 0.02 for evidence), when the labels are left for weighted votes,
   how posteriors are made flatter, and the three numbers of an ordinal matrix.
 - `report`: the 15 crowds of aggregation_quality.py. They were computed several times, so their figures are too
@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from choice import draws, ducks, medical, one_of
+from crowd_draws import draws, ducks, medical, one_of
 from rows import Parts, run
 
 from crowdzoo import Annotations

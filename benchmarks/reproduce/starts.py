@@ -3,8 +3,8 @@
     python benchmarks/reproduce/starts.py                  # rows that the results do not have; some minutes
     python benchmarks/reproduce/starts.py --summary        # means of the saved results, no fit
 
-The crowds are those of choice.py (`whole`, `thinned`, `development`, `generated`) and of robust_grid.py (`grid`). A
-cell is a row of the real crowds, whose accuracies are means over its draws, and each crowd of the generated ones.
+The crowds are those of crowd_draws.py (`whole`, `thinned`, `development`, `generated`) and of robust_grid.py (`grid`).
+A cell is a row of the real crowds, whose accuracies are means over its draws, and each crowd of the generated ones.
 """
 
 import json
@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import choice
+import crowd_draws
 import numpy as np
 from intervals import Runs, mean_interval
 from robust_grid import ROWS, crowds
@@ -61,7 +61,7 @@ def main() -> None:
     if "--summary" in sys.argv:
         print(*summary(json.loads(RESULTS.read_text(encoding="utf-8"))), sep="\n")
         return
-    parts: Parts = choice.parts(accuracies)
+    parts: Parts = crowd_draws.parts(accuracies)
     parts["grid"] = {f"{k} classes, {r} annotators": partial(grid_runs, k, r) for k, r in ROWS}
     run(RESULTS, parts, __doc__)
 

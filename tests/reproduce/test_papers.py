@@ -68,7 +68,7 @@ def test_figures_that_changed_stand_on_the_page_that_has_them_today():
 
 # files whose rows pages show
 SAVED = (
-    "annot_mix", "calibration", "choice", "conal", "coupled_confusions", "crf_ma", "crowd_layer", "deep_choice",
+    "annot_mix", "calibration", "conal", "coupled_confusions", "crf_ma", "crowd_layer", "deep_choice",
     "demo_images", "geo_crowd_net", "imagenet_features", "lia_annotators", "movie_reviews", "preferences", "recipe",
     "reproduce_deep", "reproduce_lia", "reproduce_ner", "starts", "text_forms", "waum", "waum_variants",
 )  # fmt: skip
