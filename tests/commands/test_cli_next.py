@@ -174,3 +174,22 @@ def test_models_who_repeat_each_other_are_not_asked_again_where_people_tell_more
     assert len(batch("b.csv")) == 50
     assert run(*words, "--method", "hierarchical-dawid-skene") == 0
     assert "correlation of models' errors" not in capsys.readouterr().out
+
+
+def test_of_a_rare_class_only_divided_votes_are_asked_about(tmp_path):
+    """One task in twenty is of the class; 300 of 300 questions were once about `ok, ok, ok`."""
+    rng, votes = np.random.default_rng(0), {}
+    with open(tmp_path / "answers.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["task", "annotator", "label"])
+        for task in range(600):
+            share = 0.7 if rng.random() < 0.05 else 0.04
+            said = [(who, "toxic" if rng.random() < share else "ok") for who in rng.choice(10, 3, replace=False)]
+            writer.writerows((f"t{task}", f"a{who}", label) for who, label in said)
+            votes[f"t{task}"] = {label for _, label in said}
+    out = tmp_path / "questions.csv"
+    assert cli.main(["next", str(tmp_path / "answers.csv"), "--budget", "300", "--out", str(out)]) == 0
+    with open(out, newline="") as file:
+        asked = [row["task"] for row in csv.DictReader(file)]
+    assert len(asked) > 10
+    assert all(len(votes[task]) == 2 for task in asked)
