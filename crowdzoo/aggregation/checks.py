@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from crowdzoo.aggregation.stored.memory import available_memory
 from crowdzoo.errors import DataError
 from crowdzoo.label_kinds import CLASSIFICATION, PREFERENCE, REGRESSION, require_annotations, require_kind
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
 
-__all__ = ["check_classification", "check_preferences", "check_ratings"]
+__all__ = ["check_classification", "check_preferences", "check_ratings", "short_of_memory"]
 
 # methods that see of a task only how often each annotator gave each label (Dawid and Skene, 1979, count them so)
 COUNTING = ("Majority vote", "Dawid-Skene", "posteriors_of")
 
 
-def check_classification(annotations: Annotations, method: str) -> None:
+def check_classification(annotations: Annotations, method: str, *, matrices: bool = True) -> None:
     """Refuses annotations of another kind, without any class, or with several of one annotator for a task.
 
+    Args:
+        annotations: to look at.
+        method: the aggregator's title, for the message.
+        matrices: whether the method needs a confusion matrix for each annotator.
+
     Raises:
-        DataError: another kind, no class; repeated annotations, unless the method only counts labels.
+        DataError: another kind, no class, more classes than fit into memory; repeated annotations, unless the method
+            only counts labels.
     """
     require_annotations(annotations, f"{method}: fit", "fit_predict(frame), or fit on ")
     require_kind(annotations.label_kind, method, CLASSIFICATION)
@@ -28,6 +35,21 @@ def check_classification(annotations: Annotations, method: str) -> None:
         annotations.check_no_repeats(method, unless="take method majority-vote or dawid-skene, which count them all")
     if annotations.num_classes == 0:
         raise DataError(f"{method} needs at least one class: there are no annotations and no `classes` were given.")
+    num_tasks, num_annotators = annotations.num_tasks, annotations.num_annotators
+    short = short_of_memory(annotations.num_classes, num_tasks, num_annotators if matrices else 0)
+    if short:
+        raise DataError(
+            f"{method}: {annotations.num_classes:,} classes, of {num_tasks:,} tasks and {num_annotators:,} annotators, "
+            f"take {short}. Is the label a free text? Name the column of classes, or merge rare classes."
+        )
+
+
+def short_of_memory(num_classes: int, num_tasks: int, num_annotators: int) -> str:
+    """What probabilities of the tasks and confusion matrices of the annotators need; empty where there is as much."""
+    needed, memory = 8 * num_classes * (num_tasks + num_annotators * num_classes), available_memory()
+    if memory is None or needed <= memory:
+        return ""
+    return f"about {needed / 1e9:.3g} GB of memory, and {memory / 1e9:.3g} GB are free"
 
 
 def check_ratings(annotations: Annotations, method: str, low: float | None, high: float | None) -> None:
