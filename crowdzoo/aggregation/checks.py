@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from crowdzoo.aggregation.stored.memory import available_memory
 from crowdzoo.errors import DataError
 from crowdzoo.label_kinds import CLASSIFICATION, PREFERENCE, REGRESSION, require_annotations, require_kind
@@ -15,6 +17,8 @@ __all__ = ["check_classification", "check_preferences", "check_ratings", "short_
 
 # methods that see of a task only how often each annotator gave each label (Dawid and Skene, 1979, count them so)
 COUNTING = ("Majority vote", "Dawid-Skene", "posteriors_of")
+
+LARGEST = 1e10  # of a rating in usual ones: with a larger one, sums lose the digits of the others
 
 
 def check_classification(annotations: Annotations, method: str, *, matrices: bool = True) -> None:
@@ -63,13 +67,22 @@ def check_ratings(annotations: Annotations, method: str, low: float | None, high
 
     Raises:
         ConfigError: an impossible scale.
-        DataError: another kind, no annotation, or a rating outside.
+        DataError: another kind, no annotation, a rating outside, or one so large that the others are lost beside it.
     """
     require_annotations(annotations, f"{method}: fit", "fit_predict(frame), or fit on ")
     require_kind(annotations.label_kind, method, REGRESSION)
     if len(annotations) == 0:
         raise DataError(f"{method} needs at least one rating: there are no annotations.")
     annotations.check_scale(low, high)
+    sizes = np.abs(annotations.labels)
+    if 0 < (most := sizes.max()) < 1e-100:
+        raise DataError(f"{method}: no rating is larger than {most:g}, and squares of them are 0. Take another unit.")
+    if most > LARGEST * (usual := np.median(sizes[sizes > 0]) if most else 0.0):
+        row = annotations.select_rows(np.flatnonzero(sizes == most)[:1])
+        raise DataError(
+            f"{method}: annotator {row.annotators[row.annotator_ids[0]]!r} gave task {row.tasks[row.task_ids[0]]!r} "
+            f"{row.labels[0]:g}, beside which the usual {usual:g} is lost. Correct or remove that rating."
+        )
 
 
 def check_preferences(annotations: Annotations, method: str) -> None:
