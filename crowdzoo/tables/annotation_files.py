@@ -31,11 +31,12 @@ def write_annotations(annotations: Annotations, path: str | Path) -> Path:
         DataError: names that differ in white space at their ends alone, which a reader of CSV passes over.
     """
     for names in (annotations.tasks, annotations.annotators, annotations.classes):
-        texts = set() if names is None else set(map(str, names.tolist()))
-        if twins := [text for text in sorted(texts) if text != text.strip() and text.strip() in texts]:
-            raise DataError(
-                f"{path}: {twins[0]!r} and {twins[0].strip()!r} would be one name when the file is read. Rename one."
-            )
+        read: dict[str, str] = {}
+        for name in () if names is None else map(str, names.tolist()):
+            if read.setdefault(name.strip(), name) != name:
+                raise DataError(
+                    f"{path}: {read[name.strip()]!r} and {name!r} would be one name when the file is read. Rename one."
+                )
     classes = annotations.classes
     columns = {
         "task": annotations.tasks[annotations.task_ids],
