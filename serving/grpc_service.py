@@ -30,15 +30,16 @@ log = logging.getLogger("crowdzoo.serving")
 
 # The answer to a message; fills the record
 _Work = Callable[[bytes, grpc.ServicerContext, RequestRecord], Any]
-# Messages that are received at the same time; the others wait in their clients
+# So many messages may take their time to come; where there are more, those that take longer than this are given up
 _RECEIVED = 16
+SLOW_SECONDS = 1.0
 
 
 class GrpcService(grpc.GenericRpcHandler):
     """Both services. Messages come as bytes: what is no protobuf is refused, and a long one is read elsewhere.
 
-    A call is received only when there is a thread for it, so that calls that wait take no memory. There are never more
-    calls than threads: the others are refused as soon as they come.
+    A call takes a place when its message is whole. Where all places are taken, the others are refused as soon as they
+    come.
 
     Args:
         predictor: answers what needs the model.
@@ -53,12 +54,13 @@ class GrpcService(grpc.GenericRpcHandler):
         self._stores = predictor.stores
         self._limits = predictor.limits
         self.gate = predictor.gate()
-        self._receiving = threading.BoundedSemaphore(_RECEIVED)
-        self._slow: dict[grpc.ServicerContext, float] = {}  # calls whose message is on its way, since when
+        self._slow: dict[grpc.ServicerContext, float] = {}  # calls whose message is on its way: since when
         self._lock = threading.Lock()
         self._under_way = 0
         self._most = self._limits.threads + self._limits.queue
-        self.executor = ThreadPoolExecutor(self._most, thread_name_prefix="crowdzoo-grpc")
+        self._calls = 0  # also of those whose message is on its way
+        self._most_calls = self._most + self._limits.connections
+        self.executor = ThreadPoolExecutor(self._most_calls, thread_name_prefix="crowdzoo-grpc")
         self._refusing = ThreadPoolExecutor(1, thread_name_prefix="crowdzoo-grpc-full")
         self._stopping = threading.Event()
         self._watch = threading.Thread(target=self._cancel_slow, name="crowdzoo-grpc-watch", daemon=True)
@@ -107,9 +109,9 @@ class GrpcService(grpc.GenericRpcHandler):
         if handler is None:
             return None
         with self._lock:  # counted here: a thread may start much later, and many calls may come before it does
-            if self._under_way >= self._most:
+            if self._under_way >= self._most or self._calls >= self._most_calls:
                 return self._full
-            self._under_way += 1
+            self._calls += 1
         return handler
 
     def close(self) -> None:
@@ -121,8 +123,14 @@ class GrpcService(grpc.GenericRpcHandler):
     def _handler(self, api: str, work: _Work) -> grpc.RpcMethodHandler:
         def answer(messages: Iterator[bytes], context: grpc.ServicerContext) -> Any:
             record = RequestRecord("GRPC", api)
+            placed = False
             try:
                 message = self._receive(messages, context)
+                with self._lock:
+                    placed = self._under_way < self._most
+                    self._under_way += placed
+                if not placed:
+                    raise full()
                 record.request_bytes = len(message)
                 response = work(message, context, record)
                 record.answer_bytes = response.ByteSize()
@@ -137,7 +145,8 @@ class GrpcService(grpc.GenericRpcHandler):
             finally:
                 self._monitor.finished(record)
                 with self._lock:
-                    self._under_way -= 1
+                    self._under_way -= placed
+                    self._calls -= 1
             context.abort(getattr(grpc.StatusCode, record.status), reason)
 
         # a unary call is a stream of one message, which is received when it is asked for
@@ -146,22 +155,22 @@ class GrpcService(grpc.GenericRpcHandler):
         )
 
     def _receive(self, messages: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
-        with self._receiving:
-            self._slow[context] = time.monotonic()
-            try:
-                return next(messages)
-            except StopIteration:
-                raise RequestError("the call has no message") from None
-            except Exception as error:  # gRPC raises a bare Exception where the client is gone
-                raise _GoneError from error
-            finally:
-                del self._slow[context]
+        self._slow[context] = time.monotonic()
+        try:
+            return next(messages)
+        except StopIteration:
+            raise RequestError("the call has no message") from None
+        except Exception as error:  # gRPC raises a bare Exception where the client is gone
+            raise _GoneError from error
+        finally:
+            del self._slow[context]
 
     def _cancel_slow(self) -> None:
         while not self._stopping.wait(1.0):
-            before = time.monotonic() - self._limits.body_seconds
-            for context, since in list(self._slow.items()):
-                if since < before:
+            now, slow = time.monotonic(), list(self._slow.items())
+            for place, (context, since) in enumerate(slow):
+                seconds = self._limits.body_seconds if len(slow) - place <= _RECEIVED else SLOW_SECONDS
+                if now - since > seconds:
                     context.cancel()
 
     def _computed(self, answer: Callable[[bytes, Share, RequestRecord], Any]) -> _Work:

@@ -298,6 +298,10 @@ class ModelStore:
         except Exception as error:  # TensorFlow raises many kinds for a broken model
             lines = [error.reason] if isinstance(error, RequestError) else str(error).strip().splitlines()
             reason = f"{type(error).__name__}: {lines[-1] if lines else ''}"
+            if model is None and INDEX not in {file[0] for file in files}:  # only a model without variables has none
+                self._failures[version] = _Failure(files, None, reason, started)
+                self._set_status(VersionStatus(version, "START", WAITS.format(INDEX)))
+                return False
             self._leave_out(version, folder, _Failure(files, None, reason, started), failed)
             return False
         self._failures.pop(version, None)
@@ -394,7 +398,7 @@ class ModelStore:
             if version in self._models or (at_rest and not missing):
                 complete[version] = (files, folder)
             elif missing:
-                self._set_status(VersionStatus(version, "START", f"waits for {missing}, which is not there yet"))
+                self._set_status(VersionStatus(version, "START", WAITS.format(missing)))
         self._seen = seen
         return complete
 
@@ -417,6 +421,8 @@ class ModelStore:
         return f"{self.folder}: {_NO_VERSION}"
 
 
+INDEX = "variables/variables.index"
+WAITS = "waits for {}, which is not there yet"
 _GONE = "its folder is gone; it is answered from memory"
 _NO_VERSION = (
     "holds no complete model: a subfolder named by a number with saved_model.pb and its variables. "

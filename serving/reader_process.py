@@ -46,7 +46,7 @@ def main() -> None:
             header, parts = _done(job, payload, request_class, most)
         except RequestError as error:
             header, parts = {"error": error.reason, "code": error.code}, []
-        except MemoryError:
+        except (MemoryError, SystemError):  # orjson's where it gets no memory
             header, parts = {"error": _too_large(most).reason, "code": "TOO_LARGE"}, []
         except Exception:
             header, parts = {"error": traceback.format_exc(), "code": "INTERNAL"}, []

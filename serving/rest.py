@@ -1,6 +1,7 @@
 """TF Serving's REST API as an ASGI application."""
 
 import asyncio
+import dataclasses
 import json
 import logging
 import re
@@ -14,7 +15,7 @@ from crowdzoo.errors import short_repr
 from crowdzoo.files.version_folders import MAX_VERSION
 from crowdzoo.serving.gate import full
 from crowdzoo.serving.gzip_bodies import deflated, inflated, takes_gzip
-from crowdzoo.serving.memory_budget import Share
+from crowdzoo.serving.memory_budget import MemoryBudget, Share
 from crowdzoo.serving.model_store import ModelStore
 from crowdzoo.serving.predictor import Predictor, is_long
 from crowdzoo.serving.request_error import RequestError
@@ -59,6 +60,10 @@ class RestService:
         limits = predictor.limits
         # a thread for each that predicts, that waits for its turn, and for the rest, such as the status
         self._executor = ThreadPoolExecutor(2 * limits.threads + limits.queue, thread_name_prefix="crowdzoo-rest")
+        self._most = limits.threads + limits.queue
+        self._whole = 0  # requests that are here to their end, and not answered
+        # bodies on their way leave the other half of the memory to requests that are whole
+        self._arriving = MemoryBudget(dataclasses.replace(limits, memory=limits.memory // 2))
         self.draining = False
 
     def close(self) -> None:
@@ -104,7 +109,10 @@ class RestService:
         method = scope["method"]
         if method == "POST" and self.gate.is_full:
             raise full()  # before anything of the body is read
-        chunks = await _read(receive, self._predictor.limits.request_bytes, share)
+        with self._arriving.share() as arriving:
+            chunks = await _read(receive, self._predictor.limits.request_bytes, share, arriving)
+        if method == "POST" and self._whole >= self._most:
+            raise full()
         record.request_bytes = sum(map(len, chunks))
         sent = dict(scope["headers"])
         encoding = sent.get(b"content-encoding", b"identity").decode("latin-1")
@@ -117,7 +125,11 @@ class RestService:
             content = self.answer(method, scope["path"], encoding, body, *asked)
             return (deflated(content), _GZIP) if takes and len(content) >= _SHORT else (content, [])
 
-        return await asyncio.get_running_loop().run_in_executor(self._executor, answer)
+        self._whole += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._executor, answer)
+        finally:
+            self._whole -= 1
 
     def answer(
         self,
@@ -193,7 +205,7 @@ class _GoneError(Exception):
     """The client left before its request was here."""
 
 
-async def _read(receive: Any, limit: int, share: Share) -> list[bytes]:
+async def _read(receive: Any, limit: int, share: Share, arriving: Share) -> list[bytes]:
     chunks: list[bytes] = []
     size = 0
     refused: RequestError | None = None
@@ -209,11 +221,14 @@ async def _read(receive: Any, limit: int, share: Share) -> list[bytes]:
                 if size > limit:
                     reason = f"the body has more than {limit:,} bytes, the most this server takes"
                     raise RequestError(reason, "TOO_LARGE")
+                if goes_on:
+                    arriving.hold("body", size)
                 share.hold("body", size)
                 chunks.append(chunk)
             except RequestError as error:
                 refused = error
                 chunks.clear()
+                arriving.close()
                 share.hold("body", 0)
     if refused is not None:
         raise refused

@@ -36,6 +36,8 @@ _MOST_HEAD = 1 << 16
 _PIECE = 1 << 13
 # Key of the ASGI scope: an event that is set when the client is gone
 GONE = "crowdzoo.gone"
+# A connection that has been sending one request for so long may be closed where another one needs its place
+SLOW_SECONDS = 1.0
 # While the server stops, an idle connection gets so long to send a request, which is answered with `Connection: close`
 LINGER_SECONDS = 1.0
 
@@ -119,11 +121,15 @@ class _Protocol(HttpToolsProtocol):
             self._refuse(503, "too many connections; try again later")
 
     def _make_room(self) -> bool:
-        """Closes the connection that has been idle for longest, if there is one."""
-        idle = [one for one in self.connections if one is not self and one._now() == "idle"]  # type: ignore[union-attr]
+        """Closes the connection that has been idle for longest, else the one that sends its request most slowly."""
+        others: list[Any] = [one for one in self.connections if one is not self]
+        slow = time.monotonic() - SLOW_SECONDS
+        idle = [one for one in others if one._now() == "idle"]
+        idle = idle or [one for one in others if one._now() in ("header", "body") and one._since < slow]
         if not idle:
             return False
-        min(idle, key=lambda one: one._since)._close()  # type: ignore[union-attr]
+        chosen = min(idle, key=lambda one: one._since)
+        chosen._close() if chosen._now() == "idle" else chosen._refuse(408, "the request comes too slowly")
         return True
 
     def _close(self) -> None:
@@ -139,10 +145,11 @@ class _Protocol(HttpToolsProtocol):
         self._parse()
 
     def _too_many(self) -> bool:
-        """Whether as many requests are under way as may be."""
+        """Whether as many requests wait for an answer as may; those that are not here to their end do not count."""
         most = self._limits.threads + self._limits.queue
-        # one that has just been answered may still be among the tasks
-        return len(self.tasks) >= most and sum(not task.done() for task in self.tasks) >= most
+        if len(self.tasks) < most:
+            return False
+        return sum(one._now() == "answer" for one in self.connections) >= most  # type: ignore[union-attr]
 
     def _parse(self) -> None:
         """Parses what was received, up to a request that has to wait for the one before it."""

@@ -1,7 +1,10 @@
 """The command `crowdzoo`. Parsing costs nothing: what a command needs is imported when it runs."""
 
 import argparse
+import errno
 import os
+import re
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NoReturn
@@ -97,6 +100,9 @@ def _main(argv: Sequence[str] | None) -> int:
 
         argcomplete.autocomplete(parser)  # ends the process
     try:
+        words = sys.argv[1:] if argv is None else argv
+        if empty := next((word for word in words if re.fullmatch(r"--[a-z-]+=--", word)), None):
+            parser.error(f"argument {empty[:-3]}: expected one argument")  # argparse takes it for an empty list
         arguments = parser.parse_args(argv)
     except (SystemExit, OSError) as end:  # --help, --version, wrong arguments
         if reason := finish_output(after_failure=isinstance(end, OSError)):
@@ -142,6 +148,8 @@ def _reason(error: Exception) -> str:
         return f"not enough memory. {error}".strip()
     if isinstance(error, OSError) and error.filename is not None:  # a full disk, a folder without permission
         return short_message(f"{error.filename}: {error.strerror}")
+    if isinstance(error, OSError) and error.errno in (errno.EFBIG, errno.ENOSPC, errno.EDQUOT):
+        return f"a file cannot be written: {error.strerror}. Make room on the disk, or raise the limit (ulimit -f)."
     if isinstance(error, OSError) and (failure := finish_output(after_failure=True)):
         return f"standard output: {failure}"
     reason = shorten(str(error).strip()) or "no message"

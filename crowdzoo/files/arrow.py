@@ -90,7 +90,7 @@ def open_parquet(path: str | os.PathLike[str]) -> pq.ParquetFile:
 
 
 def parquet_batches(path: str | os.PathLike[str], columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-    """Walks through some columns of a Parquet file; strings are not looked at.
+    """Walks through some columns of a Parquet file, a row group at a time; strings are not looked at.
 
     Args:
         path: path of the file.
@@ -101,17 +101,14 @@ def parquet_batches(path: str | os.PathLike[str], columns: Sequence[str], rows: 
         DataError: as `open_parquet`; a damaged part, with the row after which it stands.
     """
     with open_parquet(path) as file:
-        with parquet_errors(path, " after row 0"):
-            batches = file.iter_batches(batch_size=rows, columns=list(columns))
         start = 0
-        while True:
+        for place in range(file.num_row_groups):
+            # `iter_batches` ends the process where a column ends early
             with parquet_errors(path, f" after row {start}"):
-                batch = next(batches, None)
-                if batch is None:
-                    return
-                batch.validate()
-            yield batch
-            start += batch.num_rows
+                part = file.read_row_group(place, columns=list(columns))
+                part.validate()
+            yield from part.to_batches(max_chunksize=rows)
+            start += part.num_rows
 
 
 def parquet_rows(path: str | os.PathLike[str], num_bytes: int) -> int:

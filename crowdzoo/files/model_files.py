@@ -11,6 +11,7 @@ from crowdzoo.errors import DataError
 from crowdzoo.files.check_format import check_format
 from crowdzoo.files.json import read_json
 from crowdzoo.files.regular import check_regular
+from crowdzoo.files.text import is_utf8
 
 __all__ = ["check_keras_file", "read_model_card", "read_model_names"]
 
@@ -105,7 +106,8 @@ def read_model_names(path: str | os.PathLike[str]) -> dict[str, Any]:
     for key in ("classes", "annotators", "features"):
         values = names.get(key)
         left_out = values is None and (key == "features" or (key == "classes" and key in names))
-        if not left_out and not (isinstance(values, list) and all(isinstance(each, str) for each in values)):
+        are_names = isinstance(values, list) and all(isinstance(each, str) and is_utf8(each) for each in values)
+        if not left_out and not are_names:
             raise DataError(f"{file}: {key!r} should be a list of names. {_TRAIN_AGAIN}")
     for key in names.keys() - {"classes", "annotators", "features"}:
         if not isinstance(names[key], dict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import lzma
 import os
 import stat
 import zipfile
@@ -14,7 +15,7 @@ from typing import IO
 
 from crowdzoo.errors import DataError, did_you_mean
 
-__all__ = ["check_member", "check_regular", "open_regular", "plain_name"]
+__all__ = ["check_member", "check_regular", "open_regular", "plain_name", "zip_archive"]
 
 # a zip archive that grows by more than this, to more than this, is a bomb; tables grow by 5 to 50 times
 _MOST_GROWTH, _BOMB_BYTES = 200, 64 << 20
@@ -68,7 +69,7 @@ def open_regular(path: str | os.PathLike[str], *, unzip: bool = True) -> Iterato
     name = os.fspath(path)
     try:
         if unzip and name.endswith(".zip"):
-            with zipfile.ZipFile(path) as archive, archive.open(_only_member(name, archive)) as stream:
+            with zip_archive(path, name) as archive, archive.open(_only_member(name, archive)) as stream:
                 yield stream
             return
         with gzip.open(path, "rb") if name.endswith(".gz") else open(path, "rb") as stream:
@@ -78,7 +79,7 @@ def open_regular(path: str | os.PathLike[str], *, unzip: bool = True) -> Iterato
     except EOFError:
         what = "zip archive" if name.endswith(".zip") else "gzip file"
         raise DataError(f"{name}: the {what} is cut off; copy or download it again.") from None
-    except (gzip.BadGzipFile, zlib.error) as error:
+    except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
         what = "zip archive" if name.endswith(".zip") else "gzip file"
         raise DataError(f"{name}: not a sound {what} ({error}). Copy it again, or correct its name.") from None
     except OSError as error:
@@ -96,6 +97,24 @@ def plain_name(path: str | os.PathLike[str]) -> str:
         return name.removesuffix(".gz")
     with open_regular(path) as stream:
         return Path(stream.name).name
+
+
+def zip_archive(file: str | os.PathLike[str] | IO[bytes], name: str) -> zipfile.ZipFile:
+    """Opens a zip archive, and looks at the names in it.
+
+    Raises:
+        DataError: no zip archive; a name in it that is empty or not in its own encoding.
+    """
+    try:
+        archive = zipfile.ZipFile(file)
+    except OSError:
+        raise
+    except Exception as error:  # zipfile raises a dozen kinds for damaged archives
+        raise DataError(f"{name}: not a sound zip archive ({error}). Copy it again, or correct its name.") from None
+    if not all(archive.namelist()):
+        archive.close()
+        raise DataError(f"{name}: a file in the zip archive has no name. Make the archive again.")
+    return archive
 
 
 def _only_member(name: str, archive: zipfile.ZipFile) -> zipfile.ZipInfo:

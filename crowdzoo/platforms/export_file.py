@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import zipfile
 import zlib
@@ -12,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from crowdzoo.errors import DataError
-from crowdzoo.files.regular import check_member, check_regular, open_regular
+from crowdzoo.files.regular import check_member, check_regular, open_regular, zip_archive
 
 __all__ = ["ExportFile", "export_files"]
 
@@ -95,9 +96,9 @@ def _files(path: Path, suffixes: tuple[str, ...]) -> list[ExportFile]:
 def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
     with open_regular(path, unzip=False) as stream:
         try:
-            with zipfile.ZipFile(stream) as archive:
+            with zip_archive(stream, str(path)) as archive:
                 yield archive
-        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError) as error:
             raise DataError(f"{path}: not a sound zip archive ({error}). Download it again.") from None
         except (NotImplementedError, RuntimeError) as error:  # a method of compression, a password
             raise DataError(f"{path}: the archive cannot be unpacked ({error}). Unpack it into a folder.") from None

@@ -112,13 +112,19 @@ def write_spans(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path
         path: path of the file, which appears when it is complete; compressed where the name ends in .gz.
 
     Returns:
-        The path. What is read back is equal.
+        The path. What is read back is equal, with all answers to a sentence together.
 
     Raises:
         DataError: a token, text or name that is no UTF-8, names that are neither strings nor integers, or tokens of a
             text that are white space or have other characters between them.
     """
     gold = None if sequences.gold is None else sequences.gold_tags()
+    crowd = sequences.annotations
+    _, first = np.unique(crowd.task_ids * crowd.num_annotators + crowd.annotator_ids, return_index=True)
+    first = np.sort(first)  # in the order of the answers, not of the annotators' codes
+    order = first[np.argsort(crowd.task_ids[first], kind="stable")]
+    begins = np.searchsorted(crowd.task_ids[order], np.arange(1, len(sequences)))
+    who_said = np.split(crowd.annotators[crowd.annotator_ids[order]], begins)
 
     for what in ("tasks", "annotators"):
         for name in getattr(sequences.annotations, what).tolist():
@@ -130,7 +136,8 @@ def write_spans(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path
             yield first
         for task, name in enumerate(sequences.annotations.tasks.tolist()):
             head, edges = _sentence_line(sequences, task, name)
-            said = [({"annotator": who}, tags) for who, tags in sequences.answers(task).items()]
+            answers = sequences.answers(task)
+            said = [({"annotator": who}, answers[who]) for who in who_said[task].tolist()]
             if gold is not None and (truth := gold[task]) is not None:
                 said.append(({"gold": True}, truth))
             for who, tags in said:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from crowdzoo.errors import DataError
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.tables.annotations import Annotations
 
@@ -25,7 +26,17 @@ def write_annotations(annotations: Annotations, path: str | Path) -> Path:
 
     Returns:
         The path.
+
+    Raises:
+        DataError: names that differ in white space at their ends alone, which a reader of CSV passes over.
     """
+    for names in (annotations.tasks, annotations.annotators, annotations.classes):
+        read: dict[str, str] = {}
+        for name in () if names is None else map(str, names.tolist()):
+            if read.setdefault(name.strip(), name) != name:
+                raise DataError(
+                    f"{path}: {read[name.strip()]!r} and {name!r} would be one name when the file is read. Rename one."
+                )
     classes = annotations.classes
     columns = {
         "task": annotations.tasks[annotations.task_ids],

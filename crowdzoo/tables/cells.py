@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -147,10 +148,14 @@ class CellSource(Source):
     def _long(self, batch: Batch) -> Batch:
         """One row a cell that is not empty."""
         cells = {name[len(LABEL_OF) :]: values for name, values in batch.columns.items() if name.startswith(LABEL_OF)}
-        present = np.stack([self._present(values) & _filled(values) for values in cells.values()], axis=1)
-        row, column = np.nonzero(present)
+        present = np.empty((len(cells), batch.num_rows), dtype=bool)
+        for kind in {values.type for values in cells.values()}:
+            places = [place for place, values in enumerate(cells.values()) if values.type == kind]
+            values = pa.concat_arrays([one for one in cells.values() if one.type == kind])
+            present[places] = (self._present(values) & _filled(values)).reshape(len(places), batch.num_rows)
+        row, column = np.nonzero(present.T)
         # columns without a label have no type that counts
-        labelled = [values if present[:, place].any() else None for place, values in enumerate(cells.values())]
+        labelled = [values if present[place].any() else None for place, values in enumerate(cells.values())]
         arrays = _one_type(labelled, batch.num_rows)
         starts = np.arange(len(cells)) * batch.num_rows
         label = pa.concat_arrays(arrays).take(pa.array(starts[column] + row))
@@ -191,7 +196,9 @@ class CellSource(Source):
         # nothing between two separators is no label; a cell that is empty stays one, for the reader to refuse
         keep = pc.not_equal(texts, "").to_numpy(zero_copy_only=False)
         keep |= (np.bincount(row, keep, len(label)) == 0)[row] & (np.concatenate([[-1], row[:-1]]) != row)
-        kept = _taken(batch, row[keep])
+        # a cell of many labels is not copied for each of them
+        others = {name: values for name, values in batch.columns.items() if name != "label"}
+        kept = _taken(replace(batch, columns=others), row[keep])
         kept.columns["label"] = texts.filter(pa.array(keep))
         return kept
 

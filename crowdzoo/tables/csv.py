@@ -102,7 +102,8 @@ class CsvSource(TextSource):
     def _choose_columns(self) -> None:
         self.found = self.match(self.header)
         self.numeric = self.numeric_columns()
-        self.places = [self.header.index(name) for name in self.found.values()]
+        places = {name: place for place, name in reversed([*enumerate(self.header)])}
+        self.places = [places[name] for name in self.found.values()]
 
     def numeric_columns(self) -> set[str]:
         """Those of the columns found that hold numbers as a rule; none where Arrow cannot read them as such."""

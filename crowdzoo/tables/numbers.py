@@ -63,6 +63,8 @@ def numbers_of(column: str, values: pa.Array, decimal: str = ".") -> tuple[np.nd
     finite = np.isfinite(numbers)
     if column == "label" and not finite[readable].all():
         problems.append((np.flatnonzero(readable & ~finite), "is not a finite number."))
+    elif column == "label" and (large := readable & (np.abs(numbers) > 1e100)).any():
+        problems.append((np.flatnonzero(large), "is beyond 1e100: squares of ratings must fit. Take another unit."))
     elif not required:
         infinite = np.isinf(numbers) & readable
         if infinite.any():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -175,14 +176,15 @@ class Source:
         if "" in names:
             way_out = f"{self.layout.option}='annotator=FIRST,SECOND'"
             raise DataError(f"{self.name}: a column has no name. Give it one, or name those of annotators: {way_out}.")
-        for name in names:
-            if names.count(name) > 1:
-                raise DataError(f"{self.name}: column '{name}' is there {names.count(name)} times. Keep one.")
+        for name, times in Counter(names).items():
+            if times > 1:
+                raise DataError(f"{self.name}: column '{name}' is there {times} times. Keep one.")
         return {f"{LABEL_OF}{name}": name for name in names}
 
     def no_annotators(self, names: Sequence[str], others: Sequence[str], why: str = "") -> DataError:
         """Says that some columns of a wide table are no annotators, and how to name those that are."""
-        rest = ",".join(name for name in names if name not in others) or "FIRST,SECOND"
+        apart = set(others)
+        rest = ",".join(name for name in names if name not in apart) or "FIRST,SECOND"
         task = f"task={self.layout.columns['task']}," if "task" in self.layout.columns else ""
         return DataError(
             f"{self.name}: column '{others[0]}' does not look like an annotator{why}. Name the columns that are: "

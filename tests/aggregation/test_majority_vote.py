@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations, ConfigError, DataError
-from crowdzoo.aggregation import MajorityVote
+from crowdzoo.aggregation import Auto, DawidSkene, MajorityVote, checks
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 
@@ -162,3 +162,25 @@ def test_tasks_without_votes_get_the_mean_share_of_those_with_a_confidence():
 def test_votes_without_a_confidence_are_refused():
     with pytest.raises(DataError, match="Majority vote: confidence=True needs annotations with a column `confidence`"):
         MajorityVote(confidence=True).fit(crowd())
+
+
+@pytest.mark.parametrize("gold", [None, [1, 0, -1, -1, -1, -1]])
+def test_classes_without_memory_for_matrices_leave_the_vote_as_it_is(gold, monkeypatch):
+    random = np.random.default_rng(0)
+    said = random.integers(0, 4, 30)
+    crowd = Annotations.from_arrays(np.repeat(range(6), 5), np.tile(range(5), 6), [f"class {code}" for code in said])
+    known = None if gold is None else np.array(gold)
+    with_matrices = MajorityVote().fit(crowd, known)
+    monkeypatch.setattr(checks, "available_memory", lambda: 8 * 4 * (6 + 4))
+    without = MajorityVote().fit(crowd, known)
+    assert without.confusions is None
+    np.testing.assert_array_equal(without.posteriors, with_matrices.posteriors)
+    np.testing.assert_allclose(without.class_prior, with_matrices.class_prior, rtol=1e-12)
+
+
+def test_more_classes_than_memory_are_refused_before_the_work_by_their_number(monkeypatch):
+    crowd = Annotations.from_arrays(range(3000), ["ann"] * 3000, [f"text {i}" for i in range(3000)])
+    monkeypatch.setattr(checks, "available_memory", lambda: 10**6)
+    for method, needed in ((DawidSkene, 0.144), (Auto, 0.144), (MajorityVote, 0.072)):
+        with pytest.raises(DataError, match=rf": 3,000 classes, .* take about {needed} GB of memory, and 0.001 GB"):
+            method().fit(crowd)

@@ -141,3 +141,29 @@ def test_an_impossible_scale_is_refused():
             ANNOTATIONS.check_scale(low, high)
     with pytest.raises(DataError, match="a scale belongs to annotations of kind 'regression'"):
         Annotations.from_dense(np.array([[0, 1]])).check_scale(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("ratings", "message"),
+    [
+        ([1, 2, 1, 2, 1e17], "annotator 'c' gave task 3 1e\\+17, beside which the usual 2 is lost"),
+        ([1, 2, 1, 2, 1e308], "row 4, column 'label': 1e\\+308 is beyond 1e100: squares of ratings must fit"),
+        ([1e160, 2e160, 1e160, 2e160, 1e160], "row 0, column 'label': 1e\\+160 is beyond 1e100"),
+        ([1e-160, 2e-160, 1e-160, 2e-160, 0], "no rating is larger than 2e-160, and squares of them are 0"),
+    ],
+)
+@pytest.mark.parametrize("method", [name for name in RATING_METHODS if name != "ordinal"])
+def test_ratings_that_float64_does_not_carry_are_refused(method, ratings, message):
+    with pytest.raises(DataError, match=message):
+        create(method, kind="regression").fit(
+            Annotations.from_arrays([1, 1, 2, 2, 3], ["a", "b", "a", "b", "c"], ratings, kind="regression")
+        )
+
+
+@pytest.mark.parametrize("unit", [1e-98, 1.0, 1e98])
+def test_ratings_in_another_unit_give_the_same_means(unit):
+    ratings = np.array([1, 2, 1, 2, 5.0]) * unit
+    found = create("mean", kind="regression").fit(
+        Annotations.from_arrays([1, 1, 2, 2, 3], ["a", "b", "a", "b", "c"], ratings, kind="regression")
+    )
+    np.testing.assert_allclose(found.estimates / unit, [1.5, 1.5, 5], rtol=1e-12)

@@ -242,3 +242,30 @@ def test_an_empty_class_name_is_refused(tmp_path, capsys, classes):
     (tmp_path / "a.csv").write_text("task,annotator,label\n1,x,cat\n1,y,dog\n")
     assert cli.main(["quality", str(tmp_path / "a.csv"), "--classes", classes]) == 4
     assert f"--classes {classes!r}: has an empty name" in capsys.readouterr().err
+
+
+def test_two_dashes_are_no_value_of_an_option(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["report", "crowd.csv", "--out", "r.html", "--fail-if=--"])
+    assert ended.value.code == 2
+    assert "argument --fail-if: expected one argument" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["aggregate", "report"])
+def test_a_limit_of_the_size_of_files_is_said(tmp_path, command):
+    """Also where it is a library's file, whose error does not name it."""
+    (tmp_path / "crowd.csv").write_text(
+        "task,annotator,label\n" + "".join(f"{i},{a},x\n" for i in range(99) for a in "ab")
+    )
+    words = [command, "crowd.csv", "--out", f"out.{'html' if command == 'report' else 'csv'}"]
+    code = f"""
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+from crowdzoo.commands import main as cli
+sys.exit(cli.main({words}))
+"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert done.returncode == 1
+    assert "File too large" in done.stderr
+    assert "not foreseen" not in done.stderr

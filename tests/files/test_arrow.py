@@ -18,7 +18,7 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import Aggregation, MajorityVote, RatingAggregation, RatingMean
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError
-from crowdzoo.files.arrow import open_parquet, parse_csv, parse_json_lines, read_parquet
+from crowdzoo.files.arrow import open_parquet, parquet_batches, parse_csv, parse_json_lines, read_parquet
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = "task,annotator,label\n1,ann,cat\n1,bob,dog\n2,ann,dog\n2,bob,dog\n"
@@ -160,3 +160,36 @@ def test_a_result_folder_with_cut_files_is_refused(reader, tmp_path):
     (tmp_path / "summary.json").write_text(json.dumps({"kind": reader.kind}))
     with pytest.raises(DataError, match=r"tasks\.parquet"):
         reader.from_parquet(tmp_path)
+
+
+READ_CHANGED = """
+import sys
+from pathlib import Path
+from crowdzoo import Annotations
+from crowdzoo.errors import DataError
+path, content = Path(sys.argv[1]), Path(sys.argv[1]).read_bytes()
+for place in range(500, 720):
+    path.write_bytes(content[:place] + b"\\1" + content[place + 1 :])
+    try:
+        Annotations.read(path)
+    except DataError:
+        pass
+print("read")
+"""
+
+
+def test_one_changed_byte_of_a_parquet_file_ends_no_process(tmp_path):
+    """Where a column ends early, Arrow's reader in batches takes memory for it that is not there."""
+    table = {"task": [f"t{i}" for i in range(8)], "annotator": ["a", "b"] * 4, "label": ["x", "y"] * 4}
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table(table), path, compression="none", data_page_version="2.0", row_group_size=4)
+    done = subprocess.run([sys.executable, "-c", READ_CHANGED, path], capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, done.stdout) == (0, "read\n")
+
+
+def test_batches_of_a_parquet_file_keep_to_their_rows(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"x": range(10), "y": ["a"] * 10}), path, row_group_size=7)
+    batches = list(parquet_batches(path, ["y", "x"], 4))
+    assert [batch.num_rows for batch in batches] == [4, 3, 3]
+    assert [value for batch in batches for value in batch.column("x").to_pylist()] == list(range(10))

@@ -128,3 +128,11 @@ def test_sound_names_and_cards_come_back(tmp_path):
     (tmp_path / "c.json").write_text("3")
     with pytest.raises(DataError, match="no model card"):
         read_model_card(tmp_path / "c.json")
+
+
+@pytest.mark.parametrize("key", ["classes", "annotators", "features"])
+def test_half_a_character_is_no_name_of_a_model(tmp_path, key):
+    path = tmp_path / "model.names.json"
+    path.write_text(json.dumps({"classes": ["a"], "annotators": ["b"], key: ["\ud800"]}))
+    with pytest.raises(DataError, match=f"names.json: '{key}' should be a list of names"):
+        read_model_names(path)

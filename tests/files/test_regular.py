@@ -1,7 +1,9 @@
 """What may be opened for reading, and what goes wrong meanwhile."""
 
 import gzip
+import io
 import os
+import zipfile
 
 import pytest
 
@@ -63,3 +65,39 @@ def test_a_damaged_gzip_file_is_named(tmp_path):
         path.write_bytes(content)
         with pytest.raises(DataError, match=reason), open_regular(path) as file:
             file.read()
+
+
+def broken_archive(kind):
+    """A zip archive of one table, with one fault."""
+    made = io.BytesIO()
+    method = zipfile.ZIP_LZMA if kind == "stream" else zipfile.ZIP_STORED
+    with zipfile.ZipFile(made, "w", method) as archive:
+        member = zipfile.ZipInfo("a.csv")
+        member.compress_type = method
+        member.filename = "" if kind == "empty" else "a.csv"
+        archive.writestr(member, "task,annotator,label\n1,ann,cat\n" * 20)
+    content = bytearray(made.getvalue())
+    if kind == "stream":  # after the header of LZMA's own
+        start = content.index(b"a.csv") + 5 + 9
+        content[start : start + 12] = bytes(byte ^ 0xFF for byte in content[start : start + 12])
+    if kind == "name":
+        for mark, flags in ((b"PK\x03\x04", 7), (b"PK\x01\x02", 9)):
+            content[content.index(mark) + flags] |= 8  # says that names are UTF-8
+        content = content.replace(b"a.csv", b"\xff.csv")
+    return bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("stream", "not a sound zip archive"),
+        ("name", "not a sound zip archive .*can't decode byte 0xff"),
+        ("empty", "a file in the zip archive has no name"),
+    ],
+)
+def test_a_broken_archive_is_refused_as_a_file_and_as_an_export(tmp_path, kind, reason):
+    path = tmp_path / "a.zip"
+    path.write_bytes(broken_archive(kind))
+    for options in ({}, {"platform": "toloka"}):
+        with pytest.raises(DataError, match=f"a.zip: {reason}"):
+            Annotations.read(path, **options)

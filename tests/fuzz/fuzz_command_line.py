@@ -105,6 +105,7 @@ def _options(command):
         else:
             likely = _places if action.type is option_types.path else _numbers
         found.append(st.tuples(flag, st.one_of(likely, likely, likely, _values)))
+        found[-1] |= st.tuples(flag.map("{}=--".format))
     return st.lists(st.one_of(found), max_size=4).map(lambda parts: [word for part in parts for word in part])
 
 

@@ -21,7 +21,12 @@ NAMES = {
 }  # fmt: skip
 CARD = {"name": "m", "classes": ["a"], "annotators": [], "signatures": {"serving_default": {"inputs": {}}}}
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 5) | st.floats() | st.text(max_size=4) | st.just("Dense"),
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 5)
+    | st.floats()
+    | st.text(max_size=4)
+    | st.sampled_from(["Dense", "\ud800"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
     max_leaves=4,
 )
@@ -108,7 +113,9 @@ def check_names(content):
     from crowdzoo.kinds.encoders import encoder_of
 
     with written(content, "m.names.json") as path, contextlib.suppress(CrowdzooError):
-        encoder_of(read_model_names(path), path)
+        names = read_model_names(path)
+        "".join([*(names["classes"] or ()), *names["annotators"]]).encode()
+        encoder_of(names, path)
 
 
 def check_card(content):

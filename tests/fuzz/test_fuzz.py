@@ -21,7 +21,7 @@ pytestmark = [
 
 LONG = (
     "annotations-jsonl", "annotations-parquet-damaged", "command-line-quality", "configuration-structure", "grpc",
-    "image-files", "instances-parquet",
+    "image-files", "instances-parquet", "sizes", "half-sent", "rows-and-keys", "version-files",
 )  # fmt: skip
 
 

@@ -252,3 +252,13 @@ def test_the_time_that_an_answer_took_is_kept_where_the_platform_says_so(write, 
     assert run("convert", export(31, None), "--platform", platform, "--out", tmp_path / "data") == 0
     np.testing.assert_equal(Annotations.read(tmp_path / "data" / "annotations.csv").seconds, [31.0, np.nan])
     assert Annotations.read(export(None, None), platform=platform).seconds is None
+
+
+def test_ids_that_a_reader_would_take_for_one_are_not_written(tmp_path, capsys):
+    rows = [{"id": task, "text": "x", "label": ["a"], "username": "ann"} for task in ("2", " 2")]
+    (tmp_path / "ann.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert (
+        cli.main(["convert", str(tmp_path / "ann.jsonl"), "--platform", "doccano", "--out", str(tmp_path / "out")]) == 3
+    )
+    assert "' 2' and '2' would be one name when the file is read. Rename one." in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -434,3 +435,20 @@ def test_names_that_no_file_can_hold_are_refused(tmp_path):
     with pytest.raises(DataError, match=r"annotators hold 1\.5"):
         write_spans(odd, tmp_path / "s.jsonl")
     assert not list(tmp_path.iterdir())
+
+
+def test_answers_to_a_sentence_keep_their_order(here):
+    lines = [(1, "zoe", "PER"), (1, "ann", "LOC"), (2, "bob", "PER"), (2, "ann", "PER"), (2, "zoe", "LOC")]
+    Path("a.jsonl").write_text(
+        "".join(
+            json.dumps(
+                {"task": task, "tokens": ["Rome"], "annotator": who, "spans": [{"start": 0, "end": 1, "label": label}]}
+            )
+            + "\n"
+            for task, who, label in lines
+        )
+    )
+    before = read_spans("a.jsonl")
+    after = read_spans(write_spans(before, "b.jsonl"))
+    for name in ("task_ids", "annotator_ids", "labels", "positions", "tasks", "annotators"):
+        np.testing.assert_array_equal(getattr(after.annotations, name), getattr(before.annotations, name))

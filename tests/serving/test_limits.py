@@ -111,7 +111,7 @@ def test_inputs_share_what_a_request_may_take():
 
 @pytest.mark.parametrize(
     ("body", "becomes"),
-    [(b"[" + b"[]," * 1000 + b"[]]", 2 * 3004 + 52 * 1000 + 72 * 1002), (b'{"a": 1}', 2 * 8 + 240)],
+    [(b"[" + b"[]," * 1000 + b"[]]", 2 * 3004 + 52 * 1000 + 72 * 1002), (b'{"a": 1}', 2 * 8 + 240 + 150)],
 )
 def test_what_json_becomes_is_known_before_it_is_read(body, becomes):
     check_memory(body, becomes)
@@ -159,6 +159,26 @@ def test_a_reader_knows_numbers_of_16_bits():
     finally:
         readers.close()
     assert json.loads(text) == {"predictions": [1.5, 2.0]}
+
+
+def test_an_answer_of_many_rows_is_written_within_the_memory_of_one_request():
+    rows = 40_000
+    outputs = {"label": np.arange(rows), "probabilities": np.full((rows, 3), 0.5, np.float32)}
+    described, parts = pack_arrays(outputs)
+    readers = ReaderPool(Limits(request_memory=64 * MIB))
+    try:
+        _, (text,) = readers.run({"kind": "write", "arrays": described, "rows": True}, parts)
+    finally:
+        readers.close()
+    predictions = json.loads(text)["predictions"]
+    assert len(predictions) == rows
+    assert predictions[-1] == {"label": rows - 1, "probabilities": [0.5, 0.5, 0.5]}
+
+
+def test_an_object_of_many_keys_is_refused_before_it_is_read():
+    body = b'{"instances": [{' + b",".join(b'"%d":1' % i for i in range(400_000)) + b"}]}"
+    with pytest.raises(RequestError, match="bytes of memory once they are read"):
+        check_memory(body, 64 * MIB)
 
 
 def test_long_requests_get_the_same_answers(client, instances, all_long, monkeypatch):

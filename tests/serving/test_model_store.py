@@ -228,6 +228,9 @@ def test_starting_without_a_folder_or_a_version_says_why(tmp_path, pets):
     (tmp_path / "3").mkdir()
     with pytest.raises(ServingError, match=r"\n  version 3: waits for saved_model\.pb, which is not there yet"):
         start(tmp_path)
+    (tmp_path / "3" / "variables").mkdir()
+    (tmp_path / "3" / "variables" / "variables.index").write_bytes(b"")
+    (tmp_path / "3" / "variables" / "variables.data-00000-of-00001").write_bytes(b"")
     (tmp_path / "3" / "saved_model.pb").write_bytes(b"no protobuf")
     with pytest.raises(ServingError, match="no version can be loaded\n  version 3: "):
         start(tmp_path)
@@ -255,6 +258,21 @@ def test_a_half_copied_version_says_in_the_status_what_it_waits_for(folder, pets
     settle()
     store.refresh()
     assert state(store, 2) == ("START", "waits for variables/variables.data-*, which is not there yet")
+
+
+def test_a_version_without_its_variables_waits_for_them(folder, pets, store):
+    """TensorFlow takes it for a model of another device."""
+    put(pets.folder / "2", folder / "2")
+    (folder / "2" / "variables").rename(folder / "variables")
+    settle()
+    for _ in range(2):
+        store.refresh()
+        assert state(store, 2) == ("START", "waits for variables/variables.index, which is not there yet")
+    assert store.get().version == 1
+    (folder / "variables").rename(folder / "2" / "variables")
+    settle()
+    store.refresh()
+    assert store.get().version == 2
 
 
 def test_a_version_that_could_not_be_opened_is_tried_again_when_its_permissions_change(

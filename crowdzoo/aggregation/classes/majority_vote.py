@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.aggregator import Aggregator
-from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.checks import check_classification, short_of_memory
 from crowdzoo.aggregation.classes.initial import first_counts
-from crowdzoo.aggregation.engine.block import Block, blocks_of
+from crowdzoo.aggregation.engine.block import Block, blocks_of, checked_gold
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.kernels import vote_shares
 from crowdzoo.aggregation.engine.labels import TIES, choose_labels, tied_classes
@@ -66,6 +66,18 @@ def posteriors(
     return block.clamped(shares)
 
 
+def _without_matrices(annotations: Annotations, gold: NDArray[np.int64] | None) -> Params:
+    """The class prior of `update`; matrices that say nothing and take no memory."""
+    known = np.zeros(annotations.num_tasks, bool) if gold is None else gold >= 0
+    weights = (~known / np.maximum(annotations.redundancy, 1))[annotations.task_ids]
+    num_classes = annotations.num_classes
+    classes = np.bincount(annotations.labels, weights, num_classes) + SMOOTHING
+    if gold is not None:
+        classes += np.bincount(gold[known], minlength=num_classes)
+    even = np.broadcast_to(-np.log(num_classes), (annotations.num_annotators, num_classes, num_classes))
+    return Params(even, np.log(classes / classes.sum()))
+
+
 @dataclass(frozen=True)
 class MajorityVote(Aggregator):
     """The class that most annotators said; the baseline that every other method has to beat.
@@ -109,28 +121,34 @@ class MajorityVote(Aggregator):
 
         Returns:
             Posteriors and labels. Tasks without annotations get the mean vote share of each class. `confusions` are
-            those of each annotator against the vote (its own included). `history` is empty and `log_likelihood` None.
+            those of each annotator against the vote (its own included), None where there are more classes than memory
+            for them. `history` is empty and `log_likelihood` None.
 
         Raises:
             DataError: annotations are not of kind classification, `gold` does not fit them, or with `confidence` there
                 is none, or one outside of 0 to 1.
         """
-        check_classification(annotations, self.title)
+        check_classification(annotations, self.title, matrices=False)
         blocks = blocks_of(annotations, gold)
         shares = None
+        sizes = annotations.num_annotators, annotations.num_classes
+        matrices = self.confidence or not short_of_memory(sizes[1], annotations.num_tasks, sizes[0])
         if self.confidence:
             soft = SoftVotes(annotations, blocks, self.title)
             counts = soft.first_counts(None, np.ones(annotations.num_annotators))
             shares = soft.said.mean(annotations.num_tasks)
+            params = update(counts)
+        elif matrices:
+            params = update(first_counts(blocks, *sizes, None))
         else:
-            counts = first_counts(blocks, annotations.num_annotators, annotations.num_classes, None)
-        params = update(counts)
+            params = _without_matrices(annotations, checked_gold(gold, annotations.num_tasks, sizes[1]))
 
         def write(place: int, out: NDArray[np.float64]) -> None:
             out[:] = posteriors(blocks[place], params, self.voting, self.ties, self.seed, shares)
 
         found, labels, _ = answers_by_block(annotations, blocks, write, self.seed, self.ties)
-        return Aggregation.of("majority-vote", annotations, found, labels, params, confidence=self.confidence)
+        learnt = {"params": params} if matrices else {"class_prior": params.class_prior}
+        return Aggregation.of("majority-vote", annotations, found, labels, confidence=self.confidence, **learnt)
 
     def partial_fit(
         self, annotations: Annotations, earlier: Aggregation | None = None, gold: ArrayLike | None = None
