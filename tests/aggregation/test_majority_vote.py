@@ -178,6 +178,7 @@ def test_classes_without_memory_for_matrices_leave_the_vote_as_it_is(gold, monke
     np.testing.assert_allclose(without.class_prior, with_matrices.class_prior, rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::crowdzoo.errors.DataWarning")
 def test_more_classes_than_memory_are_refused_before_the_work_by_their_number(monkeypatch):
     crowd = Annotations.from_arrays(range(3000), ["ann"] * 3000, [f"text {i}" for i in range(3000)])
     monkeypatch.setattr(checks, "available_memory", lambda: 10**6)
