@@ -335,6 +335,8 @@ def test_an_empty_cell_means_none_where_marks_of_none_are_named(ending):
     assert rows_of(Annotations.read(f"a.{ending}", missing="NA")) == [(1, "x", "cat")]
     found = Annotations.read(f"a.{ending}", missing="NA", no_label="(none)")
     assert rows_of(found) == [(1, "x", "cat"), (3, "x", "(none)")]
+
+
 def test_a_cell_of_many_labels_takes_no_more_memory_than_it_holds(tmp_path):
     """Each of its labels had a copy of the whole cell: 2.6 GiB for 125 KiB."""
     path = tmp_path / "a.csv"
