@@ -77,7 +77,7 @@ class RunResult:
             f"Log:         {self.log}",
             f"Time:        {self.total_seconds:.1f} s, {len(self.cached)} of {len(self.seconds)} components cached",
         ]
-        lines += _chosen(self.report, self.model_run) + _tuned(self.trials)
+        lines += _chosen(self.model_run) + _tuned(self.trials)
         lines += [f"Anomaly:     {anomaly}" for anomaly in self.anomalies]
         return "\n".join(lines)
 
@@ -96,22 +96,15 @@ def _held_out(candidate: Mapping[str, Any], baseline: Mapping[str, Any] | None) 
     return [line]
 
 
-def _chosen(report: Path, model_run: Path) -> list[str]:
-    """Lines on what auto came to, in the aggregation and in the training; none where it had no part."""
-    lines = []
-    summary = report / "summary.json"
-    if summary.exists() and (methods := json.loads(summary.read_text(encoding="utf-8")).get("candidates")):
-        heaviest = sorted((one for one in methods if one["weight"]), key=lambda one: -one["weight"])
-        weights = ", ".join(f"{one['method']} {one['weight']:.2f}" for one in heaviest)
-        left_out = [one["method"] for one in methods if not one["weight"]]
-        lines.append(f"Aggregation: auto: {weights}" + (f"; left out {', '.join(left_out)}" if left_out else ""))
+def _chosen(model_run: Path) -> list[str]:
+    """A line on what auto came to in the training; none where it had no part."""
     choice = model_run / "choice.json"
-    if choice.exists():
-        best, *others = json.loads(choice.read_text(encoding="utf-8"))["compared"]
-        level = sum(one["behind"] <= 1.96 * one["error"] for one in others)
-        more = f"; level with it: {level} of {len(others)} others" if others else ""
-        lines.append(f"Method:      auto: {best['method']}, {best['epochs']} epochs{more}")
-    return lines
+    if not choice.exists():
+        return []
+    best, *others = json.loads(choice.read_text(encoding="utf-8"))["compared"]
+    level = sum(one["behind"] <= 1.96 * one["error"] for one in others)
+    more = f"; level with it: {level} of {len(others)} others" if others else ""
+    return [f"Method:      auto: {best['method']}, {best['epochs']} epochs{more}"]
 
 
 def _tuned(trials: Sequence[Mapping[str, Any]]) -> list[str]:

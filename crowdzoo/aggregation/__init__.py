@@ -2,8 +2,6 @@
 
 from crowdzoo.aggregation.against_votes import VotesWarning
 from crowdzoo.aggregation.calibrate import calibrate
-from crowdzoo.aggregation.candidate import Candidate
-from crowdzoo.aggregation.classes.auto import Auto
 from crowdzoo.aggregation.classes.bwa import BWA
 from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
 from crowdzoo.aggregation.classes.dependent_dawid_skene import DependentDawidSkene
@@ -68,11 +66,9 @@ __all__ = [
     "SEQUENCE_METHODS",
     "Aggregation",
     "AnnotatorBradleyTerry",
-    "Auto",
     "BayesianSequenceCombination",
     "Block",
     "BradleyTerry",
-    "Candidate",
     "ConvergenceWarning",
     "CrowdBT",
     "DawidSkene",

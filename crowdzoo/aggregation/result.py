@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.against_votes import notes_against_votes, warn_of_notes
 from crowdzoo.aggregation.base import Columns, Result, names_and_counts, sizes
-from crowdzoo.aggregation.candidate import Candidate
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine import bayes
 from crowdzoo.aggregation.engine.block import whole_block
@@ -62,7 +61,6 @@ class Aggregation(Result):
         confidence: whether annotations counted by their confidence; those of other tasks then do, too.
         accuracy_interval: estimate of the accuracy of the labels of tasks without gold, and ends of its interval; None
             unless the result comes from `calibrate`.
-        candidates: the methods that `auto` weighed; None of other methods.
         notes: sentences on what to check before using the result; see `notes_against_votes`. Empty as a rule.
     """
 
@@ -79,7 +77,6 @@ class Aggregation(Result):
     effective_votes: NDArray[np.float64] | None = None
     confidence: bool = False
     accuracy_interval: tuple[float, float, float] | None = None
-    candidates: tuple[Candidate, ...] | None = None
 
     @classmethod
     def of(
@@ -200,7 +197,6 @@ class Aggregation(Result):
             "effective_votes": found.optional(tasks, "effective_votes"),
             "confidence": found.value("confidence", bool) if "confidence" in found.summary else False,
             "accuracy_interval": None if interval is None else (interval[0], interval[1], interval[2]),
-            "candidates": _candidates(found),
         }
 
     def _answer_columns(self) -> Columns:
@@ -232,19 +228,7 @@ class Aggregation(Result):
             "log_likelihood": self.log_likelihood,
             **({"confidence": True} if self.confidence else {}),
             **({} if self.accuracy_interval is None else {"accuracy_interval": list(self.accuracy_interval)}),
-            **({} if self.candidates is None else {"candidates": [asdict(one) for one in self.candidates]}),
         }
 
     def _summary(self) -> dict[str, Any]:
         return {**super()._summary(), **sizes(self.annotations_per_task, self.annotators)}
-
-
-def _candidates(found: ReadResult) -> tuple[Candidate, ...] | None:
-    """What the summary says of the methods that `auto` weighed."""
-    if "candidates" not in found.summary:
-        return None
-    rows = found.value("candidates", list)
-    names = {field.name for field in fields(Candidate)}
-    if not all(isinstance(row, dict) and set(row) == names for row in rows):
-        raise DataError(f"{found.folder}: candidates of summary.json should be a list of methods with {sorted(names)}.")
-    return tuple(Candidate(**row) for row in rows)

@@ -22,10 +22,8 @@ from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.options import ROW_OPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
-    from crowdzoo.aggregation import Candidate
     from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["describe", "run"]
@@ -152,9 +150,6 @@ def _written(
     ]
     shown = (instead.get(row[0], row) for row in rows)
     print_table(result.method, ("", ""), [row for row in shown if row is not None])
-    if getattr(result, "candidates", None):
-        print()
-        print_table("methods of auto", *_candidate_table(result.candidates))
 
 
 # Options that a table of annotators does not go with
@@ -359,21 +354,3 @@ def _run_out_of_core(arguments: argparse.Namespace, kind: Kind, aggregator: Any,
         ("results", str(result.path)),
     ]
     print_table(learnt.method, ("", ""), rows)
-
-
-def _candidate_table(candidates: Sequence[Candidate]) -> tuple[list[str], list[list[str]]]:
-    """Head and rows: the methods that auto weighed, the heaviest first."""
-    with_gold = any(one.gold is not None for one in candidates)
-    head = ["method", "weight", "score of hidden annotations", "behind the best", "differs from the votes"]
-    rows = [
-        [
-            one.method,
-            f"{one.weight:.3f}" if one.weight else "left out",
-            "-" if one.score is None else f"{one.score:.4f}",
-            "-" if one.behind is None else f"{one.behind:.4f} ± {one.error:.4f}",
-            f"{one.against_votes:.1%}",
-            *([f"{one.gold:.3f}"] if one.gold is not None else []),
-        ]
-        for one in sorted(candidates, key=lambda one: -one.weight)
-    ]
-    return [*head, *(["score of gold"] if with_gold else [])], rows

@@ -25,15 +25,12 @@ def progress(title: str, total: int | None) -> Any:
 
 
 def fitted(aggregator: Any, crowd: Any, **known: Any) -> Any:
-    """The result of `aggregator.fit`, with the time left of several fits (`num_fits`), or the time so far of one.
+    """The result of `aggregator.fit`, with the time so far.
 
     Args:
         aggregator: of any kind.
         crowd: what it is fitted to.
         **known: further arguments of `fit`, such as `gold`.
     """
-    if not hasattr(aggregator, "num_fits"):
-        with progress(getattr(aggregator, "title", "aggregating"), None):
-            return aggregator.fit(crowd, **known)
-    with progress("choosing", aggregator.num_fits(**known)) as step:
-        return aggregator.fit(crowd, **known, on_fit=step)
+    with progress(getattr(aggregator, "title", "aggregating"), None):
+        return aggregator.fit(crowd, **known)

@@ -72,9 +72,7 @@ def test_battery_notices_a_wrong_word_on_blocks(aggregator, reason):
         AGGREGATOR_CHECKS["blocks_are_irrelevant"](aggregator)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == "auto" else []) for name in METHODS]
-)
+@pytest.mark.parametrize("name", METHODS)
 def test_a_fault_in_a_block_is_noticed_in_every_method_that_has_blocks(name, monkeypatch):
     """The second of several blocks loses its annotations; a method for the whole table never asks for a second."""
     aggregator, cut = create(name), Block.cut

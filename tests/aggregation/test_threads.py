@@ -155,9 +155,7 @@ def posteriors(method, monkeypatch, num_threads):
         return finished(lambda: aggregator.fit(annotations)).posteriors
 
 
-@pytest.mark.parametrize(
-    "method", [pytest.param(name, marks=[pytest.mark.slow] if name == "auto" else []) for name in (*METHODS, *CHAINS)]
-)
+@pytest.mark.parametrize("method", [*METHODS, *CHAINS])
 def test_any_number_of_threads_gives_the_same(method, monkeypatch):
     alone = posteriors(method, monkeypatch, 1)
     for num_threads in (2, 5):

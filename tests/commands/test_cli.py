@@ -140,27 +140,6 @@ def test_aggregate_writes_labels_that_are_mostly_right(files, tmp_path, capsys, 
     assert (tasks["label"] == gold.reindex(tasks.index)).mean() > 0.9
 
 
-def test_aggregate_says_what_auto_made_of_each_method(files, tmp_path, capsys):
-    words = ("aggregate", files / "annotations.csv", "--method", "auto", "--set", "folds=2")
-    assert run(*words, "--out", tmp_path / "out") == 0
-    out = capsys.readouterr().out
-    assert "score of hidden annotations" in out
-    assert "score of gold" not in out
-    weights = [float(row.split()[1]) for row in out.split("differs from the votes")[1].splitlines()[2:]]
-    assert len(weights) == 8
-    assert weights == sorted(weights, reverse=True)
-    assert sum(weights) == pytest.approx(1, abs=0.005)
-    known = (tmp_path / "gold.csv").write_text("task,gold\n" + "".join(_gold_rows(files)[:30]))
-    assert known
-    assert run(*words, "--gold", tmp_path / "gold.csv", "--use-gold", "--out", tmp_path / "with-gold") == 0
-    assert "score of gold" in capsys.readouterr().out
-
-
-def _gold_rows(files):
-    table = pq.read_table(files / "instances.parquet").to_pandas()
-    return [f"{task},{gold}\n" for task, gold in zip(table["task"], table["gold"], strict=True)]
-
-
 def test_aggregate_refuses_settings_that_the_method_lacks_and_filled_folders(files, tmp_path, capsys):
     (tmp_path / "filled").mkdir()
     (tmp_path / "filled" / "mine.txt").write_text("keep")

@@ -76,7 +76,7 @@ def test_eval_posteriors_follow_from_bayes_rule_with_the_train_splits_parameters
         *("mmce", "wawa"),
         *(
             pytest.param(name, marks=pytest.mark.slow)
-            for name in ("auto", "robust", "glad", "one-coin", "ibcc", "mace", "worker-clustering")
+            for name in ("robust", "glad", "one-coin", "ibcc", "mace", "worker-clustering")
         ),
     ],
 )
@@ -90,7 +90,7 @@ def test_every_method_fits_train_alone_and_answers_eval(shared_crowd, name):
     in_train = np.array([int(task[1:]) < 30 for task in crowd.tasks])
     fitted = aggregator.fit(crowd.select_tasks(in_train))
     others = crowd.select_tasks(~in_train)
-    has_model = name not in ("auto", "glad", "robust", "wawa")
+    has_model = name not in ("glad", "robust", "wawa")
     expected = fitted.posteriors_of(others) if has_model else aggregator.fit(crowd).posteriors[~in_train]
     for split, names, rows in (("train", fitted.tasks, fitted.posteriors), ("eval", others.tasks, expected)):
         found = posteriors(shared_crowd, aggregated, split)

@@ -12,7 +12,6 @@ from crowdzoo.pipelines.run_result import RunResult
 
 AUTO = {
     "method": {"name": "auto", "candidates": ["aggregated", "crowdsourced-layer"]},
-    "aggregation": {"method": "auto"},
 }
 
 
@@ -37,18 +36,11 @@ def test_a_run_says_what_auto_has_chosen_and_keeps_it(inputs, instances):
     choice = json.loads((result.model_run / "choice.json").read_text())
     card = json.loads((result.pushed / "assets.extra" / "model_card.json").read_text())
     assert card["method"] == {**AUTO["method"], **choice}
-    assert card["aggregation"] == {"method": "auto"}
-    weights = json.loads((result.report / "summary.json").read_text())["candidates"]
-    assert sum(one["weight"] for one in weights) == pytest.approx(1)
     summary = result.summary()
-    assert "Aggregation: auto: " in summary
     assert f"Method:      auto: {choice['chosen']['name']}, {choice['compared'][0]['epochs']} epochs; level" in summary
 
 
-def test_the_summary_names_the_heaviest_methods_and_those_that_are_level(tmp_path):
-    (tmp_path / "summary.json").write_text(json.dumps({"candidates": [
-        {"method": "robust", "weight": 0.25}, {"method": "mace", "weight": 0.75}, {"method": "glad", "weight": 0.0}
-    ]}))  # fmt: skip
+def test_the_summary_names_the_method_and_how_many_are_level(tmp_path):
     row = {"method": "deep-em", "epochs": 30, "score": -1.0}
     behind = [(0.0, 0.0), (0.1, 0.06), (0.1, 0.05)]
     compared = [{**row, "behind": value, "error": error} for value, error in behind]
@@ -60,9 +52,8 @@ def test_the_summary_names_the_heaviest_methods_and_those_that_are_level(tmp_pat
         serving=tmp_path, metadata=tmp_path, log=tmp_path,
     )  # fmt: skip
     lines = found.summary().splitlines()
-    assert "Aggregation: auto: mace 0.75, robust 0.25; left out glad" in lines
     assert "Method:      auto: deep-em, 30 epochs; level with it: 1 of 2 others" in lines
-    assert "auto" not in "".join(line for line in lines if not line.startswith(("Aggregation", "Method")))
+    assert "auto" not in "".join(line for line in lines if not line.startswith("Method"))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """METHODS: the algorithms for classes by name."""
 
-from crowdzoo.aggregation.classes.auto import Auto
 from crowdzoo.aggregation.classes.bwa import BWA
 from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
 from crowdzoo.aggregation.classes.dependent_dawid_skene import DependentDawidSkene
@@ -28,7 +27,6 @@ METHODS: dict[str, type] = {
     "zero-based-skill": ZeroBasedSkill,
     "dawid-skene": DawidSkene,
     "robust": Robust,
-    "auto": Auto,
     "hierarchical-dawid-skene": HierarchicalDawidSkene,
     "dependent-dawid-skene": DependentDawidSkene,
     "one-coin": OneCoinDawidSkene,
