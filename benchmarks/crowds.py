@@ -130,7 +130,10 @@ def measure(saved: dict[str, Any], chosen: list[str] | None) -> Iterator[None]:
             except CrowdzooError:  # of two classes only
                 continue
             seconds = round(time.perf_counter() - started, 3)
-            row[name] = figures(posteriors, votes, annotations, gold) | {"seconds": seconds, "stack": stack()}
+            row[name] = figures(posteriors, votes, annotations, gold) | {
+                "seconds": seconds,
+                "stack": stack(keras=False),
+            }
             print(f"{crowd.name:22} {name:28} {row[name]['gain']:+.4f} {seconds:.2f} s", flush=True)
         yield
 
@@ -199,22 +202,13 @@ def markdown(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
-def write_page(saved: dict[str, Any]) -> None:
-    """The tables of the guide."""
+def written(page: str, saved: dict[str, Any]) -> str:
+    """The page with the tables between its two marks."""
     kinds = by_kind(saved)
+    tables = [markdown(HEADER, summary(saved, tuple(CROWDS))), markdown(kinds[0], kinds[1:])]
     stacks = sorted({told(cell["stack"]) for row in saved.values() for cell in row.values()})
-    text = "\n\n".join(
-        [
-            START,
-            markdown(HEADER, summary(saved, tuple(CROWDS))),
-            markdown(kinds[0], kinds[1:]),
-            f"Stack: {'; '.join(stacks)}.",
-            END,
-        ]
-    )
-    page = PAGE.read_text(encoding="utf-8")
     before, _, rest = page.partition(START)
-    PAGE.write_text(before + text + rest.partition(END)[2], encoding="utf-8")
+    return before + "\n\n".join([START, *tables, f"Computed on: {'; '.join(stacks)}.", END]) + rest.partition(END)[2]
 
 
 def main() -> None:
@@ -226,7 +220,7 @@ def main() -> None:
     args = parser.parse_args()
     saved: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
     if args.page:
-        write_page(saved)
+        PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), saved), encoding="utf-8")
         return
     if not args.only_print:
         for _ in measure(saved, args.methods):

@@ -78,14 +78,10 @@ def test_methods_are_listed_by_their_worst_set_against_the_votes(quality):
     ]
 
 
-def test_the_guide_says_what_the_worst_sets_are(quality, table):
-    page = quality.PAGE.read_text(encoding="utf-8")
-    guide = (quality.PAGE.parent / "aggregation.md").read_text(encoding="utf-8")
+def test_the_page_says_what_the_worst_sets_are(quality, table):
     rows = {row[0]: row for row in quality._against_votes(table["sets"], list(METHODS))}
     assert float(rows["dawid-skene"][1]) >= 0
     assert float(rows["hierarchical-dawid-skene"][1]) >= 0
-    assert "neither is worse than majority vote on any set" in " ".join(page.split())
-    assert rows["one-coin"][1:3] == ["-8.57", "trec"]
-    assert "(on trec up to 8.6 points below majority vote)" in " ".join(guide.split())
-    assert "thirteen other" in guide
-    assert "thirteen other" in page
+    assert "neither is worse than majority vote on any set" in " ".join(
+        quality.PAGE.read_text(encoding="utf-8").split()
+    )
