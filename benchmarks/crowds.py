@@ -203,7 +203,8 @@ def markdown(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def written(page: str, saved: dict[str, Any]) -> str:
-    """The page with the tables between its two marks."""
+    """The page with the tables between its two marks, without `robust` on crowds that it has learnt from."""
+    saved = {name: {method: cell for method, cell in row.items() if method != "robust"} for name, row in saved.items()}
     kinds = by_kind(saved)
     tables = [markdown(HEADER, summary(saved, tuple(CROWDS))), markdown(kinds[0], kinds[1:])]
     stacks = sorted({told(cell["stack"]) for row in saved.values() for cell in row.values()})
