@@ -140,7 +140,8 @@ CONFIGS = [
     config("a value of the wrong kind", CONFIG + "training:\n  epochs: many\n", "training.epochs", "'many'"),
     config("a value out of range", CONFIG + "model:\n  dropout: 1.5\n", "model.dropout", "1.5"),
     config(
-        "an unknown connection", CONFIG + "method:\n  connection: MV\n", "method: CrowdsourcedLayer", "'MV'", "VW+B"
+        "an unknown connection", CONFIG + "method:\n  name: crowdsourced-layer\n  connection: MV\n",
+        "method: CrowdsourcedLayer", "'MV'", "VW+B",
     ),
     config(
         "an unknown aggregation", CONFIG + "aggregation:\n  method: david-skene\n", "david-skene",

@@ -114,7 +114,7 @@ class NearIdentity(CrowdsourcedLayer):
     """
 
     def __init__(self, num_annotators: int, strength: float = 0.0, identity: bool = True, **kwargs: Any):
-        super().__init__(num_annotators, **kwargs)
+        super().__init__(num_annotators, **{"scale": 1.0, **kwargs})
         self.strength, self.identity = strength, identity
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:

@@ -422,7 +422,9 @@ class CrowdModel(keras.Model):
             self._check_probabilities(first)
             with self.crowd.being_fitted(), self._kept_in(checkpoint, data, **kept, **order):
                 history = recipe_of(self.crowd)(self, data, order, **arguments)
-            if self.label_kind.name == "classification" and len(getattr(history, "epoch", ())) >= JUDGED:
+            of_pairs = isinstance(self.base.input, dict)  # "equal" is seldom the most probable of a pair
+            judged = self.label_kind.name == "classification" and not of_pairs
+            if judged and len(getattr(history, "epoch", ())) >= JUDGED:
                 self._warn_if_classes_are_lost(data, batch_size)
             return history
         if self.crowd is not None:  # batches made elsewhere, which are trained on as they come

@@ -8,7 +8,6 @@ from crowdzoo.aggregation import (
     HierarchicalDawidSkene,
     MajorityVote,
     OneCoinDawidSkene,
-    Robust,
     Wawa,
 )
 from crowdzoo.testing.aggregators import simulated_crowd
@@ -61,7 +60,7 @@ def test_nothing_new_needs_fewer_iterations(growing):
     assert again.num_iterations < whole.num_iterations / 2
 
 
-@pytest.mark.parametrize("method", [MajorityVote(), HierarchicalDawidSkene(), Robust()], ids=str)
+@pytest.mark.parametrize("method", [MajorityVote(), HierarchicalDawidSkene()], ids=str)
 def test_methods_without_one_maximum(growing, method):
     before, after, truth = growing
     found, whole = method.partial_fit(after, method.fit(before)), method.fit(after)

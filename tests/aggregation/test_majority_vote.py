@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations, ConfigError, DataError
-from crowdzoo.aggregation import Auto, DawidSkene, MajorityVote, checks
+from crowdzoo.aggregation import DawidSkene, MajorityVote, checks
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 
@@ -182,6 +182,6 @@ def test_classes_without_memory_for_matrices_leave_the_vote_as_it_is(gold, monke
 def test_more_classes_than_memory_are_refused_before_the_work_by_their_number(monkeypatch):
     crowd = Annotations.from_arrays(range(3000), ["ann"] * 3000, [f"text {i}" for i in range(3000)])
     monkeypatch.setattr(checks, "available_memory", lambda: 10**6)
-    for method, needed in ((DawidSkene, 0.144), (Auto, 0.144), (MajorityVote, 0.072)):
+    for method, needed in ((DawidSkene, 0.144), (MajorityVote, 0.072)):
         with pytest.raises(DataError, match=rf": 3,000 classes, .* take about {needed} GB of memory, and 0.001 GB"):
             method().fit(crowd)

@@ -68,7 +68,8 @@ def test_memory_that_is_free_counts_where_none_is_given(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--out-of-core", "--method", "bwa"], "bwa works in memory. These work out of core: majority-vote, dawid"),
+        (["--memory", "1KB"], "robust works in memory. These work out of core: majority-vote, dawid-skene"),
+        (["--out-of-core"], "robust works in memory. These work out of core: majority-vote, dawid-skene"),
         (["--out-of-core", "--method", "mace"], "mace works in memory"),
         (["--out-of-core", "--task", "regression"], "--out-of-core is for classes; --task regression works in memory"),
         (["--out-of-core", "--method", "dawid-skene", "--gold", "a.csv"], "--gold does not go with --out-of-core"),

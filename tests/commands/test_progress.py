@@ -40,28 +40,17 @@ def test_a_file_gets_nothing(stream):
     assert stream.getvalue().strip() == ""
 
 
-def test_a_method_of_several_fits_has_the_time_left_and_one_of_a_single_fit_the_time_so_far(stream):
+def test_a_fit_has_the_time_so_far(stream):
     class Single:
         title = "Majority vote"
 
         def fit(self, crowd):
             return crowd
 
-    class Several:
-        def num_fits(self):
-            return 2
-
-        def fit(self, crowd, on_fit):
-            on_fit()
-            on_fit()
-            return crowd
-
     assert fitted(Single(), "crowd") == "crowd"
     assert "Majority vote" in stream.getvalue()
     assert "0:00:00" in stream.getvalue()
     assert "%" not in stream.getvalue()
-    assert fitted(Several(), "crowd") == "crowd"
-    assert "choosing" in stream.getvalue()
 
 
 def test_a_prediction_counts_its_batches(tmp_path):

@@ -103,8 +103,9 @@ def test_a_method_is_a_deep_one_or_an_aggregation(kind):
     assert kind.split_method(kind.method) == (kind.method, None)
     only = next(name for name in kind.aggregators() if name not in kind.methods())
     assert kind.split_method(only) == (AGGREGATED, only)
-    with pytest.raises(ConfigError, match=f"unknown method 'x': choose one of {kind.method}, .*{only}"):
+    with pytest.raises(ConfigError, match=f"unknown method 'x': choose one of .*{only}") as error:
         kind.split_method("x")
+    assert f" {kind.method}," in str(error.value)
 
 
 def test_options_of_other_kinds_are_refused_by_name(kind):

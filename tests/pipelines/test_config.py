@@ -485,8 +485,9 @@ def test_columns_under_other_names_are_given_or_found_by_usual_names(inputs):
     (inputs / "tiny.yaml").write_text(config.replace("data: {", data))
     assert load_config(inputs / "tiny.yaml").data.layout.columns == {"label": "Choice made"}
     wrong = config.replace("data: {", "data: {columns: {lable: x}, ")
-    assert ", data: columns: unknown column 'lable': choose one of task, left, right, annotator" in refused(
-        inputs, wrong
+    assert (
+        ", data: columns: unknown column 'lable': choose one of task, left, right, winner, loser, annotator"
+        in refused(inputs, wrong)
     )
 
 

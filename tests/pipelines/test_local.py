@@ -355,7 +355,7 @@ def test_what_reruns_follows_from_content_and_settings(inputs):
         return [name for name in before if after[name] != before[name]]
 
     assert changed(**{"training.epochs": 9}) == ["Trainer"]
-    assert changed(**{"method.connection": "VW"}) == ["Trainer"]
+    assert changed(**{"method.majority_epochs": 2}) == ["Trainer"]
     assert changed(**{"evaluation.tolerance": 0.5}) == ["Evaluator"]
     assert changed(**{"aggregation.max_iter": 5}) == ["CrowdAggregator"]
     assert changed(seed=1) == ["AnnotationExampleGen", "CrowdAggregator", "Trainer"]

@@ -20,7 +20,7 @@ def uneven_crowd(seed=0, num_tasks=150):
 
 def test_the_choice_saves_annotations_where_annotators_differ():
     annotations, truth = uneven_crowd()
-    found = simulate_next(annotations, truth, HierarchicalDawidSkene(), runs=4)
+    found = simulate_next(annotations, truth, HierarchicalDawidSkene(), runs=4, sure=0.99)
     assert found.all_annotations == 1500
     assert (found.random > 300).all()
     mean, low, high = found.interval()

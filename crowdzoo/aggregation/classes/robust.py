@@ -16,7 +16,7 @@ from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import start, update
 from crowdzoo.aggregation.engine import bayes
 from crowdzoo.aggregation.engine.agreement import Agreement, total
-from crowdzoo.aggregation.engine.block import Block, blocks_of, checked_gold
+from crowdzoo.aggregation.engine.block import Block, blocks_of
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.kernels import vote_shares
 from crowdzoo.aggregation.engine.learned_step import Crowd, evidence, facts_of, readout
@@ -32,9 +32,11 @@ __all__ = ["Beliefs", "Robust", "believe", "first_counts", "num_steps", "posteri
 
 Array = NDArray[np.float64]
 WEIGHTS = Path(__file__).with_name("robust.npz")
-DRAWN = 3  # steps towards the confusion matrices that belong to counts
+REFINED = 5  # steps of HierarchicalDawidSkene from the network's counts, for confusion matrices
+COMMON = 100.0  # its prior
 ONE_SIDED = 0.3  # share of the annotations from annotators who use one class, from which a note says so
 LEAST_ANSWERS = 5  # of an annotator who uses one class
+BY_CHANCE = 0.01  # an annotator uses one class only by chance if that is more probable
 SIDED = (
     "{:.0%} of the annotations are from annotators who use one class only. Their answers say little of how good they "
     "are, and how frequent that class is cannot be learnt from them: check the share of each class on tasks whose "
@@ -156,9 +158,9 @@ class Robust(Aggregator):
                 annotators are like.
 
         Returns:
-            Posteriors; where there are no annotations, `class_prior`. `confusions` are drawn to a common matrix, as
-            those of `HierarchicalDawidSkene`; `reliability` is the accuracy that follows from them. `history` is empty.
-            Ties are drawn, as in `MajorityVote`.
+            Posteriors; where there are no annotations, `class_prior`. `confusions` are those of
+            `HierarchicalDawidSkene`, five iterations from the network's counts, and `reliability` is the accuracy that
+            follows from them. `history` is empty. Ties are drawn, as in `MajorityVote`.
 
         Raises:
             DataError: annotations are not of kind classification, or `gold` does not fit them.
@@ -176,28 +178,24 @@ class Robust(Aggregator):
             beliefs = believe(step, counts, agreement)
         parts = in_threads(lambda some: [posteriors_of(block, beliefs) for block in some], blocks, num_threads())
         posteriors = np.concatenate([part for some in parts for part in some] or [np.zeros((0, num_classes))])
-        return self.result(annotations, posteriors, counts, gold)
+        return self.result(annotations, posteriors, counts)
 
-    def result(
-        self, annotations: Annotations, posteriors: Array, counts: Counts, gold: ArrayLike | None = None
-    ) -> Aggregation:
+    def result(self, annotations: Annotations, posteriors: Array, counts: Counts) -> Aggregation:
         """What `fit` gives.
 
         Args:
             annotations: see `fit`.
-            posteriors: of tasks with annotations, or of known class, [N, K]; the others are set here.
+            posteriors: [N, K], certain where the class is known; those of tasks that nobody annotated are set here.
             counts: those of the last step.
-            gold: see `fit`.
         """
+        certain = posteriors.max(axis=1, initial=0.0) == 1
+        blocks = blocks_of(annotations, np.where(certain, posteriors.argmax(axis=1), -1))
         crowd = start(counts)
-        for _ in range(DRAWN):
-            crowd = update(counts, crowd, 1.0)
-        known = checked_gold(gold, annotations.num_tasks, annotations.num_classes)
-        informed = annotations.redundancy > 0
-        if known is not None:
-            informed |= known >= 0
-        prior = posteriors[informed].mean(axis=0) if informed.any() else crowd.means.class_prior
-        posteriors[~informed] = prior
+        for _ in range(REFINED):  # of the posteriors that follow from confusion matrices, which are not too cautious
+            crowd = update(Counts.expected(blocks, crowd.params), crowd, COMMON)
+        unknown = (annotations.redundancy == 0) & ~certain
+        prior = crowd.means.class_prior if unknown.all() else posteriors[~unknown].mean(axis=0)
+        posteriors[unknown] = prior
         confusions = crowd.means.confusions
         result = Aggregation.of(
             "robust",
@@ -207,6 +205,7 @@ class Robust(Aggregator):
             confusions=confusions,
             class_prior=prior,
             reliability=np.einsum("rkk,k->r", confusions, prior),
+            num_iterations=num_steps(),
         )
         return replace(result, notes=(*result.notes, *_notes(counts)))
 
@@ -215,7 +214,7 @@ def _notes(counts: Counts) -> Sequence[str]:
     """What kind of crowd it is, where that says what to check."""
     said = counts.table.sum(axis=2)
     number = said.sum(axis=1)
-    sided = (said.max(axis=1, initial=0.0) >= number - 1e-6) & (number >= LEAST_ANSWERS)
+    by_chance = (said.sum(axis=0) / max(said.sum(), 1.0))[said.argmax(axis=1)] ** number  # of one class only
+    sided = (said.max(axis=1, initial=0.0) >= number - 1e-6) & (number >= LEAST_ANSWERS) & (by_chance < BY_CHANCE)
     share = number[sided].sum() / max(number.sum(), 1.0)
-    several = np.count_nonzero(said[sided].sum(axis=0) > 0) > 1 or not sided.all()
-    return [SIDED.format(share)] if share > ONE_SIDED and several else []
+    return [SIDED.format(share)] if share > ONE_SIDED else []

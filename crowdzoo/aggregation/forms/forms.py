@@ -9,14 +9,12 @@ from crowdzoo.aggregation.classes.glad import GLAD
 from crowdzoo.aggregation.classes.ibcc import IBCC
 from crowdzoo.aggregation.classes.majority_vote import MajorityVote
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
-from crowdzoo.aggregation.classes.robust import Robust
 from crowdzoo.aggregation.forms.base import Method
 from crowdzoo.aggregation.forms.dawid_skene import DawidSkeneForm
 from crowdzoo.aggregation.forms.glad import GLADForm
 from crowdzoo.aggregation.forms.ibcc import IBCCForm
 from crowdzoo.aggregation.forms.majority_vote import MajorityVoteForm
 from crowdzoo.aggregation.forms.one_coin import OneCoinForm
-from crowdzoo.aggregation.forms.robust import RobustForm
 from crowdzoo.errors import ConfigError
 
 __all__ = ["FORMS", "method_of", "runs_on_blocks"]
@@ -27,7 +25,6 @@ FORMS: dict[type, type[Method]] = {
     OneCoinDawidSkene: OneCoinForm,
     GLAD: GLADForm,
     IBCC: IBCCForm,
-    Robust: RobustForm,
 }
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from crowdzoo.aggregation.against_votes import VotesWarning
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
+from crowdzoo.aggregation.classes.robust import Robust
 from crowdzoo.aggregation.engine.block import Block, blocks_of, checked_gold
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.forms.base import Begin, Found, Method
@@ -19,6 +20,7 @@ from crowdzoo.aggregation.forms.chain import ChainForm
 from crowdzoo.aggregation.forms.forms import FORMS, method_of, runs_on_blocks
 from crowdzoo.aggregation.forms.hierarchical_dawid_skene import HierarchicalForm
 from crowdzoo.aggregation.forms.ratings import PlainRatingForm, RatingEMForm
+from crowdzoo.aggregation.forms.robust import RobustForm
 from crowdzoo.aggregation.ratings.block_of_ratings import block_of_ratings
 from crowdzoo.aggregation.ratings.plain_ratings import result_of_answers
 from crowdzoo.aggregation.ratings.rating_em import RatingEM
@@ -66,7 +68,7 @@ def runs_in_parts(aggregator: Any) -> bool:
     """Whether an aggregator has a form."""
     if isinstance(aggregator, TokenAggregation):
         return runs_in_parts(aggregator.of_tokens)
-    others = HierarchicalDawidSkene | RatingEM | RatingMean | RatingMedian | ChainMethod
+    others = HierarchicalDawidSkene | Robust | RatingEM | RatingMean | RatingMedian | ChainMethod
     return isinstance(aggregator, others) or runs_on_blocks(aggregator)
 
 
@@ -101,6 +103,8 @@ def form_of(
     _refuse_other_kinds(aggregator)
     if isinstance(aggregator, HierarchicalDawidSkene):
         return HierarchicalForm(aggregator, num_annotators, num_classes)
+    if isinstance(aggregator, Robust):
+        return RobustForm(aggregator, num_annotators, num_classes)
     return method_of(aggregator, num_annotators, num_classes)
 
 

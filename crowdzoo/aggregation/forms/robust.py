@@ -87,6 +87,9 @@ class RobustForm(Method):
     def params(self, rows: Array, common: Array) -> Any:
         return Counts(rows, common[: self.num_classes])
 
+    def rows_of(self, params: Any) -> tuple[Array, Array]:
+        raise ConfigError("Robust begins with the votes: it takes no `initial`.")
+
     def found_result(self, annotations: Annotations, run: Run[Any], found: Found) -> Aggregation:
         result: Aggregation = self.aggregator.result(annotations, found.posteriors, run.params)
         return result

@@ -116,7 +116,7 @@ def aggregate_blocks(
         check_result_folder(path)
     with scratch_folder(path) as scratch:
         fitted = fit_blocks(method, blocks, scratch)
-        if fitted.run.history and method.converges:
+        if fitted.run.history:
             aggregator.warn_unless_converged(fitted.run, blocks.num_annotations)
         answers = _Answers(method, blocks, fitted, nobody)
         if alone:
