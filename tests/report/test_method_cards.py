@@ -61,6 +61,7 @@ TRAINED = [card for card in CARDS if card.sort == "deep" and card.kind in ("clas
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::crowdzoo.training.faults.NotLearnedWarning")  # forty tasks are few
 @pytest.mark.parametrize("card", TRAINED, ids=[f"{card.kind}-{card.name}" for card in TRAINED])
 def test_the_line_of_a_deep_method_runs(card, eager):
     crowd, truth = simulated_crowd(num_tasks=40)
@@ -87,8 +88,8 @@ def test_figures_are_those_of_the_saved_results():
 
 
 def test_the_first_figure_of_a_method_is_that_of_its_defaults():
-    [conal] = method_cards("classification", "conal")
-    assert [figure["variant"] for figure in conal.figures][:2] == ["scale=1.0", "scale=2.0"]
+    [ccem] = method_cards("classification", "ccem")
+    assert ccem.figures[0]["variant"] == ""
     [vote] = (card for card in method_cards("classification", "majority-vote"))
     assert vote.figures[0]["accuracy"] == 0.766
 
