@@ -1,6 +1,7 @@
 """The demos: the pipeline on a data set that crowdzoo ships, ways of training compared, and how to go on."""
 
 import dataclasses
+import logging
 import os
 import shlex
 import sys
@@ -52,6 +53,7 @@ def run_demo(name: str, out: Path, seeds: Iterable[int] | None = None) -> None:
     print(f"\n{result.summary()}\n")
     settings = dataclasses.replace(config.settings, arguments={})
     chosen = tuple(range(num_seeds) if seeds is None else seeds)
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)  # each training is traced anew, of which it warns
     _print_ways_on(config, result, demo.compare(dataset, settings, chosen, out / "report", result))
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from crowdzoo.aggregation import create
 from crowdzoo.models.tagger_training import train_tagger
@@ -43,8 +42,6 @@ def compare(
     sequences: CrowdSequences, settings: TaggerSettings, seeds: tuple[int, ...], report: Path, result: Any
 ) -> list[Path]:
     """Compares what a tagger can learn from, by F1 on held-out sentences."""
-    # sentences of many lengths are traced often, and TensorFlow warns of that on the terminal
-    tf.get_logger().setLevel("ERROR")
     size = round(len(sequences) * (1 - HELD_OUT))
     train, test = sequences.select(np.arange(size)), sequences.select(np.arange(size, len(sequences)))
 
