@@ -196,7 +196,7 @@ def compare(
         for method in methods:
             if method in CROWD_LAYERS:
                 chosen = dataclasses.replace(
-                    settings, method="crowdsourced-layer", arguments={"connection": method}, seed=seed
+                    settings, method="crowdsourced-layer", arguments={"connection": method, "scale": 1.0}, seed=seed
                 )
                 labels: dict[str, Any] = {"annotations": annotations, "tasks": annotations.tasks}
             else:
