@@ -127,7 +127,7 @@ def test_every_method_is_given_its_own_labels_and_is_scored(dataset, given):
         assert settings.seed == 3
         assert settings.epochs == QUICK.epochs
         if method in result.confusions:
-            assert (settings.method, settings.arguments) == ("crowdsourced-layer", {"connection": method})
+            assert (settings.method, settings.arguments) == ("crowdsourced-layer", {"connection": method, "scale": 1.0})
             assert labels["annotations"] == annotations
         elif method == "majority":  # one of the classes with most votes
             assert settings.method == "aggregated"
