@@ -1,6 +1,6 @@
 """Trains the network of `robust`: on simulated crowds, then on real ones too.
 
-    python benchmarks/learned/train.py simulated     # on simulated crowds, to build/robust: four hours of one core
+    python benchmarks/learned/train.py simulated     # on simulated crowds, to build/robust: less than an hour of a core
     python benchmarks/learned/train.py folds         # from there, once for each fold of families that is left out
     python benchmarks/learned/train.py all           # from there, on all crowds at hand: what ships
 
