@@ -35,11 +35,11 @@ import numpy as np
 from aggregation import REDUNDANCY, Scenario, make_votes
 from apache_beam.options.pipeline_options import PipelineOptions
 
-import crowdzoo.beam as on_beam
+import crowdzoo.large.beam as on_beam
 from crowdzoo import Annotations
 from crowdzoo.aggregation import create
 from crowdzoo.aggregation.engine.threads import num_threads
-from crowdzoo.sequences.tags import TagSet, allowed_tags
+from crowdzoo.data.tags import TagSet, allowed_tags
 
 RESULTS = Path(__file__).parent / "results" / "beam.json"
 MOST = 1e-6  # that posteriors may differ by

@@ -92,7 +92,7 @@ def step(method: str, precision: str) -> dict[str, Any]:
 
     from crowdzoo.datasets.simulated import simulate_annotations
     from crowdzoo.models import TrainingSettings
-    from crowdzoo.models.instance_training import train
+    from crowdzoo.training.instance_training import train
 
     class Clock(keras.callbacks.Callback):
         """Notes when the steps of an epoch end; a recipe has several trainings, of which the last counts."""
@@ -128,7 +128,7 @@ def dawid_skene(size: int) -> dict[str, Any]:
     from keras import ops
 
     from crowdzoo.aggregation import DawidSkene
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
     rng = np.random.default_rng(0)
     num_tasks = size // REDUNDANCY
@@ -206,7 +206,7 @@ def accuracy(precision: str) -> dict[str, Any]:
     """Held-out accuracy on LabelMe, over the seeds."""
     from crowdzoo.datasets import load_labelme
     from crowdzoo.models import TrainingSettings
-    from crowdzoo.models.instance_training import train
+    from crowdzoo.training.instance_training import train
 
     labelme = load_labelme()
     training, held = (np.flatnonzero(labelme.split == name) for name in ("train", "eval"))

@@ -28,10 +28,10 @@ import numpy as np
 import tensorflow as tf
 
 from crowdzoo import datasets
-from crowdzoo.components.example_dataset import ExampleDataset
-from crowdzoo.instances import opened
-from crowdzoo.models.image_pixels import ImagePixels
-from crowdzoo.models.text_ids import TextIds
+from crowdzoo.networks.image_pixels import ImagePixels
+from crowdzoo.networks.text_ids import TextIds
+from crowdzoo.reading.instances.opened import opened
+from crowdzoo.records.example_dataset import ExampleDataset
 from crowdzoo.report.tables import print_table
 
 TASKS = {"features": 20_000, "texts": 20_000, "images": 5_000, "images, scaled": 5_000}

@@ -270,7 +270,7 @@ def feed() -> dict[str, float]:
     """Whether the pipeline's input keeps the trainer waiting: steps a second with it and with a batch in memory."""
     import tensorflow as tf
 
-    from crowdzoo.components.example_dataset import ExampleDataset
+    from crowdzoo.records.example_dataset import ExampleDataset
 
     features, tasks, annotators = FEATURES["small"], 20_000, 10_000
     model, _ = make("sparse", features, annotators)

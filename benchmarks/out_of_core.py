@@ -29,10 +29,10 @@ import numpy as np
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, StoredBlocks, aggregate_blocks
-from crowdzoo.aggregation.forms.forms import method_of
-from crowdzoo.aggregation.stored.fit_blocks import fit_blocks
-from crowdzoo.aggregation.stored.write_blocks import write_parts
-from crowdzoo.tables.spilled_table import Part, SpilledTable
+from crowdzoo.large.forms.forms import method_of
+from crowdzoo.large.stored.fit_blocks import fit_blocks
+from crowdzoo.large.stored.write_blocks import write_parts
+from crowdzoo.reading.tables.spilled_table import Part, SpilledTable
 
 sys.path.append(str(Path(__file__).parent / "reproduce"))
 from rows import run

@@ -29,7 +29,7 @@ import sys, time
 import numpy as np
 from crowdzoo import datasets
 from crowdzoo.export.saved_model import export_model
-from crowdzoo.models.instance_training import train
+from crowdzoo.training.instance_training import train
 from crowdzoo.training.settings import TrainingSettings
 dataset = datasets.load("labelme")
 rows = np.flatnonzero(dataset.split == "train")

@@ -58,7 +58,7 @@ def make_files(folder: Path, num_rows: int, seed: int) -> tuple[Path, Path]:
 def read(reader: str, path: str) -> dict:
     """Reads a file in this process and says what it took."""
     if reader == "crowdzoo":
-        from crowdzoo.tables.annotations import Annotations
+        from crowdzoo.data.annotations import Annotations
     else:
         import pandas as pd
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

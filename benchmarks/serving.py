@@ -59,8 +59,8 @@ def build(folder: Path) -> None:
 
     from crowdzoo.export.saved_model import export_model
     from crowdzoo.layers import CrowdsourcedLayer
-    from crowdzoo.models.crowd_model import CrowdModel
-    from crowdzoo.models.feature_classifier import FeatureClassifier
+    from crowdzoo.networks.feature_classifier import FeatureClassifier
+    from crowdzoo.training.crowd_model import CrowdModel
 
     keras.utils.set_random_seed(0)
     crowd = CrowdsourcedLayer(ANNOTATORS)

@@ -29,8 +29,8 @@ def build(folder: Path, hidden: tuple[int, ...]) -> None:
     import keras
 
     from crowdzoo.export.saved_model import export_model
-    from crowdzoo.models.crowd_model import CrowdModel
-    from crowdzoo.models.feature_classifier import FeatureClassifier
+    from crowdzoo.networks.feature_classifier import FeatureClassifier
+    from crowdzoo.training.crowd_model import CrowdModel
 
     keras.utils.set_random_seed(0)
     model = CrowdModel(FeatureClassifier(FEATURES, CLASSES, hidden=hidden))

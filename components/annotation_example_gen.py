@@ -1,6 +1,7 @@
 """AnnotationExampleGen: joins instances and annotations into tf.Examples, and writes the annotations as an artifact."""
 
 import contextlib
+import functools
 import json
 import os
 import tempfile
@@ -15,16 +16,16 @@ from absl import logging
 from crowdzoo import datasets
 from crowdzoo.components.artifacts import AnnotationsArtifact
 from crowdzoo.components.code_version import code_version
-from crowdzoo.components.example_files import SPLITS, prepare_examples, write_dataset_info, write_examples
 from crowdzoo.components.input_files import content_hashes, own_copies, rename_in_rejects
-from crowdzoo.components.instance_examples import read_labelled_instances
-from crowdzoo.components.labelled_tasks import LabelledTasks
-from crowdzoo.components.pair_examples import read_labelled_pairs
-from crowdzoo.components.sentence_examples import read_labelled_sentences
 from crowdzoo.components.signature import OutputArtifact, Parameter, component
 from crowdzoo.components.tfx_internals import computed, standard_artifacts
 from crowdzoo.errors import DataError
-from crowdzoo.tables.layout import Layout
+from crowdzoo.reading.tables.layout import Layout
+from crowdzoo.records.example_files import SPLITS, prepare_examples, write_dataset_info, write_examples
+from crowdzoo.records.instance_examples import read_labelled_instances
+from crowdzoo.records.labelled_tasks import LabelledTasks
+from crowdzoo.records.pair_examples import read_labelled_pairs
+from crowdzoo.records.sentence_examples import read_labelled_sentences
 
 __all__ = ["AnnotationExampleGen"]
 
@@ -103,9 +104,12 @@ def _write_examples(tasks: LabelledTasks, examples: Any, info: dict[str, Any]) -
     write_dataset_info(examples.uri, {"num_gold": num_gold, **info, "annotators": annotators})
     for name in SPLITS:
         rows = np.flatnonzero(tasks.used & (tasks.split == name)).tolist()
-        write_examples(
-            examples.uri, name, [tasks.names[row] for row in rows], lambda at, rows=rows: tasks.example(rows[at])
-        )
+        names = [tasks.names[row] for row in rows]
+        write_examples(examples.uri, name, names, functools.partial(_example, tasks, rows))
+
+
+def _example(tasks: LabelledTasks, rows: list[int], at: int) -> Any:
+    return tasks.example(rows[at])
 
 
 def _fingerprint(given: Mapping[str, Any]) -> str:

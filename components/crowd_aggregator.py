@@ -13,31 +13,31 @@ import pyarrow.csv
 import tensorflow as tf
 
 from crowdzoo.aggregation import create
-from crowdzoo.beam import aggregate, fits_one_block, runs_on_beam
-from crowdzoo.beam.retries import RetryOptions
 from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE, TASKS_FILE
 from crowdzoo.components.artifacts import AnnotationsArtifact, AnnotatorReport
-from crowdzoo.components.class_answers import class_answers
 from crowdzoo.components.code_version import code_version
-from crowdzoo.components.crowd_answers import BOTH, CrowdAnswers, add_answer
-from crowdzoo.components.example_files import (
+from crowdzoo.components.signature import BeamComponentParameter, InputArtifact, OutputArtifact, Parameter, component
+from crowdzoo.components.tfx_internals import computed, standard_artifacts
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import label_kind
+from crowdzoo.data.vocabulary import is_among
+from crowdzoo.errors import ConfigError
+from crowdzoo.files.arrow import read_parquet
+from crowdzoo.large.beam import aggregate, fits_one_block, runs_on_beam
+from crowdzoo.large.beam.retries import RetryOptions
+from crowdzoo.records.class_answers import class_answers
+from crowdzoo.records.crowd_answers import BOTH, CrowdAnswers, add_answer
+from crowdzoo.records.example_files import (
     SPLITS,
     prepare_examples,
     read_dataset_info,
     rewrite_examples,
     write_dataset_info,
 )
-from crowdzoo.components.pair_answers import pair_answers
-from crowdzoo.components.pair_examples import pair_names
-from crowdzoo.components.rating_answers import rating_answers
-from crowdzoo.components.sentence_answers import sentence_answers
-from crowdzoo.components.signature import BeamComponentParameter, InputArtifact, OutputArtifact, Parameter, component
-from crowdzoo.components.tfx_internals import computed, standard_artifacts
-from crowdzoo.errors import ConfigError
-from crowdzoo.files.arrow import read_parquet
-from crowdzoo.label_kinds import label_kind
-from crowdzoo.tables.annotations import Annotations
-from crowdzoo.tables.vocabulary import is_among
+from crowdzoo.records.pair_answers import pair_answers
+from crowdzoo.records.pair_examples import pair_names
+from crowdzoo.records.rating_answers import rating_answers
+from crowdzoo.records.sentence_answers import sentence_answers
 
 __all__ = ["CrowdAggregator", "aggregation_method"]
 

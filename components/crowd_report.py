@@ -13,22 +13,22 @@ from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE, TASKS_F
 from crowdzoo.components.artifacts import AnnotationsArtifact, CrowdPage
 from crowdzoo.components.code_version import code_version
 from crowdzoo.components.crowd_aggregator import aggregation_method
-from crowdzoo.components.example_dataset import read_batches
-from crowdzoo.components.example_files import SPLITS, read_dataset_info, split_files
-from crowdzoo.components.instance_features import parsed_instances
-from crowdzoo.components.sentence_examples import read_tokens
 from crowdzoo.components.serving_folder import fingerprint
 from crowdzoo.components.signature import InputArtifact, OutputArtifact, Parameter, component
 from crowdzoo.components.tfx_internals import SERVING_MODEL, computed, mark_blessing, standard_artifacts
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.errors import ConditionError, DataError
 from crowdzoo.export.predict import load_predictor
 from crowdzoo.files.arrow import read_parquet
-from crowdzoo.instances import Predictions
+from crowdzoo.reading.instances.predictions import Predictions
+from crowdzoo.records.example_dataset import read_batches
+from crowdzoo.records.example_files import SPLITS, read_dataset_info, split_files
+from crowdzoo.records.instance_features import parsed_instances
+from crowdzoo.records.sentence_examples import read_tokens
 from crowdzoo.report.page_changes import read_numbers
 from crowdzoo.report.report_page import report_page
 from crowdzoo.report.training_history import read_history
-from crowdzoo.sequences import CrowdSequences
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["NUMBERS_FILE", "PAGE_FILE", "CrowdReport"]
 

@@ -9,15 +9,9 @@ from typing import Any
 
 import apache_beam as beam
 
-from crowdzoo.components.annotation_scores import annotation_scores
-from crowdzoo.components.class_scores import class_scores
 from crowdzoo.components.code_version import code_version
-from crowdzoo.components.example_files import read_dataset_info, split_files
-from crowdzoo.components.pair_scores import pair_scores
-from crowdzoo.components.rating_scores import rating_scores
 from crowdzoo.components.remote_files import is_remote
 from crowdzoo.components.remote_serving import remote_baseline
-from crowdzoo.components.sentence_scores import sentence_scores
 from crowdzoo.components.serving_folder import baseline_of, fingerprint
 from crowdzoo.components.signature import BeamComponentParameter, InputArtifact, OutputArtifact, Parameter, component
 from crowdzoo.components.tfx_internals import SERVING_MODEL, computed, mark_blessing, standard_artifacts
@@ -26,6 +20,12 @@ from crowdzoo.files.served_model import MODEL_CARD_FILE
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.base import Kind
+from crowdzoo.records.annotation_scores import annotation_scores
+from crowdzoo.records.class_scores import class_scores
+from crowdzoo.records.example_files import read_dataset_info, split_files
+from crowdzoo.records.pair_scores import pair_scores
+from crowdzoo.records.rating_scores import rating_scores
+from crowdzoo.records.sentence_scores import sentence_scores
 
 __all__ = ["Evaluator"]
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from crowdzoo.components.remote_files import fetch, is_remote, last_part
 from crowdzoo.errors import BadRow, DataError
 from crowdzoo.files.regular import check_regular
-from crowdzoo.instances.images import holds_images, image_paths, read_image_table
-from crowdzoo.instances.tables import IMAGE
-from crowdzoo.tables.layout import Layout
+from crowdzoo.reading.instances.images import holds_images, image_paths, read_image_table
+from crowdzoo.reading.instances.tables import IMAGE
+from crowdzoo.reading.tables.layout import Layout
 
 __all__ = ["content_hashes", "own_copies", "rename_in_rejects"]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdzoo.errors import ConfigError
-from crowdzoo.models.bases import source_hash
+from crowdzoo.training.bases import source_hash
 
 __all__ = ["absolute_module_file", "with_source"]
 

@@ -7,8 +7,6 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from crowdzoo.components.example_dataset import files_of
-from crowdzoo.components.example_files import read_dataset_info
 from crowdzoo.components.pipeline_checkpoint import PipelineCheckpoint, content_of
 from crowdzoo.components.tfx_internals import FnArgs
 from crowdzoo.components.training import (
@@ -25,6 +23,8 @@ from crowdzoo.export.saved_model import export_model
 from crowdzoo.files.check_format import FORMAT_VERSION
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.encoders import encoder_config
+from crowdzoo.records.example_dataset import files_of
+from crowdzoo.records.example_files import read_dataset_info
 from crowdzoo.training.candidates import AUTO, named_candidates
 from crowdzoo.training.length import with_length
 from crowdzoo.training.tuned_values import tuned_values, with_values

@@ -10,30 +10,30 @@ import keras
 import numpy as np
 from absl import logging
 
-from crowdzoo.components.example_dataset import ExampleDataset
-from crowdzoo.components.pair_examples import read_pairs
-from crowdzoo.components.sentence_examples import read_examples
-from crowdzoo.components.task_examples import read_tasks
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.files.model_files import read_model_names
 from crowdzoo.files.name_difference import name_difference
-from crowdzoo.instances import take_rows
 from crowdzoo.kinds.encoders import encoder_of
-from crowdzoo.models.bases import BASES, Sizes
-from crowdzoo.models.held_out_annotations import early_stopping, held_out_tasks, log_likelihoods
-from crowdzoo.models.instance_training import build_model, train
-from crowdzoo.models.method_choice import choose_method, num_trainings
-from crowdzoo.models.tagger_training import train_tagger
-from crowdzoo.models.training_loop import check_answers, fit_and_check
-from crowdzoo.models.warm_start import warm_start
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.reading.instances.instances import take_rows
+from crowdzoo.records.example_dataset import ExampleDataset
+from crowdzoo.records.pair_examples import read_pairs
+from crowdzoo.records.sentence_examples import read_examples
+from crowdzoo.records.task_examples import read_tasks
+from crowdzoo.training.bases import BASES, Sizes
 from crowdzoo.training.candidates import Candidates, title_of
 from crowdzoo.training.checkpoint import Checkpoint, checkpoint_of
 from crowdzoo.training.expectation import annotation_columns
 from crowdzoo.training.faults import LOOKED_AT
+from crowdzoo.training.held_out_annotations import early_stopping, held_out_tasks, log_likelihoods
+from crowdzoo.training.instance_training import build_model, train
 from crowdzoo.training.length import num_labelled
+from crowdzoo.training.method_choice import choose_method, num_trainings
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.rating_units import rating_unit
+from crowdzoo.training.tagger_training import train_tagger
+from crowdzoo.training.training_loop import check_answers, fit_and_check
 from crowdzoo.training.training_scope import in_training_scope
+from crowdzoo.training.warm_start import warm_start
 
 __all__ = [
     "CHOICE_FILE",

@@ -7,9 +7,10 @@ __version__ = "0.1.0"
 
 # module -> names that it holds; importing crowdzoo itself loads no TensorFlow, Beam or TFX
 _NAMES = {
-    "crowdzoo.tables.annotations": "Annotations",
+    "crowdzoo.data.annotations": "Annotations",
+    "crowdzoo.reading.tables.read": "read_annotations",
     "crowdzoo.errors": "ConfigError CrowdzooError DataError",
-    "crowdzoo.models.crowd_model": "CrowdModel",
+    "crowdzoo.training.crowd_model": "CrowdModel",
     "crowdzoo.saving": "load_model",
     # TFX finds an artifact type by `TYPE_NAME`, which has to be importable from the top-level package
     "crowdzoo.components.artifacts": "AnnotationsArtifact AnnotatorReport CrowdPage",

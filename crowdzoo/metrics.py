@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdzoo.sequences.scores import span_scores
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.quality.span_scores import span_scores
 
 __all__ = [
     "ConfusionRecovery",

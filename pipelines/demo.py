@@ -10,10 +10,10 @@ from importlib import import_module
 from pathlib import Path
 
 from crowdzoo import datasets
-from crowdzoo.instances import IMAGES
 from crowdzoo.pipelines.config import PipelineConfig, load_config
 from crowdzoo.pipelines.local import run
 from crowdzoo.pipelines.run_result import RunResult
+from crowdzoo.reading.instances.images import IMAGES
 from crowdzoo.serving.curl import curl_example
 
 __all__ = ["CONFIGS", "DEMOS", "run_demo"]

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.aggregation import create
-from crowdzoo.models.tagger_training import train_tagger
+from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.pipelines.demo_trials import against, mean_and_spread, trials
+from crowdzoo.quality.span_scores import span_scores
 from crowdzoo.report.plots import plot_scores
 from crowdzoo.report.tables import print_table
-from crowdzoo.sequences import CrowdSequences, span_scores
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.settings import TaggerSettings
+from crowdzoo.training.tagger_training import train_tagger
 
 __all__ = ["compare", "opening"]
 

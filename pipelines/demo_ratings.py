@@ -9,10 +9,10 @@ import numpy as np
 from crowdzoo.aggregation import create
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.metrics import annotator_biases_from_gold, bias_correlation, mean_absolute_error, r2_score
-from crowdzoo.models.instance_training import train
 from crowdzoo.pipelines.demo_trials import against, mean_and_spread, trials
 from crowdzoo.report.plots import plot_biases, plot_scores
 from crowdzoo.report.tables import print_table
+from crowdzoo.training.instance_training import train
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.settings import TrainingSettings
 

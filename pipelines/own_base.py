@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from crowdzoo import datasets
-from crowdzoo.instances import VECTORS
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
+from crowdzoo.reading.instances.vectors import VECTORS
 
 __all__ = ["check_own_base"]
 
@@ -24,8 +24,8 @@ def check_own_base(config: PipelineConfig) -> None:
         ConfigError: what does not fit, and the line of the user's code where it raises an exception.
         DataError: data that cannot be read.
     """
-    from crowdzoo.models.bases import BASES, Sizes
-    from crowdzoo.models.instance_training import build_model
+    from crowdzoo.training.bases import BASES, Sizes
+    from crowdzoo.training.instance_training import build_model
 
     settings: Any = config.settings
     if config.data.dataset is not None:

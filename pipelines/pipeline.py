@@ -13,8 +13,8 @@ from crowdzoo.components.crowd_report import CrowdReport
 from crowdzoo.components.evaluator import Evaluator
 from crowdzoo.components.input_files import content_hashes
 from crowdzoo.components.pusher import Pusher
-from crowdzoo.models.bases import is_own, source_hash
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
+from crowdzoo.training.bases import is_own, source_hash
 
 __all__ = ["create_pipeline"]
 

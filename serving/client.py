@@ -12,8 +12,9 @@ import numpy as np
 from crowdzoo.errors import ServingError
 from crowdzoo.files.served_model import stacked
 from crowdzoo.files.served_name import served_name
-from crowdzoo.instances import check_no_paths, opened
-from crowdzoo.instances.table import BESIDE
+from crowdzoo.reading.instances.check_no_paths import check_no_paths
+from crowdzoo.reading.instances.opened import opened
+from crowdzoo.reading.instances.table import BESIDE
 
 if TYPE_CHECKING:
     from crowdzoo.serving.grpc_connection import GrpcConnection

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from crowdzoo.constraints import COUNT, END, FLAG, SEED, Choice, Flag, Number, check_settings, checked
+from crowdzoo.checks.constraints import COUNT, END, FLAG, SEED, Choice, Flag, Number, check_settings, checked
 from crowdzoo.errors import ConfigError
 
 HALF_OPEN = Number(0, 1, below=True)

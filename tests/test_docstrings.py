@@ -56,8 +56,8 @@ def test_there_are_examples():
 LONG = (
     "crowdzoo.layers.conal",
     "crowdzoo.layers.doctor_net",
-    "crowdzoo.models.reward_model",
-    "crowdzoo.models.sequence_tagger",
+    "crowdzoo.networks.reward_model",
+    "crowdzoo.networks.sequence_tagger",
 )
 
 

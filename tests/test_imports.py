@@ -10,26 +10,28 @@ FOLDERS = {"crowdzoo": "crowdzoo", "components": "crowdzoo.components", "pipelin
            "serving": "crowdzoo.serving"}  # fmt: skip
 # From the bottom: a room imports from the lines above its own, and from itself; not from its neighbours in a line
 ROOMS = [
-    ["errors", "lazy_names"],
-    ["backend", "constraints", "files", "label_kinds"],
-    ["option_types", "platforms", "process"],
-    ["saving", "tables"],
-    ["sequences"],
-    ["losses", "metrics"],
+    ["errors", "lazy_names", "process"],
+    ["backend", "files"],
+    ["checks"],
+    ["data"],
+    ["reading", "saving"],
+    ["losses"],
     ["aggregation", "layers"],
-    ["beam", "instances", "optimizers", "quality"],
+    ["large", "optimizers", "quality"],
+    ["metrics", "networks"],
     ["training"],
-    ["models"],
     ["datasets", "export"],
     ["report"],
     ["kinds", "testing"],
+    ["records"],
     ["components", "serving"],
     ["pipelines"],
     ["commands"],
+    ["beam", "instances", "models", "sequences", "tables"],  # doors: names alone
 ]
 LEVELS = {room: level for level, line in enumerate(ROOMS) for room in line}
-# `CrowdModel.export` is a method, so that the exporter is found where a user looks for it
-EXCEPTIONS = {("models", "export")}
+# `CrowdModel.export` and `Annotations.read` are methods, so that they are found where a user looks for them
+EXCEPTIONS = {("training", "export"), ("data", "reading")}
 
 
 def modules() -> dict[str, Path]:
@@ -102,7 +104,12 @@ def test_rooms_import_only_what_is_below_them():
 
 
 def test_no_imports_run_in_a_circle():
-    arrows = {module: {other for other, _ in imported(module, for_types=False)} for module in MODULES}
+    arrows = {
+        module: {
+            other for other, _ in imported(module, for_types=False) if (room(module), room(other)) not in EXCEPTIONS
+        }
+        for module in MODULES
+    }
     for module, path in MODULES.items():
         # the table of contents of a room stands above the room's files
         if path.name == "__init__.py" and module != "crowdzoo":

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from crowdzoo.data.label_kinds import CLASSIFICATION, LABEL_KINDS, REGRESSION, SEQUENCE, label_kind, require_kind
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.label_kinds import CLASSIFICATION, LABEL_KINDS, REGRESSION, SEQUENCE, label_kind, require_kind
 from crowdzoo.tables import Annotations
 
 TABLES = {

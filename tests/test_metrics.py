@@ -5,7 +5,7 @@ import pytest
 import sklearn.metrics
 
 from crowdzoo import metrics
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.data.annotations import Annotations
 
 
 def test_accuracy_leaves_out_unknown_truths():

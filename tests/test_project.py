@@ -31,7 +31,7 @@ def test_help_of_every_command_loads_nothing_heavy():
 
 def test_aggregation_and_annotations_load_no_deep_learning():
     # Numba loads SciPy where it is installed
-    assert not loaded_by("import crowdzoo.aggregation, crowdzoo.tables.annotations") & (HEAVY - {"pandas", "scipy"})
+    assert not loaded_by("import crowdzoo.aggregation, crowdzoo.data.annotations") & (HEAVY - {"pandas", "scipy"})
 
 
 def test_every_lazy_name_resolves():

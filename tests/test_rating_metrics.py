@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.metrics import annotator_biases_from_gold, bias_correlation
-from crowdzoo.tables.annotations import Annotations
 
 NAN = np.nan
 DENSE = np.array([[1.0, 3.0, NAN], [2.0, NAN, NAN], [4.0, 9.0, NAN]])

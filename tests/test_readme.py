@@ -81,7 +81,7 @@ def test_the_speeds_are_those_of_the_saved_benchmark():
 
 def test_the_number_of_aggregation_methods_is_that_of_the_table():
     from crowdzoo.aggregation.classes.methods import METHODS
-    from crowdzoo.aggregation.forms.forms import FORMS
+    from crowdzoo.large.forms.forms import FORMS
 
     words = {7: "seven", 18: "Eighteen"}
     assert f"{words[len(METHODS)]} methods, from majority vote" in README

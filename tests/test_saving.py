@@ -73,8 +73,8 @@ def models(chosen=None):
         TextClassifier,
         TextRegressor,
     )
-    from crowdzoo.models.crowd_accuracy import CrowdAccuracy
     from crowdzoo.optimizers import LazyAdam
+    from crowdzoo.training.crowd_accuracy import CrowdAccuracy
 
     x = np.random.default_rng(0).normal(size=(4, D)).astype("float32")
     codes = np.array([[2, 3, 4, 0], [5, 1, 0, 0]], "int32")
@@ -131,7 +131,7 @@ def test_every_registered_class_has_its_place_in_the_table():
     root = Path(crowdzoo.__file__).parent
     registered = re.compile(r"^@keras\.saving\.register_keras_serializable\(.*\)\nclass (\w+)", re.MULTILINE)
     found = {}
-    for folder in ("", "layers", "models", "optimizers"):
+    for folder in ("", "layers", "networks", "optimizers", "training"):
         for path in (root / folder).glob("*.py"):
             for name in registered.findall(path.read_text()):
                 found[name] = ".".join(["crowdzoo", *path.relative_to(root).with_suffix("").parts])

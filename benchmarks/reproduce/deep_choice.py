@@ -46,8 +46,8 @@ def run(data: Any, seed: int) -> dict[str, Any]:
 
     from crowdzoo.aggregation import create
     from crowdzoo.models import TrainingSettings, choose_method
-    from crowdzoo.models.instance_training import train
     from crowdzoo.training.candidates import CANDIDATES, check_candidates, title_of
+    from crowdzoo.training.instance_training import train
 
     tf.config.experimental.enable_op_determinism()
 

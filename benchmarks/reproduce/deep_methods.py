@@ -292,7 +292,7 @@ def trained(row: Row, data: Data, used: np.ndarray, held: np.ndarray, seed: int)
 
     from crowdzoo.metrics import expected_calibration_error
     from crowdzoo.models import TrainingSettings
-    from crowdzoo.models.instance_training import train
+    from crowdzoo.training.instance_training import train
 
     annotations = data.annotations.select_tasks(used)
     watched = data.annotations.select_tasks(held) if len(held) else None

@@ -90,9 +90,9 @@ from typing import Any
 import numpy as np
 from stack import same_stack, stack
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.datasets import data_folder
 from crowdzoo.report.tables import print_table
-from crowdzoo.tables.annotations import Annotations
 
 DATA = data_folder()
 RESULTS = Path(__file__).parents[1] / "results" / "reproduce_lia.json"

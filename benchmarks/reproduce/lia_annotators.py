@@ -31,7 +31,7 @@ from lia import SETS, SETTINGS, CrowdSet, fitted_lia
 from rows import Parts, run
 
 from crowdzoo.aggregation import create
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.data.annotations import Annotations
 
 __all__ = ["RESULTS", "log_odds", "with_two_added"]
 

@@ -41,6 +41,7 @@ from intervals import Runs, shown
 from stack import stack
 
 from crowdzoo.aggregation import RATING_METHODS, create
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.datasets import data_folder, load_movie_reviews
 from crowdzoo.metrics import (
     annotator_biases_from_gold,
@@ -50,7 +51,6 @@ from crowdzoo.metrics import (
     root_mean_squared_error,
 )
 from crowdzoo.report.tables import print_table
-from crowdzoo.tables.annotations import Annotations
 
 RESULTS = Path(__file__).parents[1] / "results" / "movie_reviews.json"
 GUIDE = Path(__file__).parents[2] / "docs" / "ratings.md"

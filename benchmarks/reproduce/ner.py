@@ -97,8 +97,8 @@ def work(row_name: str, seeds: list[int]) -> dict[str, Any]:
     from crowdzoo import layers
     from crowdzoo.datasets.ner_amt import load_ner_amt
     from crowdzoo.models import CrowdModel
-    from crowdzoo.models.sequence_tagger import SequenceTagger
-    from crowdzoo.models.token_encoder import TokenEncoder
+    from crowdzoo.networks.sequence_tagger import SequenceTagger
+    from crowdzoo.networks.token_encoder import TokenEncoder
     from crowdzoo.sequences import span_scores
     from crowdzoo.training.batches import CrowdBatches
 

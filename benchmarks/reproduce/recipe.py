@@ -177,7 +177,7 @@ def work(data: Data, row_name: str, seed: int, keep: bool) -> dict[str, Any]:
     import tensorflow as tf
 
     from crowdzoo.models import TrainingSettings
-    from crowdzoo.models.instance_training import train
+    from crowdzoo.training.instance_training import train
 
     tf.config.experimental.enable_op_determinism()
     keras.utils.clear_session()

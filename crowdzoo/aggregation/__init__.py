@@ -1,106 +1,59 @@
-"""Labels from votes: one algorithm per file, one result type for each kind of labels."""
+"""Labels from votes: one algorithm per file, one result type for each kind of labels. Names load when first used."""
 
-from crowdzoo.aggregation.against_votes import VotesWarning
-from crowdzoo.aggregation.calibrate import calibrate
-from crowdzoo.aggregation.classes.bwa import BWA
-from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
-from crowdzoo.aggregation.classes.dependent_dawid_skene import DependentDawidSkene
-from crowdzoo.aggregation.classes.ebcc import EBCC
-from crowdzoo.aggregation.classes.glad import GLAD
-from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
-from crowdzoo.aggregation.classes.ibcc import IBCC
-from crowdzoo.aggregation.classes.kos import KOS
-from crowdzoo.aggregation.classes.label_model import LabelModel
-from crowdzoo.aggregation.classes.mace import MACE
-from crowdzoo.aggregation.classes.majority_vote import MajorityVote
-from crowdzoo.aggregation.classes.methods import METHODS
-from crowdzoo.aggregation.classes.mmce import MMCE
-from crowdzoo.aggregation.classes.mmsr import MMSR
-from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
-from crowdzoo.aggregation.classes.robust import Robust
-from crowdzoo.aggregation.classes.wawa import Wawa
-from crowdzoo.aggregation.classes.worker_clustering import WorkerClustering
-from crowdzoo.aggregation.classes.zero_based_skill import ZeroBasedSkill
-from crowdzoo.aggregation.convergence import ConvergenceWarning
-from crowdzoo.aggregation.create import create
-from crowdzoo.aggregation.engine.block import Block
-from crowdzoo.aggregation.multi_label import MultiLabel
-from crowdzoo.aggregation.multi_label_aggregation import MultiLabelAggregation
-from crowdzoo.aggregation.preferences.annotator_bradley_terry import AnnotatorBradleyTerry
-from crowdzoo.aggregation.preferences.bradley_terry import BradleyTerry
-from crowdzoo.aggregation.preferences.crowd_bt import CrowdBT
-from crowdzoo.aggregation.preferences.methods import PREFERENCE_METHODS
-from crowdzoo.aggregation.preferences.noisy_bradley_terry import NoisyBradleyTerry
-from crowdzoo.aggregation.preferences.plackett_luce import PlackettLuce
-from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
-from crowdzoo.aggregation.ratings.methods import RATING_METHODS
-from crowdzoo.aggregation.ratings.ordinal_thresholds import OrdinalThresholds
-from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
-from crowdzoo.aggregation.ratings.rating_em import RatingEM
-from crowdzoo.aggregation.ratings.rating_mean import RatingMean
-from crowdzoo.aggregation.ratings.rating_median import RatingMedian
-from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.aggregation.sentences.bayesian_sequence_combination import BayesianSequenceCombination
-from crowdzoo.aggregation.sentences.hmm_crowd import HMMCrowd
-from crowdzoo.aggregation.sentences.methods import SEQUENCE_METHODS
-from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
-from crowdzoo.aggregation.sentences.span_majority_vote import SpanMajorityVote
-from crowdzoo.aggregation.sentences.token_aggregation import TokenAggregation
-from crowdzoo.aggregation.stored.aggregate_blocks import StoredAggregation, aggregate_blocks
-from crowdzoo.aggregation.stored.aggregate_file import aggregate_file
-from crowdzoo.aggregation.stored.stored_blocks import StoredBlocks
-from crowdzoo.aggregation.stored.write_blocks import write_blocks
+from crowdzoo.lazy_names import lazy_names
 
-__all__ = [
-    "BWA",
-    "EBCC",
-    "GLAD",
-    "IBCC",
-    "KOS",
-    "MACE",
-    "METHODS",
-    "MMCE",
-    "MMSR",
-    "PREFERENCE_METHODS",
-    "RATING_METHODS",
-    "SEQUENCE_METHODS",
-    "Aggregation",
-    "AnnotatorBradleyTerry",
-    "BayesianSequenceCombination",
-    "Block",
-    "BradleyTerry",
-    "ConvergenceWarning",
-    "CrowdBT",
-    "DawidSkene",
-    "DependentDawidSkene",
-    "HMMCrowd",
-    "HierarchicalDawidSkene",
-    "LabelModel",
-    "MajorityVote",
-    "MultiLabel",
-    "MultiLabelAggregation",
-    "NoisyBradleyTerry",
-    "OneCoinDawidSkene",
-    "OrdinalThresholds",
-    "PlackettLuce",
-    "PreferenceAggregation",
-    "RatingAggregation",
-    "RatingEM",
-    "RatingMean",
-    "RatingMedian",
-    "Robust",
-    "SequenceAggregation",
-    "SpanMajorityVote",
-    "StoredAggregation",
-    "StoredBlocks",
-    "TokenAggregation",
-    "VotesWarning",
-    "Wawa",
-    "WorkerClustering",
-    "ZeroBasedSkill",
-    "aggregate_blocks",
-    "aggregate_file",
-    "calibrate",
-    "create",
-    "write_blocks",
-]
+__all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
+    __name__,
+    {
+        "crowdzoo.aggregation.against_votes": "VotesWarning",
+        "crowdzoo.aggregation.calibration": "calibrate",
+        "crowdzoo.aggregation.classes.bwa": "BWA",
+        "crowdzoo.aggregation.classes.dawid_skene": "DawidSkene",
+        "crowdzoo.aggregation.classes.dependent_dawid_skene": "DependentDawidSkene",
+        "crowdzoo.aggregation.classes.ebcc": "EBCC",
+        "crowdzoo.aggregation.classes.glad": "GLAD",
+        "crowdzoo.aggregation.classes.hierarchical_dawid_skene": "HierarchicalDawidSkene",
+        "crowdzoo.aggregation.classes.ibcc": "IBCC",
+        "crowdzoo.aggregation.classes.kos": "KOS",
+        "crowdzoo.aggregation.classes.label_model": "LabelModel",
+        "crowdzoo.aggregation.classes.mace": "MACE",
+        "crowdzoo.aggregation.classes.majority_vote": "MajorityVote",
+        "crowdzoo.aggregation.classes.methods": "METHODS",
+        "crowdzoo.aggregation.classes.mmce": "MMCE",
+        "crowdzoo.aggregation.classes.mmsr": "MMSR",
+        "crowdzoo.aggregation.classes.one_coin": "OneCoinDawidSkene",
+        "crowdzoo.aggregation.classes.robust": "Robust",
+        "crowdzoo.aggregation.classes.wawa": "Wawa",
+        "crowdzoo.aggregation.classes.worker_clustering": "WorkerClustering",
+        "crowdzoo.aggregation.classes.zero_based_skill": "ZeroBasedSkill",
+        "crowdzoo.aggregation.convergence": "ConvergenceWarning",
+        "crowdzoo.aggregation.registry": "create",
+        "crowdzoo.aggregation.engine.block": "Block",
+        "crowdzoo.aggregation.multi_label": "MultiLabel",
+        "crowdzoo.aggregation.multi_label_aggregation": "MultiLabelAggregation",
+        "crowdzoo.aggregation.preferences.annotator_bradley_terry": "AnnotatorBradleyTerry",
+        "crowdzoo.aggregation.preferences.bradley_terry": "BradleyTerry",
+        "crowdzoo.aggregation.preferences.crowd_bt": "CrowdBT",
+        "crowdzoo.aggregation.preferences.methods": "PREFERENCE_METHODS",
+        "crowdzoo.aggregation.preferences.noisy_bradley_terry": "NoisyBradleyTerry",
+        "crowdzoo.aggregation.preferences.plackett_luce": "PlackettLuce",
+        "crowdzoo.aggregation.preferences.preference_aggregation": "PreferenceAggregation",
+        "crowdzoo.aggregation.ratings.methods": "RATING_METHODS",
+        "crowdzoo.aggregation.ratings.ordinal_thresholds": "OrdinalThresholds",
+        "crowdzoo.aggregation.ratings.rating_aggregation": "RatingAggregation",
+        "crowdzoo.aggregation.ratings.rating_em": "RatingEM",
+        "crowdzoo.aggregation.ratings.rating_mean": "RatingMean",
+        "crowdzoo.aggregation.ratings.rating_median": "RatingMedian",
+        "crowdzoo.aggregation.result": "Aggregation",
+        "crowdzoo.aggregation.sentences.bayesian_sequence_combination": "BayesianSequenceCombination",
+        "crowdzoo.aggregation.sentences.hmm_crowd": "HMMCrowd",
+        "crowdzoo.aggregation.sentences.methods": "SEQUENCE_METHODS",
+        "crowdzoo.aggregation.sentences.sequence_aggregation": "SequenceAggregation",
+        "crowdzoo.aggregation.sentences.span_majority_vote": "SpanMajorityVote",
+        "crowdzoo.aggregation.sentences.token_aggregation": "TokenAggregation",
+        "crowdzoo.large.stored.aggregate_blocks": "StoredAggregation aggregate_blocks",
+        "crowdzoo.large.stored.aggregate_file": "aggregate_file",
+        "crowdzoo.large.stored.stored_blocks": "StoredBlocks",
+        "crowdzoo.large.stored.write_blocks": "write_blocks",
+    },
+)

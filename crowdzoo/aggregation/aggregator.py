@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from crowdzoo.constraints import Checked
+from crowdzoo.checks.constraints import Checked
 from crowdzoo.errors import BadRow, ConfigError, DataError
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["Aggregator"]
 
@@ -92,7 +92,7 @@ class Aggregator(Checked):
 
     def _annotations(self, data: Any) -> Annotations:
         """Annotations out of a frame; those that are some already stay as they are."""
-        from crowdzoo.tables.annotations import Annotations  # with Arrow, which aggregation alone does not need
+        from crowdzoo.data.annotations import Annotations  # with Arrow, which aggregation alone does not need
 
         if isinstance(data, Annotations):
             return data

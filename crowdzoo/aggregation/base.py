@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.block import occurrences
 from crowdzoo.aggregation.result_files import ReadResult, table_of, write_result, write_table
-from crowdzoo.constraints import Choice, checked
+from crowdzoo.checks.constraints import Choice, checked
 from crowdzoo.errors import SHOWN
 from crowdzoo.files.table_formats import TABLE_FORMATS
 from crowdzoo.files.writing import atomic_file
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["Columns", "Result", "names_and_counts", "sizes"]
 
@@ -37,7 +37,7 @@ class Result(ABC):
     """Base of all results; each kind of labels adds its answers, and the columns that hold them.
 
     Attributes:
-        method: the algorithm's name, as `crowdzoo.aggregation.create` takes it.
+        method: the algorithm's name, as `crowdzoo.aggregation.registry` takes it.
         tasks: names of the tasks, [N].
         annotators: names of the annotators, [R].
         reliability: one number an annotator, higher is better, [R]; what it measures is the method's (see its class).

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crowdzoo.aggregation.stored.memory import available_memory
+from crowdzoo.aggregation.engine.memory import available_memory
+from crowdzoo.data.label_kinds import CLASSIFICATION, PREFERENCE, REGRESSION, require_annotations, require_kind
 from crowdzoo.errors import DataError
-from crowdzoo.label_kinds import CLASSIFICATION, PREFERENCE, REGRESSION, require_annotations, require_kind
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["check_classification", "check_preferences", "check_ratings", "short_of_memory"]
 

@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdzoo.aggregation.against_votes import VotesWarning
-from crowdzoo.aggregation.calibrate import calibrate
+from crowdzoo.aggregation.calibration import calibrate
 from crowdzoo.aggregation.classes.methods import METHODS
 from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR, MultiLabelAggregation
 from crowdzoo.aggregation.named import aggregator_named
-from crowdzoo.constraints import Checked, Choice, setting
+from crowdzoo.checks.constraints import Checked, Choice, setting
+from crowdzoo.data.label_kinds import CLASSIFICATION, require_kind
 from crowdzoo.errors import ConfigError, DataError, short_repr
-from crowdzoo.label_kinds import CLASSIFICATION, require_kind
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["MultiLabel"]
 
@@ -77,7 +77,7 @@ class MultiLabel(Checked):
         Raises:
             DataError: another kind; no label; a label with "|" in its name; or an answer with `none` beside a label.
         """
-        from crowdzoo.tables.annotations import Annotations
+        from crowdzoo.data.annotations import Annotations
 
         if not isinstance(annotations, Annotations):
             raise DataError(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from inspect import signature
 from typing import Any
 
-from crowdzoo.constraints import Choice
+from crowdzoo.checks.constraints import Choice
 
 __all__ = ["aggregator_named"]
 

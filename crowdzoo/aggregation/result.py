@@ -21,7 +21,7 @@ from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.result_files import ReadResult
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["Aggregation"]
 

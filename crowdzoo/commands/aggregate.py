@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from crowdzoo.checks.option_types import integer, num_bytes, number, path
 from crowdzoo.commands import options
 from crowdzoo.commands.check_mixed import PEOPLE_AND_MODELS, check_mixed
 from crowdzoo.commands.models_of import models_of
@@ -15,16 +16,15 @@ from crowdzoo.commands.progress import fitted
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.table_formats import TABLE_FORMATS
 from crowdzoo.kinds import Kind, kind_of
-from crowdzoo.option_types import integer, num_bytes, number, path
 from crowdzoo.process import say
+from crowdzoo.reading.tables.layout import Layout
+from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.report.tables import print_table
-from crowdzoo.tables.layout import Layout
-from crowdzoo.tables.options import ROW_OPTIONS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["describe", "run"]
 
@@ -189,7 +189,7 @@ def _run_rankings(arguments: argparse.Namespace, kind: Kind, settings: dict[str,
         if getattr(arguments, name, None) not in (None, False, "error"):
             raise ConfigError(f"--{name.replace('_', '-')} does not go with --rankings: leave one of them out.")
     from crowdzoo.aggregation import PlackettLuce
-    from crowdzoo.instances.rankings import COLUMNS, read_rankings
+    from crowdzoo.reading.instances.rankings import COLUMNS, read_rankings
 
     rankings = read_rankings(arguments.annotations, Layout.of(vars(arguments), COLUMNS))
     crowd = rankings.preferences()
@@ -255,7 +255,7 @@ def _gold_labels(arguments: argparse.Namespace, crowd: Annotations, labels: list
     if arguments.gold is None:
         return {}
     from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR
-    from crowdzoo.instances.gold import read_gold_labels
+    from crowdzoo.reading.instances.gold import read_gold_labels
 
     separator = arguments.label_separator or SEPARATOR
     return read_gold_labels(arguments.gold, crowd.tasks, labels, none, separator, options.second_layout(arguments))
@@ -280,9 +280,9 @@ def _why_out_of_core(arguments: argparse.Namespace, kind: Kind, aggregator: Any)
     Raises:
         ConfigError: it has to be, and cannot be with these options.
     """
-    from crowdzoo.aggregation.forms.forms import FORMS
-    from crowdzoo.aggregation.stored.aggregate_blocks import check_streams
-    from crowdzoo.aggregation.stored.memory import available_memory, needed_memory
+    from crowdzoo.aggregation.engine.memory import available_memory, needed_memory
+    from crowdzoo.large.forms.forms import FORMS
+    from crowdzoo.large.stored.aggregate_blocks import check_streams
 
     names = [f"--{name.replace('_', '-')}" for name in IN_MEMORY if getattr(arguments, name, None)]
     if arguments.out_of_core:
@@ -319,7 +319,7 @@ def _why_out_of_core(arguments: argparse.Namespace, kind: Kind, aggregator: Any)
 
 def _streaming(kind: Kind) -> str:
     """Which methods work out of core."""
-    from crowdzoo.aggregation.forms.forms import FORMS
+    from crowdzoo.large.forms.forms import FORMS
 
     return "These work out of core: " + ", ".join(name for name, each in kind.aggregators().items() if each in FORMS)
 

@@ -2,13 +2,13 @@
 
 import argparse
 
+from crowdzoo.checks.option_types import path
 from crowdzoo.commands import options
 from crowdzoo.commands.outputs import Output, is_converted
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.writing import atomic_folder
 from crowdzoo.kinds import kind_of
-from crowdzoo.option_types import path
-from crowdzoo.platforms import PLATFORMS, Export
+from crowdzoo.reading.platforms.export import PLATFORMS, Export
 from crowdzoo.report.tables import print_table
 
 __all__ = ["describe", "run"]

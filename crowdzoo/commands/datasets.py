@@ -2,11 +2,11 @@
 
 import argparse
 
+from crowdzoo.checks.option_types import path
 from crowdzoo.commands.options import add_outputs
 from crowdzoo.commands.outputs import Output, is_data_set
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import KINDS
-from crowdzoo.option_types import path
 from crowdzoo.report.tables import print_table
 
 __all__ = ["describe", "run"]

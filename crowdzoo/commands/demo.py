@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
+from crowdzoo.checks.option_types import integer, path
 from crowdzoo.files.paths import check_folder
-from crowdzoo.option_types import integer, path
 from crowdzoo.process import use_tensorflow
 
 __all__ = ["describe", "run"]

@@ -6,11 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands.options import add_outputs, given, named_values
 from crowdzoo.commands.outputs import Output, is_deployment
 from crowdzoo.errors import ConfigError, shorten
 from crowdzoo.files.version_folders import complete_versions, version_number
-from crowdzoo.option_types import integer, number, path
 
 if TYPE_CHECKING:
     from crowdzoo.serving.deploy.model_place import ModelPlace

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["models_of"]
 
@@ -19,7 +19,7 @@ def models_of(path: Path, annotations: Annotations) -> list[str]:
     Raises:
         DataError: the file cannot be read, does not say who is a model, or says that nobody is.
     """
-    from crowdzoo.instances import read_annotator_table
+    from crowdzoo.reading.instances.annotator_table import read_annotator_table
 
     table = read_annotator_table(path, annotations.annotators)
     if table.sources is None:

@@ -12,20 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
 from crowdzoo.commands.outputs import Output, is_batch
 from crowdzoo.commands.progress import fitted
 from crowdzoo.errors import ConfigError, DataError, shorten, unknown
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.kinds import kind_of
-from crowdzoo.option_types import integer, number, path
 from crowdzoo.quality.next_annotation import SURE
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
-    from crowdzoo.instances import AnnotatorTable, Instances
+    from crowdzoo.data.annotations import Annotations
     from crowdzoo.quality import NextAnnotations, PeopleAndModels
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.reading.instances.annotator_table import AnnotatorTable
+    from crowdzoo.reading.instances.instances import Instances
 
 __all__ = ["describe", "run"]
 
@@ -108,7 +109,7 @@ def run(arguments: argparse.Namespace) -> None:
         return
     known = None
     if arguments.annotator_table is not None:
-        from crowdzoo.instances import read_annotator_table
+        from crowdzoo.reading.instances.annotator_table import read_annotator_table
 
         known = read_annotator_table(arguments.annotator_table, crowd.annotators)
     costs = _costs(arguments.costs, crowd) if known is None or known.costs is None else known.costs
@@ -234,7 +235,7 @@ def _why_stopped(
 def _instances(place: Path | None) -> Instances | None:
     if place is None:
         return None
-    from crowdzoo.instances import read_instances
+    from crowdzoo.reading.instances.instances import read_instances
 
     return read_instances(place)
 
@@ -299,7 +300,7 @@ def _plain(name: Any) -> Any:
 
 
 def _texts(instances: Instances | None) -> dict[Any, str]:
-    from crowdzoo.instances import TEXTS
+    from crowdzoo.reading.instances.texts import TEXTS
 
     if instances is None or instances.kind is not TEXTS:
         return {}

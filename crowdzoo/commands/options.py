@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from crowdzoo.checks.option_types import integer, path
 from crowdzoo.commands.outputs import Output, is_rejects
 from crowdzoo.errors import ConfigError, shorten
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import readable
 from crowdzoo.kinds import KINDS, Kind
-from crowdzoo.option_types import integer, path
-from crowdzoo.tables.layout import Layout
+from crowdzoo.reading.tables.layout import Layout
 
 __all__ = [
     "LABEL_FORMATS",

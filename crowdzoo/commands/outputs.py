@@ -12,8 +12,8 @@ from pathlib import Path
 
 from crowdzoo.files.paths import check_apart, check_output_file, check_output_folder
 from crowdzoo.kinds import KINDS
-from crowdzoo.tables.rejects import HEADER
-from crowdzoo.tables.suffixes import column_names
+from crowdzoo.reading.tables.rejects import HEADER
+from crowdzoo.reading.tables.suffixes import column_names
 
 __all__ = [
     "Output",

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from crowdzoo.checks.option_types import path
 from crowdzoo.commands.options import (
     add_column_types,
     add_outputs,
@@ -21,13 +22,16 @@ from crowdzoo.files.model_files import read_model_card
 from crowdzoo.files.served_model import MODEL_CARD_FILE
 from crowdzoo.files.version_folders import newest_version
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.instances import IMAGES, TEXTS, VECTORS, InstanceKind, Instances, read_inputs, served_tables
-from crowdzoo.instances.images import holds_images
-from crowdzoo.instances.table import own_encoding
 from crowdzoo.kinds import KINDS
-from crowdzoo.option_types import path
-from crowdzoo.tables.layout import Layout
-from crowdzoo.tables.suffixes import column_names
+from crowdzoo.reading.instances.images import IMAGES, holds_images
+from crowdzoo.reading.instances.instance_kind import InstanceKind
+from crowdzoo.reading.instances.instances import Instances, read_inputs
+from crowdzoo.reading.instances.table import own_encoding
+from crowdzoo.reading.instances.tables import served_tables
+from crowdzoo.reading.instances.texts import TEXTS
+from crowdzoo.reading.instances.vectors import VECTORS
+from crowdzoo.reading.tables.layout import Layout
+from crowdzoo.reading.tables.suffixes import column_names
 
 __all__ = ["describe", "run"]
 

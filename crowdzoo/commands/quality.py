@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 
+from crowdzoo.checks.constraints import SEED
+from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
 from crowdzoo.commands.check_mixed import PEOPLE_AND_MODELS
 from crowdzoo.commands.models_of import models_of
 from crowdzoo.commands.outputs import Output, is_picture, is_quality
 from crowdzoo.commands.progress import fitted, progress
-from crowdzoo.constraints import SEED
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import KINDS, kind_of
-from crowdzoo.option_types import integer, number, path
 
 __all__ = ["describe", "run"]
 

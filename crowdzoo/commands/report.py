@@ -4,16 +4,16 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from crowdzoo.checks.constraints import SEED
+from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
 from crowdzoo.commands.check_mixed import PEOPLE_AND_MODELS, check_mixed
 from crowdzoo.commands.models_of import models_of
 from crowdzoo.commands.outputs import Output, is_page, is_page_data, page_data_path
 from crowdzoo.commands.progress import fitted, progress
-from crowdzoo.constraints import SEED
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import kind_of
-from crowdzoo.option_types import integer, number, path
-from crowdzoo.tables.layout import Layout
+from crowdzoo.reading.tables.layout import Layout
 
 if TYPE_CHECKING:
     from crowdzoo.report.page_parts import Warned
@@ -103,7 +103,9 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Reads, aggregates, writes the page and says what is in it."""
-    from crowdzoo.instances import read_instances, read_predictions, recognised
+    from crowdzoo.reading.instances.instance_kinds import recognised
+    from crowdzoo.reading.instances.instances import read_instances
+    from crowdzoo.reading.instances.predictions import read_predictions
     from crowdzoo.report.page_changes import read_numbers
     from crowdzoo.report.report_page import NEEDED, Condition, report_page
     from crowdzoo.report.training_history import read_history

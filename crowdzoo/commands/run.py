@@ -5,12 +5,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+from crowdzoo.checks.option_types import path
 from crowdzoo.commands.options import named_values
 from crowdzoo.errors import ConfigError, shorten
 from crowdzoo.files.paths import check_output_file
-from crowdzoo.models.bases import is_own
-from crowdzoo.option_types import path
 from crowdzoo.process import use_tensorflow
+from crowdzoo.training.bases import is_own
 
 __all__ = ["describe", "run"]
 

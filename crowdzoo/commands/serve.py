@@ -2,7 +2,7 @@
 
 import argparse
 
-from crowdzoo.option_types import integer, number, path
+from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.process import use_tensorflow
 
 __all__ = ["describe", "run"]

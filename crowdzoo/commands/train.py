@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
 from crowdzoo.commands.outputs import Output, is_model, is_names, names_path
 from crowdzoo.commands.progress import fitted, progress
@@ -12,12 +13,11 @@ from crowdzoo.errors import ConfigError, shorten
 from crowdzoo.files.check_format import FORMAT_VERSION
 from crowdzoo.files.paths import check_apart
 from crowdzoo.files.writing import atomic_file, atomic_path
-from crowdzoo.instances import InstanceKind
 from crowdzoo.kinds import Kind, TrainingSet, kind_of
 from crowdzoo.kinds.encoders import encoder_config
-from crowdzoo.models.bases import is_own
-from crowdzoo.option_types import integer, number, path
+from crowdzoo.reading.instances.instance_kind import InstanceKind
 from crowdzoo.report.tables import print_table
+from crowdzoo.training.bases import is_own
 from crowdzoo.training.candidates import AUTO, COMPARED, Candidates, check_candidates, title_of
 from crowdzoo.training.length import length_rows, num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
@@ -215,7 +215,7 @@ def _stopped_rows(settings: Any, model: Any) -> list[tuple[str, str]]:
     """Which epoch's weights were kept, where epochs were not all needed."""
     if settings.patience is None:
         return []
-    from crowdzoo.models.held_out_annotations import MONITORED
+    from crowdzoo.training.held_out_annotations import MONITORED
 
     values = model.history.history[MONITORED]
     return [("trained for epochs", f"{len(values):,}"), ("best epoch", f"{1 + values.index(max(values)):,}")]
@@ -253,7 +253,7 @@ def _candidates(kind: Kind, hyperparameters: dict[str, Any]) -> Candidates:
 
 def _chosen(settings: Any, data: TrainingSet, candidates: Candidates) -> Any:
     """The settings of the best candidate; prints how all of them did."""
-    from crowdzoo.models.method_choice import choose_method, num_trainings
+    from crowdzoo.training.method_choice import choose_method, num_trainings
 
     labelled = num_labelled(data.used)
     with progress("choosing", num_trainings(labelled, candidates)) as step:

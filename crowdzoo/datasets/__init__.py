@@ -16,7 +16,10 @@ from crowdzoo.datasets.ner_amt import NerAmt, load_ner_amt
 from crowdzoo.datasets.simulated import simulate_annotations
 from crowdzoo.datasets.write_files import write_files
 from crowdzoo.errors import DataError, unknown
-from crowdzoo.instances import IMAGES, SENTENCES, VECTORS, InstanceKind
+from crowdzoo.reading.instances.images import IMAGES
+from crowdzoo.reading.instances.instance_kind import InstanceKind
+from crowdzoo.reading.instances.sentences import SENTENCES
+from crowdzoo.reading.instances.vectors import VECTORS
 
 __all__ = [
     "CommonConfusions",

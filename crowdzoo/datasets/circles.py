@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from crowdzoo.constraints import Number, checked
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.checks.constraints import Number, checked
+from crowdzoo.data.annotations import Annotations
 
 __all__ = ["ask_annotators", "make_circles", "neighbour_annotators"]
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdzoo.constraints import Choice, Number, checked
+from crowdzoo.checks.constraints import Choice, Number, checked
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["CommonConfusions", "simulate_common_confusions"]
 

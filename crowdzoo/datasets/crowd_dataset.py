@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdzoo.aggregation.classes.majority_vote import MajorityVote
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.data.annotations import Annotations
 
 __all__ = ["CrowdDataset"]
 

@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.constraints import Number, checked
+from crowdzoo.checks.constraints import Number, checked
+from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.sentence_annotations import sentence_annotations
+from crowdzoo.data.tags import TagSet, allowed_tags
 from crowdzoo.errors import ConfigError
-from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags
-from crowdzoo.sequences.sentence_annotations import sentence_annotations
 
 __all__ = ["generated_abstracts"]
 

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.constraints import Number, checked
-from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags, split_tokens, tags_of
-from crowdzoo.sequences.sentence_annotations import sentence_annotations
+from crowdzoo.checks.constraints import Number, checked
+from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.sentence_annotations import sentence_annotations
+from crowdzoo.data.tags import TagSet, allowed_tags, tags_of
+from crowdzoo.data.tokens import split_tokens
 
 __all__ = ["generated_ner"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdzoo.constraints import Number, checked
+from crowdzoo.checks.constraints import Number, checked
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["generated_ratings"]
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.errors import DataError
 from crowdzoo.files.regular import open_regular
-from crowdzoo.instances.table import read_table
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.reading.instances.table import read_table
 
 __all__ = ["load_labelme"]
 

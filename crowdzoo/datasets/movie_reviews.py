@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.datasets.folder import data_folder
 from crowdzoo.errors import DataError
 from crowdzoo.files.regular import open_regular
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["MovieReviews", "load_movie_reviews"]
 

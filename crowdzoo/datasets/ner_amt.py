@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.sentence_annotations import sentence_annotations
+from crowdzoo.data.tags import TagSet
 from crowdzoo.datasets.folder import data_folder
 from crowdzoo.errors import DataError
-from crowdzoo.sequences import CrowdSequences, TagSet, read_conll, read_gold
-from crowdzoo.sequences.sentence_annotations import sentence_annotations
+from crowdzoo.reading.sentences.conll_files import read_conll, read_gold
 
 __all__ = ["NerAmt", "load_ner_amt"]
 
@@ -36,7 +38,7 @@ class NerAmt:
 
     crowd: CrowdSequences
     published: CrowdSequences
-    majority: list[list[str]]
+    majority: list[list[str] | None]
     test: CrowdSequences
     rest: CrowdSequences
 
@@ -89,7 +91,7 @@ def _gold(path: Path) -> CrowdSequences:
 
 def _union(place: Path, published: CrowdSequences, distinct: bool) -> CrowdSequences:
     tag_set = TagSet(CLASSES)
-    truths: dict[tuple[str, ...], np.ndarray] = {}
+    truths: dict[tuple[str, ...], np.ndarray | None] = {}
     assert published.gold is not None
     for tokens, codes in zip(published.tokens, published.gold, strict=True):
         truths.setdefault(tuple(tokens), codes)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.data.annotations import Annotations
 
 __all__ = ["simulate_annotations"]
 

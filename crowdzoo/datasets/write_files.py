@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.errors import DataError
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.sequences import CrowdSequences, write_spans
-from crowdzoo.tables.annotation_files import write_annotations
+from crowdzoo.reading.sentences.span_files import write_spans
+from crowdzoo.reading.tables.annotation_files import write_annotations
 
 __all__ = ["write_files"]
 

@@ -12,7 +12,8 @@ import numpy as np
 from crowdzoo.errors import ServingError
 from crowdzoo.files.served_model import as_text, load_saved_model, stacked
 from crowdzoo.files.version_folders import newest_version
-from crowdzoo.instances import check_no_paths, opened
+from crowdzoo.reading.instances.check_no_paths import check_no_paths
+from crowdzoo.reading.instances.opened import opened
 
 __all__ = ["load_and_predict", "load_predictor"]
 

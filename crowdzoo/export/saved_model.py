@@ -18,7 +18,7 @@ from crowdzoo.files.served_model import MODEL_CARD_FILE, REQUEST_FILES, WARMUP_F
 from crowdzoo.files.writing import atomic_folder
 
 if TYPE_CHECKING:
-    from crowdzoo.models.crowd_model import CrowdModel
+    from crowdzoo.training.crowd_model import CrowdModel
 
 __all__ = ["export_model"]
 
@@ -92,7 +92,7 @@ def export_model(
 
     from crowdzoo.export.signatures import build_pair_signatures, build_signatures
     from crowdzoo.export.warmup import instance_specs, request_json, warmup_arrays, write_warmup
-    from crowdzoo.models.reward_model import SIDES, RewardModel, input_name
+    from crowdzoo.networks.reward_model import SIDES, RewardModel, input_name
     from crowdzoo.training.faults import check_weights
 
     check_weights(model)

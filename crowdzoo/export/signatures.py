@@ -8,10 +8,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from crowdzoo.data.tags import spans_of, tag_problem
 from crowdzoo.errors import ConfigError
 from crowdzoo.export.warmup import instance_specs
-from crowdzoo.models.pair_encoder import PairEncoder
-from crowdzoo.sequences.tags import spans_of, tag_problem
+from crowdzoo.networks.pair_encoder import PairEncoder
 
 __all__ = ["build_pair_signatures", "build_signatures"]
 

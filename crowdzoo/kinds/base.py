@@ -31,26 +31,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import LabelKind, label_kind
 from crowdzoo.errors import ConfigError, DataError, unknown
-from crowdzoo.instances import (
-    IMAGES,
-    INSTANCE_KINDS,
-    TABLES,
-    InstanceKind,
-    Instances,
-    named_by_image,
-    read_instances,
-    recognised,
-    tables,
-    take_rows,
-)
-from crowdzoo.instances.export_instances import write_export_instances
-from crowdzoo.label_kinds import LabelKind, label_kind
-from crowdzoo.models.bases import BASES, is_own
-from crowdzoo.platforms import Export
-from crowdzoo.tables.annotation_files import write_annotations
-from crowdzoo.tables.annotations import Annotations
-from crowdzoo.tables.layout import Layout
+from crowdzoo.reading.instances.export_instances import write_export_instances
+from crowdzoo.reading.instances.images import IMAGES
+from crowdzoo.reading.instances.instance_kind import InstanceKind
+from crowdzoo.reading.instances.instance_kinds import INSTANCE_KINDS, recognised
+from crowdzoo.reading.instances.instances import Instances, read_instances, take_rows
+from crowdzoo.reading.instances.named_by_image import named_by_image
+from crowdzoo.reading.instances.tables import TABLES, tables
+from crowdzoo.reading.platforms.export import Export
+from crowdzoo.reading.tables.annotation_files import write_annotations
+from crowdzoo.reading.tables.layout import Layout
+from crowdzoo.training.bases import BASES, is_own
 from crowdzoo.training.methods import AGGREGATED, methods_of
 from crowdzoo.training.settings import InstanceSettings, Settings
 
@@ -186,7 +180,7 @@ class Kind(ABC):
         """Reads annotators' labels.
 
         Args:
-            annotations: file; see `crowdzoo.tables.annotations.Annotations.read`; of sentences spans or columns.
+            annotations: file; see `crowdzoo.data.annotations.Annotations.read`; of sentences spans or columns.
             tasks: names of the tasks, in the order of their codes; None takes those that occur. Not for sentences.
             **options: any of `reading`.
 
@@ -242,7 +236,7 @@ class Kind(ABC):
 
     def aggregators(self) -> Mapping[str, type]:
         """Methods of aggregation: name -> class."""
-        from crowdzoo.aggregation.create import METHODS_OF
+        from crowdzoo.aggregation.registry import METHODS_OF
 
         return METHODS_OF[self.name]
 
@@ -486,7 +480,7 @@ class Kind(ABC):
         Raises:
             DataError: labels that do not fit the instances, or a training whose numbers became infinite.
         """
-        from crowdzoo.models.instance_training import train
+        from crowdzoo.training.instance_training import train
 
         if targets is not None:
             aggregated = "label_distribution" if self.labels.has_classes else "ratings"

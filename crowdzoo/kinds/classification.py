@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from crowdzoo.instances import Instances, read_gold
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows, TrainingSet, csv_cell
 from crowdzoo.metrics import expected_calibration_error
-from crowdzoo.models.instance_encoder import encoded
-from crowdzoo.tables.annotations import Annotations
-from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
-from crowdzoo.tables.options import ROW_OPTIONS
+from crowdzoo.reading.instances.gold import read_gold
+from crowdzoo.reading.instances.instances import Instances
+from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
+from crowdzoo.reading.tables.options import ROW_OPTIONS
+from crowdzoo.training.encoded import encoded
 
 __all__ = ["Classification"]
 

@@ -38,11 +38,11 @@ def encoder_of(names: Mapping[str, Any], path: Path) -> Any:
 
 
 def _encoders() -> tuple[Any, ...]:
-    from crowdzoo.models.image_pixels import ImagePixels
-    from crowdzoo.models.named_inputs import NamedInputs
-    from crowdzoo.models.raw_texts import RawTexts
-    from crowdzoo.models.table_columns import TableColumns
-    from crowdzoo.models.text_ids import TextIds
-    from crowdzoo.models.token_encoder import TokenEncoder
+    from crowdzoo.networks.image_pixels import ImagePixels
+    from crowdzoo.networks.named_inputs import NamedInputs
+    from crowdzoo.networks.raw_texts import RawTexts
+    from crowdzoo.networks.table_columns import TableColumns
+    from crowdzoo.networks.text_ids import TextIds
+    from crowdzoo.networks.token_encoder import TokenEncoder
 
     return ImagePixels, RawTexts, TextIds, TableColumns, NamedInputs, TokenEncoder

@@ -9,14 +9,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.instances import Instances, read_gold_pairs, read_gold_ratings
 from crowdzoo.kinds.base import RATINGS_ONLY, Kind, Rows, TrainingSet, csv_cell
 from crowdzoo.metrics import pair_accuracy, spearman
-from crowdzoo.models.instance_encoder import encoded
-from crowdzoo.tables.annotations import Annotations
-from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
-from crowdzoo.tables.options import ROW_OPTIONS
+from crowdzoo.reading.instances.gold import read_gold_pairs, read_gold_ratings
+from crowdzoo.reading.instances.instances import Instances
+from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
+from crowdzoo.reading.tables.options import ROW_OPTIONS
+from crowdzoo.training.encoded import encoded
 
 __all__ = ["Preferences"]
 
@@ -155,7 +156,7 @@ class Preferences(Kind):
         self, settings: Any, x: Any, annotations: Annotations, *, targets: Any = None, crowd: Any = None, **how: Any
     ) -> tuple[Any, Any]:
         """See `Kind.train`."""
-        from crowdzoo.models.instance_training import train
+        from crowdzoo.training.instance_training import train
 
         return train(settings, x, annotations=annotations, tasks=annotations.tasks, label_distribution=targets, **how)
 
@@ -171,7 +172,7 @@ class Preferences(Kind):
 
     def training_rows(self, model: Any, encoder: Any, data: TrainingSet) -> Rows:
         """Against gold, and of held-out tasks also against the annotators' preferences."""
-        from crowdzoo.models.crowd_model import CrowdModel
+        from crowdzoo.training.crowd_model import CrowdModel
 
         everything = np.ones(len(data.training), bool)
         found = CrowdModel(model.base.scorer).predict(encoded(data.x, everything, encoder), verbose=0)[:, 0]

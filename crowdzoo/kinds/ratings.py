@@ -9,15 +9,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from crowdzoo.checks.option_types import number
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.instances import Instances, read_gold_ratings
 from crowdzoo.kinds.base import EXPORT_OPTIONS, Kind, Rows, TrainingSet, csv_cell
 from crowdzoo.metrics import mean_absolute_error, r2_score, root_mean_squared_error
-from crowdzoo.models.instance_encoder import encoded
-from crowdzoo.option_types import number
-from crowdzoo.tables.annotations import Annotations
-from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
-from crowdzoo.tables.options import ROW_OPTIONS
+from crowdzoo.reading.instances.gold import read_gold_ratings
+from crowdzoo.reading.instances.instances import Instances
+from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
+from crowdzoo.reading.tables.options import ROW_OPTIONS
+from crowdzoo.training.encoded import encoded
 
 __all__ = ["Ratings"]
 

@@ -10,17 +10,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.retokenized import retokenized
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.table_formats import TABLE_FORMATS
-from crowdzoo.instances import SENTENCES, InstanceKind
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows, TrainingSet, csv_cell
-from crowdzoo.models.bases import is_own
-from crowdzoo.platforms import Export
-from crowdzoo.sequences import CrowdSequences, span_scores, write_spans
-from crowdzoo.sequences.retokenized import retokenized
-from crowdzoo.sequences.sentence_files import read_sentences
-from crowdzoo.tables.annotations import Annotations
-from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
+from crowdzoo.quality.span_scores import span_scores
+from crowdzoo.reading.instances.instance_kind import InstanceKind
+from crowdzoo.reading.instances.sentences import SENTENCES
+from crowdzoo.reading.platforms.export import Export
+from crowdzoo.reading.sentences.sentence_files import read_sentences
+from crowdzoo.reading.sentences.span_files import write_spans
+from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
+from crowdzoo.training.bases import is_own
 from crowdzoo.training.settings import TaggerSettings
 
 __all__ = ["Sentences", "counted_in_characters"]
@@ -193,7 +196,7 @@ class Sentences(Kind):
         """See `Kind.train`."""
         import keras
 
-        from crowdzoo.models.tagger_training import train_tagger
+        from crowdzoo.training.tagger_training import train_tagger
 
         if keras.backend.backend() == "tensorflow":
             import tensorflow as tf

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.constraints import FLAG, checked
+from crowdzoo.checks.constraints import FLAG, checked
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
 from crowdzoo.layers.ranges import DIAGONAL, SCALE
 from crowdzoo.losses import MaskedCrowdEvidence

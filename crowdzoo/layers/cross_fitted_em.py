@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import keras
 import numpy as np
 
-from crowdzoo.constraints import Number, checked
+from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.layers.deep_em import DeepEM
 
 __all__ = ["CrossFittedEM"]

@@ -10,9 +10,9 @@ import numpy as np
 from keras import ops
 
 from crowdzoo.backend import take_rows
-from crowdzoo.constraints import Choice, checked
+from crowdzoo.checks.constraints import Choice, checked
+from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import ConfigError
-from crowdzoo.label_kinds import label_kind
 from crowdzoo.layers.ranges import ANNOTATORS, MORE_EPOCHS
 from crowdzoo.losses import MaskedCrowdCrossentropy
 
@@ -46,7 +46,7 @@ class CrowdLayer(keras.layers.Layer):
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Attributes:
-        label_kind: what labels of that kind look like, `crowdzoo.label_kinds.LabelKind`.
+        label_kind: what labels of that kind look like, `crowdzoo.data.label_kinds.LabelKind`.
         is_fitted_now: whether a recipe is training the layer.
 
     Raises:

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.constraints import FLAG, Choice, checked
+from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.errors import ConfigError
 from crowdzoo.layers.crowd_layer import SEQUENCE_MAJORITY_EPOCHS, CrowdLayer
 from crowdzoo.layers.ranges import CENTER, SCALE, UNIT

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.constraints import checked
+from crowdzoo.checks.constraints import checked
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
 from crowdzoo.layers.ranges import DIAGONAL, EPOCHS, PSEUDO_COUNT

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.constraints import FLAG, checked
+from crowdzoo.checks.constraints import FLAG, checked
 from crowdzoo.layers.annotator_heads import LOWEST, AnnotatorHeads
 from crowdzoo.layers.ranges import BATCH, CLASSES, PHASE
 

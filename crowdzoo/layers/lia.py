@@ -8,7 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.constraints import FLAG, Choice, checked
+from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
 from crowdzoo.layers.ranges import EPOCHS, HIDDEN, PHASE, STRENGTH, UNITS, feature_table

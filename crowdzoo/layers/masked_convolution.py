@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from crowdzoo.constraints import checked
+from crowdzoo.checks.constraints import checked
 from crowdzoo.layers.ranges import UNITS
 
 __all__ = ["MaskedConvolution"]

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from crowdzoo.constraints import Number, checked
+from crowdzoo.checks.constraints import Number, checked
 
 __all__ = ["MirrorAndShift"]
 

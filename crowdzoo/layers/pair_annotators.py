@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.constraints import Number, checked
+from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.layers.crowd_layer import CrowdLayer
 
 __all__ = ["PairAnnotators"]

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.constraints import FLAG, Choice, checked
+from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
 from crowdzoo.layers.ranges import DIAGONAL, STRENGTH, UNITS
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdzoo.constraints import Choice, Number
+from crowdzoo.checks.constraints import Choice, Number
 from crowdzoo.errors import ConfigError, short_repr
 
 __all__ = [
@@ -16,15 +16,19 @@ __all__ = [
     "DIAGONAL",
     "DROPOUT",
     "EPOCHS",
+    "FITS",
     "FLOOR",
     "HIDDEN",
     "LEARNING_RATE",
     "MARGIN",
     "MORE_EPOCHS",
+    "NETWORKS",
     "PHASE",
+    "PIXEL_SCALES",
     "PSEUDO_COUNT",
     "SCALE",
     "SEED",
+    "SIDE",
     "STRENGTH",
     "UNIT",
     "UNITS",
@@ -49,6 +53,11 @@ DROPOUT = Number(0, 1, below=True)
 SEED = Number(0, 2**32 - 1, whole=True)  # what keras.utils.set_random_seed takes
 CENTER = Number(-1e150, 1e150)  # of ratings
 UNIT = Number(0, 1e150, above=True)  # of ratings
+NETWORKS = ("convolutional", "bag-of-words")  # on words
+FITS = ("crop", "stretch")  # how an image of another shape is made to fit
+# What a backbone was trained on: numbers of pixels, from those of 0 to 255
+PIXEL_SCALES = ("0 to 255", "0 to 1", "-1 to 1", "imagenet", "imagenet-bgr")
+SIDE = Number(8, 4096, whole=True)  # of images, in pixels
 MARGIN = Choice(("top-2", "pleiss"))  # of AUM
 DENOMINATOR = Choice(("trust", "redundancy"))  # of WAUM
 
@@ -57,7 +66,7 @@ class _Hidden:
     """Units of hidden layers: a list of numbers, as a tuple."""
 
     def checked(self, where: str, name: str, value: object) -> tuple[int, ...]:
-        """See `crowdzoo.constraints.Rule`."""
+        """See `crowdzoo.checks.constraints.Rule`."""
         if not isinstance(value, (list, tuple)):
             raise ConfigError(f"{where}: {name} must be a list of units, such as [128], got {short_repr(value)}")
         return tuple(UNITS.checked(where, name, units) for units in value)

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.constraints import Choice, checked
+from crowdzoo.checks.constraints import Choice, checked
 from crowdzoo.layers.annotator_heads import LOWEST, AnnotatorHeads
 from crowdzoo.layers.ranges import CENTER, PHASE, UNIT
 from crowdzoo.layers.rating_squared_error import RatingSquaredError

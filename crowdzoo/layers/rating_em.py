@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.constraints import FLAG, LEVEL, Number, checked
+from crowdzoo.checks.constraints import FLAG, LEVEL, Number, checked
 from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.ranges import CENTER, EPOCHS, PHASE, PSEUDO_COUNT, UNIT
 from crowdzoo.layers.rating_squared_error import RatingSquaredError

@@ -4,7 +4,7 @@ from typing import Any
 
 import keras
 
-from crowdzoo.constraints import checked
+from crowdzoo.checks.constraints import checked
 from crowdzoo.layers.ranges import UNIT
 from crowdzoo.losses import MaskedCrowdMeanSquaredError
 

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.constraints import Number, checked
+from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.errors import DataError
 from crowdzoo.layers.ranges import CODES
 

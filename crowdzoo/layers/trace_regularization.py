@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
-from crowdzoo.constraints import Choice, checked
+from crowdzoo.checks.constraints import Choice, checked
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.ranges import STRENGTH
 

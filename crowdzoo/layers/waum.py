@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
-from crowdzoo.constraints import checked
+from crowdzoo.checks.constraints import checked
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.crowd_layer import SMALLEST
 from crowdzoo.layers.ranges import DENOMINATOR, DIAGONAL, DROPOUT, MARGIN, PHASE, PSEUDO_COUNT

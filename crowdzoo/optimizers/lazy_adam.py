@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from crowdzoo.backend import by_row, put_rows, sparse_gradient, take_rows
-from crowdzoo.constraints import Number, checked
+from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.layers.ranges import DROPOUT, LEARNING_RATE
 
 __all__ = ["LazyAdam"]

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from crowdzoo.constraints import Number, checked
+from crowdzoo.checks.constraints import Number, checked
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.quality.columns import name_column
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["AlternativeAnnotator", "alternative_annotator_test"]
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.result import Aggregation
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.exchanges import exchanged_classes
 from crowdzoo.quality.ratings import Ratings, ratings_of
@@ -17,7 +18,6 @@ from crowdzoo.quality.reliability import judged_answers, judged_by_others
 from crowdzoo.quality.spammers import spammer_scores
 from crowdzoo.quality.tasks import check_same, entropies
 from crowdzoo.quality.wilson import NORMAL_975, wilson
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["FEW", "annotator_table", "notes_of"]
 

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.constraints import Number, checked
+from crowdzoo.checks.constraints import Number, checked
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers.ranges import DENOMINATOR, MARGIN
 from crowdzoo.quality.columns import defined, name_column
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["Waum", "area_under_margin", "label_margins", "label_trust", "trusted_votes", "weighted_margins"]
 

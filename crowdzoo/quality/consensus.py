@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.constraints import Number, checked
+from crowdzoo.checks.constraints import Number, checked
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import require_annotations
 from crowdzoo.errors import DataError
-from crowdzoo.label_kinds import require_annotations
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["Crowdlab", "active_scores", "crowdlab"]
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from crowdzoo.aggregation import ConvergenceWarning, OneCoinDawidSkene, VotesWarning
 from crowdzoo.aggregation.engine.correlated_votes import correlated_votes, effective_number, weighted_votes
-from crowdzoo.constraints import SEED, Number, checked
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.checks.constraints import SEED, Number, checked
+from crowdzoo.data.annotations import Annotations
 
 __all__ = ["effective_votes", "effective_votes_interval"]
 

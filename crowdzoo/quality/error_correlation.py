@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.data.annotations import Annotations
 
 __all__ = ["ErrorCorrelation"]
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.compiled import compiled
-from crowdzoo.constraints import Choice, checked
+from crowdzoo.checks.constraints import Choice, checked
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.ratings import Ratings, pairable_ratings, ratings_of
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["MAX_PAIRS", "cohen_kappa", "cohen_kappas", "fleiss_kappa", "raw_agreement"]
 

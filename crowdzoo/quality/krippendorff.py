@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.engine.compiled import compiled
-from crowdzoo.constraints import SEED, Choice, Number, checked
+from crowdzoo.checks.constraints import SEED, Choice, Number, checked
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import require_annotations
 from crowdzoo.errors import ConfigError, DataError, short_repr
-from crowdzoo.label_kinds import require_annotations
 from crowdzoo.quality.ratings import Ratings, pairable_ratings, ratings_of
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["METRICS", "Alpha", "coincidence_matrix", "krippendorff_alpha"]
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation import Aggregation, OneCoinDawidSkene, VotesWarning
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine.softmax import softmax
-from crowdzoo.constraints import SEED, Number, checked
+from crowdzoo.checks.constraints import SEED, Number, checked
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.quality.error_correlation import ErrorCorrelation
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["PeopleAndModels", "people_and_models"]
 

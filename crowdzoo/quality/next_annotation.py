@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.constraints import Number, checked
+from crowdzoo.checks.constraints import Number, checked
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["SURE", "NextAnnotations", "information_gain", "next_annotations", "sure_tasks"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.dependence import effective_votes, effective_votes_interval
 from crowdzoo.quality.opposition import opposed_groups
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["data_notes", "matrix_notes"]
 

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.dependence import SharedTasks
-from crowdzoo.constraints import SEED, checked
+from crowdzoo.checks.constraints import SEED, checked
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["OpposedGroups", "opposed_groups"]
 

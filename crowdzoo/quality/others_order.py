@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.preferences.bradley_terry import BradleyTerry
-from crowdzoo.constraints import SEED, Number, checked
-from crowdzoo.label_kinds import PREFERENCE, require_kind
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.checks.constraints import SEED, Number, checked
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import PREFERENCE, require_kind
 
 __all__ = ["order_of_others"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.engine.student import student_quantile
-from crowdzoo.constraints import Number, checked
+from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.errors import DataError
 
 __all__ = ["PoweredMean", "prediction_powered_mean"]

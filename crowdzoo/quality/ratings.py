@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import CLASSIFICATION, REGRESSION, require_annotations, require_kind
 from crowdzoo.errors import DataError
-from crowdzoo.label_kinds import CLASSIFICATION, REGRESSION, require_annotations, require_kind
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["Ratings", "pairable_ratings", "ratings_of", "same_label_counts"]
 

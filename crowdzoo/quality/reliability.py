@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.result import Aggregation
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import CLASSIFICATION, require_kind
 from crowdzoo.errors import DataError
-from crowdzoo.label_kinds import CLASSIFICATION, require_kind
 from crowdzoo.quality.tasks import check_same
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["judged_answers", "judged_by_others"]
 

@@ -18,11 +18,12 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import Choice, checked
+from crowdzoo.checks.constraints import Choice, checked
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import require_annotations
 from crowdzoo.errors import DataError
 from crowdzoo.files.check_format import FORMAT_VERSION
 from crowdzoo.files.writing import atomic_folder
-from crowdzoo.label_kinds import require_annotations
 from crowdzoo.quality.alternative_annotators import AlternativeAnnotator, alternative_annotator_test
 from crowdzoo.quality.annotators import annotator_table
 from crowdzoo.quality.columns import defined, name_column
@@ -34,8 +35,7 @@ from crowdzoo.quality.notes import data_notes
 from crowdzoo.quality.ratings import Ratings, ratings_of
 from crowdzoo.quality.spread import Redundancy, redundancy
 from crowdzoo.quality.tasks import task_table
-from crowdzoo.tables.annotations import Annotations
-from crowdzoo.tables.suspicious import suspicious_classes
+from crowdzoo.reading.tables.suspicious import suspicious_classes
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.constraints import COUNT, SEED, Number, checked
+from crowdzoo.checks.constraints import COUNT, SEED, Number, checked
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.quality.next_annotation import SURE, information_gain, sure_tasks
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["SimulatedNext", "simulate_next"]
 

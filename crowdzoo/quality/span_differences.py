@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
+from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.tags import SpanTable
 from crowdzoo.errors import DataError
-from crowdzoo.sequences import CrowdSequences
-from crowdzoo.sequences.tags import SpanTable
 
 __all__ = ["MarkedSpans", "marked_spans"]
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.result import Aggregation
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.ratings import Ratings, ratings_of
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["check_same", "entropies", "task_table"]
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.compiled import compiled
-from crowdzoo.label_kinds import PREFERENCE, require_kind
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import PREFERENCE, require_kind
 
 __all__ = ["CircularTriads", "circular_triads"]
 

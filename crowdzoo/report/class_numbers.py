@@ -10,11 +10,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.instances import Predictions
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.metrics import lost_classes
 from crowdzoo.quality import cohen_kappas, coincidence_matrix, sure_tasks
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.report import QualityReport
+from crowdzoo.reading.instances.predictions import Predictions
 from crowdzoo.report.model_numbers import model_numbers
 from crowdzoo.report.page_parts import (
     DIGITS,
@@ -38,7 +39,6 @@ from crowdzoo.report.page_parts import (
     warned_of_flags,
 )
 from crowdzoo.report.quality_tables import replaces, tasks_a_person
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["class_numbers"]
 

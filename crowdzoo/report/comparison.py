@@ -11,13 +11,13 @@ import keras
 import numpy as np
 
 from crowdzoo.aggregation import DawidSkene, MajorityVote
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.metrics import accuracy
-from crowdzoo.models.instance_training import train
 from crowdzoo.report.tables import format_table
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.training.instance_training import train
 from crowdzoo.training.length import with_length
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.settings import InstanceSettings, TrainingSettings

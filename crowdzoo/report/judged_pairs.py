@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.krippendorff import Alpha
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["JudgedPairs"]
 

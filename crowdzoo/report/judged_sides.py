@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.report.page_parts import NORMAL_975, wilson
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["JudgedSides"]
 

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.report.page_parts import NORMAL_975
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["LabelAnswers"]
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR, MultiLabelAggregation
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.krippendorff import Alpha
@@ -37,7 +38,6 @@ from crowdzoo.report.page_parts import (
     warned_of_flags,
     wilson,
 )
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["label_numbers"]
 

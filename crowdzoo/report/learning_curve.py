@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.report.page_parts import DIGITS, NORMAL_975, plain, wilson
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["MOST_OF_CURVE", "learning_curve"]
 

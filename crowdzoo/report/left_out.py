@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.create import METHODS_OF, create
+from crowdzoo.aggregation.registry import METHODS_OF, create
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.report.page_parts import NORMAL_975
-from crowdzoo.sequences import CrowdSequences
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["left_out"]
 

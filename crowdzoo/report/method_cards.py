@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from importlib import resources
 from typing import Any
 
+from crowdzoo.data.label_kinds import LABEL_KINDS, label_kind
 from crowdzoo.errors import ConfigError, unknown
-from crowdzoo.label_kinds import LABEL_KINDS, label_kind
 
 __all__ = ["MethodCard", "method_cards"]
 
@@ -153,7 +153,7 @@ def _required(layer: Any, kind: str) -> str:
 
 def _aggregations(kind: str) -> list[MethodCard]:
     from crowdzoo.aggregation.classes.methods import METHODS
-    from crowdzoo.aggregation.create import METHODS_OF
+    from crowdzoo.aggregation.registry import METHODS_OF
     from crowdzoo.aggregation.sentences.token_aggregation import TokenAggregation
 
     cards = []

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.instances import Predictions
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.metrics import calibration_bins
+from crowdzoo.reading.instances.predictions import Predictions
 from crowdzoo.report.page_parts import DIGITS, SURE, Column, PageTable, plain, wilson
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["ModelNumbers", "model_numbers"]
 

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.annotators import notes_of
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.next_annotation import SURE
 from crowdzoo.quality.wilson import NORMAL_975, wilson
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = [
     "DIGITS",

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.quality import CircularTriads, circular_triads, order_of_others, redundancy
 from crowdzoo.quality.annotators import FEW
@@ -36,7 +37,6 @@ from crowdzoo.report.page_parts import (
     wilson,
 )
 from crowdzoo.report.preference_warnings import LEAST_COMPARED, ONE_SIDE, preference_warnings
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["one_sided", "preference_numbers"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.report.page_parts import Warned, above_chance, noted, percent, reading_warnings, warned_of_flags
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["LEAST_COMPARED", "ONE_SIDE", "preference_warnings"]
 

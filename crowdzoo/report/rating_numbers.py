@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.quality import krippendorff_alpha, redundancy
 from crowdzoo.quality.annotators import FEW
@@ -34,7 +35,6 @@ from crowdzoo.report.page_parts import (
     shares_of_flags,
     warned_of_flags,
 )
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["rating_numbers"]
 

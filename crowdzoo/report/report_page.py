@@ -25,12 +25,16 @@ from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAg
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
-from crowdzoo.constraints import SEED, Number, checked
+from crowdzoo.checks.constraints import SEED, Number, checked
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.label_kinds import CLASSIFICATION, PREFERENCE, REGRESSION, require_kind
+from crowdzoo.data.vocabulary import name_texts
 from crowdzoo.errors import ConditionError, ConfigError, DataError, shorten, unknown
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.instances import Instances, Predictions
-from crowdzoo.label_kinds import CLASSIFICATION, PREFERENCE, REGRESSION, require_kind
 from crowdzoo.quality import quality_report
+from crowdzoo.reading.instances.instances import Instances
+from crowdzoo.reading.instances.predictions import Predictions
 from crowdzoo.report.class_numbers import class_numbers
 from crowdzoo.report.label_numbers import label_numbers
 from crowdzoo.report.learning_curve import learning_curve
@@ -42,9 +46,6 @@ from crowdzoo.report.preference_numbers import preference_numbers
 from crowdzoo.report.rating_numbers import rating_numbers
 from crowdzoo.report.span_numbers import span_numbers
 from crowdzoo.report.training_history import shown_history
-from crowdzoo.sequences import CrowdSequences
-from crowdzoo.tables.annotations import Annotations
-from crowdzoo.tables.vocabulary import name_texts
 
 __all__ = ["FORMAT", "FORMAT_VERSION", "NEEDED", "VALUES", "Condition", "ReportPage", "report_page"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
+from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.errors import ConfigError
 from crowdzoo.quality import MarkedSpans, krippendorff_alpha, marked_spans
 from crowdzoo.quality.annotators import FEW
@@ -36,7 +37,6 @@ from crowdzoo.report.page_parts import (
     warned_of_flags,
     wilson,
 )
-from crowdzoo.sequences import CrowdSequences
 
 __all__ = ["NO_SPAN", "span_numbers"]
 
@@ -267,7 +267,7 @@ def _by_sentence(sequences: CrowdSequences, marked: MarkedSpans) -> list[list[li
     return found
 
 
-def _label(tokens: tuple[str, ...], spans: list[list[int]], types: list[str]) -> str:
+def _label(tokens: Sequence[str], spans: list[list[int]], types: list[str]) -> str:
     """The spans of a sentence as a text for a table."""
     text = ""
     for code, start, end in spans:

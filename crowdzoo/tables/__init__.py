@@ -5,8 +5,8 @@ from crowdzoo.lazy_names import lazy_names
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "crowdzoo.tables.annotations": "Annotations",
-        "crowdzoo.tables.options": "ReadingOptions",
-        "crowdzoo.tables.rankings": "Rankings",
+        "crowdzoo.data.annotations": "Annotations",
+        "crowdzoo.reading.tables.options": "ReadingOptions",
+        "crowdzoo.data.rankings": "Rankings",
     },
 )

@@ -11,8 +11,8 @@ from unittest.mock import patch
 import numpy as np
 
 from crowdzoo.aggregation import Aggregation, Block, ConvergenceWarning
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["AGGREGATOR_CHECKS", "check_aggregator", "simulated_crowd"]
 

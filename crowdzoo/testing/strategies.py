@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from crowdzoo.label_kinds import label_kind
-from crowdzoo.tables.annotations import Annotations
-from crowdzoo.tables.cells import made_of_others
-from crowdzoo.tables.suspicious import suspicious_classes
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import label_kind
+from crowdzoo.reading.tables.cells import made_of_others
+from crowdzoo.reading.tables.suspicious import suspicious_classes
 
 __all__ = ["annotations", "names"]
 

@@ -8,11 +8,11 @@ from typing import Any
 import keras
 import numpy as np
 
-from crowdzoo.constraints import checked
+from crowdzoo.checks.constraints import checked
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.instances import opened
 from crowdzoo.layers.ranges import BATCH
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.reading.instances.opened import opened
 from crowdzoo.training.epoch_count import EpochCount
 from crowdzoo.training.pair_rows import num_rows, pair_rows
 

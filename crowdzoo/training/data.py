@@ -7,8 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 import keras
 import numpy as np
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.batches import CrowdBatches
 from crowdzoo.training.pair_rows import pair_rows
 

@@ -9,9 +9,9 @@ import keras
 import numpy as np
 
 from crowdzoo.aggregation.engine.soft_answers import SoftAnswers, has_confidence
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers.crowd_layer import SMALLEST
-from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.phases import answers_of_batch
 
 __all__ = [

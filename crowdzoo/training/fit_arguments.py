@@ -5,9 +5,9 @@ from typing import Any
 import keras
 import numpy as np
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.losses import MaskedCrossentropy
-from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.batches import TargetBatches
 from crowdzoo.training.data import ArrayData, split_row
 from crowdzoo.training.gold_targets import gold_targets

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import DataError
-from crowdzoo.label_kinds import label_kind
 
 __all__ = ["gold_targets"]
 

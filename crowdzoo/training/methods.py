@@ -4,8 +4,8 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import ConfigError, short_repr, unknown
-from crowdzoo.label_kinds import label_kind
 
 __all__ = [
     "AGGREGATED",

@@ -6,8 +6,8 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["label_pairs", "pair_instances"]
 

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.vocabulary import names_array
 from crowdzoo.errors import DataError
-from crowdzoo.instances import Instances
-from crowdzoo.tables.annotations import Annotations
-from crowdzoo.tables.vocabulary import names_array
+from crowdzoo.reading.instances.instances import Instances
 
 __all__ = ["FIT", "instances_of", "num_rows", "pair_rows", "pair_sides", "shown"]
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.methods import AGGREGATED
 
 __all__ = ["rating_targets", "rating_unit"]

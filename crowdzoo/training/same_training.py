@@ -17,7 +17,7 @@ from keras import ops
 import crowdzoo
 from crowdzoo.backend import flattened_layers
 from crowdzoo.files.regular import open_regular
-from crowdzoo.instances import opened
+from crowdzoo.reading.instances.opened import opened
 from crowdzoo.training.training_state import exact_array
 
 __all__ = ["callback_names", "callback_settings", "differences", "digest_of", "identity_of"]

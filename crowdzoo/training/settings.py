@@ -6,22 +6,35 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar
 
-from crowdzoo.constraints import COUNT, FLAG, Checked, Choice, Flag, Number, check_settings, setting
+from crowdzoo.checks.constraints import COUNT, FLAG, Checked, Choice, Flag, check_settings, setting
+from crowdzoo.data.label_kinds import label_kind
+from crowdzoo.data.scale import check_ends
 from crowdzoo.errors import ConfigError, unknown
-from crowdzoo.instances import IMAGES, SENTENCES, TABLES, TEXTS, VECTORS, InstanceKind, instance_kind
-from crowdzoo.instances.tables import INPUT_TYPES
-from crowdzoo.label_kinds import label_kind
-from crowdzoo.layers.ranges import BATCH, DROPOUT, EPOCHS, HIDDEN, LEARNING_RATE, SEED, UNITS
-from crowdzoo.tables.scale import check_ends
+from crowdzoo.layers.ranges import (
+    BATCH,
+    DROPOUT,
+    EPOCHS,
+    FITS,
+    HIDDEN,
+    LEARNING_RATE,
+    NETWORKS,
+    PIXEL_SCALES,
+    SEED,
+    SIDE,
+    UNITS,
+)
+from crowdzoo.reading.instances.images import IMAGES
+from crowdzoo.reading.instances.instance_kind import InstanceKind
+from crowdzoo.reading.instances.instance_kinds import instance_kind
+from crowdzoo.reading.instances.sentences import SENTENCES
+from crowdzoo.reading.instances.tables import INPUT_TYPES, TABLES
+from crowdzoo.reading.instances.texts import TEXTS
+from crowdzoo.reading.instances.vectors import VECTORS
 from crowdzoo.training.methods import AGGREGATED, check_method
 
 __all__ = [
-    "FITS",
     "FORMS",
-    "NETWORKS",
-    "PIXEL_SCALES",
     "PRECISIONS",
-    "SIDE",
     "ImageSettings",
     "InstanceSettings",
     "OwnSettings",
@@ -32,16 +45,10 @@ __all__ = [
     "TrainingSettings",
 ]
 
-NETWORKS = ("convolutional", "bag-of-words")  # on words
 FORMS = (*NETWORKS, "characters")  # of a model of texts: the last is a bag of characters and of pairs of them
 
-# How an image of another shape is made to fit
-FITS = ("crop", "stretch")
-# What a backbone was trained on: numbers of pixels, from those of 0 to 255
-PIXEL_SCALES = ("0 to 255", "0 to 1", "-1 to 1", "imagenet", "imagenet-bgr")
 # What a base computes in
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
-SIDE = Number(8, 4096, whole=True)  # of images, in pixels
 
 MAY_BE_NONE = replace(BATCH, optional=True)
 
@@ -64,7 +71,7 @@ class Settings(Checked, ABC):
         jit_compile: whether XLA compiles the steps; None leaves it to Keras.
         gradient_accumulation_steps: batches whose mean gradient makes a step.
         patience: epochs that may pass without a better likelihood of held-out annotations before the training ends with
-            the best epoch's weights; see `crowdzoo.models.held_out_annotations`. For classes. None holds out nothing.
+            the best epoch's weights; see `crowdzoo.training.held_out_annotations`. For classes. None holds out nothing.
         devices: devices that each batch is spread over, GPUs, or CPUs where there are none.
 
     Raises:

@@ -8,17 +8,17 @@ from crowdzoo import datasets
 from crowdzoo.errors import ConfigError, DataError, did_you_mean, short_repr, unknown
 from crowdzoo.files.paths import local_path
 from crowdzoo.files.regular import check_regular
-from crowdzoo.instances import IMAGES, TEXTS
-from crowdzoo.instances.images import image_paths, read_image_table
-from crowdzoo.instances.table import find_instance_columns
-from crowdzoo.models.bases import is_own, own_files
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.pipelines.config.sections import DataConfig
-from crowdzoo.platforms import Export
+from crowdzoo.reading.instances.images import IMAGES, image_paths, read_image_table
+from crowdzoo.reading.instances.table import find_instance_columns
+from crowdzoo.reading.instances.texts import TEXTS
+from crowdzoo.reading.platforms.export import Export
+from crowdzoo.reading.tables.layout import Layout
+from crowdzoo.reading.tables.naming import find_columns
+from crowdzoo.reading.tables.suffixes import column_names
 from crowdzoo.report.report_page import Condition
-from crowdzoo.tables.layout import Layout
-from crowdzoo.tables.naming import find_columns
-from crowdzoo.tables.suffixes import column_names
+from crowdzoo.training.bases import is_own, own_files
 from crowdzoo.training.candidates import AUTO, named_candidates
 from crowdzoo.training.methods import check_method
 from crowdzoo.training.tuned_values import with_values

@@ -3,23 +3,18 @@
 from pathlib import Path
 from typing import Any
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.instances import (
-    IMAGES,
-    TABLES,
-    Instances,
-    check_annotated,
-    named_by_image,
-    read_gold_pairs,
-    read_instances,
-    sampled_images,
-    tables,
-)
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
-from crowdzoo.tables import sources
-from crowdzoo.tables.annotations import Annotations
-from crowdzoo.tables.options import Rules
-from crowdzoo.tables.suffixes import source_of
+from crowdzoo.reading.instances.gold import read_gold_pairs
+from crowdzoo.reading.instances.images import IMAGES, sampled_images
+from crowdzoo.reading.instances.instances import Instances, check_annotated, read_instances
+from crowdzoo.reading.instances.named_by_image import named_by_image
+from crowdzoo.reading.instances.tables import TABLES, tables
+from crowdzoo.reading.tables import sources
+from crowdzoo.reading.tables.options import Rules
+from crowdzoo.reading.tables.read import of_source
+from crowdzoo.reading.tables.suffixes import source_of
 from crowdzoo.training.tuned_values import check_gold
 
 __all__ = ["check_data"]
@@ -103,5 +98,5 @@ def _annotations(config: PipelineConfig, whole: bool) -> tuple[Annotations, bool
     # a last line without its end is a batch of its own
     small = source.text and source.path is not None and source.path.stat().st_size <= sources.CHUNK_BYTES
     source.most_batches = None if whole or small else 1
-    crowd = Annotations.of_source(source, Rules.of(kind.labels, source.names, **rules))
+    crowd = of_source(source, Rules.of(kind.labels, source.names, **rules))
     return crowd, source.complete

@@ -5,8 +5,8 @@ from typing import Any
 
 from crowdzoo.errors import short_repr, unknown
 from crowdzoo.files.paths import scheme_of
-from crowdzoo.models.bases import is_own
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
+from crowdzoo.training.bases import is_own
 
 __all__ = ["STORES", "kubeflow_problems", "run_parameters", "vertex_problems"]
 

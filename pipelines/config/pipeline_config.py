@@ -9,9 +9,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from crowdzoo import datasets
 from crowdzoo.errors import DataError
-from crowdzoo.instances import InstanceKind, recognised
 from crowdzoo.kinds import KINDS, Kind, kind_of
-from crowdzoo.models.bases import is_own
 from crowdzoo.pipelines.config.kubeflow import KubeflowConfig
 from crowdzoo.pipelines.config.sections import (
     AggregationConfig,
@@ -27,6 +25,9 @@ from crowdzoo.pipelines.config.sections import (
 )
 from crowdzoo.pipelines.config.tuner import TunerConfig
 from crowdzoo.pipelines.config.values import Seed
+from crowdzoo.reading.instances.instance_kind import InstanceKind
+from crowdzoo.reading.instances.instance_kinds import recognised
+from crowdzoo.training.bases import is_own
 from crowdzoo.training.candidates import AUTO
 
 __all__ = ["PipelineConfig", "backbone_files"]

@@ -19,7 +19,7 @@ from crowdzoo.pipelines.config.values import (
     Rating,
     Size,
 )
-from crowdzoo.tables.layout import Layout
+from crowdzoo.reading.tables.layout import Layout
 
 __all__ = [
     "BEAM_RUNNERS",

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationInfo
 
-from crowdzoo.constraints import Flag, Number, Rule
+from crowdzoo.checks.constraints import Flag, Number, Rule
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.paths import local_path, scheme_of
 

@@ -19,7 +19,7 @@ from crowdzoo.aggregation import (
     TokenAggregation,
     create,
 )
-from crowdzoo.aggregation.create import METHODS_OF
+from crowdzoo.aggregation.registry import METHODS_OF
 from crowdzoo.testing.aggregators import simulated_crowd
 
 EVERY = [(kind, name) for kind, methods in METHODS_OF.items() for name in methods]

@@ -465,7 +465,7 @@ def test_annotations_without_usable_confidence_are_refused(confidence, message):
 
 
 def test_confidence_does_not_run_on_beam():
-    from crowdzoo.aggregation.forms.forms import method_of, runs_on_blocks
+    from crowdzoo.large.forms.forms import method_of, runs_on_blocks
 
     assert runs_on_blocks(DawidSkene())
     assert not runs_on_blocks(DawidSkene(confidence=True))
@@ -500,7 +500,7 @@ def test_a_start_from_one_coin_warns_of_the_result_only():
 
 
 def test_a_start_that_there_is_not_is_refused_and_one_coin_does_not_run_on_beam():
-    from crowdzoo.aggregation.forms.forms import method_of, runs_on_blocks
+    from crowdzoo.large.forms.forms import method_of, runs_on_blocks
 
     with pytest.raises(ConfigError, match="DawidSkene: unknown start 'coin': choose one of votes, one-coin"):
         DawidSkene(start="coin")

@@ -9,9 +9,9 @@ from sklearn.base import clone
 
 from crowdzoo.aggregation import Aggregation, MultiLabel, MultiLabelAggregation, calibrate, create
 from crowdzoo.commands.main import main
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.instances.gold import read_gold_labels
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.reading.instances.gold import read_gold_labels
 
 ROWS = [
     ("1", "ann", "cat|indoors"), ("1", "bob", "cat"), ("1", "cid", "cat|indoors|cat"),

@@ -5,8 +5,8 @@ import pytest
 
 from crowdzoo.aggregation import Aggregation, MajorityVote, OrdinalThresholds
 from crowdzoo.aggregation.ratings.ordinal_thresholds import GRID, PRIOR, _Model
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.tables.annotations import Annotations
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 

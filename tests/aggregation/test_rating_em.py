@@ -8,8 +8,8 @@ from scipy.special import digamma, gammaln
 
 from crowdzoo.aggregation import ConvergenceWarning, RatingAggregation, RatingEM, RatingMean, VotesWarning, create
 from crowdzoo.aggregation.ratings.rating_steps import RESOLUTION, _gamma_shape
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.tables.annotations import Annotations
 
 NAN = np.nan
 SMALL = np.array([[1.0, 2.0, NAN, 4.0], [NAN, 3.0, 2.5, NAN], [5.0, NAN, NAN, 6.5], [2.0, 2.5, NAN, NAN]])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from crowdzoo.aggregation import RATING_METHODS, Aggregation, MajorityVote, RatingAggregation, create
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.tables.annotations import Annotations
 
 NAN = np.nan
 DENSE = np.array([[1.0, 2.0, 9.0, NAN, NAN], [4.0, NAN, NAN, NAN, NAN], [NAN] * 5, [0.0, 1.0, 2.0, 3.0, 10.0]])

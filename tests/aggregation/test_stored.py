@@ -27,7 +27,7 @@ from crowdzoo.aggregation import (
 )
 from crowdzoo.aggregation.engine.coding import decode, encode
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.tables.annotation_files import write_annotations
+from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.testing.aggregators import simulated_crowd
 
 STREAMING = {

@@ -26,12 +26,12 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner  # noqa: E
 from apache_beam.runners.runner import PipelineResult, PipelineState  # noqa: E402
 from apache_beam.testing.util import assert_that  # noqa: E402
 
-import crowdzoo.beam as on_beam  # noqa: E402
-from crowdzoo.aggregation.forms.forms import method_of  # noqa: E402
-from crowdzoo.beam import checkpoints, coding, whole  # noqa: E402
-from crowdzoo.beam import files as beam_files  # noqa: E402
-from crowdzoo.beam import values as beam_values  # noqa: E402
-from crowdzoo.beam.engine import Shards  # noqa: E402
+import crowdzoo.large.beam as on_beam  # noqa: E402
+from crowdzoo.large.beam import checkpoints, coding, whole  # noqa: E402
+from crowdzoo.large.beam import files as beam_files  # noqa: E402
+from crowdzoo.large.beam import values as beam_values  # noqa: E402
+from crowdzoo.large.beam.engine import Shards  # noqa: E402
+from crowdzoo.large.forms.forms import method_of  # noqa: E402
 
 ALL = 2**26  # bytes of a shard that holds everyone
 
@@ -657,7 +657,7 @@ def pipelines_but(*failing):
 def waited(monkeypatch):
     """Seconds that were waited for retries; nothing is waited for."""
     found = []
-    monkeypatch.setattr("crowdzoo.beam.driver.time.sleep", found.append)
+    monkeypatch.setattr("crowdzoo.large.beam.driver.time.sleep", found.append)
     return found
 
 
@@ -670,7 +670,7 @@ def test_a_pipeline_that_fails_is_run_again_from_the_last_checkpoint(tmp_path, c
     assert_same(fit_in_steps(annotations, tmp_path, make, aggregator, retries=2), expected)
     assert len(make.made) == pipelines + 3
     assert waited == [1, 1, 2]
-    said = [record.getMessage() for record in caplog.records if record.name == "crowdzoo.beam.driver"]
+    said = [record.getMessage() for record in caplog.records if record.name == "crowdzoo.large.beam.driver"]
     assert said[1:] == [
         f"A pipeline on Beam failed (KilledError: pipeline {number}). It is run again from checkpoint 1, "
         f"in {seconds} s (retry {retry} of 2)."
@@ -1072,7 +1072,7 @@ def test_a_process_that_only_reads_and_writes_files_knows_all_kinds_of_values():
     """As a worker does that unpickles a step."""
     code = (
         "from dataclasses import fields; import numpy as np; "
-        "from crowdzoo.beam.files import decode, encode; from crowdzoo.beam.values import ShardRows; "
+        "from crowdzoo.large.beam.files import decode, encode; from crowdzoo.large.beam.values import ShardRows; "
         "row = ShardRows(*(np.arange(2) for _ in fields(ShardRows))); "
         "print(type(decode(encode(row))).__name__)"
     )

@@ -23,10 +23,10 @@ from crowdzoo.aggregation import (
     SpanMajorityVote,
     TokenAggregation,
 )
-from crowdzoo.aggregation.forms.base import Found
-from crowdzoo.aggregation.forms.job import form_of, job_of
-from crowdzoo.aggregation.forms.runs import begun, finished_run, next_start
 from crowdzoo.datasets import generated_ner
+from crowdzoo.large.forms.base import Found
+from crowdzoo.large.forms.job import form_of, job_of
+from crowdzoo.large.forms.runs import begun, finished_run, next_start
 from crowdzoo.sequences import CrowdSequences
 from crowdzoo.testing.aggregators import simulated_crowd
 
@@ -34,7 +34,7 @@ beam = pytest.importorskip("apache_beam", reason="the pipeline extra is not inst
 
 from apache_beam.options.pipeline_options import PipelineOptions  # noqa: E402
 
-import crowdzoo.beam as on_beam  # noqa: E402
+import crowdzoo.large.beam as on_beam  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 

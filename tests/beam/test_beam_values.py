@@ -13,7 +13,7 @@ from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.right_wrong import Cells
 from crowdzoo.aggregation.engine.run import Run
-from crowdzoo.aggregation.forms.tally import Tally
+from crowdzoo.large.forms.tally import Tally
 
 pytest.importorskip("apache_beam", reason="the pipeline extra is not installed")
 
@@ -23,8 +23,8 @@ from apache_beam.internal import pickler
 from crowdzoo.aggregation.engine import coding
 from crowdzoo.aggregation.engine.coding import KINDS, decode, encode
 from crowdzoo.aggregation.sentences.sentence_block import SentenceBlock
-from crowdzoo.beam.coding import ValueCoder
-from crowdzoo.beam.values import (
+from crowdzoo.large.beam.coding import ValueCoder
+from crowdzoo.large.beam.values import (
     BlockPosteriors,
     Item,
     Message,

@@ -17,7 +17,7 @@ from crowdzoo.aggregation import MultiLabel
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import CrowdzooError
 from crowdzoo.quality import krippendorff_alpha
-from crowdzoo.tables.layout import LAYOUT_OPTIONS
+from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
 
 OPTIONS = (*LAYOUT_OPTIONS, "platform", "field", "image", "classes", "on_duplicate", "on_bad_rows", "rejects", "kind")
 FLAGS = {"header": "--no-header", "kind": "--task"}

@@ -69,7 +69,7 @@ def test_outputs_that_would_destroy_something_are_refused_before_the_work(words,
     os.symlink("nowhere", "dangling")
     os.symlink("g.csv", "link")
     before = tree()
-    monkeypatch.setattr("crowdzoo.tables.annotations.Annotations.read", None)  # no work is done
+    monkeypatch.setattr("crowdzoo.data.annotations.Annotations.read", None)  # no work is done
     words = ["aggregate", "a.csv", "--gold", "g.csv", "--on-bad-rows", "reject", "--out", "out", *words]
     assert cli.main(words) == 4
     assert says in capsys.readouterr().err

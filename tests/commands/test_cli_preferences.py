@@ -98,7 +98,7 @@ def test_two_runs_with_a_seed_agree_and_another_seed_does_not(files, tmp_path, c
 
 @pytest.mark.parametrize(("method", "source"), [("aggregated", "annotator-bradley-terry"), ("crowd-bt", "crowd-bt")])
 def test_an_aggregation_trains_on_its_probabilities(files, tmp_path, monkeypatch, method, source):
-    from crowdzoo.models import instance_training as training
+    from crowdzoo.training import instance_training as training
 
     seen = {}
 

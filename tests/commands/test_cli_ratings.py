@@ -10,7 +10,7 @@ import pytest
 
 from crowdzoo.aggregation import RatingAggregation, create
 from crowdzoo.commands import main as cli
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.data.annotations import Annotations
 
 
 def run(*words) -> int:
@@ -159,7 +159,7 @@ def test_a_form_belongs_to_texts(files, tmp_path, capsys):
 
 @pytest.mark.parametrize(("method", "source"), [("aggregated", "rating-em"), ("median", "median")])
 def test_an_aggregation_trains_on_its_estimates(files, tmp_path, monkeypatch, method, source):
-    from crowdzoo.models import instance_training as training
+    from crowdzoo.training import instance_training as training
 
     seen = {}
 

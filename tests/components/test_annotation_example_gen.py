@@ -9,14 +9,15 @@ import pytest
 from PIL import Image
 
 from crowdzoo import datasets
-from crowdzoo.components import input_files, instance_examples
+from crowdzoo.components import input_files
 from crowdzoo.components.annotation_example_gen import AnnotationExampleGen
 from crowdzoo.components.artifacts import AnnotationsArtifact
-from crowdzoo.components.example_files import read_dataset_info
 from crowdzoo.components.input_files import content_hashes
 from crowdzoo.components.tfx_internals import standard_artifacts
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.records import instance_examples
+from crowdzoo.records.example_files import read_dataset_info
 
 ROWS = [("p", "ann", "cat"), ("p", "bob", "dog"), ("q", "ann", "dog"), ("r", "cid", "cat"), ("s", "ann", "cat")]
 COLUMNS = {

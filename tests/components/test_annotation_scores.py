@@ -8,11 +8,11 @@ import pyarrow.parquet
 import pytest
 import tensorflow as tf
 
-from crowdzoo.components.annotation_scores import annotation_scores
-from crowdzoo.components.example_files import read_dataset_info
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.models.held_out_annotations import log_likelihoods
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.records.annotation_scores import annotation_scores
+from crowdzoo.records.example_files import read_dataset_info
+from crowdzoo.training.held_out_annotations import log_likelihoods
 
 GOOD = np.diag([2.0, 1.5, 1.0]) - 0.3  # of the first features, which tell the classes apart
 

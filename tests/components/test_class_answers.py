@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from crowdzoo.aggregation import create
-from crowdzoo.components.class_answers import class_answers
-from crowdzoo.components.crowd_answers import BOTH
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.records.class_answers import class_answers
+from crowdzoo.records.crowd_answers import BOTH
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ def test_the_trainer_depends_on_the_layers_and_the_example_gen_does_not():
 
     assert "crowdzoo.layers.crowdsourced_layer" in sources("crowdzoo.components.trainer")
     assert "crowdzoo.layers.crowdsourced_layer" not in sources("crowdzoo.components.annotation_example_gen")
-    assert "crowdzoo.tables.annotations" in sources("crowdzoo.components.annotation_example_gen")
+    assert "crowdzoo.data.annotations" in sources("crowdzoo.components.annotation_example_gen")
 
 
 def test_a_change_of_a_page_that_a_module_names_changes_its_version(package):

@@ -7,10 +7,10 @@ import pyarrow.parquet
 import pytest
 
 from crowdzoo.aggregation import DawidSkene, MajorityVote, create
-from crowdzoo.beam import fits_one_block
 from crowdzoo.components import crowd_aggregator
-from crowdzoo.components.example_files import read_dataset_info
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.large.beam import fits_one_block
+from crowdzoo.records.example_files import read_dataset_info
 
 
 def posteriors(folder, examples, split):

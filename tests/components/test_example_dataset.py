@@ -4,12 +4,12 @@ import pytest
 import tensorflow as tf
 
 from crowdzoo import Annotations
-from crowdzoo.components import example_dataset
-from crowdzoo.components.example_dataset import ExampleDataset, files_of, held_examples, read_batches
 from crowdzoo.components.training import train_on_instances
 from crowdzoo.layers import DeepEM
 from crowdzoo.models import ArrayData, CrowdModel
-from crowdzoo.models.image_pixels import ImagePixels
+from crowdzoo.networks.image_pixels import ImagePixels
+from crowdzoo.records import example_dataset
+from crowdzoo.records.example_dataset import ExampleDataset, files_of, held_examples, read_batches
 from crowdzoo.training.methods import methods_of
 from crowdzoo.training.settings import ImageSettings
 from crowdzoo.training.training_state import replay

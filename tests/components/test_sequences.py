@@ -12,17 +12,17 @@ import pytest
 import tensorflow as tf
 
 from crowdzoo.aggregation import create
-from crowdzoo.components.crowd_answers import add_answer
-from crowdzoo.components.example_files import read_dataset_info, split_by_hash
-from crowdzoo.components.sentence_examples import (
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.errors import CrowdzooError, DataError
+from crowdzoo.records.crowd_answers import add_answer
+from crowdzoo.records.example_files import read_dataset_info, split_by_hash
+from crowdzoo.records.sentence_examples import (
     read_crowd_sequences,
     read_examples,
     sentence_example,
 )
-from crowdzoo.components.sentence_scores import sentence_scores
-from crowdzoo.errors import CrowdzooError, DataError
+from crowdzoo.records.sentence_scores import sentence_scores
 from crowdzoo.sequences import CrowdSequences, convert_tags
-from crowdzoo.tables.annotations import Annotations
 
 NAMES = [
     "Anna", "Bruno", "Carla", "Dario", "Elif", "Farid", "Greta", "Hugo", "Ines", "Jakob", "Kofi", "Lena", "Marek",

@@ -7,7 +7,7 @@ import tensorflow_transform as tft
 import tensorflow_transform.beam as tft_beam
 from tensorflow_transform.tf_metadata import dataset_metadata, metadata_io, schema_utils
 
-from crowdzoo.components.transformed_instances import TransformedInstances
+from crowdzoo.records.transformed_instances import TransformedInstances
 
 ROWS = [(10.0, "Porto"), (20.0, "Lisbon"), (30.0, "Porto")]
 

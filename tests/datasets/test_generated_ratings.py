@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from crowdzoo import datasets
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.datasets import generated_ratings, write_files
 from crowdzoo.instances import read_instances
 from crowdzoo.metrics import annotator_biases_from_gold
-from crowdzoo.tables.annotations import Annotations
 
 LARGE = generated_ratings(8000, 40, redundancy=5)
 

@@ -8,7 +8,8 @@ import pytest
 
 import crowdzoo.datasets
 from crowdzoo.datasets import load_labelme, load_labelme_images, write_files
-from crowdzoo.instances import IMAGES, opened, read_instances
+from crowdzoo.instances import IMAGES, read_instances
+from crowdzoo.reading.instances.opened import opened
 
 Image = pytest.importorskip("PIL.Image")
 ROOT = Path(__file__).resolve().parents[2]

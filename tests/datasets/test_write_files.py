@@ -5,10 +5,10 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.datasets import CrowdDataset, write_files
 from crowdzoo.errors import DataError
 from crowdzoo.instances import read_instances
-from crowdzoo.tables.annotations import Annotations
 
 
 @pytest.fixture

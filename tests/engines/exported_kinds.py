@@ -20,9 +20,9 @@ from crowdzoo.models import (
     TextClassifier,
     TextIds,
 )
-from crowdzoo.models.sequence_tagger import SequenceTagger
-from crowdzoo.models.table_columns import TableColumns
-from crowdzoo.models.token_encoder import TokenEncoder
+from crowdzoo.networks.sequence_tagger import SequenceTagger
+from crowdzoo.networks.table_columns import TableColumns
+from crowdzoo.networks.token_encoder import TokenEncoder
 from crowdzoo.sequences import allowed_tags
 
 CLASSES, ANNOTATORS = ["cat", "dog", "ünïcorn"], ["ann", "bob", "chloé"]

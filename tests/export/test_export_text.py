@@ -26,11 +26,11 @@ from crowdzoo.export.predict import load_and_predict
 from crowdzoo.export.saved_model import export_model
 from crowdzoo.files.served_model import MODEL_CARD_FILE, REQUEST_FILES, WARMUP_FILE, load_saved_model
 from crowdzoo.layers import CrowdsourcedLayer
-from crowdzoo.models.crowd_model import CrowdModel
-from crowdzoo.models.feature_classifier import FeatureClassifier
-from crowdzoo.models.sequence_tagger import SequenceTagger
-from crowdzoo.models.token_encoder import TokenEncoder
+from crowdzoo.networks.feature_classifier import FeatureClassifier
+from crowdzoo.networks.sequence_tagger import SequenceTagger
+from crowdzoo.networks.token_encoder import TokenEncoder
 from crowdzoo.sequences import allowed_tags, spans_of, split_tokens
+from crowdzoo.training.crowd_model import CrowdModel
 
 CORPUS = generated_ner(60, 3, redundancy=1, seed=1)
 ENCODER = TokenEncoder.fit(CORPUS.tokens, characters=True)

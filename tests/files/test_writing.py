@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from crowdzoo.aggregation import Aggregation, MajorityVote
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.writing import atomic_file, atomic_folder, atomic_path, scratch_folder
 from crowdzoo.quality import quality_report
 from crowdzoo.sequences import CrowdSequences, read_spans, write_spans
-from crowdzoo.tables.annotations import Annotations
 
 
 @pytest.fixture(autouse=True)

@@ -29,10 +29,10 @@ from crowdzoo.aggregation import (
 )
 from crowdzoo.errors import DataError
 from crowdzoo.files.model_files import read_model_card, read_model_names
+from crowdzoo.reading.tables.parquet import KEY
 from crowdzoo.report.page_changes import read_numbers
 from crowdzoo.report.report_page import report_page
 from crowdzoo.sequences import read_conll, read_gold, read_spans
-from crowdzoo.tables.parquet import KEY
 
 ROOT = Path(__file__).resolve().parents[2]
 RELEASES = sorted(path for path in Path(__file__).parent.iterdir() if path.is_dir() and path.name[0].isdigit())
@@ -59,8 +59,8 @@ COVERED = {
 WRITERS = {
     "crowdzoo.aggregation.base": "aggregation: summary.json",
     "crowdzoo.aggregation.result_files": "aggregation: summary.json",
-    "crowdzoo.aggregation.stored.aggregate_blocks": "a table, or aggregation: summary.json",
-    "crowdzoo.aggregation.stored.write_blocks": "blocks.json; each block in its first four bytes",
+    "crowdzoo.large.stored.aggregate_blocks": "a table, or aggregation: summary.json",
+    "crowdzoo.large.stored.write_blocks": "blocks.json; each block in its first four bytes",
     "crowdzoo.commands.convert": "files of the modules that it calls",
     "crowdzoo.commands.next": "a table, or Label Studio's format",
     "crowdzoo.commands.predict": "a table",
@@ -68,20 +68,20 @@ WRITERS = {
     "crowdzoo.datasets.write_files": "tables",
     "crowdzoo.export.saved_model": "model_card.json; the rest is TensorFlow's",
     "crowdzoo.export.warmup": "TensorFlow Serving's format",
-    "crowdzoo.instances.export_instances": "a table",
+    "crowdzoo.reading.instances.export_instances": "a table",
     "crowdzoo.quality.report": "quality: summary.json",
     "crowdzoo.report.comparison": "figures of the demo, which nothing reads again",
     "crowdzoo.report.plots": "pictures",
     "crowdzoo.report.report_page": "report.json",
-    "crowdzoo.sequences.conll_files": "CoNLL columns",
-    "crowdzoo.sequences.span_files": "JSON lines, documented by their keys",
-    "crowdzoo.sequences.text_lines": "the writer of lines itself",
-    "crowdzoo.tables.annotation_files": "a table",
-    "crowdzoo.tables.parquet": "annotations: under its key in the footer",
-    "crowdzoo.tables.rejects": "a table",
+    "crowdzoo.reading.sentences.conll_files": "CoNLL columns",
+    "crowdzoo.reading.sentences.span_files": "JSON lines, documented by their keys",
+    "crowdzoo.reading.sentences.text_lines": "the writer of lines itself",
+    "crowdzoo.reading.tables.annotation_files": "a table",
+    "crowdzoo.reading.tables.parquet": "annotations: under its key in the footer",
+    "crowdzoo.reading.tables.rejects": "a table",
     "crowdzoo.training.checkpoint": "checkpoint.json and each phase-*.npz; only the code that wrote them reads them",
     "crowdzoo.components.evaluator": "evaluation.json, an artifact that TFX makes again for other code",
-    "crowdzoo.components.example_files": "dataset.json; the rest is TensorFlow's",
+    "crowdzoo.records.example_files": "dataset.json; the rest is TensorFlow's",
     "crowdzoo.components.trainer": "artifacts that TFX makes again for other code",
     "crowdzoo.components.annotation_example_gen": "tasks.parquet, which the next component reads in the same run",
     "crowdzoo.pipelines.demo_labelme": "figures of the demo, which nothing reads again",
@@ -183,7 +183,7 @@ def test_a_model_is_read_and_answers_and_its_files_too(release):
 @ALL
 def test_the_information_on_a_data_set_is_read(release):
     pytest.importorskip("tfx")
-    from crowdzoo.components.example_files import read_dataset_info
+    from crowdzoo.records.example_files import read_dataset_info
 
     assert read_dataset_info(str(release))["annotators"] == ["ann", "bob", "eve"]
 
@@ -233,7 +233,7 @@ def test_files_of_a_model_of_a_later_release_are_refused(name, read, tmp_path):
 
 def test_a_data_set_of_a_later_release_is_refused(tmp_path):
     pytest.importorskip("tfx")
-    from crowdzoo.components.example_files import read_dataset_info
+    from crowdzoo.records.example_files import read_dataset_info
 
     shutil.copy(RELEASES[-1] / "dataset.json", tmp_path)
     _raise_version(tmp_path / "dataset.json")

@@ -16,9 +16,9 @@ import crowdzoo
 from crowdzoo import Annotations
 from crowdzoo.aggregation import BradleyTerry, DawidSkene, RatingEM, SpanMajorityVote, write_blocks
 from crowdzoo.quality import quality_report
+from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.report.report_page import report_page
 from crowdzoo.sequences import read_conll, write_conll, write_spans
-from crowdzoo.tables.annotation_files import write_annotations
 
 HERE = Path(__file__).resolve().parent
 TASKS = ["a", "a", "a", "b", "b", "b", "ç", "ç", "ç"]
@@ -64,7 +64,7 @@ def write(folder: Path) -> None:
     (folder / "report.html").unlink()  # a page is looked at, and not read again
     _sentences(folder)
     _model(folder)
-    from crowdzoo.components.example_files import write_dataset_info
+    from crowdzoo.records.example_files import write_dataset_info
 
     names = {name: getattr(classes, name).tolist() for name in ("classes", "annotators")}
     write_dataset_info(str(folder), {"kind": "classification", **names, "num_tasks": {"train": 2, "eval": 1}})

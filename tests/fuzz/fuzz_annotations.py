@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from target import Target
 
 from crowdzoo import Annotations
+from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.errors import CrowdzooError
-from crowdzoo.label_kinds import LABEL_KINDS
-from crowdzoo.tables import csv as csv_files
-from crowdzoo.tables import jsonl
+from crowdzoo.reading.tables import csv as csv_files
+from crowdzoo.reading.tables import jsonl
 
 COLUMNS = ("task", "annotator", "label", "position", "confidence", "timestamp", "other")
 # what means something to a parser, an id, a number or a date

@@ -15,7 +15,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 from target import Target
 
-from crowdzoo import option_types
+from crowdzoo.checks import option_types
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError
 
@@ -234,8 +234,8 @@ def _check_training(words):
         raise ConfigError("stopped before training")
 
     with (
-        unittest.mock.patch("crowdzoo.models.instance_training.train", stop),
-        unittest.mock.patch("crowdzoo.models.tagger_training.train_tagger", stop),
+        unittest.mock.patch("crowdzoo.training.instance_training.train", stop),
+        unittest.mock.patch("crowdzoo.training.tagger_training.train_tagger", stop),
     ):
         _check(words)
 

@@ -22,8 +22,8 @@ from target import Target
 from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, MajorityVote, create
 from crowdzoo.errors import CrowdzooError
+from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.sequences import read_spans, write_spans
-from crowdzoo.tables.annotation_files import write_annotations
 
 BYTES = st.sampled_from([0, 1, 2, 127, 128, 255])
 TABLE = "task,annotator,label\n1,ann,cat\n1,bob,dog\n2,ann,dog\n2,bob,dog\n"

@@ -13,7 +13,7 @@ from target import Target
 
 from crowdzoo.errors import DataError
 from crowdzoo.instances import IMAGES, read_instances
-from crowdzoo.instances.upright_image import upright_image
+from crowdzoo.reading.instances.upright_image import upright_image
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (9, 13, 3), dtype="uint8")
 MARKS = [b"\xff\xd9", b"\xff\xda", b"\xff\xe1", b"IDAT", b"IEND", b"\0", b"\xff", b"Exif\0\0", b"\x7f\xff\xff\xff"]
@@ -67,7 +67,7 @@ def graph():
     """What a served model reads images with."""
     import tensorflow as tf
 
-    from crowdzoo.models.image_pixels import ImagePixels
+    from crowdzoo.networks.image_pixels import ImagePixels
 
     encoder = ImagePixels(8, 8, max_megapixels=1)
     return tf.function(encoder, input_signature=list(encoder.inputs.values()))
@@ -77,7 +77,7 @@ def door(content):
     """A file is refused, or what is stored of it is read by the graph."""
     import tensorflow as tf
 
-    from crowdzoo.models.decodable import is_decodable
+    from crowdzoo.networks.decodable import is_decodable
 
     try:
         stored = upright_image(content, "a.png", max_megapixels=1)

@@ -22,9 +22,9 @@ from crowdzoo.instances import (
     read_texts,
     recognised,
 )
-from crowdzoo.instances.table import check_has, read_table
-from crowdzoo.instances.tables import table_columns, typed_columns
-from crowdzoo.tables import csv as csv_files
+from crowdzoo.reading.instances.table import check_has, read_table
+from crowdzoo.reading.instances.tables import table_columns, typed_columns
+from crowdzoo.reading.tables import csv as csv_files
 
 COLUMNS = (
     "task",

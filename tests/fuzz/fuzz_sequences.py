@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from target import Target
 
 from crowdzoo import Annotations
+from crowdzoo.data.tags import allowed_tags
 from crowdzoo.errors import CrowdzooError
+from crowdzoo.reading.sentences.word_vectors import read_word_vectors
 from crowdzoo.sequences import CrowdSequences, read_conll, read_gold, read_spans, write_conll, write_spans
-from crowdzoo.sequences.tags import allowed_tags
-from crowdzoo.sequences.word_vectors import read_word_vectors
 
 TOKENS = st.sampled_from(["Anna", "in", "Rome", "U.S.", "é", "😀", "a\u0301", "-DOCSTART-", "?", "\ufeff", "\u2028"])
 NAMES = st.sampled_from(["ann", "bob", "1", "2", "10", "007", " c", "é"]) | st.integers(-3, 12)

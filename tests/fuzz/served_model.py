@@ -20,9 +20,9 @@ def server():
 
     from crowdzoo.export.saved_model import export_model
     from crowdzoo.layers import CrowdsourcedLayer
-    from crowdzoo.models.crowd_model import CrowdModel
-    from crowdzoo.models.feature_classifier import FeatureClassifier
+    from crowdzoo.networks.feature_classifier import FeatureClassifier
     from crowdzoo.serving import Limits, Server
+    from crowdzoo.training.crowd_model import CrowdModel
 
     keras.utils.set_random_seed(0)
     folder = tempfile.TemporaryDirectory(prefix="crowdzoo-fuzz-")

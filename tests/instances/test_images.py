@@ -9,11 +9,15 @@ import pytest
 from PIL import Image
 
 from crowdzoo.errors import DataError, ServingError
-from crowdzoo.instances import IMAGES, check_no_paths, images, opened, read_instances, recognised, tables
-from crowdzoo.instances.image_file import read_image
-from crowdzoo.instances.images import read_image_table
-from crowdzoo.instances.upright_image import upright_image
-from crowdzoo.tables.layout import Layout
+from crowdzoo.instances import IMAGES, read_instances, recognised
+from crowdzoo.reading.instances import images
+from crowdzoo.reading.instances.check_no_paths import check_no_paths
+from crowdzoo.reading.instances.image_file import read_image
+from crowdzoo.reading.instances.images import read_image_table
+from crowdzoo.reading.instances.opened import opened
+from crowdzoo.reading.instances.tables import tables
+from crowdzoo.reading.instances.upright_image import upright_image
+from crowdzoo.reading.tables.layout import Layout
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (6, 10, 3), dtype="uint8")
 PICTURE = Image.fromarray(PIXELS)

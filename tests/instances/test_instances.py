@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError, DataWarning
 from crowdzoo.instances import TEXTS, VECTORS, read_gold, read_inputs, read_instances
-from crowdzoo.tables.annotations import Annotations
 
 
 def write(tmp_path, text, name="instances.csv"):

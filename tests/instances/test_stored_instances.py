@@ -7,8 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from crowdzoo.errors import DataError
-from crowdzoo.instances import read_instances, recognised, table
-from crowdzoo.tables import sources
+from crowdzoo.instances import read_instances, recognised
+from crowdzoo.reading.instances import table
+from crowdzoo.reading.tables import sources
 
 N = 700  # rows, of which a part has 256 at most
 RNG = np.random.default_rng(0)

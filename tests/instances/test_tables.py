@@ -10,10 +10,10 @@ import pytest
 
 from crowdzoo.errors import DataError, DataWarning
 from crowdzoo.files.served_name import served_name
-from crowdzoo.instances import TABLES, TEXTS, VECTORS, read_instances, recognised, tables
-from crowdzoo.instances.table import check_has, read_table
-from crowdzoo.instances.tables import given_columns, table_columns, typed_columns
-from crowdzoo.tables.layout import Layout
+from crowdzoo.instances import TABLES, TEXTS, VECTORS, read_instances, recognised
+from crowdzoo.reading.instances.table import check_has, read_table
+from crowdzoo.reading.instances.tables import given_columns, table_columns, tables, typed_columns
+from crowdzoo.reading.tables.layout import Layout
 
 
 def csv(tmp_path, text):

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from keras import ops
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.layers.conal import CoNAL
 from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.models import CrowdModel, FeatureClassifier
-from crowdzoo.tables.annotations import Annotations
 from crowdzoo.testing import LAYER_CHECKS, LayerCase, gradients
 
 R, K, B, D, E = 5, 3, 4, 6, 4

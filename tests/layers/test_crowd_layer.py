@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from keras import ops
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.layers import CrowdLayer
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.models import ArrayData, CrowdModel
-from crowdzoo.tables.annotations import Annotations
 from crowdzoo.testing import gradients
 from crowdzoo.training import recipes
 

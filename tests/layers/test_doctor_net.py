@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from keras import ops
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.layers.doctor_net import DoctorNet, VoteShareCrossentropy
 from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.models import CrowdModel, FeatureClassifier
-from crowdzoo.tables.annotations import Annotations
 from crowdzoo.testing import LAYER_CHECKS, LayerCase, gradients
 
 B, D, K, R = 4, 6, 3, 5

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from keras import ops
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.geo_crowd_net import GeoCrowdNet
 from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel
-from crowdzoo.tables.annotations import Annotations
 from crowdzoo.testing import LAYER_CHECKS, LayerCase, finite_differences, gradients
 
 R, K, B = 5, 3, 4

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from keras import ops
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.layers.rating_doctor_net import MeanRatingError, RatingDoctorNet
 from crowdzoo.models import CrowdModel, FeatureClassifier, rating_unit
-from crowdzoo.tables.annotations import Annotations
 from crowdzoo.testing import LAYER_CHECKS, LayerCase
 
 B, D, R = 4, 3, 5

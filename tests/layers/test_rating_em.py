@@ -6,12 +6,12 @@ import pytest
 from keras import ops
 from scipy.special import gammaln
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.layers import CrowdsourcedLayer, LabelUnit
 from crowdzoo.layers.rating_em import RatingEM, posterior
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.losses import MaskedCrowdMeanSquaredError
 from crowdzoo.models import CrowdModel, FeatureRegressor, rating_unit
-from crowdzoo.tables.annotations import Annotations
 from crowdzoo.testing import LAYER_CHECKS, LayerCase
 
 B, D, R = 4, 4, 5

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers import (
     WAUM,
@@ -25,7 +26,6 @@ from crowdzoo.layers.doctor_net import VoteShareCrossentropy
 from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
 from crowdzoo.losses import MaskedCrossentropy
 from crowdzoo.models import ArrayData, CrowdModel
-from crowdzoo.tables.annotations import Annotations
 from crowdzoo.testing import LAYER_CHECKS, LayerCase
 
 N, T, K, R, D = 5, 4, 3, 4, 6

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from keras import ops
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.layers.union_net import MaskedNegativeLogLikelihood, UnionNet
 from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel
-from crowdzoo.tables.annotations import Annotations
 from crowdzoo.testing import LAYER_CHECKS, LayerCase, finite_differences, gradients
 
 R, K, B = 5, 3, 4

@@ -6,10 +6,10 @@ import keras
 import numpy as np
 import pytest
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers import LIA, WAUM, CoNAL, CrossFittedEM, CrowdsourcedLayer, DeepEM, DoctorNet
 from crowdzoo.models import CrowdModel
-from crowdzoo.tables.annotations import Annotations
 
 N, D, K, R = 48, 5, 3, 4
 RNG = np.random.default_rng(0)

@@ -3,11 +3,11 @@ import numpy as np
 import pytest
 from keras import ops
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers import CoNAL, CrowdLayer, CrowdsourcedLayer, DeepEM
 from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
 from crowdzoo.models import METHODS, RATING_METHODS, ArrayData, CrowdBatches, CrowdModel, FeatureClassifier
-from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.methods import create_crowd_layer
 
 N, D, K, R, T = 256, 6, 3, 8, 4

@@ -8,10 +8,10 @@ import pytest
 from crowdzoo import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.instances import read_instances
-from crowdzoo.instances.upright_image import upright_image
-from crowdzoo.models.bases import BASES
-from crowdzoo.models.decodable import is_decodable, naming_undecodable
-from crowdzoo.models.instance_training import train
+from crowdzoo.networks.decodable import is_decodable, naming_undecodable
+from crowdzoo.reading.instances.upright_image import upright_image
+from crowdzoo.training.bases import BASES
+from crowdzoo.training.instance_training import train
 
 tf = pytest.importorskip("tensorflow")
 Image = pytest.importorskip("PIL.Image")

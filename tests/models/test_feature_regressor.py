@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from keras import ops
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.models import RATING_METHODS, FeatureRegressor, TrainingSettings, rating_unit, train
-from crowdzoo.tables.annotations import Annotations
 
 ARGUMENTS = {
     "num_features": 3,

@@ -4,11 +4,11 @@ import keras
 import numpy as np
 import pytest
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.models import CrowdModel, HeldOutAnnotations
-from crowdzoo.models.held_out_annotations import log_likelihoods, scores
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.training.held_out_annotations import log_likelihoods, scores
 
 K, N = 10, 600
 LOOKS_LIKE = {1: 7, 3: 8, 4: 9}

@@ -11,7 +11,7 @@ import crowdzoo
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers.mirror_and_shift import MirrorAndShift
 from crowdzoo.models import CrowdModel, ImageClassifier, ImageRegressor
-from crowdzoo.models.image_backbone import load_backbone, pixel_scale_of
+from crowdzoo.networks.image_backbone import load_backbone, pixel_scale_of
 
 X = np.random.default_rng(0).integers(0, 256, (6, 16, 24, 3)).astype("float32")
 COMMON = {

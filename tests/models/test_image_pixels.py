@@ -10,8 +10,8 @@ from crowdzoo.errors import ConfigError
 tf = pytest.importorskip("tensorflow")
 Image = pytest.importorskip("PIL.Image")
 
-from crowdzoo.instances.upright_image import upright_image  # noqa: E402
-from crowdzoo.models.image_pixels import ImagePixels  # noqa: E402
+from crowdzoo.networks.image_pixels import ImagePixels  # noqa: E402
+from crowdzoo.reading.instances.upright_image import upright_image  # noqa: E402
 
 # a smooth picture, so that two ways of scaling it differ by rounding alone; wider than high
 ROW, COLUMN = np.mgrid[0:48, 0:80]

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score, roc_auc_score, top_k_accuracy_score
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers import CrowdsourcedLayer, DeepEM, DoctorNet, MaxMIG
 from crowdzoo.models import CrowdModel
-from crowdzoo.tables.annotations import Annotations
 
 N, D, K, R = 40, 5, 3, 4
 RNG = np.random.default_rng(0)

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.models import TextSettings, TrainingSettings, choose_method, train
-from crowdzoo.models.held_out_annotations import scores
-from crowdzoo.models.method_choice import num_trainings
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.training.held_out_annotations import scores
+from crowdzoo.training.method_choice import num_trainings
 
 VALID = ("aggregated", "crowdsourced-layer", "deep-em")
 

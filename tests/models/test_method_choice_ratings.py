@@ -5,10 +5,10 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from crowdzoo.aggregation import create
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.models import TrainingSettings, choose_method, train
-from crowdzoo.models.held_out_ratings import RatingEvidence, rating_evidence, rating_scores
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.training.held_out_ratings import RatingEvidence, rating_evidence, rating_scores
 
 
 def crowd(num_tasks=240, seed=0):
@@ -26,7 +26,7 @@ def crowd(num_tasks=240, seed=0):
 
 def test_a_task_has_the_density_of_its_ratings_around_the_prediction(monkeypatch):
     """Against a multivariate normal distribution, for the spread that is best and the level that is best."""
-    monkeypatch.setattr("crowdzoo.models.held_out_ratings.SPREADS", np.array([0.7]))
+    monkeypatch.setattr("crowdzoo.training.held_out_ratings.SPREADS", np.array([0.7]))
     precisions, biases = np.array([4.0, 1.0, 0.5]), np.array([0.3, -0.2, 0.0])
     ratings = np.array([[1.0, 2.0, 0.5], [3.0, 2.2, 2.0]])
     corrected = ratings - biases

@@ -9,8 +9,8 @@ import pytest
 from crowdzoo.datasets.simulated import simulate_annotations
 from crowdzoo.errors import ConfigError
 from crowdzoo.models import METHODS, ArrayData, TrainingSettings
-from crowdzoo.models.bases import Sizes
-from crowdzoo.models.instance_training import build_model, train
+from crowdzoo.training.bases import Sizes
+from crowdzoo.training.instance_training import build_model, train
 from crowdzoo.training.methods import check_method, create_crowd_layer, crowd_layer_class
 
 N, D, K, R = 240, 4, 3, 5

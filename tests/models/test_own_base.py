@@ -7,10 +7,10 @@ import keras
 import numpy as np
 import pytest
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import kind_of
-from crowdzoo.models.bases import BASES, own_files, own_function, source_hash
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.training.bases import BASES, own_files, own_function, source_hash
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("the command line and the pipeline train on TensorFlow", allow_module_level=True)

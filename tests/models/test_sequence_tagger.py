@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from keras import ops
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.layers import CrowdsourcedLayer, DeepEM, DoctorNet
-from crowdzoo.models.crowd_model import CrowdModel
-from crowdzoo.models.sequence_tagger import SequenceTagger
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.networks.sequence_tagger import SequenceTagger
+from crowdzoo.training.crowd_model import CrowdModel
 
 V, K, S, C = 9, 3, 4, 6
 TINY = {"num_words": V, "num_classes": K, "embedding": 5, "filters": 4, "units": 3}

@@ -9,7 +9,7 @@ from crowdzoo.errors import ConfigError, DataError
 
 tf = pytest.importorskip("tensorflow")
 
-from crowdzoo.models.table_columns import TableColumns  # noqa: E402
+from crowdzoo.networks.table_columns import TableColumns  # noqa: E402
 
 NAN = float("nan")
 COLUMNS = {

@@ -7,7 +7,7 @@ from crowdzoo.errors import ConfigError, DataError
 
 tf = pytest.importorskip("tensorflow")
 
-from crowdzoo.models.text_ids import TextIds, build_vocabulary, words_of  # noqa: E402
+from crowdzoo.networks.text_ids import TextIds, build_vocabulary, words_of  # noqa: E402
 
 TEXTS = ["A good, GOOD film.", "don't see it: bad", "", "Élan café 10/10 — good!"]
 

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from keras import ops
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers import RatingEM
 from crowdzoo.layers.masked_convolution import MaskedConvolution
 from crowdzoo.layers.tf_idf import TfIdf
 from crowdzoo.models import CrowdModel, TextRegressor
-from crowdzoo.tables.annotations import Annotations
 
 IDS = np.array([[2, 3, 2, 4, 0, 0, 0], [5, 1, 0, 0, 0, 0, 0], [6, 7, 8, 9, 2, 3, 4]], "int32")
 SMALL = {"embedding": 4, "filters": 6, "hidden": 5}

@@ -18,7 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from crowdzoo.errors import ConfigError
-from crowdzoo.models.token_encoder import TokenEncoder
+from crowdzoo.networks.token_encoder import TokenEncoder
 from crowdzoo.sequences import split_tokens
 
 # every character that Unicode assigns, and more often those that are cut at or must not be cut at

@@ -6,8 +6,8 @@ import pytest
 
 from crowdzoo.layers import CoNAL, CrowdsourcedLayer
 from crowdzoo.models import CrowdModel
-from crowdzoo.models.warm_start import warm_start
 from crowdzoo.training.methods import create_crowd_layer, methods_of
+from crowdzoo.training.warm_start import warm_start
 
 K, D = 3, 4
 BEFORE, AFTER = ["ann", "bob", "cy"], ["cy", "dee", "ann", "bob"]  # as many as classes, and one more

@@ -11,7 +11,7 @@ from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.config.data_checks import check_data
-from crowdzoo.tables import sources
+from crowdzoo.reading.tables import sources
 
 
 def test_sound_files_are_counted(inputs, capsys):

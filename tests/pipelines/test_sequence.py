@@ -10,7 +10,7 @@ import pytest
 from crowdzoo.datasets.generated_ner import generated_ner
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.files.served_model import load_saved_model
-from crowdzoo.models.token_encoder import TokenEncoder
+from crowdzoo.networks.token_encoder import TokenEncoder
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.local import run
 from crowdzoo.pipelines.pipeline import create_pipeline
@@ -108,8 +108,8 @@ def test_the_pushed_model_answers_plain_text(story, served):
 @pytest.mark.slow
 def test_the_evaluation_is_what_the_pushed_model_scores_on_the_eval_split(story, served):
     # the same sentences, found by their hash, asked and counted here
-    from crowdzoo.components.example_files import split_by_hash
-    from crowdzoo.components.sentence_examples import read_crowd_sequences
+    from crowdzoo.records.example_files import split_by_hash
+    from crowdzoo.records.sentence_examples import read_crowd_sequences
 
     settings = json.loads(
         create_pipeline(load_config(story.data / "tiny.yaml")).components[0].exec_properties["settings"]

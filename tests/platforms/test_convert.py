@@ -223,7 +223,7 @@ def test_an_export_is_read_with_the_settings_of_a_configuration(write):
 
 @pytest.mark.slow  # loads TensorFlow
 def test_an_export_is_read_in_the_pipeline(write, tmp_path):
-    from crowdzoo.components.instance_examples import read_labelled_instances
+    from crowdzoo.records.instance_examples import read_labelled_instances
 
     instances = write("instances.csv", "task,f0\n1,0.5\n2,1.5\n")
     options = {"annotations": str(write("export.json", EXPORT)), "instances": str(instances), "kind": "classification",

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from crowdzoo.aggregation import SpanMajorityVote
+from crowdzoo.data.sentence_annotations import sentence_annotations
 from crowdzoo.datasets import generated_ner
 from crowdzoo.errors import DataError
 from crowdzoo.quality import krippendorff_alpha, marked_spans
 from crowdzoo.sequences import CrowdSequences, TagSet, span_scores, spans_of, tags_of
-from crowdzoo.sequences.sentence_annotations import sentence_annotations
 
 TAGS = TagSet(["O", "B-LOC", "I-LOC", "B-PER", "I-PER"])
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import CrowdzooError, DataError
 from crowdzoo.quality import next_annotation
 from crowdzoo.quality.next_annotation import information_gain, next_annotations
-from crowdzoo.tables.annotations import Annotations
 
 N, R, K = 7, 5, 3
 

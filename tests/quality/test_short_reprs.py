@@ -6,12 +6,12 @@ import pytest
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene
+from crowdzoo.data.tags import SpanTable
 from crowdzoo.instances import VECTORS
-from crowdzoo.instances.instances import Instances
 from crowdzoo.quality import NextAnnotations, SimulatedNext, Waum, quality_report
+from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.report.comparison import Comparison
 from crowdzoo.report.report_page import report_page
-from crowdzoo.sequences.tags import SpanTable
 from crowdzoo.training.settings import TrainingSettings
 
 MANY = 3000

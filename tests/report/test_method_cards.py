@@ -9,7 +9,7 @@ import pytest
 
 import crowdzoo
 from crowdzoo import ConfigError, aggregation, layers, models
-from crowdzoo.aggregation.create import METHODS_OF
+from crowdzoo.aggregation.registry import METHODS_OF
 from crowdzoo.commands.main import main
 from crowdzoo.report.method_cards import method_cards
 from crowdzoo.testing.aggregators import simulated_crowd

@@ -12,10 +12,10 @@ from crowdzoo.aggregation import DawidSkene, MajorityVote
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError
 from crowdzoo.quality import quality_report
+from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.report.left_out import left_out
 from crowdzoo.report.report_page import report_page
 from crowdzoo.sequences import CrowdSequences, read_spans, write_spans
-from crowdzoo.tables.annotation_files import write_annotations
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -229,7 +229,7 @@ def test_every_command_that_reads_annotations_excludes_by_names_or_by_a_file(ans
 def test_sentences_are_read_without_annotators(tmp_path):
     found = crowd("sentences", "sloppy edges").annotations
     write_spans(found, tmp_path / "s.jsonl")
-    from crowdzoo.sequences.sentence_files import read_sentences
+    from crowdzoo.reading.sentences.sentence_files import read_sentences
 
     whole, part = read_spans(tmp_path / "s.jsonl"), read_sentences(tmp_path / "s.jsonl", exclude=["e0", "h2"])
     assert isinstance(part, CrowdSequences)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from crowdzoo.aggregation import MMCE
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.data.annotations import Annotations
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "benchmarks" / "reproduce"

@@ -20,7 +20,7 @@ def test_the_area_is_the_share_of_pairs_in_the_right_order_and_ties_count_half(s
 
 def test_the_default_is_the_form_that_is_higher_by_the_crowd_on_more_pairs(script):
     from crowdzoo.models import BASES, TextSettings
-    from crowdzoo.models.bases.base import Sizes
+    from crowdzoo.training.bases.base import Sizes
 
     saved = json.loads(script.RESULTS.read_text(encoding="utf-8"))
     form, won = script.verdict(saved)

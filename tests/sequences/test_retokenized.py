@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdzoo import Annotations
+from crowdzoo.data.retokenized import retokenized
 from crowdzoo.sequences import CrowdSequences, allowed_tags, spans_of, split_tokens
-from crowdzoo.sequences.retokenized import retokenized
 
 few = settings(max_examples=40)
 ANNOTATORS = ["ann", "bob", "cid"]

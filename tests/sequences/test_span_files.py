@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crowdzoo import Annotations
+from crowdzoo.data.retokenized import retokenized
 from crowdzoo.datasets.generated_ner import generated_ner
 from crowdzoo.errors import DataError
 from crowdzoo.sequences import (
@@ -24,7 +25,6 @@ from crowdzoo.sequences import (
     write_gold,
     write_spans,
 )
-from crowdzoo.sequences.retokenized import retokenized
 
 in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 

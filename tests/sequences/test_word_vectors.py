@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.reading.sentences.word_vectors import _normal
 from crowdzoo.sequences import read_word_vectors
-from crowdzoo.sequences.word_vectors import _normal
 
 GLOVE = """\
 the 0.5 -1 2e-1
@@ -60,7 +60,7 @@ def test_digits_are_looked_up_as_zeros(read):
 
 
 def test_the_form_is_that_of_the_encoder():
-    encoder = pytest.importorskip("crowdzoo.models.token_encoder")
+    encoder = pytest.importorskip("crowdzoo.networks.token_encoder")
     pytest.importorskip("tensorflow")
     letters = [chr(code) for code in range(0x20, 0x3100) if not 0xD800 <= code < 0xE000]
     words = [*letters, "İstanbul", "ΟΔΟΣ", "F16s", "3.5%", "STRASSE", "ẞ"]
@@ -109,7 +109,7 @@ def test_vectors_of_one_number_are_no_header(read):
 
 
 def test_a_tagger_starts_from_them(read):
-    tagger = pytest.importorskip("crowdzoo.models.sequence_tagger")
+    tagger = pytest.importorskip("crowdzoo.networks.sequence_tagger")
     model = tagger.SequenceTagger(num_words=4, num_classes=2, embedding=3, filters=2, units=2)
     layer = model.get_layer("embedding")
     before = np.array(layer.embeddings)

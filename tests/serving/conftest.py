@@ -27,11 +27,11 @@ else:
 
     from crowdzoo.export.saved_model import export_model
     from crowdzoo.layers import CrowdsourcedLayer
-    from crowdzoo.models.crowd_model import CrowdModel
-    from crowdzoo.models.feature_classifier import FeatureClassifier
+    from crowdzoo.networks.feature_classifier import FeatureClassifier
     from crowdzoo.serving import Client, Server
     from crowdzoo.serving.model_store import SETTLE_SECONDS
     from crowdzoo.serving.signature import Signature
+    from crowdzoo.training.crowd_model import CrowdModel
 
 CLASSES = ["cat", "dog", "ünïcorn"]
 ANNOTATORS = ["ann", "bob", "chloé"]

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from crowdzoo.errors import ServingError
-from crowdzoo.models.table_columns import TableColumns
+from crowdzoo.networks.table_columns import TableColumns
 from crowdzoo.serving import Client, Server
 
 NAN = float("nan")

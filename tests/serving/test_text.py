@@ -17,13 +17,13 @@ from crowdzoo.export.predict import load_and_predict
 from crowdzoo.export.saved_model import export_model
 from crowdzoo.files.served_model import load_saved_model
 from crowdzoo.layers import CrowdsourcedLayer
-from crowdzoo.models.crowd_model import CrowdModel
-from crowdzoo.models.sequence_tagger import SequenceTagger
-from crowdzoo.models.token_encoder import TokenEncoder
+from crowdzoo.networks.sequence_tagger import SequenceTagger
+from crowdzoo.networks.token_encoder import TokenEncoder
 from crowdzoo.serving import Client, Limits, Server
 from crowdzoo.serving.memory_budget import MemoryBudget
 from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.signature import _longest_possible
+from crowdzoo.training.crowd_model import CrowdModel
 
 CLASSES = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
 TEXTS = ["Anna Bell lives in São Paulo.", "", "👩\u200d👧 Zoe\u0308 met Anna in May", "x"]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.errors import DataError
-from crowdzoo.label_kinds import LABEL_KINDS
-from crowdzoo.tables.annotations import Annotations
 from crowdzoo.testing.strategies import annotations, names
 
 ONE_TASK = [name for name, kind in LABEL_KINDS.items() if not kind.has_pairs]  # a row; see also test_preferences.py

@@ -20,13 +20,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from crowdzoo.data import vocabulary as _vocabulary
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.label_kinds import LABEL_KINDS
-from crowdzoo.tables import csv as _csv
-from crowdzoo.tables import jsonl as _jsonl
-from crowdzoo.tables import sources as _sources
-from crowdzoo.tables import vocabulary as _vocabulary
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.reading.tables import csv as _csv
+from crowdzoo.reading.tables import jsonl as _jsonl
+from crowdzoo.reading.tables import sources as _sources
 from crowdzoo.testing.strategies import annotations, names
 
 # the files of a property test may share a folder: each is written anew

@@ -13,9 +13,9 @@ from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.instances import read_gold
-from crowdzoo.tables import sources as _sources
-from crowdzoo.tables.csv import CsvSource
-from crowdzoo.tables.layout import Layout
+from crowdzoo.reading.tables import sources as _sources
+from crowdzoo.reading.tables.csv import CsvSource
+from crowdzoo.reading.tables.layout import Layout
 
 WIDE = "task,ann,bob,cid\nt1,cat,,dog\nt2,,,\nt3, ,dog,NA\n"
 CELLS = [("t1", "ann", "cat"), ("t1", "cid", "dog"), ("t3", "bob", "dog"), ("t3", "cid", "NA")]

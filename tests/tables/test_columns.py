@@ -12,7 +12,7 @@ from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError, DataError, DataWarning
 from crowdzoo.instances import TEXTS, read_gold, read_instances, recognised
-from crowdzoo.tables.layout import Layout
+from crowdzoo.reading.tables.layout import Layout
 
 MTURK = 'HITId,WorkerId,"Answer.category, chosen",Reward\nh1,w1,cat,0.1\nh1,w2,dog,0.1\nh2,w1,dog,0.1\n'
 ROWS = [("h1", "w1", "cat"), ("h1", "w2", "dog"), ("h2", "w1", "dog")]

@@ -12,8 +12,8 @@ from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.utf8_blocks import utf8_blocks
 from crowdzoo.instances import read_gold, read_gold_ratings, read_instances
-from crowdzoo.tables import sources as _sources
-from crowdzoo.tables.layout import Layout
+from crowdzoo.reading.tables import sources as _sources
+from crowdzoo.reading.tables.layout import Layout
 
 TEXT = "task,annotator,label\nt1,Jürgen,größer\nt1,Zoë,kleiner\n"
 ROWS = [("t1", "Jürgen", "größer"), ("t1", "Zoë", "kleiner")]

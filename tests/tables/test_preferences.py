@@ -9,8 +9,8 @@ import pytest
 
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.tables import Annotations
-from crowdzoo.tables.annotation_files import write_annotations
 
 ROWS = [("tea", "milk", "ann", "left"), ("milk", "ale", "bob", "equal"), ("tea", "ale", "ann", "right")]
 

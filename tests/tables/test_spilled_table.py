@@ -10,10 +10,10 @@ import pytest
 
 from crowdzoo import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
-from crowdzoo.tables.options import Rules
-from crowdzoo.tables.spilled_table import SpilledTable
-from crowdzoo.tables.suffixes import source_of
+from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
+from crowdzoo.reading.tables.options import Rules
+from crowdzoo.reading.tables.spilled_table import SpilledTable
+from crowdzoo.reading.tables.suffixes import source_of
 
 
 def spilled(path, folder, part_rows, **options):
@@ -101,8 +101,8 @@ PARTS = (1, 7, 64, 10_000)
 
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch):
-    monkeypatch.setattr("crowdzoo.tables.sources.CHUNK_BYTES", 512)
-    monkeypatch.setattr("crowdzoo.tables.vocabulary._MERGE_AT", 30)
+    monkeypatch.setattr("crowdzoo.reading.tables.sources.CHUNK_BYTES", 512)
+    monkeypatch.setattr("crowdzoo.data.vocabulary._MERGE_AT", 30)
 
 
 @pytest.mark.parametrize("part_rows", PARTS)

@@ -10,7 +10,7 @@ from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataWarning
 from crowdzoo.quality import quality_report
-from crowdzoo.tables.suspicious import suspicious_classes
+from crowdzoo.reading.tables.suspicious import suspicious_classes
 
 
 @pytest.fixture(autouse=True)

@@ -8,15 +8,15 @@ import keras
 import numpy as np
 import pytest
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.datasets.simulated import simulate_annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers import CrowdsourcedLayer, DeepEM
 from crowdzoo.models import CrowdModel, TaggerSettings, TrainingSettings
-from crowdzoo.models.instance_training import train
-from crowdzoo.models.tagger_training import train_tagger
-from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.checkpoint import _Keeper, remove_checkpoint
+from crowdzoo.training.instance_training import train
 from crowdzoo.training.methods import methods_of
+from crowdzoo.training.tagger_training import train_tagger
 
 N, D, K, R = 60, 4, 3, 5
 RNG = np.random.default_rng(0)

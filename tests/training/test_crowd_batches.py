@@ -2,8 +2,8 @@ import keras
 import numpy as np
 import pytest
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.models import ArrayData, CrowdBatches
-from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.batches import TargetBatches
 
 DENSE = np.array([[0, -1, 2, -1], [-1, -1, -1, -1], [1, -1, -1, -1], [0, 1, 1, 2], [-1, 2, -1, -1]])

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from crowdzoo.aggregation import MajorityVote
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.datasets.simulated import simulate_annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.models import CrowdModel, TaggerSettings, TrainingSettings
-from crowdzoo.models.held_out_annotations import held_out_tasks, log_likelihoods, scores
-from crowdzoo.models.instance_training import train
-from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.candidates import check_candidates
+from crowdzoo.training.held_out_annotations import held_out_tasks, log_likelihoods, scores
+from crowdzoo.training.instance_training import train
 from crowdzoo.training.methods import methods_of
 
 BACKEND = keras.backend.backend()

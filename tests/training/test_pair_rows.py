@@ -4,11 +4,11 @@ import keras
 import numpy as np
 import pytest
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.instances import VECTORS, Instances
 from crowdzoo.layers import CrowdsourcedLayer, DoctorNet
 from crowdzoo.models import CrowdBatches, CrowdModel
-from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.pair_rows import pair_rows
 
 # the label of a task is its number, and so is its instance's only feature: a shifted row shows

@@ -17,7 +17,7 @@ from crowdzoo.models import (
     TextRegressor,
     TrainingSettings,
 )
-from crowdzoo.models.sequence_tagger import SequenceTagger
+from crowdzoo.networks.sequence_tagger import SequenceTagger
 from crowdzoo.optimizers import LazyAdam
 from crowdzoo.training.methods import _FROM_DATA, _KERAS, AGGREGATED, create_crowd_layer, crowd_layer_class
 from crowdzoo.training.settings import TaggerSettings, TextSettings

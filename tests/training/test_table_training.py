@@ -8,14 +8,14 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
+from crowdzoo.data.annotations import Annotations  # noqa: E402
 from crowdzoo.errors import ConfigError  # noqa: E402
 from crowdzoo.export import load_and_predict  # noqa: E402
 from crowdzoo.files.served_model import REQUEST_FILES  # noqa: E402
 from crowdzoo.kinds.encoders import encoder_config, encoder_of  # noqa: E402
 from crowdzoo.models import CrowdModel, TableSettings  # noqa: E402
-from crowdzoo.models.instance_training import train  # noqa: E402
 from crowdzoo.saving import load_model  # noqa: E402
-from crowdzoo.tables.annotations import Annotations  # noqa: E402
+from crowdzoo.training.instance_training import train  # noqa: E402
 
 N = 240
 rng = np.random.default_rng(0)

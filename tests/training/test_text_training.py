@@ -5,12 +5,12 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.metrics import r2_score
 from crowdzoo.models import METHODS, TextSettings, train
-from crowdzoo.models.bases import BASES
-from crowdzoo.models.bases.base import Sizes
-from crowdzoo.tables.annotations import Annotations
+from crowdzoo.training.bases import BASES
+from crowdzoo.training.bases.base import Sizes
 
 WORDS = ("awful", "dull", "plain", "fine", "great")  # worth 1, 3, 5, 7 and 9 points
 RNG = np.random.default_rng(0)

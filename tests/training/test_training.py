@@ -2,9 +2,9 @@ import keras
 import numpy as np
 import pytest
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.models import Sizes, TrainingSettings, build_model, train
-from crowdzoo.tables.annotations import Annotations
 
 N, D, K, R = 200, 5, 3, 6
 RNG = np.random.default_rng(0)

@@ -2,11 +2,11 @@ import keras
 import numpy as np
 import pytest
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers import CrowdsourcedLayer, DeepEM
 from crowdzoo.metrics import lost_classes
 from crowdzoo.models import CrowdModel, TaggerSettings, TextSettings, TrainingSettings, train, train_tagger
-from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.faults import NotLearnedWarning, check_weights, warn_if_one_class, warn_if_one_value
 from crowdzoo.training.methods import METHODS, create_crowd_layer, crowd_layer_class, hyperparameters_of
 

@@ -15,10 +15,10 @@ from crowdzoo.aggregation.classes.wawa import weighted_shares
 from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.block import Block, whole_block
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import MAX_ITER, PRIOR, SEED, TOL, Number, setting
+from crowdzoo.checks.constraints import MAX_ITER, PRIOR, SEED, TOL, Number, setting
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["BWA"]
 

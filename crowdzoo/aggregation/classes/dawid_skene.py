@@ -36,11 +36,11 @@ from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.run import Run, advance, best_of
 from crowdzoo.aggregation.engine.soft_votes import SoftVotes
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import COUNT, FLAG, MAX_ITER, PRIOR, SEED, TOL, Choice, setting
+from crowdzoo.checks.constraints import COUNT, FLAG, MAX_ITER, PRIOR, SEED, TOL, Choice, setting
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["DawidSkene", "objective", "start_weights", "update"]
 

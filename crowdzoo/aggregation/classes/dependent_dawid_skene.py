@@ -31,11 +31,11 @@ from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.engine.softmax import softmax
 from crowdzoo.aggregation.engine.weighted_counts import weighted_counts
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import FLAG, MAX_ITER, SEED, TOL, setting
+from crowdzoo.checks.constraints import FLAG, MAX_ITER, SEED, TOL, setting
 from crowdzoo.errors import SHOWN
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["DependentDawidSkene"]
 

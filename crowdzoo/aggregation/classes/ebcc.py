@@ -23,11 +23,11 @@ from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.run import Run, advance, best_of
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, Number, setting
+from crowdzoo.checks.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, Number, setting
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["EBCC"]
 

@@ -23,10 +23,10 @@ from crowdzoo.aggregation.engine.right_wrong import share_out
 from crowdzoo.aggregation.engine.run import Run, answers_by_block
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import MAX_ITER, SEED, TOL, Choice, Number, setting
+from crowdzoo.checks.constraints import MAX_ITER, SEED, TOL, Choice, Number, setting
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["GLAD", "Abilities", "GladCounts", "contribution", "objective", "posteriors", "update"]
 

@@ -22,10 +22,10 @@ from crowdzoo.aggregation.engine.kernels import normalised_logs
 from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import MAX_ITER, SEED, TOL, Number, setting
+from crowdzoo.checks.constraints import MAX_ITER, SEED, TOL, Number, setting
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["Crowd", "HierarchicalDawidSkene", "bound", "crowd_of", "start", "update"]
 

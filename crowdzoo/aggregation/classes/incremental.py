@@ -14,7 +14,7 @@ from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["Incremental"]
 

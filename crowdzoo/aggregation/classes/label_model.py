@@ -22,11 +22,11 @@ from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.run import Run, advance
 from crowdzoo.aggregation.engine.softmax import softmax
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import MAX_ITER, PRIOR, SEED, TOL, Choice, setting
+from crowdzoo.checks.constraints import MAX_ITER, PRIOR, SEED, TOL, Choice, setting
 from crowdzoo.errors import ConfigError, DataError, short_repr, unknown
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["LabelModel"]
 

@@ -20,10 +20,10 @@ from crowdzoo.aggregation.engine.params import TINY
 from crowdzoo.aggregation.engine.right_wrong import Answers, Cells, all_answers, found_answers
 from crowdzoo.aggregation.engine.run import Run, best_of
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, Choice, Number, setting
+from crowdzoo.checks.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, Choice, Number, setting
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["MACE", "Competence", "objective", "random_start", "update"]
 

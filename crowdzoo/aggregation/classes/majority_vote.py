@@ -19,10 +19,10 @@ from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.run import answers_by_block
 from crowdzoo.aggregation.engine.soft_votes import SoftVotes
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import FLAG, SEED, Choice, setting
+from crowdzoo.checks.constraints import FLAG, SEED, Choice, setting
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["MajorityVote", "posteriors", "update"]
 

@@ -20,11 +20,11 @@ from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.softmax import softmax
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import MAX_ITER, SEED, TOL, Choice, Number, setting
+from crowdzoo.checks.constraints import MAX_ITER, SEED, TOL, Choice, Number, setting
 from crowdzoo.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["MMCE"]
 

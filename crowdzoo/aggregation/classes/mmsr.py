@@ -17,10 +17,10 @@ from crowdzoo.aggregation.engine.connected import connected_groups
 from crowdzoo.aggregation.engine.pairs import Pairs, one_coin_params, skill_margin, with_signs
 from crowdzoo.aggregation.engine.softmax import softmax
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import MAX_ITER, SEED, TOL, Number, setting
+from crowdzoo.checks.constraints import MAX_ITER, SEED, TOL, Number, setting
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["MMSR"]
 

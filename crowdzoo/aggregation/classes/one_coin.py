@@ -19,10 +19,10 @@ from crowdzoo.aggregation.engine.params import TINY
 from crowdzoo.aggregation.engine.right_wrong import Answers, Cells, all_answers, found_answers
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import MAX_ITER, PRIOR, SEED, TOL, Choice, setting
+from crowdzoo.checks.constraints import MAX_ITER, PRIOR, SEED, TOL, Choice, setting
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["OneCoinDawidSkene", "objective", "params_of", "update"]
 

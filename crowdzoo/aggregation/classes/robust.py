@@ -23,10 +23,10 @@ from crowdzoo.aggregation.engine.learned_step import Crowd, evidence, facts_of, 
 from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import SEED, setting
+from crowdzoo.checks.constraints import SEED, setting
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["Beliefs", "Robust", "believe", "first_counts", "num_steps", "posteriors_of"]
 

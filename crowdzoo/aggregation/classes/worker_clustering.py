@@ -21,10 +21,10 @@ from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.engine.softmax import softmax
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, setting
+from crowdzoo.checks.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, setting
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["ClusterParams", "WorkerClustering", "bound", "first_members", "update"]
 

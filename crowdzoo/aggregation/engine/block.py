@@ -13,7 +13,7 @@ from crowdzoo.aggregation.engine.threads import num_threads
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["Block", "blocks_of", "checked_gold", "occurrences", "whole_block"]
 

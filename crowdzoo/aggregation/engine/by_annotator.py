@@ -17,7 +17,7 @@ from crowdzoo.aggregation.engine.kernels import AHEAD, MOST_FIXED, posteriors_of
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["ByAnnotator"]
 

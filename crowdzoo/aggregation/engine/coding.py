@@ -29,7 +29,7 @@ __all__ = ["KINDS", "decode", "decode_in_place", "encode"]
 HEAD = b"CZ\x02\x00"  # the third is the version
 LENGTH = struct.Struct("<I")  # of the tree
 DTYPES = ("<f8", "<i8", "<i4", "|u1", "|b1", "<f4", "<u8", "<u4", "<u2", "<i2", "|i1")
-# what values are made of -> the names of its fields; `crowdzoo.beam.coding` adds its own
+# what values are made of -> the names of its fields; `crowdzoo.large.beam.coding` adds its own
 KINDS: dict[type, tuple[str, ...]] = {Block: FIELDS}
 
 

@@ -26,7 +26,7 @@ from crowdzoo.aggregation.engine.run import answers_by_block
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = [
     "Answers",

@@ -14,7 +14,7 @@ from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["Run", "advance", "answers_by_block", "best_of"]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from crowdzoo.errors import DataError, short_repr
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["SoftAnswers", "has_confidence"]
 

@@ -15,7 +15,7 @@ from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.soft_answers import SoftAnswers
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["SoftVotes"]
 

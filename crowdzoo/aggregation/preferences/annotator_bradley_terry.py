@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from crowdzoo.aggregation.engine.comparisons import PairParams
 from crowdzoo.aggregation.preferences.preference_method import PreferenceMethod, normal
-from crowdzoo.constraints import Number, setting
+from crowdzoo.checks.constraints import Number, setting
 
 __all__ = ["AnnotatorBradleyTerry"]
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from crowdzoo.aggregation.engine.comparisons import Pairs
 from crowdzoo.aggregation.preferences.preference_method import PreferenceMethod
-from crowdzoo.constraints import FLAG, setting
+from crowdzoo.checks.constraints import FLAG, setting
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["BradleyTerry"]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdzoo.aggregation.engine.comparisons import PairParams
 from crowdzoo.aggregation.preferences.preference_method import PreferenceMethod, beta
-from crowdzoo.constraints import PRIOR, setting
+from crowdzoo.checks.constraints import PRIOR, setting
 
 __all__ = ["NoisyBradleyTerry"]
 

@@ -16,11 +16,11 @@ from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.lbfgs import maximize
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
 from crowdzoo.aggregation.preferences.preference_method import normal, virtual_task
-from crowdzoo.constraints import FLAG, MAX_ITER, PRIOR, TOL, Number, setting
+from crowdzoo.checks.constraints import FLAG, MAX_ITER, PRIOR, TOL, Number, setting
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.rankings import Rankings
+    from crowdzoo.data.rankings import Rankings
 
 __all__ = ["PlackettLuce"]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from crowdzoo.aggregation.result_files import ReadResult
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["PreferenceAggregation"]
 

@@ -15,11 +15,11 @@ from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.comparisons import EQUAL, PairParams, Pairs, likelihood
 from crowdzoo.aggregation.engine.lbfgs import maximize
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
-from crowdzoo.constraints import MAX_ITER, PRIOR, TOL, Choice, setting
+from crowdzoo.checks.constraints import MAX_ITER, PRIOR, TOL, Choice, setting
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["PreferenceMethod"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from crowdzoo.aggregation.engine.block import Block
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["block_of_ratings"]
 

@@ -15,11 +15,11 @@ from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.softmax import softmax
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import END, MAX_ITER, TOL, Number, setting
+from crowdzoo.checks.constraints import END, MAX_ITER, TOL, Number, setting
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["OrdinalThresholds"]
 

@@ -16,7 +16,7 @@ from crowdzoo.aggregation.ratings.block_of_ratings import block_of_ratings
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["SUMS", "add_answers", "by_rank", "fit_answers", "result_of_answers"]
 

@@ -12,7 +12,7 @@ from crowdzoo.aggregation.base import Columns, Result, names_and_counts, sizes
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.result_files import ReadResult
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["RatingAggregation"]
 

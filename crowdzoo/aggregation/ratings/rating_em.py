@@ -27,11 +27,11 @@ from crowdzoo.aggregation.ratings.rating_steps import (
     iterated,
     started,
 )
-from crowdzoo.constraints import END, LEVEL, MAX_ITER, TOL, Flag, Number, setting
+from crowdzoo.checks.constraints import END, LEVEL, MAX_ITER, TOL, Flag, Number, setting
 from crowdzoo.errors import DataError, short_repr
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["RatingEM"]
 

@@ -13,10 +13,10 @@ from crowdzoo.aggregation.checks import check_ratings
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.ratings.plain_ratings import by_rank, fit_answers
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
-from crowdzoo.constraints import END, Number, setting
+from crowdzoo.checks.constraints import END, Number, setting
 
 if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
 
 __all__ = ["RatingMean"]
 

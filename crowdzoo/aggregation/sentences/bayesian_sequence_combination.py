@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.sentences.chain_method import LEAST_PRIOR, ChainMethod
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
-from crowdzoo.constraints import Number, setting
-from crowdzoo.sequences.tags import OUTSIDE, TagSet
+from crowdzoo.checks.constraints import Number, setting
+from crowdzoo.data.tags import OUTSIDE, TagSet
 
 if TYPE_CHECKING:
-    from crowdzoo.sequences.crowd_sequences import CrowdSequences
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
+    from crowdzoo.data.crowd_sequences import CrowdSequences
 
 __all__ = ["BayesianSequenceCombination"]
 

@@ -14,12 +14,12 @@ from crowdzoo.aggregation.sentences.chain_model import ChainBeliefs, ChainLogs, 
 from crowdzoo.aggregation.sentences.sentence_block import SentenceBlock
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
-from crowdzoo.constraints import MAX_ITER, PRIOR, SEED, TOL, Choice, Number, setting
-from crowdzoo.sequences.tags import SCHEMES, TagSet
+from crowdzoo.checks.constraints import MAX_ITER, PRIOR, SEED, TOL, Choice, Number, setting
+from crowdzoo.data.tags import SCHEMES, TagSet
 
 if TYPE_CHECKING:
-    from crowdzoo.sequences.crowd_sequences import CrowdSequences
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
+    from crowdzoo.data.crowd_sequences import CrowdSequences
 
 __all__ = ["LEAST_PRIOR", "ChainMethod"]
 

@@ -17,7 +17,7 @@ from crowdzoo.aggregation.sentences.sentence_block import SentenceBlock
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.sentences.chain_method import ChainMethod
-    from crowdzoo.sequences.tags import TagSet
+    from crowdzoo.data.tags import TagSet
 
 __all__ = ["ChainBeliefs", "ChainLogs", "ChainModel", "ChainSums"]
 

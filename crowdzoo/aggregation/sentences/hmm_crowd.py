@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.sentences.chain_method import ChainMethod
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
-from crowdzoo.sequences.tags import TagSet
+from crowdzoo.data.tags import TagSet
 
 if TYPE_CHECKING:
-    from crowdzoo.sequences.crowd_sequences import CrowdSequences
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
+    from crowdzoo.data.crowd_sequences import CrowdSequences
 
 __all__ = ["HMMCrowd"]
 

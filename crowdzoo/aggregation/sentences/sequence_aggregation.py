@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.against_votes import warn_of_notes
 from crowdzoo.aggregation.base import Columns, Result
 from crowdzoo.aggregation.sentences.against_tags import notes_against_tags
+from crowdzoo.data.tags import Span, spans_of
 from crowdzoo.errors import DataError
-from crowdzoo.sequences.tags import Span, spans_of
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.result_files import ReadResult
     from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
-    from crowdzoo.sequences.crowd_sequences import CrowdSequences
+    from crowdzoo.data.crowd_sequences import CrowdSequences
 
 __all__ = ["SequenceAggregation"]
 
@@ -56,7 +56,7 @@ class SequenceAggregation(Result):
         classes: names of the tags, [K].
         annotators_per_task: int64 [N]; 0 marks the sentences whose answer is only the prior.
         tasks_per_annotator: int64 [R]; 0 marks the annotators of whom only the prior is known.
-        method: the algorithm's name, as in `crowdzoo.aggregation.create(..., kind="sequence")`.
+        method: the algorithm's name, as in `crowdzoo.aggregation.registry(..., kind="sequence")`.
         scheme: "BIO" or "IOBES".
         notes: sentences on what to check before using the result; see `notes_against_tags`. Empty as a rule.
     """
@@ -152,7 +152,7 @@ class SequenceAggregation(Result):
         Raises:
             DataError: other sentences, or a token that no line can hold.
         """
-        from crowdzoo.sequences.conll_files import write_tags
+        from crowdzoo.reading.sentences.conll_files import write_tags
 
         if not np.array_equal(sequences.starts, self.starts) or not np.array_equal(
             sequences.annotations.tasks, self.tasks

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.data.label_kinds import SEQUENCE, require_kind
+from crowdzoo.data.tags import SpanTable, TagSet
 from crowdzoo.errors import DataError
-from crowdzoo.label_kinds import SEQUENCE, require_kind
-from crowdzoo.sequences.tags import SpanTable, TagSet
 
 if TYPE_CHECKING:
-    from crowdzoo.sequences.crowd_sequences import CrowdSequences
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
+    from crowdzoo.data.crowd_sequences import CrowdSequences
 
 __all__ = ["SequenceTable"]
 
@@ -59,8 +59,8 @@ class SequenceTable:
             DataError: another kind of annotations, classes that are no tags of the scheme, or a sentence that an
                 annotator labelled in part.
         """
-        from crowdzoo.sequences.crowd_sequences import CrowdSequences
-        from crowdzoo.tables.annotations import Annotations
+        from crowdzoo.data.annotations import Annotations
+        from crowdzoo.data.crowd_sequences import CrowdSequences
 
         if isinstance(sequences, CrowdSequences):
             crowd, tag_set, starts = sequences.annotations, sequences.tag_set, sequences.starts
@@ -129,7 +129,7 @@ class SequenceTable:
 
     def as_classification(self) -> Annotations:
         """Every token as a task of its own, 0 to T-1."""
-        from crowdzoo.tables.annotations import Annotations
+        from crowdzoo.data.annotations import Annotations
 
         crowd = self.annotations
         return Annotations(

@@ -12,12 +12,12 @@ from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.classes.majority_vote import MajorityVote
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
-from crowdzoo.constraints import Choice, Number, setting
-from crowdzoo.sequences.tags import SCHEMES, SpanTable
+from crowdzoo.checks.constraints import Choice, Number, setting
+from crowdzoo.data.tags import SCHEMES, SpanTable
 
 if TYPE_CHECKING:
-    from crowdzoo.sequences.crowd_sequences import CrowdSequences
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
+    from crowdzoo.data.crowd_sequences import CrowdSequences
 
 __all__ = ["SpanMajorityVote"]
 

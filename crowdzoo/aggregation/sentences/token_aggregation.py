@@ -17,14 +17,14 @@ from crowdzoo.aggregation.engine.params import TINY
 from crowdzoo.aggregation.named import aggregator_named
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
-from crowdzoo.constraints import Choice, setting
+from crowdzoo.checks.constraints import Choice, setting
+from crowdzoo.data.tags import SCHEMES, TagSet
 from crowdzoo.errors import ConfigError, short_repr
-from crowdzoo.sequences.tags import SCHEMES, TagSet
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.result import Aggregation
-    from crowdzoo.sequences.crowd_sequences import CrowdSequences
-    from crowdzoo.tables.annotations import Annotations
+    from crowdzoo.data.annotations import Annotations
+    from crowdzoo.data.crowd_sequences import CrowdSequences
 
 __all__ = ["TokenAggregation"]
 

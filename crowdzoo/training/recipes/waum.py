@@ -7,8 +7,8 @@ import numpy as np
 from keras import ops
 
 from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.aum import Waum, label_margins, label_trust, trusted_votes
-from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.expectation import annotation_columns
 from crowdzoo.training.phases import answers_of_batch
 

@@ -1,0 +1,47 @@
+"""create: an aggregator by its name, as configurations and the command line spell it."""
+
+from inspect import signature
+from typing import Any
+
+from crowdzoo.aggregation.classes.methods import METHODS
+from crowdzoo.aggregation.named import aggregator_named
+from crowdzoo.aggregation.preferences.methods import PREFERENCE_METHODS
+from crowdzoo.aggregation.ratings.methods import RATING_METHODS
+from crowdzoo.aggregation.sentences.methods import SEQUENCE_METHODS
+from crowdzoo.aggregation.sentences.token_aggregation import TokenAggregation
+from crowdzoo.checks.constraints import Choice
+
+__all__ = ["create"]
+
+METHODS_OF = {
+    "classification": METHODS,
+    "regression": RATING_METHODS,
+    "sequence": SEQUENCE_METHODS,
+    "preference": PREFERENCE_METHODS,
+}
+OF_TOKENS = ("decoding", "scheme")
+
+
+def create(method: str, *, kind: str = "classification", **settings: Any) -> Any:
+    """An aggregator by its name, as configurations and the command line spell it.
+
+    Args:
+        method: a key of `METHODS`, or of the table that `kind` selects.
+        kind: of the annotations: "classification", "regression" (`RATING_METHODS`), "sequence"
+            (`SEQUENCE_METHODS`) or "preference" (`PREFERENCE_METHODS`).
+        **settings: arguments of that class. For sequences, a method for classes takes its own settings and those of
+            `TokenAggregation` (decoding, scheme).
+
+    Raises:
+        ConfigError: an unknown method, kind or setting (with the nearest known one), or a value out of range.
+    """
+    Choice(METHODS_OF).checked("", "kind of annotations", kind)
+    methods = METHODS_OF[kind]
+    Choice(methods).checked("", "aggregation method", method)
+    if methods[method] is not TokenAggregation:
+        return aggregator_named(methods, method, settings)
+    known = Choice([*signature(METHODS[method]).parameters, *OF_TOKENS])
+    for name in settings:
+        known.checked("", f"setting of {method}", name)
+    of_tokens = {name: settings.pop(name) for name in OF_TOKENS if name in settings}
+    return TokenAggregation(method, settings=settings, **of_tokens)

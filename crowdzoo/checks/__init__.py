@@ -1,0 +1,1 @@
+"""Checks that say what is wrong: settings, options of the command line."""

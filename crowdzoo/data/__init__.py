@@ -1,0 +1,1 @@
+"""Values that open no file: annotations, rankings, sentences, tags, kinds of labels."""

@@ -1,0 +1,260 @@
+"""CrowdSequences: sentences, what annotators said of their tokens, and the truth where it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.tags import Span, TagSet, spans_of
+from crowdzoo.errors import SHOWN, BadRow, DataError, short_repr
+
+__all__ = ["CrowdSequences"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CrowdSequences:
+    """N sentences whose tokens R annotators tagged, each a whole sentence or nothing of it.
+
+    A value: nothing in it is changed. Task i of the annotations is sentence i.
+
+    Attributes:
+        tokens: tokens of each sentence, N lists of one or more strings.
+        annotations: kind "sequence", one row a token of a (task, annotator); its K classes are tags of the scheme,
+            each type with all its tags.
+        gold: codes of the true tags, N arrays int64 [T_i], None for each sentence whose truth is unknown; None where
+            that is so of all.
+        texts: the sentences as they were written, N strings, or None.
+        offsets: where the tokens stand in `texts`, N arrays int64 [T_i, 2] of first character and the one after the
+            last, in Unicode code points; None without texts.
+        scheme: "BIO" or "IOBES".
+        num_mended: number of tags (of spans: spans) that a reader changed, see `read_conll` and `read_spans`.
+    """
+
+    tokens: Sequence[Sequence[str]]
+    annotations: Annotations
+    gold: Sequence[NDArray[np.int64] | None] | None = None
+    texts: Sequence[str] | None = None
+    offsets: Sequence[NDArray[np.int64]] | None = None
+    scheme: str = "BIO"
+    num_mended: int = 0
+
+    def __post_init__(self) -> None:
+        crowd = self.annotations
+        if crowd.positions is None:
+            raise DataError(f"CrowdSequences takes annotations of kind 'sequence'. Received: kind {crowd.kind!r}.")
+        self.tag_set  # noqa: B018  (checks classes and scheme)
+        if (self.texts is None) != (self.offsets is None):
+            raise DataError("texts and offsets come together: offsets say where the tokens stand in the texts.")
+        for name in ("tokens", "gold", "texts", "offsets"):
+            values = getattr(self, name)
+            if values is not None and len(values) != crowd.num_tasks:
+                raise DataError(f"{name} has one entry a task, {crowd.num_tasks:,}. Received: {len(values):,}.")
+        object.__setattr__(self, "tokens", tuple(tuple(each) for each in self.tokens))
+        lengths = self.lengths
+        if not lengths.all():
+            raise DataError(f"sentence {int(lengths.argmin())} has no tokens. Leave it out.")
+        if self.gold is not None:
+            gold = tuple(self._checked_gold(lengths))
+            object.__setattr__(self, "gold", gold if not gold or any(each is not None for each in gold) else None)
+        if self.texts is not None and self.offsets is not None:
+            object.__setattr__(self, "texts", tuple(self.texts))
+            object.__setattr__(self, "offsets", tuple(self._checked_offsets(self.texts, self.offsets)))
+        self._check_whole_sentences()
+
+    def _checked_gold(self, lengths: NDArray[np.int64]) -> list[NDArray[np.int64] | None]:
+        arrays: list[NDArray[np.int64] | None] = []
+        for task, codes in enumerate(self.gold or ()):
+            if codes is None:
+                arrays.append(None)
+                continue
+            array = np.asarray(codes)
+            if array.shape != (lengths[task],) or array.dtype.kind not in "iu":
+                raise DataError(
+                    f"gold of sentence {task} holds a class code a token, {lengths[task]}. Received: shape "
+                    f"{array.shape}, type {array.dtype}."
+                )
+            if (array < 0).any() or (array >= self.annotations.num_classes).any():
+                raise DataError(
+                    f"gold of sentence {task} holds a code outside 0 to {self.annotations.num_classes - 1}."
+                )
+            arrays.append(_read_only(array, np.int64))
+        return arrays
+
+    def _checked_offsets(self, texts: Sequence[str], offsets: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+        arrays = []
+        for task, (text, tokens) in enumerate(zip(texts, self.tokens, strict=True)):
+            array = np.asarray(offsets[task])
+            fits = array.shape == (len(tokens), 2) and array.dtype.kind in "iu"
+            if not fits or [text[start:end] for start, end in array.tolist()] != list(tokens):
+                raise DataError(f"the offsets of sentence {task} do not give its tokens back.")
+            arrays.append(_read_only(array, np.int64))
+        return arrays
+
+    def _check_whole_sentences(self) -> None:
+        """Each annotator of a sentence has labelled each of its tokens once."""
+        crowd, lengths = self.annotations, self.lengths
+        positions = np.asarray(crowd.positions)
+        outside = np.flatnonzero((positions < 0) | (positions >= lengths[crowd.task_ids]))
+        pairs, rows = np.unique(crowd.task_ids * crowd.num_annotators + crowd.annotator_ids, return_counts=True)
+        cells = np.unique(self.starts[crowd.task_ids] * crowd.num_annotators + crowd.annotator_ids
+                          + positions * crowd.num_annotators)  # fmt: skip
+        ragged = np.flatnonzero(rows != lengths[pairs // max(crowd.num_annotators, 1)])
+        if len(outside):
+            reason = "is a position beyond the sentence's last token."
+            bad = [BadRow("annotations", int(row), "position", int(positions[row]), reason) for row in outside[:SHOWN]]
+            raise DataError("Annotations do not fit the sentences.", bad, len(outside))
+        if len(ragged) or len(cells) < len(crowd):
+            found = []
+            for pair in ragged[:SHOWN]:
+                task, annotator = divmod(int(pairs[pair]), crowd.num_annotators)
+                sentence = short_repr(crowd.tasks[task])
+                reason = f"labels of sentence {sentence}, which has {lengths[task]} tokens. Label all or none."
+                found.append(BadRow("annotations", None, str(crowd.annotators[annotator]), int(rows[pair]), reason))
+            raise DataError("An annotator of a sentence labels each of its tokens once.", found, len(ragged))
+
+    # === Sizes ===
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __repr__(self) -> str:
+        known = sum(each is not None for each in self.gold or ())
+        gold = "with gold" if known == len(self) else f"gold of {known:,}" if known else "no gold"
+        return (
+            f"<CrowdSequences: {len(self):,} sentences, {int(self.starts[-1]):,} tokens, "
+            f"{self.annotations.num_annotators:,} annotators, {self.scheme} of {len(self.types)} types, {gold}>"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CrowdSequences):
+            return NotImplemented
+        return (
+            (self.tokens, self.texts, self.scheme) == (other.tokens, other.texts, other.scheme)
+            and _all_equal(self.gold, other.gold)
+            and _all_equal(self.offsets, other.offsets)
+            and self.annotations == other.annotations
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @cached_property
+    def tag_set(self) -> TagSet:
+        """The classes as tags of the scheme."""
+        return TagSet([] if self.annotations.classes is None else self.annotations.classes.tolist(), self.scheme)
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the tags, [K]."""
+        return self.tag_set.classes
+
+    @property
+    def types(self) -> list[str]:
+        """Names of the spans' types, sorted."""
+        return self.tag_set.types
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """Tokens of each sentence, int64 [N]."""
+        return np.array([len(tokens) for tokens in self.tokens], np.int64)
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Where each sentence begins if all stand one after the other, and where the last one ends: int64 [N + 1]."""
+        return np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.int64)
+
+    # === Looking in ===
+
+    def gold_tags(self) -> list[list[str] | None]:
+        """The true tags of all sentences, N lists of strings; None for a sentence whose truth is unknown.
+
+        Raises:
+            DataError: no truth is known.
+        """
+        if self.gold is None:
+            raise DataError("These sentences have no gold.")
+        return [None if codes is None else self.tag_set.tags(codes) for codes in self.gold]
+
+    def gold_spans(self) -> list[list[Span] | None]:
+        """The true spans of all sentences, None where they are unknown; raises as `gold_tags`."""
+        return [None if tags is None else spans_of(tags, self.scheme) for tags in self.gold_tags()]
+
+    def answers(self, task: int) -> dict[Any, list[str]]:
+        """What each annotator of a sentence said: name -> tags [T_i], in the order of the annotators.
+
+        Args:
+            task: code of the sentence.
+        """
+        order, begins = self._by_task
+        rows = order[begins[task] : begins[task + 1]]
+        crowd = self.annotations
+        names = crowd.annotators.tolist()
+        found: dict[Any, list[str]] = {}
+        for row in rows.tolist():
+            found.setdefault(names[crowd.annotator_ids[row]], []).append(self.classes[crowd.labels[row]])
+        return found
+
+    @cached_property
+    def _by_task(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        crowd = self.annotations
+        order = np.lexsort((np.asarray(crowd.positions), crowd.annotator_ids, crowd.task_ids))
+        return order, np.searchsorted(crowd.task_ids[order], np.arange(len(self) + 1))
+
+    def answers_of(self, annotator: int) -> tuple[NDArray[np.int64], list[list[str]]]:
+        """All that one annotator said.
+
+        Args:
+            annotator: code.
+
+        Returns:
+            Codes of the n sentences that the annotator labelled, int64 [n] and rising, and n lists of tags.
+        """
+        crowd = self.annotations
+        rows = np.flatnonzero(crowd.annotator_ids == annotator)
+        rows = rows[np.lexsort((np.asarray(crowd.positions)[rows], crowd.task_ids[rows]))]
+        tasks, begins = np.unique(crowd.task_ids[rows], return_index=True)
+        parts = np.split(crowd.labels[rows], begins[1:]) if len(rows) else []
+        return tasks, [self.tag_set.tags(part) for part in parts]
+
+    # === Selection ===
+
+    def select(self, tasks: ArrayLike) -> CrowdSequences:
+        """Keeps some sentences, in the order given; annotators and classes stay as they are.
+
+        Args:
+            tasks: int codes, or a boolean mask [N]; no sentence twice.
+
+        Returns:
+            Sentence i is the i-th one given; tasks keep their names.
+
+        Raises:
+            DataError: unknown or repeated codes.
+        """
+        given = np.asarray(tasks)
+        annotations = self.annotations.select_tasks(given)
+        chosen = (np.flatnonzero(given) if given.dtype == bool else given.astype(np.int64)).tolist()
+        kept: dict[str, Any] = {
+            name: [values[code] for code in chosen]
+            for name in ("tokens", "gold", "texts", "offsets")
+            if (values := getattr(self, name)) is not None
+        }
+        return replace(self, annotations=annotations, **kept)
+
+
+def _read_only(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    view = np.asarray(array, dtype).view()
+    view.flags.writeable = False
+    return view
+
+
+def _all_equal(left: Sequence[NDArray[Any] | None] | None, right: Sequence[NDArray[Any] | None] | None) -> bool:
+    if left is None or right is None:
+        return left is right
+    return len(left) == len(right) and all(
+        a is b if a is None or b is None else np.array_equal(a, b) for a, b in zip(left, right, strict=True)
+    )

@@ -1,0 +1,96 @@
+"""Sentences cut into the tokens that a served model will see."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.tags import TagSet
+from crowdzoo.data.tokens import split_tokens
+
+__all__ = ["retokenized"]
+
+
+def retokenized(sequences: CrowdSequences) -> CrowdSequences:
+    """Cuts tokens further where `split_tokens` would cut them, tags and all; spans stay what they were.
+
+    A model that is served gets text, not tokens, so it should be trained on what `split_tokens` makes of text: "U.S."
+    as three tokens. What an annotator said of a token, and gold, is said of its parts: B-X of three parts is B-X, I-X,
+    I-X.
+
+    Args:
+        sequences: any.
+
+    Returns:
+        The same tasks, annotators and classes. Texts are those of before or, where there are none, tokens with a space
+        between; `split_tokens` of each text gives its tokens.
+    """
+    texts = sequences.texts
+    if texts is None or any(
+        split_tokens(text)[0] != [part for token in tokens for part in split_tokens(token)[0]]
+        for text, tokens in zip(texts, sequences.tokens, strict=True)
+    ):
+        texts = [" ".join(tokens) for tokens in sequences.tokens]
+    crowd, starts = sequences.annotations, sequences.starts
+    # parts of each token, all sentences one after the other, and where they begin in their sentence
+    counts = np.array([len(split_tokens(token)[0]) for tokens in sequences.tokens for token in tokens], np.int64)
+    begins = np.cumsum(counts) - counts
+    begins -= np.repeat(begins[starts[:-1]], sequences.lengths)
+    pieces = _pieces(sequences.tag_set)
+    of_rows = starts[crowd.task_ids] + np.asarray(crowd.positions)
+    rows, within, labels = _parts(crowd.labels, counts[of_rows], pieces)
+    annotations = Annotations(
+        "sequence",
+        crowd.task_ids[rows],
+        crowd.annotator_ids[rows],
+        labels,
+        crowd.tasks,
+        crowd.annotators,
+        crowd.classes,
+        positions=begins[of_rows[rows]] + within,
+        num_rejected=crowd.num_rejected,
+    )
+    cut = [split_tokens(text) for text in texts]
+    gold = None
+    if sequences.gold is not None:
+        each = np.split(counts, starts[1:-1])
+        gold = [
+            None if codes is None else _parts(codes, count, pieces)[2]
+            for codes, count in zip(sequences.gold, each, strict=True)
+        ]
+    return replace(
+        sequences,
+        tokens=[tokens for tokens, _ in cut],
+        annotations=annotations,
+        gold=gold,
+        texts=texts,
+        offsets=[offsets for _, offsets in cut],
+    )
+
+
+def _pieces(tag_set: TagSet) -> NDArray[np.int64]:
+    """Codes of a tag's parts [K, 4]: the only part, the first of several, one in between, the last."""
+    codes = {name: code for code, name in enumerate(tag_set.classes)}
+    ends = "E" if tag_set.scheme == "IOBES" else "I"
+    # by the tag's own letter: first, between, last
+    letters = {"B": ("B", "I", "I"), "I": ("I", "I", "I"), "E": ("I", "I", ends), "S": ("B", "I", ends)}
+    rows = []
+    for code, name in enumerate(tag_set.classes):
+        several = (code,) * 3 if name == "O" else (codes[f"{letter}{name[1:]}"] for letter in letters[name[0]])
+        rows.append((code, *several))
+    return np.array(rows, np.int64)
+
+
+def _parts(
+    codes: NDArray[np.int64], counts: NDArray[np.int64], pieces: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Of all parts of tokens with these codes: which token, which of its parts, and its code."""
+    rows = np.repeat(np.arange(len(codes)), counts)
+    within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    of = counts[rows]
+    place = np.where(of == 1, 0, np.where(within == 0, 1, np.where(within == of - 1, 3, 2)))
+    return rows, within, pieces[codes[rows], place]

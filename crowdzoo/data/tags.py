@@ -1,0 +1,374 @@
+"""Tags of tokens and the spans they mean: BIO (IOB2) and IOBES, by conlleval's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdzoo.checks.constraints import Choice
+from crowdzoo.errors import SHOWN, BadRow, DataError
+
+__all__ = [
+    "OUTSIDE",
+    "SCHEMES",
+    "Span",
+    "SpanTable",
+    "TagSet",
+    "allowed_tags",
+    "check_tags",
+    "convert_tags",
+    "mended",
+    "spans_of",
+    "tag_problems",
+    "tags_of",
+]
+
+OUTSIDE = "O"
+# scheme -> the letters a tag may begin with, beside O
+SCHEMES = {"BIO": "BI", "IOBES": "BIES"}
+
+
+class Span(NamedTuple):
+    """Tokens that belong together.
+
+    Attributes:
+        type: such as "PER".
+        start: the first token, from 0.
+        end: the token after the last one.
+    """
+
+    type: str
+    start: int
+    end: int
+
+
+def spans_of(tags: Sequence[str], scheme: str = "BIO") -> list[Span]:
+    """The spans that tags mean, by the rules of conlleval (Tjong Kim Sang and Buchholz, CoNLL-2000).
+
+    A token goes on with the span of the token before if its letter is I or E, the letter before is B or I, and both
+    have one type. Every other tag but O begins a span. So tags that break the scheme mean spans as well: an I without
+    a B begins one, and a B without its E is one.
+
+    Args:
+        tags: [T], "O" or a letter of the scheme, "-" and a type.
+        scheme: "BIO" (B, I) or "IOBES" (B, I, E, S).
+
+    Returns:
+        Spans in the order of their tokens.
+
+    Raises:
+        DataError: a tag is none of the scheme.
+    """
+    check_scheme(scheme)
+    parsed = {OUTSIDE: (OUTSIDE, "")}
+    found: list[Span] = []
+    start = 0
+    before, type_before = OUTSIDE, ""
+    for place, tag in enumerate(tags):
+        if tag not in parsed:
+            if reason := tag_problem(tag, scheme):
+                raise DataError(f"{tag!r} {reason}")
+            parsed[tag] = tag[0], tag[2:]
+        letter, type_ = parsed[tag]
+        if not (letter in "IE" and before in "BI" and type_ == type_before):
+            if before != OUTSIDE:
+                found.append(Span(type_before, start, place))
+            start = place
+        before, type_before = letter, type_
+    if before != OUTSIDE:
+        found.append(Span(type_before, start, len(tags)))
+    return found
+
+
+def tags_of(spans: Iterable[tuple[str, int, int]], length: int, scheme: str = "BIO") -> list[str]:
+    """The tags of a sentence with these spans.
+
+    Args:
+        spans: (type, start, end), in any order; they do not overlap.
+        length: tokens of the sentence, T.
+        scheme: "BIO" or "IOBES".
+
+    Returns:
+        [T] tags that keep the scheme; `spans_of` gives the spans back.
+
+    Raises:
+        DataError: spans that are empty, overlap or leave the sentence, or a type that no tag can hold.
+    """
+    check_scheme(scheme)
+    tags = [OUTSIDE] * length
+    last: tuple[str, int, int] | None = None
+    for span in sorted(spans, key=lambda each: (each[1], each[2])):
+        type_, start, end = span
+        if reason := type_problem(type_):
+            raise DataError(f"the type of span {tuple(span)} {reason}")
+        if not 0 <= start < end <= length:
+            raise DataError(f"span {tuple(span)} is empty or not within the sentence's {length} tokens.")
+        if last is not None and start < last[2]:
+            raise DataError(f"span {tuple(span)} overlaps span {tuple(last)}. A token has one tag: leave one span out.")
+        last = span
+        if scheme == "BIO":
+            tags[start:end] = [f"B-{type_}", *[f"I-{type_}"] * (end - start - 1)]
+        elif end - start == 1:
+            tags[start] = f"S-{type_}"
+        else:
+            tags[start:end] = [f"B-{type_}", *[f"I-{type_}"] * (end - start - 2), f"E-{type_}"]
+    return tags
+
+
+def mended(tags: Sequence[str], scheme: str = "BIO") -> list[str]:
+    """The tags that keep the scheme and mean the same spans: in BIO, an I without a B before it becomes a B.
+
+    Args:
+        tags: [T].
+        scheme: "BIO" or "IOBES".
+
+    Returns:
+        [T]; `spans_of` is the same as before.
+
+    Raises:
+        DataError: a tag is none of the scheme.
+    """
+    return tags_of(spans_of(tags, scheme), len(tags), scheme)
+
+
+def convert_tags(tags: Sequence[str], source: str, target: str) -> list[str]:
+    """The same spans in another scheme.
+
+    Args:
+        tags: [T], which keep the scheme `source`.
+        source: "BIO" or "IOBES".
+        target: "BIO" or "IOBES".
+
+    Returns:
+        [T] tags of the scheme `target`. The way there and back changes nothing.
+
+    Raises:
+        DataError: tags that break `source`.
+    """
+    check_tags(tags, source)
+    return tags_of(spans_of(tags, source), len(tags), target)
+
+
+def check_tags(tags: Sequence[str], scheme: str = "BIO", name: str = "tags") -> None:
+    """Refuses tags that break a scheme.
+
+    Args:
+        tags: [T].
+        scheme: "BIO" or "IOBES".
+        name: name of the tags, for the message.
+
+    Raises:
+        DataError: with the token (from 0), the tag and what is wrong: a letter that the scheme does not have, an empty
+            type, an I or E that nothing began, a span that does not end.
+    """
+    if problems := tag_problems(tags, scheme):
+        rows = [BadRow(name, place, None, tags[place], reason) for place, reason in problems[:SHOWN]]
+        raise DataError(f"{name} break the scheme {scheme}; `mended` repairs what has the right letters.", rows,
+                        len(problems))  # fmt: skip
+
+
+def tag_problems(tags: Sequence[str], scheme: str = "BIO") -> list[tuple[int, str]]:
+    """What is wrong with tags: places (from 0) and reasons, each the end of a sentence that begins with the tag."""
+    check_scheme(scheme)
+    problems: list[tuple[int, str]] = []
+    before, type_before, tag_before = OUTSIDE, "", ""
+    closes = scheme == "IOBES"
+    for place, tag in enumerate(tags):
+        reason = tag_problem(tag, scheme)
+        if reason:
+            problems.append((place, reason))
+            letter, type_ = OUTSIDE, ""  # what follows is judged as if nothing stood here
+        else:
+            letter, type_ = (OUTSIDE, "") if tag == OUTSIDE else (tag[0], tag[2:])
+        goes_on = letter != OUTSIDE and letter in "IE"
+        joined = goes_on and before in "BI" and type_ == type_before
+        if closes and before != OUTSIDE and before in "BI" and not joined and not reason:
+            problems.append((place - 1, f"is not followed by I-{type_before} or E-{type_before}, so its span is open."))
+        if goes_on and not joined:
+            after = f"follows {tag_before!r}" if place else "is the first tag"
+            ways = f"B-{type_}" if scheme == "BIO" else f"B-{type_} or S-{type_}"
+            problems.append((place, f"{after}; a span of type {type_} begins with {ways}."))
+        before, type_before, tag_before = letter, type_, tag
+    if closes and before != OUTSIDE and before in "BI":
+        problems.append((len(tags) - 1, f"is the last tag, so its span is open; end it with E-{type_before}."))
+    return problems
+
+
+def tag_problem(tag: object, scheme: str) -> str:
+    """What is wrong with one tag by itself, as the end of a sentence; "" if nothing is."""
+    if tag == OUTSIDE:
+        return ""
+    letters = SCHEMES[scheme]
+    forms = f"O{''.join(f', {letter}-TYPE' for letter in letters)}"
+    if not isinstance(tag, str):
+        return f"is no text; {scheme} has {forms}."
+    letter, dash, type_ = tag[:1], tag[1:2], tag[2:]
+    if letter in letters and letter and dash == "-":
+        if not type_:
+            return "has no type after the dash."
+        reason = type_problem(type_)
+        return f"has a type that {reason}" if reason else ""
+    hint = ""
+    if tag in ("o", "0"):
+        hint = " Did you mean 'O'?"
+    elif letter.upper() in letters and dash in ("-", "_") and type_:
+        hint = f" Did you mean '{letter.upper()}-{type_}'?"
+    elif scheme == "BIO" and letter in "ES" and dash == "-":
+        hint = " The letters E and S belong to the scheme IOBES."
+    return f"is no tag of {scheme}: {forms}.{hint}"
+
+
+def type_problem(type_: object) -> str:
+    """What keeps a span's type from being part of a tag, as the end of a sentence; "" if nothing does."""
+    if not isinstance(type_, str):
+        return "is no text."
+    if not type_:
+        return "is empty."
+    if any(letter in " \t\r\n\0" for letter in type_):
+        return "holds white space, which files of tags cannot."
+    return ""
+
+
+def check_scheme(scheme: object) -> None:
+    """Refuses a scheme that is not one of `SCHEMES`."""
+    Choice(SCHEMES).checked("", "scheme", scheme)
+
+
+def allowed_tags(types: Iterable[str], scheme: str = "BIO") -> list[str]:
+    """All tags of some types: "O" first, then sorted by code point."""
+    check_scheme(scheme)
+    return [OUTSIDE, *sorted(f"{letter}-{type_}" for type_ in set(types) for letter in SCHEMES[scheme])]
+
+
+# === Many sentences at once, as codes ===
+
+
+@dataclass(frozen=True, eq=False)
+class SpanTable:
+    """Spans of many sentences that stand one after the other.
+
+    Attributes:
+        types: codes of the spans' types, int64 [S].
+        starts: first tokens, counted through all sentences, int64 [S], rising.
+        ends: the tokens after the last ones, int64 [S].
+    """
+
+    types: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+    def __repr__(self) -> str:
+        return f"<SpanTable: {len(self.types):,} spans>"
+
+
+class TagSet:
+    """K classes that are the tags of a scheme, for arithmetic on codes.
+
+    Args:
+        classes: names of the classes, [K]: "O", and for each type all its tags, in any order.
+        scheme: "BIO" or "IOBES".
+
+    Attributes:
+        classes: as a list of strings.
+        scheme: as given.
+        types: names of the types, sorted.
+        outside: code of "O".
+
+    Raises:
+        DataError: a class is no tag, or one is missing.
+    """
+
+    def __init__(self, classes: Iterable[str], scheme: str = "BIO"):
+        check_scheme(scheme)
+        self.scheme = scheme
+        self.classes: list[str] = list(classes)
+        rows = [
+            BadRow("classes", code, None, name, reason)
+            for code, name in enumerate(self.classes)
+            if (reason := tag_problem(name, scheme))
+        ]
+        if rows:
+            raise DataError(f"The classes are no tags of the scheme {scheme}.", rows)
+        self.types = sorted({name[2:] for name in self.classes if name != OUTSIDE})
+        missing = [name for name in allowed_tags(self.types, scheme) if name not in set(self.classes)]
+        if missing:
+            raise DataError(
+                f"The classes lack {', '.join(map(repr, missing[:SHOWN]))}. Each type has all its tags in {scheme}, "
+                "and 'O' is one of the classes."
+            )
+        if len(set(self.classes)) < len(self.classes):
+            raise DataError(f"The classes hold a tag twice: {self.classes}.")
+        self.outside = self.classes.index(OUTSIDE)
+        place = {name: code for code, name in enumerate(self.types)}
+        self._letters = np.array([ord(name[0]) for name in self.classes], np.int64)
+        self._types = np.array([-1 if name == OUTSIDE else place[name[2:]] for name in self.classes], np.int64)
+        self._code = {name: code for code, name in enumerate(self.classes)}
+
+    def codes(self, tags: Iterable[str]) -> NDArray[np.int64]:
+        """Codes of tags, int64 [T]; KeyError for a tag that is no class."""
+        return np.array([self._code[tag] for tag in tags], np.int64)
+
+    def tags(self, codes: ArrayLike) -> list[str]:
+        """Tags of codes [T]."""
+        return [self.classes[code] for code in np.asarray(codes).tolist()]
+
+    def follows(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which tags may stand where, in sequences that keep the scheme.
+
+        Returns:
+            Which may be first, bool [K]; which may follow which, `[before, after]`, bool [K, K]; which may be last [K].
+        """
+        goes_on = self._is("IE")
+        opens = self._is("BI")
+        joined = opens[:, None] & goes_on & (self._types[:, None] == self._types)
+        after = np.where(goes_on, joined, True)
+        last = np.ones(len(self.classes), bool)
+        if self.scheme == "IOBES":
+            after &= np.where(opens[:, None], joined, True)
+            last = ~opens
+        return ~goes_on, after, last
+
+    def span_table(self, codes: NDArray[np.int64], firsts: NDArray[np.bool_]) -> SpanTable:
+        """The spans of many sentences, by the rules of `spans_of`.
+
+        Args:
+            codes: codes of the tags of all sentences, one after the other, [T]; -1 counts as outside.
+            firsts: which tokens begin a sentence, bool [T].
+        """
+        inside = (codes >= 0) & (codes != self.outside)
+        types = np.where(inside, self._types[codes], -1)
+        joined = np.zeros(len(codes), bool)
+        joined[1:] = (
+            self._is("IE")[codes[1:]]
+            & self._is("BI")[codes[:-1]]
+            & (types[1:] == types[:-1])
+            & inside[1:]
+            & inside[:-1]
+            & ~firsts[1:]
+        )
+        starts = np.flatnonzero(inside & ~joined)
+        last = inside.copy()
+        last[:-1] &= ~joined[1:]
+        return SpanTable(types[starts], starts, np.flatnonzero(last) + 1)
+
+    def codes_of(self, spans: SpanTable, length: int) -> NDArray[np.int64]:
+        """Codes of the tags of all tokens [length] with these spans, which do not overlap."""
+        lengths = spans.ends - spans.starts
+        tokens = np.repeat(spans.starts - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
+        of_types = {letter: self.codes(f"{letter}-{name}" for name in self.types) for letter in SCHEMES[self.scheme]}
+        codes = np.full(length, self.outside, np.int64)
+        codes[tokens] = of_types["I"][np.repeat(spans.types, lengths)]
+        if self.scheme == "IOBES":
+            codes[spans.ends - 1] = of_types["E"][spans.types]
+        codes[spans.starts] = of_types["B"][spans.types]
+        if self.scheme == "IOBES":
+            single = lengths == 1
+            codes[spans.starts[single]] = of_types["S"][spans.types[single]]
+        return codes
+
+    def _is(self, letters: str) -> NDArray[np.bool_]:
+        return np.isin(self._letters, [ord(letter) for letter in letters])

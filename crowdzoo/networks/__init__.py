@@ -1,0 +1,1 @@
+"""Networks and encoders of instances; no training."""

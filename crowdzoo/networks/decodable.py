@@ -1,0 +1,70 @@
+"""Images that Pillow reads and TensorFlow does not, by name."""
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crowdzoo.errors import SHOWN, BadRow, DataError
+from crowdzoo.reading.instances.image_file import read_image
+
+__all__ = ["is_decodable", "naming_undecodable", "not_decodable"]
+
+_REASON = "is damaged: TensorFlow does not decode it. Open it in an image editor and save it again, or leave it out."
+
+
+def is_decodable(content: bytes) -> bool:
+    """Whether TensorFlow decodes what `upright_image` gives.
+
+    Once Pillow has all pixels of a JPEG file, it does not ask where the file ends; TensorFlow refuses one that has no
+    end. Of PNG files both look at the checksums.
+
+    Args:
+        content: bytes of a JPEG or PNG file.
+    """
+    import tensorflow as tf
+
+    if not content.startswith(b"\xff\xd8"):
+        return True
+    try:
+        tf.io.decode_jpeg(content, ratio=8)  # every byte is read, but pixels are computed at an eighth of the size
+    except tf.errors.InvalidArgumentError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def naming_undecodable(values: Any) -> Iterator[None]:
+    """Where TensorFlow refuses a batch of images, says which of all the files it does not decode.
+
+    Args:
+        values: as `Instances.values`; what is not a path is passed over.
+
+    Raises:
+        DataError: there are such files; the first ten are listed.
+    """
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ == "InvalidArgumentError":  # TensorFlow's, which is not imported for this
+            bad = [path for path in _paths(values) if not is_decodable(read_image(path).content)]
+            if bad:
+                raise not_decodable(bad) from error
+        raise
+
+
+def _paths(values: Any) -> Iterator[Path]:
+    if isinstance(values, dict):
+        for column in values.values():
+            yield from _paths(column)
+    elif isinstance(values, np.ndarray) and values.dtype == object:
+        yield from (Path(value) for value in values.flat if isinstance(value, os.PathLike))
+
+
+def not_decodable(paths: Sequence[Path]) -> DataError:
+    """The error about images that TensorFlow does not decode."""
+    rows = [BadRow(os.fspath(path.parent), None, "image", path.name, _REASON) for path in paths[:SHOWN]]
+    return DataError("Some images cannot be used.", rows, len(paths))

@@ -1,0 +1,77 @@
+"""InstanceEncoder: from instances as files and requests hold them to what a base model takes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from crowdzoo.reading.instances.instance_kind import InstanceKind
+
+__all__ = ["InstanceEncoder"]
+
+
+class InstanceEncoder(ABC):
+    """Encodes instances in TensorFlow operations only, so that training and serving run the same graph.
+
+    TensorFlow is imported inside the methods. The constructor takes what `get_config` gives.
+
+    Attributes:
+        key: of its configuration in the file of names beside a model.
+        instances: kind of instances that it takes.
+        example: an instance that it takes, by the names of `inputs`: it warms a served model up where no other is
+            given, and stands in an empty batch.
+        per_batch: True encodes instances when a batch is made, each time; False all at once before training, for
+            encodings that fit into memory.
+    """
+
+    key: ClassVar[str]
+    instances: ClassVar[InstanceKind]
+    example: ClassVar[Mapping[str, Any]]
+    per_batch: ClassVar[bool] = True
+
+    @property
+    def each(self) -> Callable[[Any], Any] | None:
+        """Encodes one instance, a scalar tensor, that was checked before; None where a batch is quicker."""
+        return None
+
+    @property
+    @abstractmethod
+    def inputs(self) -> dict[str, Any]:
+        """What a served model takes: names and `tf.TensorSpec`, the first axis open."""
+
+    @property
+    def card(self) -> dict[str, Any]:
+        """What a model's card says beside names and types of the inputs, as JSON can hold it."""
+        return {}
+
+    @property
+    @abstractmethod
+    def resources(self) -> Any:
+        """Lookup tables and variables that the graph uses; an exported model has to hold them."""
+
+    @abstractmethod
+    def __call__(self, values: Any) -> Any:
+        """Encodes a batch.
+
+        Args:
+            values: a tensor `[B]`; of several inputs, or of one of another name than "instances", a dictionary of them.
+
+        Returns:
+            The base's input, a tensor or a dictionary of tensors `[B, ...]`.
+        """
+
+    @abstractmethod
+    def to_numpy(self, values: Any) -> Any:
+        """Encodes instances in memory.
+
+        Args:
+            values: N instances as `crowdzoo.instances.Instances.values` has them.
+
+        Returns:
+            The base's input, an array or a dictionary of arrays `[N, ...]`.
+        """
+
+    @abstractmethod
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor, as JSON can hold it."""

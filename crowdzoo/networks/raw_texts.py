@@ -1,0 +1,49 @@
+"""Texts as they are, for a model of strings."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from crowdzoo.networks.instance_encoder import InstanceEncoder
+from crowdzoo.networks.utf8_texts import utf8_texts
+from crowdzoo.reading.instances.texts import TEXTS
+
+__all__ = ["RawTexts"]
+
+
+class RawTexts(InstanceEncoder):
+    """Texts as they are, a row of one string each, as `keras.layers.TextVectorization` takes them."""
+
+    key = "raw_texts"
+    instances: ClassVar = TEXTS
+    example: ClassVar = {"instances": "warm up"}
+    per_batch = False
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """Strings `[B]`."""
+        import tensorflow as tf
+
+        return {"instances": tf.TensorSpec([None], tf.string, name="instances")}
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    def get_config(self) -> dict[str, Any]:
+        """No arguments."""
+        return {}
+
+    def __call__(self, values: Any) -> Any:
+        """Strings `[B, 1]` out of strings `[B]`.
+
+        Raises:
+            tf.errors.InvalidArgumentError: a text is not UTF-8; it names the rows, from 0.
+        """
+        return utf8_texts(values)[:, None]
+
+    def to_numpy(self, values: Sequence[str | bytes]) -> np.ndarray:
+        """Texts `[N, 1]`."""
+        return np.array([text.decode() if isinstance(text, bytes) else text for text in values], dtype=object)[:, None]

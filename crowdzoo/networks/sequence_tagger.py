@@ -1,0 +1,228 @@
+"""A convolutional and recurrent network that tags every token of a sentence."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from crowdzoo.checks.constraints import FLAG, checked
+from crowdzoo.layers.crf import CRF
+from crowdzoo.layers.ranges import BATCH, CLASSES, DROPOUT, UNITS
+
+__all__ = ["SequenceTagger"]
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class SequenceTagger(keras.Model):
+    """Word embeddings, a convolution over five words, a GRU over the sentence, and a softmax (or CRF) at every token.
+
+    A token's tag depends on its sentence alone: neither padding nor what else is in the batch changes it, because
+    whatever stands at padding is set to zero before the convolution and left out by the GRU.
+
+    Args:
+        num_words: V, number of word ids: 0 is padding, 1 an unknown word.
+        num_classes: K, number of tags; None leaves out the softmax, for crowd layers on a hidden layer (DoctorNet).
+        embedding: length of a word's vector.
+        num_shapes: number of ids of word shapes (such as capitalised, all digits), 0 being padding; 0 leaves them out.
+        num_characters: number of character ids, 0 being padding; 0 leaves characters out.
+        filters: number of filters of the convolution.
+        kernel_size: words that the convolution sees, odd.
+        units: number of units of the GRU (in each direction).
+        dropout: share of the convolution's outputs dropped in training, 0 <= dropout < 1.
+        bidirectional: whether a second GRU reads backwards.
+        crf: whether the probabilities are marginals of a linear-chain CRF (`crowdzoo.layers.CRF`) and `decode` gives
+            the best path; else a softmax.
+        allowed: for the CRF, which tag may follow which; see `CRF`.
+        **kwargs: `keras.Model`'s `name`, `trainable`.
+
+    Call arguments:
+        inputs: a dictionary, as `crowdzoo.models.TokenEncoder` makes it: "words" int `[B, T]`; with shapes "shapes"
+            int `[B, T]`; with characters "characters" int `[B, T, C]`, C at least 1. Padding is 0 and stands at the
+            end.
+
+    Returns:
+        Tag probabilities `[B, T, K]`, rows sum to one, float32 under mixed precision too; without classes the GRU's
+        output `[B, T, H]`. At padding they mean nothing.
+
+    Raises:
+        ValueError: impossible sizes.
+
+    Example:
+        >>> base = SequenceTagger(**encoder.sizes, num_classes=annotations.num_classes)
+        >>> model = CrowdModel(base, CrowdsourcedLayer(annotations.num_annotators, kind="sequence"))
+        >>> model.fit(encoder(sentences), annotations, epochs=30)
+
+    Source:
+        The network of F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 5 (CoNLL-2003):
+        Conv1D 512 x 5, dropout 0.5, GRU 50. Shapes, characters, second direction and CRF are additions.
+    """
+
+    @checked(
+        num_words=replace(BATCH, least=2),
+        num_classes=replace(CLASSES, optional=True),
+        embedding=UNITS,
+        num_shapes=replace(BATCH, least=0),
+        num_characters=replace(BATCH, least=0),
+        filters=UNITS,
+        kernel_size=UNITS,
+        units=UNITS,
+        dropout=DROPOUT,
+        bidirectional=FLAG,
+        crf=FLAG,
+    )
+    def __init__(
+        self,
+        num_words: int,
+        num_classes: int | None,
+        embedding: int = 100,
+        num_shapes: int = 0,
+        num_characters: int = 0,
+        filters: int = 512,
+        kernel_size: int = 5,
+        units: int = 50,
+        dropout: float = 0.5,
+        bidirectional: bool = False,
+        crf: bool = False,
+        allowed: Sequence[Sequence[bool]] | None = None,
+        **kwargs: Any,
+    ):
+        if kernel_size % 2 == 0:
+            raise ValueError(f"SequenceTagger: kernel_size must be odd, got {kernel_size}")
+        if crf and num_classes is None:
+            raise ValueError("SequenceTagger: a CRF needs num_classes")
+        if allowed is not None and not crf:
+            raise ValueError("SequenceTagger: allowed belongs to the CRF; set crf=True")
+
+        # === Inputs ===
+        inputs = {"words": keras.Input((None,), dtype="int32", name="words")}
+        if num_shapes:
+            inputs["shapes"] = keras.Input((None,), dtype="int32", name="shapes")
+        if num_characters:
+            inputs["characters"] = keras.Input((None, None), dtype="int32", name="characters")
+        mask = ops.not_equal(inputs["words"], 0)
+        there = ops.expand_dims(ops.cast(mask, keras.config.floatx()), axis=-1)
+
+        # === Token vectors ===
+        words = keras.layers.Embedding(num_words, embedding, name="embedding")
+        vectors = [words(inputs["words"])]
+        if num_shapes:
+            vectors.append(keras.layers.Embedding(num_shapes, 16, name="shape_embedding")(inputs["shapes"]))
+        if num_characters:
+            vectors.append(_characters(inputs["characters"], num_characters))
+        tokens = keras.layers.Concatenate(name="tokens")(vectors) if len(vectors) > 1 else vectors[0]
+        tokens = tokens * there
+
+        # === Context ===
+        convolution = keras.layers.Conv1D(filters, kernel_size, padding="same", activation="relu", name="convolution")
+        hidden = convolution(tokens)
+        if dropout:
+            hidden = keras.layers.Dropout(dropout, name="dropout")(hidden)
+        # padding stands at the end, where a forward GRU has read the sentence: only the backward one needs the mask
+        gru = keras.layers.GRU(units, return_sequences=True, name="gru")
+        hidden = keras.layers.Bidirectional(gru, name="grus")(hidden, mask=mask) if bidirectional else gru(hidden)
+
+        # === Tags ===
+        outputs, scores, head = hidden, None, None
+        if num_classes is not None:
+            scores = keras.layers.Dense(num_classes, name="logits")(hidden)
+            if crf:
+                head = CRF(allowed, name="crf")
+                outputs = head(scores, mask=mask)
+            else:
+                dtype = keras.backend.result_type(keras.config.floatx(), "float32")
+                outputs = keras.layers.Activation("softmax", dtype=dtype, name="probabilities")(scores)
+        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+
+        # === Config ===
+        # a function, because the model must not count its layers twice
+        self._scores_model = _held(keras.Model(inputs, scores)) if crf else None
+        self.head: Any = head
+        self.settings = {
+            "num_words": num_words, "num_classes": num_classes, "embedding": embedding, "num_shapes": num_shapes,
+            "num_characters": num_characters, "filters": filters, "kernel_size": kernel_size, "units": units,
+            "dropout": float(dropout), "bidirectional": bidirectional, "crf": crf,
+            "allowed": None if head is None else head.allowed,
+        }  # fmt: skip
+
+    def decode(self, x: Any) -> Any:
+        """The best tags: of a CRF the best path, else each token's most probable tag.
+
+        Args:
+            x: as for a call.
+
+        Returns:
+            int32 `[B, T]`; at padding they mean nothing.
+        """
+        if self._scores_model is None:
+            return ops.cast(ops.argmax(self(x, training=False), axis=-1), "int32")
+        return self.head.decode(self._scores_model()(x, training=False), mask=ops.not_equal(x["words"], 0))
+
+    def tag(self, x: dict[str, np.ndarray], batch_size: int = 128) -> list[np.ndarray]:
+        """The best tags of many sentences, as `decode` finds them; sentences of one length are batched together.
+
+        Args:
+            x: as for a call, arrays of N sentences.
+            batch_size: sentences in a batch.
+
+        Returns:
+            N arrays int64 `[T_i]`, without padding.
+        """
+        lengths = (x["words"] != 0).sum(axis=1)
+        found: list[np.ndarray] = [np.zeros(0, "int64")] * len(lengths)
+        order = np.argsort(lengths, kind="stable")
+        for start in range(0, len(order), batch_size):
+            rows = order[start : start + batch_size]
+            # in steps of eight, which few shapes are traced for; padding changes nothing
+            width = -(-max(int(lengths[rows].max()), 1) // 8) * 8
+            batch = {name: np.asarray(array)[rows, :width] for name, array in x.items()}
+            model = self if self._scores_model is None else self._scores_model()
+            answers = np.asarray(model.predict_on_batch(batch))
+            if self._scores_model is None:
+                tags = answers.argmax(axis=-1)
+            else:
+                tags = ops.convert_to_numpy(self.head.decode(answers, mask=batch["words"] != 0))
+            for row, sentence in zip(rows, tags, strict=True):
+                found[row] = sentence[: lengths[row]].astype("int64")
+        return found
+
+    def set_word_vectors(self, vectors: np.ndarray, trainable: bool = True) -> None:
+        """Starts from given word vectors, such as GloVe's; see `crowdzoo.sequences.read_word_vectors`.
+
+        Args:
+            vectors: `[V, embedding]`, row i for word id i; rows of NaN stay as they were drawn.
+            trainable: whether they are trained further.
+
+        Raises:
+            ValueError: another shape.
+        """
+        layer = self.get_layer("embedding")
+        old = ops.convert_to_numpy(layer.embeddings)
+        if np.shape(vectors) != old.shape:
+            raise ValueError(
+                f"SequenceTagger: word vectors must have shape {list(old.shape)}, got {list(np.shape(vectors))}"
+            )
+        layer.embeddings.assign(np.where(np.isnan(vectors), old, vectors).astype(old.dtype))
+        layer.trainable = trainable
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {"name": self.name, "trainable": self.trainable, **self.settings}
+
+
+def _held(model: keras.Model) -> Callable[[], keras.Model]:
+    return lambda: model
+
+
+def _characters(codes: Any, num_characters: int) -> Any:
+    """A vector a token out of its characters: a convolution over three of them, and its largest answers."""
+    there = ops.expand_dims(ops.not_equal(codes, 0), axis=-1)
+    vectors = keras.layers.Embedding(num_characters, 25, name="character_embedding")(codes)
+    vectors = vectors * ops.cast(there, vectors.dtype)
+    answers = keras.layers.Conv2D(30, (1, 3), padding="same", name="character_convolution")(vectors)
+    # a token without characters does not occur; padding has none, and 0 is as good as anything there
+    return ops.maximum(ops.max(ops.where(there, answers, -1e4), axis=2), -1e4) * ops.cast(
+        ops.any(there, axis=2), answers.dtype
+    )

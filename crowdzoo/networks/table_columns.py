@@ -1,0 +1,226 @@
+"""Columns of numbers and categories to one vector: TensorFlow operations only, for training and serving alike."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from crowdzoo.checks.constraints import Number, checked
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.files.served_name import served_name
+from crowdzoo.networks.instance_encoder import InstanceEncoder
+from crowdzoo.reading.instances.instance_kind import InstanceKind
+from crowdzoo.reading.instances.tables import CATEGORY, NUMBER, VECTOR, typed_tables
+
+__all__ = ["TableColumns"]
+
+_WHOLE = r"^(-?[0-9]+)\.0+$"  # an integer that is written as a float
+
+
+class TableColumns(InstanceEncoder):
+    """Rows of a table as vectors; callable inside a TensorFlow graph, such as a serving signature.
+
+    | column | numbers in the vector |
+    |--------|-----------------------|
+    | of numbers | `(x - mean) / deviation`, 0 where it is missing |
+    | of numbers, with missing ones in training | after it, 1 where it is missing, else 0 |
+    | of categories | one for each category: 1 for its own, 0 for the others |
+    | of vectors | each of their numbers, standardised |
+
+    A missing category is a category of its own if it was missing in training, too. A category that training has not
+    seen is all zeros, so that no weight counts that was never trained; so is a missing one that training has not seen.
+    `1.0` is the category `1`, because a column of integers with gaps is often written so.
+
+    `keras.utils.FeatureSpace` does not take NaN for missing, has a weight for unknown categories that training never
+    touches, and reads the data once for each column.
+
+    Args:
+        columns: name of a column -> `{"mean": m, "deviation": s, "missing": whether some were missing}`, s above 0 (of
+            vectors lists), or `{"categories": names}`, "" for missing. Their order is that of the vector.
+
+    Attributes:
+        num_features: D, length of a vector.
+
+    Raises:
+        ConfigError: no columns, other settings of a column, or two columns that would be served under one name.
+    """
+
+    key = "table_columns"
+
+    def __init__(self, columns: Mapping[str, Mapping[str, Any]]):
+        import tensorflow as tf
+
+        self.columns = {name: dict(settings) for name, settings in columns.items()}
+        for settings in self.columns.values():
+            if "categories" in settings:
+                settings["categories"] = list(dict.fromkeys(map(_plain, settings["categories"])))
+        if not self.columns or len({served_name(name) for name in self.columns}) < len(self.columns):
+            raise ConfigError("TableColumns: give at least one column, and no two that are served under one name")
+        self._categories: dict[str, Any] = {}
+        self.num_features = 0
+        for name, settings in self.columns.items():
+            if set(settings) == {"categories"} and settings["categories"]:
+                names = tf.constant(settings["categories"])
+                codes = tf.range(len(settings["categories"]), dtype=tf.int64)
+                self._categories[name] = tf.lookup.StaticHashTable(
+                    tf.lookup.KeyValueTensorInitializer(names, codes), -1
+                )
+                self.num_features += len(settings["categories"])
+            elif set(settings) == {"mean", "deviation", "missing"} and np.all(np.asarray(settings["deviation"]) > 0):
+                self.num_features += np.size(settings["mean"]) + settings["missing"]
+            else:
+                raise ConfigError(f"TableColumns: column {name!r} has mean, deviation and missing, or categories")
+
+    @classmethod
+    @checked(max_categories=Number(1, whole=True))
+    def adapted(cls, batches: Iterable[Mapping[str, Any]], *, max_categories: int = 1000) -> "TableColumns":
+        """Takes means, deviations and categories from the training data, in one pass.
+
+        Args:
+            batches: name -> values [n] of each column: floats with NaN for missing, vectors [n, D], or strings (or
+                their UTF-8) with "" for missing. All batches have the same columns.
+            max_categories: most categories of a column that are known, the most frequent ones.
+
+        Raises:
+            DataError: no rows, or a column without any value.
+        """
+        numbers: dict[str, _Moments] = {}
+        categories: dict[str, Counter[str]] = {}
+        order: dict[str, None] = {}
+        for batch in batches:
+            for name, values in batch.items():
+                order[name] = None
+                values = np.asarray(values)
+                if values.dtype.kind in "biuf":
+                    numbers.setdefault(name, _Moments()).add(values)
+                else:
+                    counts = categories.setdefault(name, Counter())
+                    counts.update(map(_plain, values.tolist()))
+        settings: dict[str, dict[str, Any]] = {}
+        for name in order:
+            if name in numbers:
+                settings[name] = numbers[name].settings(name)
+            else:
+                # the most frequent first, ties in alphabetical order
+                ordered = sorted(categories[name], key=lambda value: (-categories[name][value], value))
+                settings[name] = {"categories": ordered[:max_categories]}
+        if not settings:
+            raise DataError("there are no rows to take means and categories from")
+        return cls(settings)
+
+    @property
+    def instances(self) -> InstanceKind:  # type: ignore[override]
+        """Tables with these columns."""
+        return typed_tables(self.types)
+
+    @property
+    def types(self) -> dict[str, str]:
+        """Served name of each column -> its type; see `crowdzoo.reading.instances.tables`."""
+        found = {}
+        for name, settings in self.columns.items():
+            of_numbers = VECTOR if np.ndim(settings.get("mean", 0.0)) else NUMBER
+            found[served_name(name)] = CATEGORY if name in self._categories else of_numbers
+        return found
+
+    @property
+    def example(self) -> dict[str, Any]:  # type: ignore[override]
+        """A row with the mean of each column of numbers, and the most frequent category of the others."""
+        return {
+            served_name(name): settings["categories"][0] if name in self._categories else settings["mean"]
+            for name, settings in self.columns.items()
+        }
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What a served model takes: served name of a column -> `tf.TensorSpec`, `[B]` or of vectors `[B, D]`."""
+        import tensorflow as tf
+
+        found = {}
+        for name, settings in self.columns.items():
+            dtype = tf.string if name in self._categories else tf.float32
+            shape = [None, *np.shape(settings.get("mean", 0.0))]
+            found[served_name(name)] = tf.TensorSpec(shape, dtype, name=served_name(name))
+        return found
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        """Lookup tables from categories to their places; an exported model has to hold them."""
+        return {served_name(name): table for name, table in self._categories.items()}
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {"columns": self.columns}
+
+    def __call__(self, values: Mapping[str, Any]) -> Any:
+        """Vectors of rows.
+
+        Args:
+            values: name of each column, its own or as it is served -> `[B]`, float32 or strings; of vectors `[B, D]`.
+
+        Returns:
+            float32 tensor `[B, D]`.
+        """
+        import tensorflow as tf
+
+        parts = []
+        for name, settings in self.columns.items():
+            column = values[name] if name in values else values[served_name(name)]
+            if name in self._categories:
+                plain = tf.strings.regex_replace(tf.convert_to_tensor(column, tf.string), _WHOLE, r"\1")
+                codes = self._categories[name].lookup(plain)
+                parts.append(tf.one_hot(codes, len(settings["categories"])))  # of -1 all are 0
+                continue
+            column = tf.cast(column, tf.float32)
+            missing = tf.math.is_nan(column)
+            standard = (column - settings["mean"]) / settings["deviation"]
+            known = tf.where(missing, 0.0, standard)
+            parts.append(known if np.ndim(settings["mean"]) else known[:, None])
+            if settings["missing"]:
+                parts.append(tf.cast(missing, tf.float32)[:, None])
+        return tf.concat(parts, axis=1)
+
+    def to_numpy(self, values: Mapping[str, Any]) -> np.ndarray:
+        """Vectors of rows in memory, float32 `[N, D]`."""
+        return np.asarray(self(values))
+
+
+def _plain(category: Any) -> str:
+    """A category as it is looked up."""
+    return re.sub(_WHOLE, r"\1", category.decode() if isinstance(category, bytes) else str(category))
+
+
+class _Moments:
+    """Mean and deviation of numbers that come in parts, in float64 (Chan, Golub, LeVeque: Updating formulae, 1979).
+
+    Of vectors they are taken of each place.
+    """
+
+    def __init__(self) -> None:
+        self.rows = self.missing = 0
+        self.mean = self.squares = np.float64(0.0)
+
+    def add(self, values: np.ndarray) -> None:
+        """Takes more numbers into account; NaN is missing."""
+        values = values.astype(np.float64)
+        there = values if values.ndim > 1 else values[~np.isnan(values)]
+        self.missing += len(values) - len(there)
+        if not len(there):
+            return
+        mean = there.mean(axis=0)
+        rows = self.rows + len(there)
+        apart = mean - self.mean
+        self.squares = self.squares + np.square(there - mean).sum(axis=0) + apart**2 * self.rows * len(there) / rows
+        self.mean = self.mean + apart * len(there) / rows
+        self.rows = rows
+
+    def settings(self, name: str) -> dict[str, Any]:
+        """Of the column, as `TableColumns` takes them."""
+        if not self.rows:
+            raise DataError(f"column {name!r} has no value in any training row. Leave the column out.")
+        variance = self.squares / self.rows
+        # numbers that float32 cannot tell apart are only centred
+        constant = variance <= 1e-14 * np.maximum(self.mean**2, 1e-14)
+        deviation = np.where(constant, 1.0, np.sqrt(variance))
+        return {"mean": self.mean.tolist(), "deviation": deviation.tolist(), "missing": self.missing > 0}

@@ -1,0 +1,1 @@
+"""What makes a value of a file, and writes it."""

@@ -1,0 +1,1 @@
+"""Files of what was labelled."""

@@ -1,0 +1,84 @@
+"""What is known of annotators beside their labels: whether they are models or people, and what an answer costs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from crowdzoo.data.numbers import numbers_of
+from crowdzoo.errors import DataError, short_repr
+from crowdzoo.reading.instances.table import check_has, read_table, shown_names
+from crowdzoo.reading.tables.layout import Layout
+
+__all__ = ["SOURCES", "AnnotatorTable", "read_annotator_table"]
+
+SOURCES = ("model", "person")
+
+
+@dataclass(frozen=True)
+class AnnotatorTable:
+    """What a file says of R annotators.
+
+    Attributes:
+        sources: "model" or "person" [R]; None where the file has no such column.
+        costs: what an answer costs, float64 [R], above 0, in any unit; None where the file has no such column.
+    """
+
+    sources: NDArray[np.object_] | None
+    costs: NDArray[np.float64] | None
+
+
+def read_annotator_table(path: str | Path, annotators: np.ndarray, layout: Layout | None = None) -> AnnotatorTable:
+    """Reads a table of annotators.
+
+    Args:
+        path: .parquet, .csv or .csv.gz with the column `annotator`, and `source` ("model" or "person"), `cost` (a
+            number above 0), or both. Other columns are passed over, and so are other annotators.
+        annotators: names of the annotators, [R].
+        layout: how the file is laid out.
+
+    Returns:
+        What it says of each of them.
+
+    Raises:
+        DataError: no such file or columns, an annotator who is missing or there twice, another source, or a cost that
+            is no number above 0; names file, row, column and value.
+    """
+
+    def check(name: str, header: Sequence[str]) -> None:
+        check_has(name, header, ("annotator",))
+        if not {"source", "cost"} & {*header}:
+            raise DataError(f"{name}: has neither a column 'source' nor 'cost'; its columns are {shown_names(header)}.")
+
+    table = read_table(path, ("annotator", "source", "cost"), check, layout, ("annotator",))
+    complain = partial(table.complain, what="annotators")
+    names = table.names("annotator")
+    place: dict[str, int] = {}
+    repeated = [row for row, name in enumerate(names.tolist()) if place.setdefault(name, row) != row]
+    complain(repeated, "annotator", names, "stands here a second time. Keep one row for each annotator.")
+    missing = [str(name) for name in annotators.tolist() if str(name) not in place]
+    if missing:
+        raise DataError(
+            f"{table.name}: has no row for {len(missing):,} of {len(annotators):,} annotators, such as "
+            f"{short_repr(missing[0])}. Add a row for each."
+        )
+    rows = [place[str(name)] for name in annotators.tolist()]
+    sources = costs = None
+    if "source" in table.columns:
+        said = np.array([str(each).strip().lower() for each in table.names("source").tolist()], dtype=object)
+        wrong = [row for row, each in enumerate(said.tolist()) if each not in SOURCES]
+        complain(wrong, "source", table.names("source"), "is not one of model, person.")
+        sources = said[rows]
+    if "cost" in table.columns:
+        given = table.names("cost")
+        numbers, problems = numbers_of("cost", pa.array(given.tolist(), pa.large_string()), table.decimal)
+        for positions, reason in problems:
+            complain(positions, "cost", given, reason)
+        wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0))).tolist()
+        complain(wrong, "cost", given, "is no number above 0. Write what an answer costs, such as 0.5.")
+        costs = numbers[rows]
+    return AnnotatorTable(sources, costs)

@@ -1,0 +1,120 @@
+"""What an export of a labelling platform says of the tasks themselves, as a file of instances."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from crowdzoo.errors import BadRow, ConfigError, DataError, did_you_mean
+from crowdzoo.files.text import is_text, shown
+from crowdzoo.files.writing import atomic_file
+from crowdzoo.reading.platforms.export import Export
+from crowdzoo.reading.platforms.pictures import is_picture
+from crowdzoo.reading.platforms.record import Record
+
+__all__ = ["write_export_instances"]
+
+_OURS = ("task", "gold", "split")
+
+
+def write_export_instances(
+    export: Export, path: str | Path, columns: Mapping[str, str] | None = None, keep: Collection[str] = ()
+) -> dict[str, str | None]:
+    """Writes one row a task: task, what annotators saw, and gold where the export has any.
+
+    The text is called `text` and the image `image`: the column of that name, or the one named in `columns`, or the only
+    one that there is. Where there is either, other columns are left out; where there is neither, all are kept. One
+    called task, gold or split gets "data_" in front.
+
+    Args:
+        export: the export. Gold that cannot be used is left out with a warning.
+        path: path of the file, which appears when it is complete.
+        columns: "text" or "image" -> name of the column that it is; may be empty.
+        keep: names of columns that are kept beside text and image.
+
+    Returns:
+        The export's name of each column -> the file's, None where it is left out. There is no file where the export
+        says nothing but task and answers.
+
+    Raises:
+        ConfigError: the export has no column that `columns` or `keep` names.
+        DataError: as `Export.records`; a value with a NUL or half a character.
+    """
+    tasks: dict[str, dict[str, str]] = {}
+    gold: dict[str, str] = {}
+    left_out: Counter[str] = Counter()
+    for record in export.records():
+        if isinstance(record, BadRow):  # refused, or kept apart, when the annotations were read
+            continue
+        tasks.setdefault(record.task, {}).update(_cells(export, record))
+        for who, labels in record.answers:
+            if who is None:
+                _add_gold(gold, left_out, record.task, labels)
+    export.warn_of(left_out)
+    found = list(dict.fromkeys(name for cells in tasks.values() for name in cells))
+    for option, own in [*(columns or {}).items(), *(("keep", own) for own in keep)]:
+        if own not in found:
+            listed = ", ".join(f"'{one}'" for one in found) or "none"
+            hint = did_you_mean(own, found)
+            raise ConfigError(f"{option}={own!r} is no column of the export; there are: {listed}.{hint}")
+    names = _names(found, tasks, {own: name for name, own in (columns or {}).items()}, keep)
+    written = {own: name for own, name in names.items() if name is not None}
+    header = ["task", *written.values(), *(["gold"] if gold else [])]
+    if len(header) == 1:
+        return names
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    for task, cells in tasks.items():
+        known = [gold.get(task, "")] if gold else []
+        writer.writerow([task, *(cells.get(name, "") for name in written), *known])
+    with atomic_file(path) as file:
+        file.write(text.getvalue().encode())
+    return names
+
+
+def _add_gold(gold: dict[str, str], left_out: Counter[str], task: str, labels: list[str]) -> None:
+    """Takes note of a task's gold: its first, if that is one label."""
+    if not labels:
+        return
+    if len(labels) != 1:
+        left_out["gold with several labels"] += 1
+    elif gold.setdefault(task, labels[0]) != labels[0]:
+        left_out["gold that differs from the task's first"] += 1
+
+
+def _cells(export: Export, record: Record) -> dict[str, str]:
+    """A record's data as text."""
+    cells = {}
+    for name, value in record.data.items():
+        if isinstance(value, str):
+            cell = value
+        elif value is None or (isinstance(value, float) and math.isnan(value)):
+            cell = ""
+        else:
+            cell = json.dumps(value, ensure_ascii=False)
+        if not is_text(cell) or not is_text(name):
+            reason = "holds a NUL or half a character, which no file can."
+            row = BadRow(export.name, record.row, str(shown(name)), shown(cell), reason)
+            raise DataError(f"{export.name}: what annotators saw cannot be written.", [row])
+        cells[name] = cell
+    return cells
+
+
+def _names(
+    found: list[str], tasks: Mapping[str, Mapping[str, str]], named: dict[str, str], keep: Collection[str]
+) -> dict[str, str | None]:
+    """The export's name of each column -> the file's; `named` are those that a user called text or image."""
+    if len(found) == 1 and not named:
+        values = [cell for cells in tasks.values() for cell in cells.values() if cell]
+        named = {found[0]: "image" if values and all(map(is_picture, values)) else "text"}
+    taken = {*_OURS, *named.values()}
+    names = {name: named.get(name, f"data_{name}" if name in taken else name) for name in found}
+    if not {"text", "image"} & set(names.values()):
+        return dict(names)
+    return {own: name if name in ("text", "image") or own in keep else None for own, name in names.items()}

@@ -1,0 +1,226 @@
+"""Known classes and ratings of tasks, from a file of their own or a column of the instances."""
+
+import functools
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.numbers import numbers_of
+from crowdzoo.data.vocabulary import as_named
+from crowdzoo.errors import DataError, did_you_mean, short_repr
+from crowdzoo.reading.instances.table import Table, check_has, read_table, shown_names, task_names
+from crowdzoo.reading.tables.layout import Layout
+
+__all__ = [
+    "EQUAL", "TURNED", "check_shared", "parse_classes", "parse_ratings", "read_gold", "read_gold_labels",
+    "read_gold_pairs", "read_gold_ratings",
+]  # fmt: skip
+
+# Codes of a preference's answer: that of "equal", and the same answer where left and right change places
+EQUAL = 2
+TURNED = (1, 0, EQUAL)
+
+
+def read_gold(path: str | Path, tasks: np.ndarray, classes: np.ndarray, layout: Layout | None = None) -> np.ndarray:
+    """Reads known classes; a file of instances with gold will do.
+
+    Args:
+        path: .parquet, .csv or .csv.gz with the columns `task` and `gold` (name of the true class, or in all rows its
+            code; empty where unknown).
+        tasks: names of the tasks that are wanted, [N]; other tasks in the file are passed over.
+        classes: names of the classes, [K].
+        layout: names of the columns; without it they are found by usual names as well.
+
+    Returns:
+        Class codes, int64 [N], -1 where the file does not know.
+
+    Raises:
+        DataError: no such file or columns, a repeated or empty task, none of the tasks that are wanted, a class that is
+            not among `classes`; names file, row, column and value.
+    """
+    return _gold_of(path, tasks, lambda table, gold: parse_classes(table, gold, classes), -1, layout)
+
+
+def read_gold_labels(
+    path: str | Path,
+    tasks: np.ndarray,
+    labels: Sequence[Any],
+    none: str = "(none)",
+    separator: str = "|",
+    layout: Layout | None = None,
+) -> dict[Any, np.ndarray]:
+    """Reads which labels hold for tasks, of which several may.
+
+    Args:
+        path: .parquet, .csv or .csv.gz with the columns `task` and `gold` (all labels that hold; empty where unknown).
+        tasks: names of the tasks that are wanted, [N]; other tasks in the file are passed over.
+        labels: names of the labels, J.
+        none: stands in `gold` where no label holds.
+        separator: what stands between labels.
+        layout: as for `read_gold`.
+
+    Returns:
+        label -> 1 where it holds, 0 where it does not, -1 where the file does not know, int64 [N]; as `MultiLabel`
+        takes them.
+
+    Raises:
+        DataError: no such file or columns, a repeated or empty task, none of the tasks that are wanted, a label that is
+            not among `labels`, or one beside `none`; names file, row, column and value.
+    """
+    names = [str(name) for name in labels]
+    holds = np.zeros((0, len(names)), bool)
+
+    def rows(table: Table, gold: np.ndarray) -> np.ndarray:
+        nonlocal holds
+        sets = [{part.strip() for part in text.split(separator)} - {""} for text in gold.tolist()]
+        strange = [sorted(each - {*names, none}) for each in sets]
+        listed = f"names a label that is not one of {shown_names(names)}, or {none!r} for no label"
+        table.complain(np.flatnonzero([bool(each) for each in strange]), "gold", gold, f"{listed}.", "true labels")
+        both = [none in each and len(each) > 1 for each in sets]
+        table.complain(np.flatnonzero(both), "gold", gold, f"has {none!r}, for no label, and a label.", "true labels")
+        holds = np.array([[name in each for name in names] for each in sets], bool).reshape(len(sets), len(names))
+        return np.where([bool(each) for each in sets], np.arange(len(sets)), -1)
+
+    row = _gold_of(path, tasks, rows, -1, layout)
+    return {
+        label: np.where(row >= 0, holds[row, place] if len(holds) else 0, -1).astype(np.int64)
+        for place, label in enumerate(labels)
+    }
+
+
+def read_gold_ratings(path: str | Path, tasks: np.ndarray, layout: Layout | None = None) -> np.ndarray:
+    """Reads known ratings; a file of instances with gold will do.
+
+    Args:
+        path: .parquet, .csv or .csv.gz with the columns `task` and `gold` (the true rating, empty where unknown).
+        tasks: names of the tasks that are wanted, [N]; other tasks in the file are passed over.
+        layout: as for `read_gold`.
+
+    Returns:
+        float64 [N], NaN where the file does not know.
+
+    Raises:
+        DataError: no such file or columns, a repeated or empty task, none of the tasks that are wanted, gold that is no
+            number or infinite; names file, row, column and value.
+    """
+    return _gold_of(path, tasks, parse_ratings, np.nan, layout)
+
+
+def read_gold_pairs(
+    path: str | Path, tasks: np.ndarray, classes: np.ndarray, layout: Layout | None = None
+) -> Annotations:
+    """Reads which side of pairs of tasks is better.
+
+    Args:
+        path: .parquet, .csv or .csv.gz with the columns `left`, `right` (names of tasks) and `gold` (one of `classes`;
+            empty where unknown).
+        tasks: names of the tasks, [N].
+        classes: names of left, right and equal.
+        layout: names of the columns; without it gold is found by usual names as well.
+
+    Returns:
+        Annotations of kind "preference" by one annotator, "gold", a row for each pair that is known. Of a pair that
+        stands there twice, in either order, the first row.
+
+    Raises:
+        DataError: no such file or columns, an unknown task, a task beside itself, gold that is none of `classes`, or
+            two different answers for a pair; names file, row, column and value.
+    """
+    needed = ("left", "right", "gold")
+    table = read_table(path, needed, functools.partial(check_has, needed=needed), layout, ("gold",))
+    code = {str(name): number for number, name in enumerate(tasks.tolist())}
+    sides = {side: table.names(side) for side in ("left", "right")}
+    for side, names in sides.items():
+        unknown = [row for row, name in enumerate(names.tolist()) if name not in code]
+        reason = f"is none of the {len(tasks):,} tasks, which look like {str(tasks[0])!r}. Remove the row."
+        table.complain(unknown, side, names, reason)
+    left, right = (np.array([code[name] for name in names.tolist()], np.int64) for names in sides.values())
+    table.complain(np.flatnonzero(left == right), "right", sides["right"], "stands in column 'left', too.")
+    better = parse_classes(table, table.names("gold"), classes)
+    known = better >= 0
+    # the same answer where left and right change places
+    answer = np.where(left < right, better, np.array(TURNED)[better])
+    first: dict[tuple[int, int], int] = {}
+    places = zip(np.minimum(left, right).tolist(), np.maximum(left, right).tolist(), strict=True)
+    firsts = [first.setdefault(pair, row) if known[row] else row for row, pair in enumerate(places)]
+    wrong = np.flatnonzero(answer[firsts] != answer)
+    table.complain(wrong, "gold", table.names("gold"), "is another answer than an earlier row's for these two tasks.")
+    known &= np.array(firsts, np.int64) == np.arange(len(known))
+    return Annotations(
+        "preference", left[known], np.zeros(known.sum(), np.int64), better[known], tasks, np.array(["gold"], object),
+        classes, right_ids=right[known],
+    )  # fmt: skip
+
+
+def _gold_of(
+    path: str | Path,
+    tasks: np.ndarray,
+    parse: Callable[[Table, np.ndarray], np.ndarray],
+    missing: float,
+    layout: Layout | None,
+) -> np.ndarray:
+    """Gold of the tasks, [N], out of a file whose gold [n] is parsed."""
+    needed = ("task", "gold")
+    table = read_table(path, needed, functools.partial(check_has, needed=needed), layout, needed)
+    names = map(str, task_names(table).tolist())
+    found = parse(table, table.names("gold"))
+    known = dict(zip(names, found.tolist(), strict=True))
+    check_shared(path, known, tasks)
+    return np.array([known.get(str(task), missing) for task in tasks.tolist()], found.dtype)
+
+
+def check_shared(path: str | Path, names: Collection[str], tasks: np.ndarray) -> None:
+    """Refuses a file that has tasks, of which none is among those that were annotated.
+
+    Args:
+        path: of the file.
+        names: of its tasks.
+        tasks: names of the tasks that were annotated, [N].
+
+    Raises:
+        DataError: as said; shows a task of each.
+    """
+    if names and len(tasks) and {*names}.isdisjoint(map(str, tasks.tolist())):
+        raise DataError(
+            f"{path}: none of its {len(names):,} tasks is among the {len(tasks):,} that were annotated. Its tasks look "
+            f"like {short_repr(next(iter(names)))}, those of the annotations like {short_repr(tasks[0])}."
+        )
+
+
+def parse_classes(
+    table: Table, gold: np.ndarray, classes: np.ndarray, column: str = "gold", what: str = "instances"
+) -> np.ndarray:
+    """Gold, or another column of classes, as class codes, int64 [N], -1 where it is unknown.
+
+    The column holds names; or codes, where no name looks like one. Gold is unknown where the column is empty, or holds
+    -1 or nan and that is no name. `1.0` is the name or the code 1, unless a class is called so.
+    """
+    names = [str(name) for name in classes.tolist()]
+    gold = as_named(pa.array(gold.tolist(), pa.large_string()), names).to_numpy(zero_copy_only=False)
+    code = {name: number for number, name in enumerate(names)} | dict.fromkeys({"", "-1", "nan"} - {*names}, -1)
+    codes = {str(number): number for number in range(len(names))}
+    known = {*gold.tolist()} - {"", "-1", "nan"}
+    if not known <= {*names} and known <= {*codes} and not {*names} & {*codes}:
+        code |= codes
+    unknown = [row for row, name in enumerate(gold.tolist()) if name not in code]
+    listed = f"is not one of the classes {shown_names(names)}."
+    table.complain(unknown, column, gold, lambda name: listed + did_you_mean(name, names), what)
+    return np.fromiter((code[name] for name in gold.tolist()), np.int64, len(gold))
+
+
+def _no_rating(reason: str | Callable[[Any], str], what: str, value: Any) -> str:
+    text = reason if isinstance(reason, str) else reason(value)
+    hint = f"The column gold has {what} here, which are numbers; leave it empty if unknown."
+    return text if "Leave it empty" in text else f"{text} {hint}"
+
+
+def parse_ratings(table: Table, gold: np.ndarray, what: str = "true ratings") -> np.ndarray:
+    """Gold of ratings (or of preferences true scores: `what`) as numbers, float64 [N], NaN where it is empty."""
+    numbers, problems = numbers_of("gold", pa.array(gold.tolist(), pa.large_string()), table.decimal)
+    for positions, reason in problems:
+        table.complain(positions, "gold", gold, functools.partial(_no_rating, reason, what))
+    return numbers

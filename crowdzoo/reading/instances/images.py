@@ -1,0 +1,195 @@
+"""Images: a folder of files, or a table with a column of their paths."""
+
+import dataclasses
+import os
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from crowdzoo.errors import DataError
+from crowdzoo.reading.instances.image_file import read_image
+from crowdzoo.reading.instances.instance_kind import InstanceKind
+from crowdzoo.reading.instances.table import Table, check_ending, read_table, shown_names
+from crowdzoo.reading.instances.upright_image import FORMATS, MAX_MEGAPIXELS
+from crowdzoo.reading.tables.layout import Layout
+from crowdzoo.reading.tables.suffixes import column_names
+
+__all__ = ["IMAGES", "checked_images", "holds_images", "image_paths", "read_image_table", "sampled_images"]
+
+COLUMNS = ("image", "path", "file", "filename")
+ENDINGS = tuple(dict.fromkeys(ending for endings in FORMATS.values() for ending in endings))
+# Of images that TensorFlow does not decode: not passed over without a word, as other files in a folder are
+_OTHER_ENDINGS = (".webp", ".tif", ".tiff", ".heic", ".heif", ".avif", ".svg", ".jp2", ".jxl")
+_NAMED = ("task", "gold", "split")
+_URL = (
+    "is a URL. Download the images, and give the paths of the files; beside an export of a labelling platform give "
+    "their folder, as in crowdzoo train EXPORT FOLDER --platform NAME."
+)
+MOST_PASSED = 50_000  # files that are looked through for an image in a hundred
+
+
+def read_image_table(path: str | Path, layout: Layout | None = None) -> Table:
+    """Reads which images there are; opens none of them.
+
+    Args:
+        path: a folder, whose images (in its folders, too) are taken by their endings, hidden files left out; or a
+            .csv, .csv.gz or .parquet file with a column of paths (`image`, `path`, `file` or `filename`), relative to
+            the file's folder, and optional `task`, `gold` and `split`.
+        layout: names of the columns in the file.
+
+    Returns:
+        A table with the columns `task` and `image`, and `gold` and `split` if they are there. Without a column `task`,
+        the name of a task is the image's path as it stands there (of a folder: inside it), without its ending.
+
+    Raises:
+        DataError: no such file, folder or column, no images in it or few among many other files, an image of another
+            format, or an empty path.
+    """
+    path = Path(path)
+    table = _folder_table(path) if path.is_dir() else _file_table(path, layout)
+    names = table.names("image")
+    table.complain(np.flatnonzero(names == ""), "image", names, "is empty. Give the path of an image.")
+    urls = np.flatnonzero(["://" in name for name in names])
+    table.complain(urls, "image", names, _URL)
+    if "task" not in table.columns:
+        tasks = [os.path.splitext(name)[0] for name in names]
+        table.columns["task"] = pa.array(tasks, pa.large_string())
+    return table
+
+
+def holds_images(path: str | Path, layout: Layout | None = None) -> bool:
+    """Whether a file of instances is one of images: a folder, or a table with a column of their paths.
+
+    Raises:
+        DataError: the file does not exist, or is no table.
+    """
+    path = Path(path)
+    if path.is_dir() or (layout is not None and "image" in layout.columns):
+        return True
+    check_ending(path)
+    return _looks_like(path, column_names(path, layout), layout)
+
+
+def image_paths(table: Table) -> np.ndarray:
+    """Where the images of a table (of `read_image_table`) are: N objects of type `Path`."""
+    home = Path(table.name)
+    home = home if home.is_dir() else home.parent
+    return np.array([home / name for name in table.names("image")], object)
+
+
+def checked_images(table: Table, max_megapixels: float = MAX_MEGAPIXELS, most: int | None = None) -> np.ndarray:
+    """As `image_paths`, of images each of which was opened and decoded.
+
+    Args:
+        table: of `read_image_table`.
+        max_megapixels: most pixels of one, in millions.
+        most: open only so many, spread over the table; None opens all.
+
+    Returns:
+        N paths, objects of type `Path`.
+
+    Raises:
+        DataError: images that are missing, damaged, too large or of another format; all of them are counted, and the
+            first ten are listed with file, row, column, path and reason.
+
+    Warns:
+        UserWarning: images are changed where they are stored and sent; it counts them. See `upright_image`.
+    """
+    changes: Counter[str] = Counter()
+    bad: dict[int, str] = {}
+    names, paths = table.names("image"), image_paths(table)
+    places = range(len(paths)) if most is None else np.unique(np.linspace(0, len(paths) - 1, most).astype(int)).tolist()
+    for place in places:
+        path = paths[place]
+        try:
+            changes.update(read_image(path, max_megapixels=max_megapixels, whole=True).changes)
+        except DataError as error:
+            bad[place] = _reason(error, path)
+    reasons = {names[place]: reason for place, reason in bad.items()}
+    table.complain(list(bad), "image", names, lambda name: reasons[name])
+    if changes:
+        counted = "; ".join(f"{count:,} {change}" for change, count in changes.most_common())
+        warnings.warn(
+            f"{table.name}: of {len(places):,} images some are stored and sent changed: {counted}", stacklevel=2
+        )
+    return paths
+
+
+def _file_table(path: Path, layout: Layout | None) -> Table:
+    table = read_table(path, (*_NAMED, *COLUMNS), _check_header, layout, usual=())
+    column = next(name for name in COLUMNS if name in table.columns)
+    table.theirs = {**table.theirs, "image": table.theirs.get(column, column)}
+    table.columns = {"image": table.columns[column]} | {
+        name: values for name, values in table.columns.items() if name in _NAMED
+    }
+    return table
+
+
+def _check_header(name: str, header: Sequence[str]) -> None:
+    if not {*COLUMNS} & {*header}:
+        raise DataError(
+            f"{name}: has no column of images ({', '.join(COLUMNS)}); its columns are {shown_names(header)}. Give the "
+            "paths of the images in a column 'image'."
+        )
+
+
+def _folder_table(folder: Path) -> Table:
+    names: list[str] = []
+    others: list[str] = []
+    passed = 0
+    for parent, folders, files in os.walk(folder):
+        passed += len(folders) + len(files)
+        if passed > MOST_PASSED and len(names) < passed / 100:
+            raise DataError(f"{folder}: few of its first {passed:,} files are images. Give the folder of the images.")
+        folders[:] = sorted(each for each in folders if not each.startswith((".", "__MACOSX")))
+        for file in files:
+            name = Path(parent, file).relative_to(folder).as_posix()
+            if not file.startswith(".") and name.lower().endswith((*ENDINGS, *_OTHER_ENDINGS)):
+                (names if name.lower().endswith(ENDINGS) else others).append(name)
+    names.sort()
+    table = Table(os.fspath(folder), {}, None)
+    unread = "is of a format that cannot be read here. Convert it to JPEG or PNG, or move it elsewhere."
+    table.complain(range(len(others)), "image", sorted(others), unread)
+    if not names:
+        raise DataError(f"{folder}: holds no images. Their names end in {', '.join(ENDINGS)}.")
+    # Python has bytes of a name that are no UTF-8 as half characters
+    odd = [place for place, name in enumerate(names) if name != name.encode("utf-8", "replace").decode()]
+    table.complain(odd, "image", names, "is no name in UTF-8. Rename the file.")
+    table.columns["image"] = pa.array(names, pa.large_string())
+    return table
+
+
+def _reason(error: DataError, path: Path) -> str:
+    """What is wrong with an image, without its name, which stands before it."""
+    text = str(error)
+    for name in (os.fspath(path), repr(os.fspath(path))):
+        text = text.removeprefix(name).removeprefix(":")
+    return text.lstrip()
+
+
+def sampled_images(most: int) -> InstanceKind:
+    """The kind of instances that are images, of which reading opens and decodes only some.
+
+    Args:
+        most: so many, spread over the table.
+    """
+    return dataclasses.replace(IMAGES, values=lambda table: (checked_images(table, most=most), None))
+
+
+def _looks_like(path: Path, header: Sequence[str], _: Layout | None) -> bool:
+    """A folder, or a table with columns `task` and `image`, or one of paths alone beside task, gold and split."""
+    alone = set(header) - {*_NAMED} in [{name} for name in COLUMNS]
+    return path.is_dir() or alone or {"task", "image"} <= {*header}
+
+
+IMAGES = InstanceKind(
+    "images",
+    {"classification": "image-classifier", "regression": "image-regressor", "preference": "image-regressor"},
+    _looks_like,
+    table=read_image_table,
+    values=lambda table: (checked_images(table), None),
+)

@@ -1,0 +1,70 @@
+"""The kinds of instances, and which of them a file holds."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from crowdzoo.errors import ConfigError, unknown
+from crowdzoo.reading.instances.images import IMAGES
+from crowdzoo.reading.instances.instance_kind import InstanceKind
+from crowdzoo.reading.instances.sentences import SENTENCES
+from crowdzoo.reading.instances.table import check_ending, find_instance_columns, own_encoding
+from crowdzoo.reading.instances.tables import TABLES, tables
+from crowdzoo.reading.instances.texts import TEXTS
+from crowdzoo.reading.instances.vectors import VECTORS
+from crowdzoo.reading.tables.layout import Layout
+from crowdzoo.reading.tables.suffixes import column_names
+
+__all__ = ["INSTANCE_KINDS", "instance_kind", "recognised"]
+
+INSTANCE_KINDS = (VECTORS, TEXTS, IMAGES, TABLES, SENTENCES)
+
+
+def recognised(path: str | Path, inputs: Mapping[str, str] | None = None, layout: Layout | None = None) -> InstanceKind:
+    """The kind of instances that a file holds, by its name and its columns; feature vectors if no other fits.
+
+    Args:
+        path: of the file.
+        inputs: types of some columns, as for `tables`: where there are any, the file is a table.
+        layout: how the file lays out its table. A layout that names the column of texts, or of paths of images, says
+            what the file holds.
+
+    Raises:
+        DataError: the file does not exist, or is neither a table nor what another kind is read from.
+    """
+    path = Path(path)
+    if inputs:
+        return tables(inputs)
+    layout = layout or Layout.of_second(None, {})
+    for name, kind in (("text", TEXTS), ("image", IMAGES)):
+        if name in layout.columns:
+            return kind
+    found = _looks_like(path, (), layout)  # what is no table has no columns
+    if found is None:
+        check_ending(path)
+        layout = own_encoding(path, layout)
+        header = column_names(path, layout)
+        for usual in ((), ("task",)):  # a column image is a path first, and a usual name of the task only then
+            matched, _ = find_instance_columns(str(path), header, layout, usual)
+            ours = {theirs: name for name, theirs in matched.items()}
+            names = [ours.get(each, each) for each in header]
+            if usual and names == header:
+                break
+            found = found or _looks_like(path, names, layout)
+    return found or VECTORS
+
+
+def _looks_like(path: Path, header: Sequence[str], layout: Layout) -> InstanceKind | None:
+    kinds = (kind for kind in INSTANCE_KINDS if kind.looks_like is not None and kind.looks_like(path, header, layout))
+    return next(kinds, None)
+
+
+def instance_kind(name: str) -> InstanceKind:
+    """The kind of that name.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    kinds = {kind.name: kind for kind in INSTANCE_KINDS}
+    if name not in kinds:
+        raise ConfigError(unknown("kind of instances", name, kinds))
+    return kinds[name]

@@ -1,0 +1,261 @@
+"""Instances: what was labelled, read from a file, with optional gold and split."""
+
+import dataclasses
+import os
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.vocabulary import is_among, name_texts
+from crowdzoo.errors import SHOWN, DataError, DataWarning
+from crowdzoo.reading.instances.gold import parse_classes, parse_ratings
+from crowdzoo.reading.instances.images import IMAGES
+from crowdzoo.reading.instances.instance_kind import InstanceKind
+from crowdzoo.reading.instances.instance_kinds import recognised
+from crowdzoo.reading.instances.table import Table, read_table, shown_names, task_names
+from crowdzoo.reading.instances.texts import TEXTS, read_texts
+from crowdzoo.reading.tables.layout import Layout
+from crowdzoo.reading.tables.naming import may_be_gold
+
+__all__ = ["Instances", "check_annotated", "read_inputs", "read_instances", "take_rows"]
+
+
+SPLITS = ("train", "eval")
+
+
+@dataclasses.dataclass(frozen=True)
+class Instances:
+    """Instances of tasks, of one kind.
+
+    Attributes:
+        tasks: names of the tasks, [N], int64 where every name is an integer, else objects (strings).
+        kind: of instances.
+        values: what a model learns from, a row a task. Feature vectors are float32 [N, D], texts objects (strings)
+            [N], images objects (`Path`) [N], which are opened when they are needed. A table is a dictionary by column:
+            numbers float64 [N] (NaN is missing), categories and texts objects (strings) [N] ("" is missing), vectors
+            float32 [N, D], images as above. Of instances in a folder (see `read_instances`) arrays of numbers are
+            `numpy.memmap`, and strings are read a row or a slice at a time.
+        names: of feature vectors the names of their D columns; None for a list column, and for other kinds.
+        gold: names of the true classes (true ratings) as they stand in the file, objects (strings) [N], "" where
+            unknown; None without the column.
+        split: "train" or "eval", objects (strings) [N]; None without the column.
+        rows: the number that each instance has for a reader of the file (in CSV its line, from 1), int64 [N]; None:
+            they count from 0.
+        decimal: decimal mark of gold that is a number.
+    """
+
+    tasks: np.ndarray
+    kind: InstanceKind
+    values: Any
+    names: tuple[str, ...] | None = None
+    gold: np.ndarray | None = None
+    split: np.ndarray | None = None
+    rows: np.ndarray | None = None
+    decimal: str = "."
+
+    def __repr__(self) -> str:
+        columns = "".join(f", with {name}" for name in ("gold", "split") if getattr(self, name) is not None)
+        return f"<Instances: {len(self.tasks):,} tasks, {self.kind.name}{columns}>"
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    @property
+    def training(self) -> np.ndarray:
+        """Which instances are trained on, bool [N]: all but those of the split "eval"."""
+        return np.ones(len(self), bool) if self.split is None else self.split != "eval"
+
+    def named_like(self, tasks: Iterable[Any]) -> "Instances":
+        """The same, named by what is written of the tasks elsewhere.
+
+        Args:
+            tasks: names of tasks in the annotations. Where some are names of image files with their endings, all images
+                are named so. Where none is in a folder but all images are, images have the names of their files, if
+                these differ. Otherwise nothing changes.
+        """
+        if self.kind is not IMAGES:
+            return self
+        written, names = {*map(str, tasks)}, [str(task) for task in self.tasks]
+        plain = [name.rpartition("/")[2] for name in names]
+        if written.isdisjoint(names) and not written.isdisjoint(plain) and len({*plain}) == len(plain):
+            return dataclasses.replace(self, tasks=np.array(plain, object))
+        files = [f"{task}{path.suffix}" for task, path in zip(self.tasks, self.values, strict=True)]
+        after_files = all(path.as_posix().endswith(name) for name, path in zip(files, self.values, strict=True))
+        if not after_files or written.isdisjoint(files):
+            return self
+        return dataclasses.replace(self, tasks=np.array(files, object))
+
+    def gold_codes(self, classes: np.ndarray, file: str | Path = "gold") -> np.ndarray:
+        """Gold as codes of the classes. The column holds names, or in all rows codes.
+
+        Args:
+            classes: class names, [K]; compared as strings.
+            file: the name used in an error.
+
+        Returns:
+            int64 [N], -1 where gold is unknown.
+
+        Raises:
+            DataError: gold names a class that is not among the classes; names file, row, column and value.
+        """
+        if self.gold is None:
+            return np.full(len(self), -1, dtype=np.int64)
+        return parse_classes(self._table(file), self.gold, np.asarray(classes))
+
+    def gold_ratings(self, file: str | Path = "gold", what: str = "true ratings") -> np.ndarray:
+        """Gold as numbers.
+
+        Args:
+            file: the name used in an error.
+            what: what the column gold has, likewise.
+
+        Returns:
+            float64 [N], NaN where gold is unknown (empty, or nan).
+
+        Raises:
+            DataError: gold that is no number, or infinite; names file, row, column and value.
+        """
+        if self.gold is None:
+            return np.full(len(self), np.nan)
+        return parse_ratings(self._table(file), self.gold, what)
+
+    def in_order(self, names: Sequence[str] | None, file: str | Path) -> Any:
+        """The values as a model takes them that was trained on named columns.
+
+        Args:
+            names: of the columns that the model was trained on, in its order; None where it does not know them.
+            file: the name used in an error.
+
+        Returns:
+            `values`, feature vectors in the order of `names`; as they are where either has no names.
+
+        Raises:
+            DataError: columns are missing, or there are others; it names them.
+        """
+        if names is None or self.names is None or tuple(names) == self.names:
+            return self.values
+        differing = (("lacks", {*names} - {*self.names}), ("has", {*self.names} - {*names}))
+        parts = [f"{verb} {shown_names(sorted(found))}" for verb, found in differing if found]
+        if parts:
+            raise DataError(
+                f"{file}: {' and '.join(parts)}. The model was trained on the columns {shown_names(names)}; give these "
+                "columns, in any order."
+            )
+        return self.values[:, [self.names.index(name) for name in names]]
+
+    def _table(self, file: str | Path) -> Table:
+        rows = np.arange(len(self)) if self.rows is None else self.rows
+        return Table(os.fspath(file), {}, rows, decimal=self.decimal)
+
+
+def read_instances(
+    path: str | Path,
+    kind: InstanceKind | None = None,
+    layout: Layout | None = None,
+    folder: str | Path | None = None,
+) -> Instances:
+    """Read instances from Parquet or CSV, or images from a folder.
+
+    Columns: `task`; what a model learns from; optional `gold` (name of the true class, or the true rating; empty where
+    unknown) and `split` ("train" or "eval"). What a model learns from is one of
+
+    - feature vectors: one list column `features`, or any number of numeric columns, taken in the file's order;
+    - texts: the column `text`;
+    - images: the column `image` of paths, or a folder; see `crowdzoo.reading.instances.images.read_image_table`;
+    - a table: columns of several types, or numbers with gaps; see `crowdzoo.reading.instances.tables`.
+
+    In CSV white space around a value does not count, but for texts; true and false are the features 1 and 0.
+
+    Args:
+        path: file ending in .parquet, .csv or .csv.gz; or a folder of images.
+        kind: of instances; of `TEXTS` and `IMAGES` columns other than the named ones are passed over. None takes the
+            kind that the columns are of: texts where there is no column but `text` beside the named ones, images where
+            there is a column `image`, else feature vectors.
+        layout: names of the columns task, gold, split, text, image, features in the file. Without it the task is also
+            found by usual names.
+        folder: an empty folder on a disk, for values that do not fit into memory: they are written there part by part,
+            and read from there when they are asked for, as long as the folder is there. In memory stay names, gold and
+            split, and the paths of images. None holds all in memory.
+
+    Returns:
+        The instances in the file's order.
+
+    Raises:
+        DataError: no such file, wrong columns, a repeated or empty task, a feature that is no finite number, feature
+            lists of different lengths or without numbers, an empty text, an unknown split; names file, row, column
+            and value.
+    """
+    kind = recognised(path, layout=layout) if kind is None else kind
+    assert kind.values is not None, f"{kind.name} have no table"
+    if kind.table is not None:
+        table = kind.table(Path(path), layout)
+    else:
+        assert kind.check_header is not None
+        own = None if folder is None else Path(folder)
+        table = read_table(path, kind.wanted, kind.check_header, layout, as_text=kind.as_text, folder=own)
+    tasks = task_names(table)
+    gold = table.names("gold") if "gold" in table.columns else None
+    split = table.names("split") if "split" in table.columns else None
+    if split is not None:
+        table.complain(np.flatnonzero(~np.isin(split, SPLITS)), "split", split, "is neither 'train' nor 'eval'.")
+    values, names = kind.values(table)
+    learned = [name for name in (values if isinstance(values, dict) else names or ()) if may_be_gold(name)]
+    if gold is None and learned:
+        option = f"instance_columns='gold={learned[0]}'"
+        text = (
+            f"{path}: column '{learned[0]}' is taken for what a model learns from. If it is the truth, give {option}."
+        )
+        warnings.warn(text, DataWarning, stacklevel=2)
+    return Instances(tasks, kind, values, names, gold=gold, split=split, rows=table.rows, decimal=table.decimal)
+
+
+def read_inputs(path: str | Path, kind: InstanceKind | None = None, layout: Layout | None = None) -> Instances:
+    """Reads instances to predict on.
+
+    Args:
+        path: as for `read_instances`; of texts also .txt, a text a line. A text may be empty.
+        kind: of instances; None takes the kind that the file is of.
+        layout: names of the columns.
+
+    Returns:
+        The instances, without gold and split where they are texts.
+
+    Raises:
+        DataError: as `read_instances` and `read_texts`.
+    """
+    kind = recognised(path, layout=layout) if kind is None else kind
+    if kind is not TEXTS:
+        return read_instances(path, kind, layout)
+    tasks, texts = read_texts(path, layout)
+    return Instances(np.array(tasks, object), kind, np.array(texts, object))
+
+
+def take_rows(values: Any, rows: np.ndarray | slice) -> Any:
+    """Some rows of `Instances.values`, an array `[N, ...]` or a dictionary of them."""
+    return {name: column[rows] for name, column in values.items()} if isinstance(values, dict) else values[rows]
+
+
+def check_annotated(instances: Instances, crowd: Annotations, path: str | Path, annotations: str | Path) -> None:
+    """Checks that every annotated task is among the instances.
+
+    Args:
+        instances: of the tasks.
+        crowd: labels of the tasks.
+        path: file of the instances, for messages.
+        annotations: file of the annotations, for messages.
+
+    Raises:
+        DataError: some are not; it names them.
+    """
+    names, tasks = name_texts(instances.tasks), name_texts(crowd.tasks[crowd.redundancy > 0])
+    unknown = tasks[~is_among(tasks, names)]
+    if len(unknown):
+        shown = ", ".join(map(repr, unknown[:SHOWN].tolist())) + (", ..." if len(unknown) > SHOWN else "")
+        raise DataError(
+            f"{annotations}: {len(unknown):,} of the {len(tasks):,} tasks have no row in {path}: {shown}. Tasks there "
+            f"look like {str(names[0])!r}."
+        )

@@ -1,0 +1,77 @@
+"""A classifier's predictions of tasks, from a file as `crowdzoo predict` writes it."""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from crowdzoo.data.numbers import numbers_of
+from crowdzoo.reading.instances.gold import check_shared, parse_classes
+from crowdzoo.reading.instances.table import check_has, read_table, task_names
+from crowdzoo.reading.tables.layout import Layout
+
+__all__ = ["Predictions", "read_predictions"]
+
+NEEDED = ("task", "class", "probability")
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What a classifier says of the N tasks of a crowd.
+
+    Attributes:
+        labels: code of the most probable class, int64 [N]; -1 for tasks without a prediction.
+        probabilities: of that class, float64 [N]; NaN for tasks without a prediction.
+        others: number of predictions of other tasks, which were passed over.
+    """
+
+    labels: np.ndarray
+    probabilities: np.ndarray
+    others: int = 0
+
+    def __repr__(self) -> str:
+        return f"<Predictions: of {int((self.labels >= 0).sum()):,} of {len(self.labels):,} tasks>"
+
+
+def read_predictions(
+    path: str | Path, tasks: np.ndarray, classes: Sequence[Any] | np.ndarray, layout: Layout | None = None
+) -> Predictions:
+    """Reads the predictions of a classifier.
+
+    Args:
+        path: .parquet, .csv or .csv.gz with the columns `task`, `class` (name of the most probable class) and
+            `probability` (of that class, 0 to 1), as `crowdzoo predict` writes them.
+        tasks: names of the tasks that are wanted, [N]; other tasks in the file are counted and passed over.
+        classes: names of the classes, [K].
+        layout: encoding and decimal mark of the file.
+
+    Returns:
+        The predictions of the tasks, in their order.
+
+    Raises:
+        DataError: no such file or columns, no rows, a repeated or empty task, none of the tasks that are wanted, a
+            class that is not among `classes`, or a probability that is none; names file, row, column and value.
+    """
+    table = read_table(path, NEEDED, functools.partial(check_has, needed=NEEDED), layout)
+    names = [str(name) for name in task_names(table).tolist()]
+    said = table.names("class")
+    labels = parse_classes(table, said, np.asarray(classes), "class", "predictions")
+    table.complain(np.flatnonzero(labels < 0), "class", said, "is no class. Give every task one.", "predictions")
+    written = table.names("probability")
+    probabilities, problems = numbers_of("probability", pa.array(written.tolist(), pa.large_string()), table.decimal)
+    for places, reason in problems:
+        table.complain(places, "probability", written, reason, "predictions")
+    wrong = (written == "") | ~((probabilities >= 0) & (probabilities <= 1))
+    reason = "is no probability. Give that of the class, a number from 0 to 1."
+    table.complain(np.flatnonzero(wrong), "probability", written, reason, "predictions")
+    check_shared(path, names, tasks)
+    row = {name: place for place, name in enumerate(names)}
+    rows = np.array([row.get(str(task), -1) for task in tasks.tolist()], np.int64)
+    found = rows >= 0
+    return Predictions(
+        np.where(found, labels[rows], -1), np.where(found, probabilities[rows], np.nan), len(names) - int(found.sum())
+    )

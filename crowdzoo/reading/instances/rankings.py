@@ -1,0 +1,63 @@
+"""read_rankings: lists of tasks in order, from a file."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from crowdzoo.data.numbers import numbers_of
+from crowdzoo.data.rankings import Rankings, find_problems
+from crowdzoo.errors import DataError
+from crowdzoo.reading.instances.table import check_has, read_table
+from crowdzoo.reading.tables.layout import Layout
+
+__all__ = ["COLUMNS", "read_rankings"]
+
+COLUMNS = ("list", "annotator", "task", "rank")
+
+
+def read_rankings(path: str | Path, layout: Layout | None = None) -> Rankings:
+    """Reads lists of tasks that annotators put in order.
+
+    Args:
+        path: .parquet, .csv or .csv.gz with a row a task of a list: `annotator`, `task` and `rank` (a number; the
+            lowest is the best, an empty cell is a task that was shown and is worse than those with a rank), and `list`
+            where an annotator has several lists. Other columns are passed over.
+        layout: how the file is laid out.
+
+    Raises:
+        DataError: no such file or columns, an empty name, a rank that is no number, a list of two annotators or of one
+            task, without a rank, with a task twice or with equal ranks; names file, row, column and value.
+    """
+
+    def check(name: str, header: Sequence[str]) -> None:
+        if {"left", "right"} <= {*header} and "rank" not in header:
+            raise DataError(
+                f"{name}: holds pairs (left, right), not lists in order (task, rank): leave rankings out, on the "
+                "command line --rankings."
+            )
+        check_has(name, header, ("annotator", "task", "rank"))
+
+    table = read_table(path, COLUMNS, check, layout, ("annotator", "task"))
+
+    def complain(places: Sequence[int], column: str, reason: str | Callable[[Any], str]) -> None:
+        table.complain(places, column, table.names(column), reason, what="rows")
+
+    key = "list" if "list" in table.columns else "annotator"
+    columns = {name: table.names(name) for name in ("task", "annotator", key)}
+    for name, values in columns.items():
+        complain(np.flatnonzero(values == "").tolist(), name, "is empty. Write a name.")
+    given = table.names("rank")
+    shown = given != ""
+    ranks = np.full(len(given), np.nan)
+    ranks[shown], problems = numbers_of("rank", pa.array(given[shown].tolist(), pa.large_string()), table.decimal)
+    for positions, reason in problems:
+        complain(np.flatnonzero(shown)[positions].tolist(), "rank", reason)
+    task_ids, annotator_ids, list_ids = (
+        np.unique(columns[name], return_inverse=True)[1] for name in ("task", "annotator", key)
+    )
+    for row, column, reason in find_problems(task_ids, annotator_ids, list_ids, ranks):
+        complain([row], key if column == "list" else column, reason)
+    return Rankings.from_arrays(columns["task"], columns["annotator"], ranks, columns[key])

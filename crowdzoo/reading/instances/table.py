@@ -1,0 +1,429 @@
+"""A table of instances from a file, of any kind: columns by name, with the row of each value for messages."""
+
+import codecs
+import dataclasses
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crowdzoo.data.numbers import no_number, parse_numbers
+from crowdzoo.data.vocabulary import text_as_integers
+from crowdzoo.errors import SHOWN, BadRow, DataError
+from crowdzoo.files.arrow import (
+    ColumnFile,
+    mapped_columns,
+    one_array,
+    parquet_batches,
+    parquet_errors,
+    parquet_rows,
+    read_parquet,
+)
+from crowdzoo.files.regular import check_regular, open_regular, plain_name
+from crowdzoo.reading.instances.stored import ValueFile
+from crowdzoo.reading.tables.csv import LONGEST_VALUE, CsvSource
+from crowdzoo.reading.tables.layout import Layout
+from crowdzoo.reading.tables.naming import find_columns, warn_of_guess
+from crowdzoo.reading.tables.sources import plain_array
+from crowdzoo.reading.tables.suffixes import column_names
+
+__all__ = [
+    "BESIDE",
+    "NAMED",
+    "Table",
+    "check_ending",
+    "check_has",
+    "find_instance_columns",
+    "own_encoding",
+    "read_table",
+    "shown_names",
+    "task_names",
+]
+
+
+BESIDE = ("task", "gold", "split")  # columns beside what a model learns from
+NAMED = (*BESIDE, "text")  # columns of text; all others are features
+_PART_BYTES = 32 * 2**20  # of a table that is read part by part
+# usual names of columns in a table of one row a task
+_USUAL = {"task": ("id",), "gold": ("label", "class", "correct", "correctanswer", "expert")}
+
+
+@dataclasses.dataclass
+class Table:
+    """Columns of a file.
+
+    Attributes:
+        name: name of the file.
+        columns: name -> Arrow array [N], of the file's own type; of CSV large_string or float64.
+        rows: the number of each row for a reader of the file, int64 [N]; None where it has none, as a folder.
+        trim: white space around a value does not count.
+        decimal: decimal mark of numbers in text.
+        theirs: our name of a column -> the file's, where it differs.
+        folder: of a table that is too large for memory: where its columns stand, all but those of BESIDE. These columns
+            are chunked arrays then, mapped from a file.
+    """
+
+    name: str
+    columns: dict[str, pa.Array]
+    rows: np.ndarray | None
+    trim: bool = False
+    decimal: str = "."
+    theirs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    folder: Path | None = None
+
+    def parts(self) -> "Iterator[Table]":
+        """The table itself; of one in a folder its rows part by part, without the columns of BESIDE."""
+        if self.folder is None:
+            yield self
+            return
+        columns = {name: column for name, column in self.columns.items() if name not in BESIDE}
+        start = 0
+        for place, chunk in enumerate(next(iter(columns.values())).chunks):
+            here = {name: column.chunk(place) for name, column in columns.items()}
+            assert self.rows is not None
+            yield dataclasses.replace(self, columns=here, rows=self.rows[start : start + len(chunk)], folder=None)
+            start += len(chunk)
+
+    def each(self, act: Callable[["Table"], Any]) -> Iterator[Any]:
+        """What `act` gives of each part.
+
+        Raises:
+            DataError: as `act`; rows of all parts are counted in one error.
+        """
+        errors: list[DataError] = []
+        for part in self.parts():
+            try:
+                made = act(part)
+            except DataError as error:
+                if self.folder is None or not error.rows:
+                    raise
+                errors.append(error)
+            else:
+                if not errors:
+                    yield made
+        if errors:
+            rows = [row for error in errors for row in error.rows]
+            message = str(errors[0]).splitlines()[0]
+            raise DataError(message, rows[:SHOWN], sum(error.total for error in errors))
+
+    def values(self, read: Callable[["Table"], Any]) -> Any:
+        """What `read` makes of the table: an array, or a dictionary of arrays.
+
+        Of a table in a folder the arrays stand there, too, and `read` gets its parts, one after the other.
+
+        Raises:
+            DataError: as `read`; rows of all parts are counted in one error.
+        """
+        if self.folder is None:
+            return read(self)
+        files: dict[str | None, ValueFile] = {}
+        for values in self.each(read):
+            for name, column in values.items() if isinstance(values, dict) else [(None, values)]:
+                if name not in files:
+                    files[name] = ValueFile(self.folder / f"values-{len(files)}")
+                files[name].add(column)
+        stored = {name: file.read() for name, file in files.items()}
+        return stored.get(None, stored)
+
+    def in_memory(self, *names: str) -> "Table":
+        """Some columns of the table, in memory."""
+        columns = {name: self.columns[name] for name in names}
+        if self.folder is not None:
+            columns = {name: one_array(column) for name, column in columns.items()}
+        return dataclasses.replace(self, columns=columns, folder=None)
+
+    def names(self, column: str, trim: bool = True) -> np.ndarray:
+        """A column as strings, objects [N]; "" where there is nothing."""
+        array = plain_array(self.columns[column], column, column, self.name)
+        if pa.types.is_floating(array.type):
+            return np.array([_number_name(value) for value in array.to_pylist()], object)
+        if self.trim and trim and pa.types.is_large_string(array.type):
+            array = pc.utf8_trim_whitespace(array)
+        return array.cast(pa.large_string()).fill_null("").to_numpy(zero_copy_only=False)
+
+    def complain(
+        self,
+        places: Sequence[int] | np.ndarray,
+        column: str,
+        values: Any,
+        reason: str | Callable[[Any], str],
+        what: str = "instances",
+    ) -> None:
+        """Refuses the file where there are rows to complain about."""
+        if not len(places):
+            return
+        column = self.theirs.get(column, column)
+        rows = []
+        for place in places[:SHOWN]:
+            value = values[place].item() if isinstance(values[place], np.generic) else values[place]
+            why = reason if isinstance(reason, str) else reason(value)
+            row = None if self.rows is None else int(self.rows[place])
+            rows.append(BadRow(self.name, row, None if row is None else column, value, why))
+        raise DataError(f"Some {what} cannot be used.", rows, len(places))
+
+
+class _InstanceCsv(CsvSource):
+    """CSV of instances: all columns that are wanted, numbers but for those of text."""
+
+    longest_quoted = LONGEST_VALUE
+
+    def __init__(
+        self,
+        path: Path,
+        wanted: Sequence[str] | None,
+        check: Callable[[str, Sequence[str]], None],
+        layout: Layout,
+        usual: Sequence[str],
+        as_text: bool,
+    ):
+        super().__init__(path, "classification", layout=layout)
+        self.required = tuple(usual)
+        self.wanted = wanted
+        self.check = check
+        self.usual = usual
+        self.as_text = as_text
+
+    def match(self, header: Sequence[str]) -> dict[str, str]:
+        """All columns that are wanted."""
+        found, self.guessed = find_instance_columns(self.name, header, self.layout, self.usual)
+        return _wanted(self.name, header, found, self.wanted, self.check)
+
+    def numeric_columns(self) -> set[str]:
+        """Features that are read as numbers at once."""
+        return self.features if self.layout.decimal == "." else set()
+
+    @property
+    def features(self) -> set[str]:
+        """Columns of numbers: there where all columns are wanted, unless they are read as they are written."""
+        return set() if self.as_text or self.wanted is not None else set(self.found) - set(NAMED)
+
+
+def read_table(
+    path: str | Path,
+    wanted: Sequence[str] | None,
+    check: Callable[[str, Sequence[str]], None],
+    layout: Layout | None = None,
+    usual: Sequence[str] = ("task",),
+    as_text: bool = False,
+    most_rows: int | None = None,
+    folder: Path | None = None,
+) -> Table:
+    """Reads some columns of a file, under our names.
+
+    Args:
+        path: path of the file.
+        wanted: our names of the columns; None is all.
+        check: refuses a header, given the file's name and our names of the columns.
+        layout: how the file lays out its table.
+        usual: columns that are also found by usual names.
+        as_text: whether features of a CSV file are read as they are written, and not as numbers.
+        most_rows: rows to read from the beginning; None is all.
+        folder: an empty one, for columns that shall not stand in memory; see `Table.folder`.
+    """
+    path = Path(path)
+    check_ending(path)
+    name = os.fspath(path)
+    layout = own_encoding(path, layout or Layout.of_second(None, {}))
+    if path.suffix == ".parquet":
+        header = column_names(path)
+        matched, guessed = find_instance_columns(name, header, layout, usual)
+        names = _wanted(name, header, matched, wanted, check)
+        if folder is not None:
+            found = Table(name, *_stored(_parquet_parts(path, names), folder), theirs=names, folder=folder)
+        else:
+            table = read_parquet(path, list(names.values()))
+            columns = {ours: one_array(table.column(theirs)) for ours, theirs in names.items()}
+            found = Table(name, columns, np.arange(table.num_rows), theirs=names)
+    else:
+        source = _InstanceCsv(path, wanted, check, layout, usual, as_text)
+        parts = _csv_parts(source, None if most_rows is None else 1)
+        columns, rows = _joined(parts) if folder is None else _stored(parts, folder)
+        found = Table(name, columns, rows, True, source.layout.decimal, source.found, folder)
+        guessed = source.guessed
+    warn_of_guess(name, guessed, layout.option, stacklevel=3)
+    assert found.rows is not None  # a file of columns has rows
+    if most_rows is None and not len(found.rows):
+        raise DataError(f"{name}: holds no instances, only column names.")
+    if most_rows is not None:
+        columns = {each: array.slice(0, most_rows) for each, array in found.columns.items()}
+        found = dataclasses.replace(found, columns=columns, rows=found.rows[:most_rows])
+    return found
+
+
+def own_encoding(path: str | Path, layout: Layout) -> Layout:
+    """A layout for a file that is read beside another one: without the other's encoding where this one is UTF-8."""
+    if layout.encoding is None or Path(path).suffix == ".parquet":
+        return layout
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with open_regular(path) as stream:
+            while block := stream.read(1 << 20):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return layout
+    return dataclasses.replace(layout, encoding=None)
+
+
+Part = tuple[dict[str, pa.Array], np.ndarray]  # columns, and the rows' numbers
+
+
+def _csv_parts(source: _InstanceCsv, most_batches: int | None) -> Iterator[Part]:
+    bad: list[BadRow] = []
+    num_bad = 0
+    for batch in itertools.islice(source.batches(may_be_empty=True), most_batches):
+        here = batch.line_numbers()
+        num_bad += len(batch.bad)
+        bad += [problem for problem, _ in batch.bad[: SHOWN - len(bad)]]
+        columns = {}
+        for column, values in batch.columns.items():
+            columns[column] = values
+            if column in source.features and not pa.types.is_floating(values.type):
+                columns[column], wrong = _feature_numbers(values, source.layout.decimal)
+                num_bad += len(wrong)
+                for place, value, reason in wrong[: max(0, SHOWN - len(bad))]:
+                    bad.append(BadRow(source.name, int(here[place]), column, value, reason))
+        yield columns, here
+    if num_bad and most_batches is None:  # whoever looks at the first rows alone is not the one to refuse them
+        bad.sort(key=lambda row: row.row or 0)
+        raise DataError("Some instances cannot be used.", bad, num_bad)
+
+
+def _parquet_parts(path: Path, names: Mapping[str, str]) -> Iterator[Part]:
+    start = 0
+    for batch in parquet_batches(path, list(names.values()), parquet_rows(path, _PART_BYTES)):
+        with parquet_errors(path, " inside"):
+            batch.validate(full=True)
+        columns = {ours: batch.column(theirs) for ours, theirs in names.items()}
+        # of a file of Arrow's own format all parts have one dictionary
+        plain = {
+            name: column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+            for name, column in columns.items()
+        }
+        yield plain, np.arange(start, start + batch.num_rows)
+        start += batch.num_rows
+
+
+def _joined(parts: Iterable[Part]) -> tuple[dict[str, pa.Array], np.ndarray]:
+    columns: dict[str, list[pa.Array]] = {}
+    rows: list[np.ndarray] = [np.empty(0, np.int64)]
+    for here, numbers in parts:
+        rows.append(numbers)
+        for name, values in here.items():
+            columns.setdefault(name, []).append(values)
+    return {name: pa.concat_arrays(arrays) for name, arrays in columns.items()}, np.concatenate(rows)
+
+
+def _stored(parts: Iterable[Part], folder: Path) -> tuple[dict[str, Any], np.ndarray]:
+    """As `_joined`; columns but those of BESIDE stand in a file of the folder."""
+    path, order, file = folder / "columns.arrow", dict[str, Any](), None
+
+    def beside() -> Iterator[Part]:
+        nonlocal order, file
+        for here, numbers in parts:
+            if not len(numbers):
+                continue
+            order, file = here, file or ColumnFile(path)
+            file.write({name: values for name, values in here.items() if name not in BESIDE})
+            yield {name: values for name, values in here.items() if name in BESIDE}, numbers
+
+    try:
+        kept, rows = _joined(beside())
+    finally:
+        if file is not None:
+            file.close()
+    columns = {**kept, **mapped_columns(path)} if file is not None else {}
+    return {name: columns[name] for name in order}, rows
+
+
+def _feature_numbers(values: pa.Array, decimal: str) -> tuple[pa.Array, list[tuple[int, str, str]]]:
+    """Numbers written as text, float64, and place, value and reason of those that are none."""
+    texts = pc.utf8_trim_whitespace(values)
+    empty = pc.equal(texts, "").fill_null(True).to_numpy(zero_copy_only=False)
+    lower = pc.utf8_lower(texts)
+    for word, number in (("true", "1"), ("false", "0")):
+        texts = pc.if_else(pc.equal(lower, word), pa.scalar(number, pa.large_string()), texts)
+    numbers, unreadable = parse_numbers("feature", texts, empty, decimal)
+    unreadable &= ~empty
+    wrong = []
+    for place in np.flatnonzero(unreadable | ~np.isfinite(numbers)).tolist():
+        reason = "is not a finite number. Give a number, or leave the task out."
+        if unreadable[place]:
+            reason = no_number("a number", values[place].as_py())
+            reason += " Columns other than task, gold and split are features; drop or correct it."
+        wrong.append((place, values[place].as_py(), reason))
+    return pa.array(np.where(empty, 0.0, numbers), mask=empty), wrong
+
+
+def _wanted(
+    name: str,
+    header: Sequence[str],
+    found: Mapping[str, str],
+    wanted: Sequence[str] | None,
+    check: Callable[[str, Sequence[str]], None],
+) -> dict[str, str]:
+    """Our name of each column to be read -> the file's."""
+    ours = {theirs: column for column, theirs in found.items()}
+    renamed = [ours.get(each, each) for each in header]
+    check(name, renamed)
+    names = {}
+    for each, theirs in zip(renamed, header, strict=True):
+        if wanted is not None and each not in wanted:
+            continue
+        if renamed.count(each) > 1:
+            raise DataError(f"{name}: column {each!r} is there {renamed.count(each)} times. Keep one.")
+        names[each] = theirs
+    return names
+
+
+def find_instance_columns(
+    name: str, header: Sequence[str], layout: Layout, usual: Sequence[str] = ("task",)
+) -> tuple[dict[str, str], dict[str, str]]:
+    """See `find_columns`, for the columns that `layout` names and those of `usual`."""
+    return find_columns(name, header, list(dict.fromkeys((*usual, *layout.columns))), layout, _USUAL)
+
+
+def check_ending(path: Path) -> None:
+    """Refuses a file that is not regular, or whose name has another ending."""
+    check_regular(path)
+    if path.suffix != ".parquet" and not plain_name(path).endswith((".csv", ".tsv")):
+        raise DataError(f"{path}: instances are read from .parquet, .csv or .tsv files; text also in .gz or .zip.")
+
+
+def check_has(name: str, header: Sequence[str], needed: Sequence[str]) -> None:
+    """Refuses a file, given its name, whose header lacks a column."""
+    for each in needed:
+        if each not in header:
+            raise DataError(f"{name}: has no column {each!r}; its columns are {shown_names(header)}.")
+
+
+def task_names(table: Table) -> np.ndarray:
+    """Names of the tasks, [N]: int64 where every name is an integer; empty and repeated ones are refused."""
+    names = table.names("task")
+    empty = np.flatnonzero([not name.strip() for name in names.tolist()])
+    table.complain(empty, "task", names, "is empty. Give every instance a task id.")
+    array = pa.array(names, pa.large_string())
+    codes = array.dictionary_encode().indices.to_numpy()
+    # codes count up where a name is new
+    repeated = np.flatnonzero(codes <= np.maximum.accumulate(np.concatenate([[-1], codes[:-1]])))
+    table.complain(repeated, "task", names, "stands here a second time. Keep one row for each task.")
+    integers = text_as_integers(array)
+    return names if integers is None else integers
+
+
+def _number_name(value: float | None) -> str:
+    """The name that a number has among classes: 1.0 is the class 1, as in annotations."""
+    if value is None or np.isnan(value):
+        return ""
+    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+
+
+def shown_names(names: Iterable[Any]) -> str:
+    """Names for a message; long lists are cut."""
+    shown = [str(name) for name in names]
+    return str(shown[:SHOWN])[:-1] + (f", ... {len(shown) - SHOWN} more]" if len(shown) > SHOWN else "]")

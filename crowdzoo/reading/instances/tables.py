@@ -1,0 +1,426 @@
+"""Tables: named columns of numbers, categories, texts, vectors and images, with missing values."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crowdzoo.data.numbers import parse_numbers
+from crowdzoo.errors import DataError, DataWarning, did_you_mean
+from crowdzoo.files.served_name import served_name
+from crowdzoo.reading.instances.images import checked_images
+from crowdzoo.reading.instances.instance_kind import InstanceKind
+from crowdzoo.reading.instances.table import BESIDE, Table, check_has, read_table, shown_names
+from crowdzoo.reading.instances.vectors import _is_number, _vector_reader
+from crowdzoo.reading.tables.layout import Layout
+
+__all__ = [
+    "CATEGORY",
+    "IMAGE",
+    "INPUT_TYPES",
+    "NUMBER",
+    "TABLES",
+    "TEXT",
+    "VECTOR",
+    "given_columns",
+    "input_type",
+    "served_tables",
+    "table_columns",
+    "tables",
+    "typed_columns",
+    "typed_tables",
+]
+
+NUMBER = "number"
+CATEGORY = "category"
+TEXT = "text"
+VECTOR = "vector"
+IMAGE = "image"
+INPUT_TYPES = (NUMBER, CATEGORY, TEXT, VECTOR, IMAGE)
+
+# A column of text is taken for a free text or an id where it has at least so many values, in so many of its rows
+_MANY_VALUES = 20
+_MANY_ROWS = 0.5
+_NO_PATH = "is empty. Give the path of an image."
+# By so many rows a file is recognised: reading all of it twice would take long
+_FIRST_ROWS = 1000
+_MANY_AT_ONCE = 100_000
+_WORDS = {"true": "1", "false": "0"}
+
+
+def tables(inputs: Mapping[str, str] | None = None) -> InstanceKind:
+    """The kind of instances that are rows of a table.
+
+    Args:
+        inputs: column -> one of INPUT_TYPES, for columns whose type is not to be found out.
+    """
+    return dataclasses.replace(TABLES, values=functools.partial(_values, inputs=inputs or {}))
+
+
+def served_tables(
+    inputs: Mapping[str, tuple[str, int]], declared: Mapping[str, str] | None = None
+) -> InstanceKind | None:
+    """The kind of instances that a served model takes, if that is rows of a table.
+
+    Args:
+        inputs: names of the model's inputs -> their types by NumPy's names, and their ranks (1: a value an instance).
+        declared: columns -> types that the model's inputs do not tell, such as IMAGE.
+
+    Returns:
+        A kind that reads `typed_columns`; None for a model that takes `instances`.
+    """
+    if "instances" in inputs:
+        return None
+    scalars = {True: NUMBER, False: CATEGORY}
+    types = {
+        name: scalars[dtype.startswith("float")] if rank == 1 else VECTOR for name, (dtype, rank) in inputs.items()
+    }
+    told = {served_name(name): kind for name, kind in (declared or {}).items()}
+    return typed_tables({name: told.get(name, kind) for name, kind in types.items()})
+
+
+def typed_tables(types: Mapping[str, str]) -> InstanceKind:
+    """The kind of instances that reads `typed_columns`."""
+    return dataclasses.replace(TABLES, values=lambda table: (typed_columns(table, types), None))
+
+
+def table_columns(table: Table, inputs: Mapping[str, str] | None = None) -> dict[str, np.ndarray]:
+    """The columns of a table to train on: those that are neither `task`, `gold` nor `split`.
+
+    A column of integers, floats, decimals or truth values is of numbers; so is a column of text most of whose different
+    values are numbers, true or false. A column called `text` is of texts, another column of text of categories. Empty
+    is missing, and so is nan as a number. A column of lists of numbers is of vectors, which are never missing.
+    A column of paths of images is one only if `inputs` says so; the images are opened and checked, and none is missing.
+
+    Args:
+        table: of `read_table(..., as_text=True)`.
+        inputs: column -> one of INPUT_TYPES, for columns whose type is not to be found out.
+
+    Returns:
+        Name -> float64 [N] with NaN for missing numbers, float32 [N, D] of vectors, objects (`Path`) [N] of images, or
+        objects (strings) [N] with "" for what is missing; in the order of the file.
+
+    Raises:
+        DataError: `inputs` names a column that is not there; a column of a type that is none of these (dates);
+            numbers that are none or not finite; a column without any value; categories of which most rows have one of
+            their own; two columns that would be served under one name. It names file, row, column and value.
+    """
+    inputs = inputs or {}
+    names = _feature_names(table)
+    for name in inputs:
+        if name not in names:
+            raise DataError(f"{table.name}: has no column {name!r}, which inputs names.{did_you_mean(name, names)}")
+    served: dict[str, str] = {}
+    for name in names:
+        other = served.setdefault(served_name(name), name)
+        if other != name:
+            raise DataError(
+                f"{table.name}: columns {other!r} and {name!r} would both be served as {served_name(name)!r}. Rename "
+                "one of them."
+            )
+    types: dict[str, tuple[str, str]] = {}
+    for name in names:
+        try:
+            types[name] = name, inputs.get(name) or _found_type(table, name)
+        except DataError:
+            _typed(table, types)  # what is wrong with a column before it is said first
+            raise
+    columns = _typed(table, types)
+    for name, values in columns.items():
+        if _is_empty(values):
+            raise DataError(f"{table.name}: column {name!r} is empty in every row. Leave the column out.")
+    return columns
+
+
+def given_columns(x: Any, inputs: Mapping[str, str] | None = None) -> dict[str, np.ndarray]:
+    """`table_columns` of a table in memory.
+
+    Args:
+        x: a pandas frame, or a mapping: name of a column -> N values, where None, NaN and pandas' NA are missing.
+        inputs: as for `table_columns`.
+
+    Raises:
+        DataError: as `table_columns`, or columns of different lengths, or a column of several types.
+    """
+    columns = {}
+    for name in x:
+        try:
+            values = list(x[name]) if np.ndim(x[name]) > 1 else x[name]
+            if (inputs or {}).get(str(name)) == IMAGE:
+                values = [None if value is None else os.fspath(value) for value in values]
+            columns[str(name)] = pa.array(values, from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise DataError(f"instances: column {name!r} is no column of one type: {error}") from None
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"instances: columns have different lengths: {lengths}")
+    rows = np.arange(next(iter(lengths.values()), 0))
+    return table_columns(Table("instances", columns, rows), inputs)
+
+
+def typed_columns(table: Table, types: Mapping[str, str]) -> dict[str, np.ndarray]:
+    """The columns of a table as a trained model takes them, whatever the file has for types.
+
+    Args:
+        table: of `read_table(..., as_text=True)`.
+        types: `served_name` of each column -> one of INPUT_TYPES.
+
+    Returns:
+        The served names -> as for `table_columns`, in the order of `types`. A column may be empty.
+
+    Raises:
+        DataError: a column is missing, or the model does not take it; or numbers that are none.
+    """
+    columns = {served_name(name): name for name in _feature_names(table)}
+    missing = [name for name in types if name not in columns]
+    extra = [columns[name] for name in columns if name not in types]
+    if missing:
+        raise DataError(
+            f"{table.name}: has no column {missing[0]!r}, which the model takes; its columns are "
+            f"{shown_names(columns.values())}.{did_you_mean(missing[0], extra)}"
+        )
+    if extra:
+        raise DataError(
+            f"{table.name}: the model takes no column {extra[0]!r}, only {shown_names(types)}. Leave the column out."
+        )
+    return _typed(table, {name: (columns[name], kind) for name, kind in types.items()})
+
+
+def input_type(name: str, values: np.ndarray, inputs: Mapping[str, str]) -> str:
+    """One of INPUT_TYPES: the type of a column of `table_columns`.
+
+    Args:
+        name: of the column, its own or as it is served.
+        values: some of them, numbers or strings.
+        inputs: as for `table_columns`.
+    """
+    values = np.asarray(values)
+    if values.dtype.kind in "biuf":
+        return NUMBER if values.ndim == 1 else VECTOR
+    declared = {served_name(column): kind for column, kind in inputs.items()}
+    return declared.get(served_name(name), TEXT if name == TEXT else CATEGORY)
+
+
+def _values(table: Table, inputs: Mapping[str, str]) -> tuple[dict[str, np.ndarray], None]:
+    return table_columns(table, inputs), None
+
+
+def _looks_like(path: Path, header: Sequence[str], layout: Layout | None) -> bool:
+    """A column is of text, or has missing values, in the first rows; but for texts alone, and lists of features."""
+    names = set(header) - set(BESIDE)
+    if "task" not in header or not names or "features" in names:
+        return False
+    if TEXT in names:
+        return len(names) > 1
+    with warnings.catch_warnings():  # which columns were found is said when the table is read
+        warnings.simplefilter("ignore", DataWarning)
+        first = read_table(path, None, _check_header, layout, as_text=True, most_rows=_FIRST_ROWS)
+    if first.rows is None or not len(first.rows):
+        return False  # all of them are bad, as the reader will say
+    try:
+        columns = table_columns(first)
+    except DataError:  # which the reader says of all rows; of feature vectors it would say that no word is a number
+        return True
+    return any(values.dtype == object or values.ndim > 1 or np.isnan(values).any() for values in columns.values())
+
+
+def _check_header(name: str, header: Sequence[str]) -> None:
+    check_has(name, header, ("task",))
+    if not set(header) - set(BESIDE):
+        raise DataError(f"{name}: has no features. Add columns beside {shown_names(header)}.")
+
+
+def _feature_names(table: Table) -> list[str]:
+    return [name for name in table.columns if name not in BESIDE]
+
+
+def _found_type(table: Table, name: str) -> str:
+    """The type of a column of a training table."""
+    kind = _decoded(table.columns[name]).type
+    if _is_number(kind):
+        return NUMBER
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return VECTOR
+    if not _is_text(kind):
+        raise DataError(_other_type(table.name, name, kind))
+    if name == TEXT:
+        return TEXT
+    if _are_numbers(table, name):
+        return NUMBER
+    _check_decimal(table, name)
+    _check_categories(table, name)
+    return CATEGORY
+
+
+def _typed(table: Table, columns: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
+    """Values by name, given for each name the table's column and its type; of images paths, which stay in memory."""
+    images = {name: _images(table.in_memory(own), own) for name, (own, kind) in columns.items() if kind == IMAGE}
+    readers = {
+        name: _vector_reader(table, own) if kind == VECTOR else functools.partial(_column, name=own, kind=kind)
+        for name, (own, kind) in columns.items()
+        if kind != IMAGE
+    }
+    values = images | (
+        table.values(lambda part: {name: read(part) for name, read in readers.items()}) if readers else {}
+    )
+    return {name: values[name] for name in columns}
+
+
+def _is_empty(values: Any) -> bool:
+    """Whether nothing but missing values is there; vectors are never missing."""
+    starts = range(0, len(values), _MANY_AT_ONCE)
+    parts = (values[start : start + _MANY_AT_ONCE] for start in starts)
+    if values.dtype.kind == "f":
+        return values.ndim == 1 and all(np.isnan(part).all() for part in parts)
+    return all((part == "").all() for part in parts)
+
+
+def _images(table: Table, name: str) -> np.ndarray:
+    columns = {"image": pa.array(_categories(table, name), pa.large_string())}
+    paths = dataclasses.replace(table, columns=columns, theirs={"image": table.theirs.get(name, name)})
+    paths.complain(np.flatnonzero(paths.names("image") == ""), "image", paths.names("image"), _NO_PATH)
+    return checked_images(paths)
+
+
+def _column(table: Table, name: str, kind: str) -> np.ndarray:
+    column = _decoded(table.columns[name])
+    if kind == TEXT and _is_text(column.type):
+        return table.names(name, trim=False)
+    if kind != NUMBER:
+        return _categories(table, name)
+    if _is_text(column.type):
+        numbers, unreadable = _parsed(table, name)
+        reason = (
+            "is not a number, but most values of this column are. Correct it, leave it empty where it is missing, or "
+            f"declare the column as categories: inputs: {{{name}: {CATEGORY}}}."
+        )
+        table.complain(np.flatnonzero(unreadable), name, table.names(name), reason)
+    elif _is_number(column.type):
+        numbers = _floats(column)
+    elif pa.types.is_null(column.type):
+        numbers = np.full(len(column), np.nan)
+    else:
+        raise DataError(_other_type(table.name, name, column.type))
+    with np.errstate(over="ignore"):
+        infinite = np.flatnonzero(np.isinf(numbers.astype(np.float32)))
+    written = table.names(name) if _is_text(column.type) and len(infinite) else numbers
+    table.complain(infinite, name, written, "is not a finite number of 32 bits. Leave it empty where it is missing.")
+    return numbers
+
+
+def _categories(table: Table, name: str) -> np.ndarray:
+    """Names of categories, objects [N]; equal ones are one object, so that a row takes eight bytes."""
+    if pa.types.is_null(table.columns[name].type):
+        return np.full(len(table.columns[name]), "", object)
+    encoded = pa.array(table.names(name), pa.large_string()).dictionary_encode()
+    return np.array([*encoded.dictionary.to_pylist(), None], object)[encoded.indices.to_numpy()]
+
+
+def _check_categories(table: Table, name: str) -> None:
+    """Refuses a column of dates, of free text, or of ids."""
+    different: set[str] = set()
+    known = 0
+    for part in table.parts():
+        values = _categories(part, name)
+        values = values[values != ""]
+        known += len(values)
+        different.update(values.tolist())
+    if different and all(_is_date(value) for value in different):
+        raise DataError(_no_dates(table.name, name, "dates"))
+    if len(different) >= _MANY_VALUES and len(different) > _MANY_ROWS * known:
+        raise DataError(
+            f"{table.name}: column {name!r} has {len(different):,} different values in {known:,} rows: leave it "
+            f"out, or use it as a text, inputs: {{{name}: {TEXT}}}. If they are categories, say {CATEGORY} there."
+        )
+
+
+def _are_numbers(table: Table, name: str) -> bool:
+    """Whether a column of text holds numbers: most of its values are."""
+    unreadable = there = 0
+    for part in table.parts():
+        unreadable += int(_parsed(part, name)[1].sum())
+        there += int((part.names(name) != "").sum())
+    return 2 * unreadable < there or not there
+
+
+def _check_decimal(table: Table, name: str) -> None:
+    """Refuses numbers with a decimal comma, which would be taken for categories."""
+    if table.decimal == "." and _are_numbers(dataclasses.replace(table, decimal=","), name):
+        reason = "is not a number. For numbers with a decimal comma give decimal=','."
+
+        def check(part: Table) -> None:
+            part.complain(np.flatnonzero(_parsed(part, name)[1]), name, part.names(name), reason)
+
+        for _ in table.each(check):
+            pass
+
+
+def _parsed(table: Table, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers written as text, float64 [N], NaN where missing, and where the text is none, bool [N]."""
+    texts = pa.array(table.names(name), pa.large_string())
+    empty = pc.equal(texts, "").to_numpy(zero_copy_only=False)
+    lower = pc.utf8_lower(texts)
+    for word, number in _WORDS.items():
+        texts = pc.if_else(pc.equal(lower, word), pa.scalar(number, pa.large_string()), texts)
+    numbers, unreadable = parse_numbers("feature", texts, empty, table.decimal)
+    return np.where(empty | unreadable, np.nan, numbers), unreadable
+
+
+def _is_date(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _no_dates(file: str, name: str, what: str) -> str:
+    return (
+        f"{file}: column {name!r} holds {what}, which are neither numbers nor categories. Give a number, such as the "
+        "year or the days since a day, or leave the column out."
+    )
+
+
+def _other_type(file: str, name: str, kind: pa.DataType) -> str:
+    if pa.types.is_temporal(kind):
+        return _no_dates(file, name, str(kind))
+    if pa.types.is_null(kind):
+        return f"{file}: column {name!r} is empty in every row. Leave the column out."
+    return f"{file}: column {name!r} holds {kind}; a column of a table holds numbers, truth values, text or vectors."
+
+
+def _decoded(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _floats(column: pa.Array) -> np.ndarray:
+    """Numbers of Arrow's own types, float64 [N], NaN where missing."""
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    elif pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    return column.to_numpy(zero_copy_only=False).astype(np.float64)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+TABLES = InstanceKind(
+    "tables",
+    {"classification": "table-classifier", "regression": "table-regressor", "preference": "table-regressor"},
+    _looks_like,
+    check_header=_check_header,
+    values=functools.partial(_values, inputs={}),
+    as_text=True,
+)

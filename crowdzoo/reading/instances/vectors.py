@@ -1,0 +1,141 @@
+"""Feature vectors: a column of lists, or a column a feature."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crowdzoo.data.numbers import parse_numbers
+from crowdzoo.errors import SHOWN, BadRow, DataError, did_you_mean
+from crowdzoo.reading.instances.instance_kind import InstanceKind
+from crowdzoo.reading.instances.table import Table, shown_names
+
+__all__ = ["VECTORS"]
+
+
+def _check_columns(name: str, header: Sequence[str]) -> None:
+    if "task" not in header:
+        hint = did_you_mean("task", header, cutoff=0.5)
+        hint = f"{hint} Rename it to 'task'." if hint else ""
+        raise DataError(f"{name}: has no column 'task'; its columns are {shown_names(header)}.{hint}")
+    if not set(header) - {"task", "gold", "split"}:
+        raise DataError(
+            f"{name}: has no features. Add a list column 'features' or numeric columns beside {shown_names(header)}."
+        )
+
+
+def _features(table: Table) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """Vectors float32 [N, D], and the names of their columns; None for a list column."""
+    names = [name for name in table.columns if name not in ("task", "gold", "split")]
+    listed = table.columns.get("features")
+    in_lists = listed is not None and not (pa.types.is_integer(listed.type) or pa.types.is_floating(listed.type))
+    if in_lists:
+        return table.values(_vector_reader(table, "features")), None
+
+    def matrix(part: Table) -> np.ndarray:
+        made = np.stack([_numeric(part, name) for name in names], axis=1)
+        _check_finite(part, made, names)
+        return np.ascontiguousarray(made)
+
+    return table.values(matrix), tuple(names)
+
+
+def _vector_reader(table: Table, name: str) -> Callable[[Table], np.ndarray]:
+    """What reads a column of lists, of a part of the table, as float32 [n, D]: D is the length of most lists.
+
+    Raises:
+        DataError: the column is not one of lists of numbers, or most are empty.
+    """
+    kind = table.columns[name].type
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    if not is_list or not _is_number(kind.value_type):
+        raise DataError(f"{table.name}: column {name!r} holds {kind}; lists of numbers are wanted there.")
+    counts: Counter[int] = Counter()
+    for part in table.parts():
+        lengths, times = np.unique(_lengths(part.columns[name].drop_null()), return_counts=True)
+        counts.update(dict(zip(lengths.tolist(), times.tolist(), strict=True)))
+    # of two lengths that are as frequent the shorter one
+    common = min(counts, key=lambda length: (-counts[length], length), default=0)
+
+    def vectors(part: Table) -> np.ndarray:
+        made = _matrix_of_lists(part, name, common)
+        _check_finite(part, made, [f"{name}[{index}]" for index in range(common)])
+        return np.ascontiguousarray(made)
+
+    return vectors
+
+
+def _lengths(column: pa.Array) -> np.ndarray:
+    """Of lists, int64 [N]."""
+    if pa.types.is_fixed_size_list(column.type):
+        return np.full(len(column), column.type.list_size)
+    return pc.list_value_length(column).to_numpy(zero_copy_only=False)
+
+
+def _check_finite(table: Table, matrix: np.ndarray, names: Sequence[str]) -> None:
+    bad = np.argwhere(~np.isfinite(matrix))
+    if len(bad):
+        rows = []
+        assert table.rows is not None
+        for row, column in bad[:SHOWN].tolist():
+            value = float(matrix[row, column])
+            reason = "is not a finite number of 32 bits. Give a number, or leave the task out."
+            if np.isnan(value):
+                reason += f" To learn from missing values, declare the column: inputs {names[column]}=number."
+            rows.append(BadRow(table.name, int(table.rows[row]), names[column], value, reason))
+        raise DataError("Some features cannot be used.", rows, len(bad))
+
+
+def _matrix_of_lists(table: Table, name: str, common: int) -> np.ndarray:
+    """Lists of one length as float32 [N, D]."""
+    column = table.columns[name]
+    missing = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))
+    table.complain(missing, name, [None] * len(column), "is empty. Give a list of numbers.")
+    lengths = _lengths(column)
+    reason = f"numbers in this list, where most rows have {common}. Give every task the same number of features."
+    table.complain(np.flatnonzero(lengths != common), name, lengths, reason)
+    if not common:
+        raise DataError(f"{table.name}: column {name!r} holds empty lists. Give every task its features.")
+    return _floats(column.flatten()).reshape(len(column), common)
+
+
+def _numeric(table: Table, name: str) -> np.ndarray:
+    """A feature column, float32 [N]; NaN where there is nothing."""
+    column = table.columns[name]
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if _is_number(column.type):
+        return _floats(column)
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        texts = table.names(name)
+        _, unreadable = parse_numbers("feature", pa.array(texts, pa.large_string()), np.zeros(len(texts), bool))
+        reason = "is not a number. Columns other than task, gold and split are features; drop or correct it."
+        table.complain(np.flatnonzero(unreadable), name, texts, reason)
+    raise DataError(f"{table.name}: column '{name}' holds {kind}; numbers are wanted there.")
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    types = pa.types
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
+
+
+def _floats(column: pa.Array) -> np.ndarray:
+    if pa.types.is_decimal(column.type):
+        values = np.array([np.nan if value is None else float(value) for value in column.to_pylist()])
+    elif pa.types.is_boolean(column.type):
+        values = column.cast(pa.int8()).to_numpy(zero_copy_only=False)
+    else:
+        values = column.to_numpy(zero_copy_only=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values.astype(np.float32)
+
+
+VECTORS = InstanceKind(
+    "feature vectors",
+    {"classification": "feature-classifier", "regression": "feature-regressor", "preference": "feature-regressor"},
+    check_header=_check_columns,
+    values=_features,
+)

@@ -1,0 +1,166 @@
+"""Argilla: records as JSON, of Argilla 2, of feedback datasets of Argilla 1, and of its older datasets.
+
+Argilla 2: https://docs.argilla.io/latest/how_to_guides/import_export and
+https://docs.argilla.io/latest/reference/argilla/records/records. Argilla 1:
+https://docs.v1.argilla.io/en/latest/practical_guides/export_dataset.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from crowdzoo.reading.platforms.bad_value import BadValue
+from crowdzoo.reading.platforms.id_text import id_text
+from crowdzoo.reading.platforms.json_records import json_records
+from crowdzoo.reading.platforms.label_text import label_text
+from crowdzoo.reading.platforms.platform import Platform
+from crowdzoo.reading.platforms.record import Record
+
+__all__ = ["ARGILLA"]
+
+_FLAT = ".responses"  # of a flat record: QUESTION.responses, with the same ending in .users and .status
+_OLD = "annotation"  # the one question of datasets before feedback datasets
+_NO_USER = "is missing. Export the responses with their users."
+_NOT_DATA = ("id", "external_id", "_server_id", "status", "metadata", "vectors", "suggestions", "inserted_at",
+             "updated_at")  # fmt: skip
+
+# A response: who gave it, its status, and its value
+_Response = tuple[Any, Any, Any]
+
+
+def _is_own(entry: Mapping[str, Any]) -> bool:
+    return (
+        ("fields" in entry and "responses" in entry)
+        or "annotation_agent" in entry
+        or any(name.endswith(_FLAT) or _is_responses(value) for name, value in entry.items())
+    )
+
+
+def _questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for question, _, (_, _, value) in _responses(entry):
+        if value is not None:
+            yield question, _sort(value)
+
+
+def _sort(value: Any) -> str:
+    if isinstance(value, list) and value and not isinstance(value[0], str):
+        return "spans" if isinstance(value[0], list) or _is_span(value[0]) else "other"
+    return "number" if isinstance(value, (int, float)) and not isinstance(value, bool) else "class"
+
+
+def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
+    task = next((entry[key] for key in ("id", "external_id", "_server_id") if entry.get(key) is not None), None)
+    record = Record(id_text("id", task, "is missing."), _data(entry))
+    tokens = entry.get("tokens")
+    if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
+        record.tokens = [token for token in tokens if token.strip()]
+    for own, key, (who, status, value) in _responses(entry):
+        if own != question:
+            continue
+        if status not in ("submitted", "Validated", None):
+            record.left_out.append(f"{str(status).lower()} responses")
+            continue
+        annotator = id_text(f"{key} (user)", who, _NO_USER)
+        if spans:
+            record.answers.append((annotator, _spans(key, value)))
+            continue
+        if value is not None:
+            said = [text for one in _listed(value) if (text := label_text(key, one)) is not None]
+            record.add(annotator, said, "responses without a label")
+    if not record.answers and not record.left_out:
+        record.left_out.append(f"records without a response to '{question}'")
+    return record
+
+
+def _responses(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, _Response]]:
+    """Question, key and response, of any of the forms of a record."""
+    nested = entry.get("responses")
+    if isinstance(nested, dict):  # Argilla 2: question -> list of responses
+        for question, responses in nested.items():
+            yield from _of_dicts(question, f"responses.{question}", responses)
+    elif isinstance(nested, list):  # Argilla 1: one object a user, with the values of all questions
+        for place, response in enumerate(nested):
+            values = response.get("values") if isinstance(response, dict) else None
+            if not isinstance(values, dict):
+                raise BadValue(f"responses[{place}]", response, "is no response with values.")
+            for question, value in values.items():
+                said = value.get("value") if isinstance(value, dict) else value
+                key = f"responses[{place}].values.{question}"
+                yield question, key, (response.get("user_id"), response.get("status"), said)
+    if "annotation_agent" in entry and entry.get(_OLD) is not None:
+        yield _OLD, _OLD, (entry["annotation_agent"], entry.get("status"), entry[_OLD])
+    for column, values in entry.items():
+        if column.endswith(_FLAT) and isinstance(values, list):
+            users, statuses = (_listed(entry.get(f"{column}.{name}")) for name in ("users", "status"))
+            if len(users) != len(values):
+                raise BadValue(f"{column}.users", users, f"has not one user for each of {len(values)} responses.")
+            statuses = statuses if len(statuses) == len(values) else [None] * len(values)
+            question = column.removesuffix(_FLAT)
+            yield from ((question, column, one) for one in zip(users, statuses, values, strict=True))
+        elif _is_responses(values):  # of a feedback dataset as a table
+            yield from _of_dicts(column, column, values)
+
+
+def _of_dicts(question: str, key: str, responses: Any) -> Iterator[tuple[str, str, _Response]]:
+    if not isinstance(responses, list):
+        raise BadValue(key, responses, "is not a list of responses.")
+    for place, response in enumerate(responses):
+        if not isinstance(response, dict) or "value" not in response:
+            raise BadValue(f"{key}[{place}]", response, "is no response with a value.")
+        yield question, f"{key}[{place}]", (response.get("user_id"), response.get("status"), response["value"])
+
+
+def _is_responses(values: Any) -> bool:
+    if not isinstance(values, list) or not values:
+        return False
+    return all(isinstance(one, dict) and "user_id" in one and "value" in one for one in values)
+
+
+def _data(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What annotators saw: the fields, or the columns of a flat record that are nothing else."""
+    for name in ("fields", "inputs"):
+        if isinstance(entry.get(name), dict) and entry[name]:
+            return entry[name]
+    return {
+        name: value
+        for name, value in entry.items()
+        if name not in _NOT_DATA and isinstance(value, (str, int, float)) and not {".suggestion", _FLAT} & _ends(name)
+        if "annotation_agent" not in entry or name == "text"
+    }
+
+
+def _ends(name: str) -> set[str]:
+    """The parts of a column's name after the first dot, each with its dot."""
+    return {f".{part}" for part in name.split(".")[1:]} | ({".suggestion"} if "-suggestion" in name else set())
+
+
+def _is_span(value: Any) -> bool:
+    return isinstance(value, dict) and {"start", "end", "label"} <= set(value)
+
+
+def _spans(key: str, value: Any) -> list[dict[str, Any]]:
+    found = []
+    for place, span in enumerate(_listed(value)):
+        if isinstance(span, list) and len(span) >= 3:  # of the older datasets: label, start, end
+            span = dict(zip(("label", "start", "end"), span, strict=False))
+        if not _is_span(span):
+            raise BadValue(f"{key}[{place}]", span, "is no span with start, end and label.")
+        found.append({name: span[name] for name in ("start", "end", "label")})
+    return found
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+ARGILLA = Platform(
+    name="argilla",
+    title="Argilla",
+    suffixes=(".json", ".jsonl"),
+    menu="In Python: dataset.records.to_datasets().to_json('export.jsonl').",
+    records=json_records,
+    is_own=_is_own,
+    questions=_questions,
+    read=_read,
+)

@@ -1,0 +1,70 @@
+"""COCO: categories of images, one file an annotator.
+
+The format: https://cocodataset.org/#format-data, as CVAT writes it:
+https://docs.cvat.ai/docs/dataset_management/formats/format-coco/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from crowdzoo.errors import BadRow, DataError
+from crowdzoo.files.text import shown
+from crowdzoo.reading.platforms.export_file import ExportFile
+from crowdzoo.reading.platforms.image_entry import image_questions, is_image_entry, read_image
+from crowdzoo.reading.platforms.json_records import json_records
+from crowdzoo.reading.platforms.platform import Platform
+
+__all__ = ["COCO"]
+
+_MENU = "Export each annotator's job as 'COCO 1.0'; give a folder of the files, each named after its annotator."
+_PARTS = ("images", "annotations", "categories")
+
+
+def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
+    """Images with their places in the list, each with its annotations."""
+    entry = next((entry for _, entry in json_records(file)), None)
+    if entry is None:
+        return
+    if not isinstance(entry, dict) or not all(isinstance(entry.get(part), list) for part in _PARTS):
+        yield 1, entry  # of another platform, or of none
+        return
+    images = _by_id(file, "images", entry["images"], "file_name")
+    names = _by_id(file, "categories", entry["categories"], "name")
+    found = {key: {"image": name, "tags": [], "shapes": 0} for key, name in images.items()}
+    for place, annotation in enumerate(entry["annotations"], start=1):
+        where = annotation if isinstance(annotation, dict) else {}
+        for key, known in (("image_id", images), ("category_id", names)):
+            if type(where.get(key)) is not int or where[key] not in known:
+                reason = f"is the id of no {'image' if known is images else 'category'} of the file."
+                yield place, BadRow(file.name, place, f"annotations.{key}", shown(where.get(key)), reason)
+                break
+        else:
+            attributes = where.get("attributes")
+            tag = {
+                "label": names[where["category_id"]],
+                "attributes": attributes if isinstance(attributes, dict) else {},
+            }
+            found[where["image_id"]]["tags"].append(tag)
+    yield from enumerate(found.values(), start=1)
+
+
+def _by_id(file: ExportFile, part: str, values: list[Any], name: str) -> dict[int, Any]:
+    for place, value in enumerate(values, start=1):
+        if not isinstance(value, dict) or type(value.get("id")) is not int or name not in value:
+            row = BadRow(file.name, place, part, shown(value), f"is not an object with id and {name}.")
+            raise DataError(f"{file.name}: {part} cannot be used.", [row])
+    return {value["id"]: value[name] for value in values}
+
+
+COCO = Platform(
+    name="coco",
+    title="COCO",
+    suffixes=(".json",),
+    menu=_MENU,
+    records=_records,
+    is_own=is_image_entry,
+    questions=image_questions,
+    read=read_image,
+)

@@ -1,0 +1,90 @@
+"""doccano: JSONL or JSON, one file a user in a zip archive.
+
+The formats: https://doccano.github.io/doccano/tutorial/ and backend/data_export/pipeline/examples.py of
+https://github.com/doccano/doccano.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from crowdzoo.reading.platforms.bad_value import BadValue
+from crowdzoo.reading.platforms.id_text import id_text
+from crowdzoo.reading.platforms.json_records import json_records
+from crowdzoo.reading.platforms.label_text import label_text
+from crowdzoo.reading.platforms.platform import Platform
+from crowdzoo.reading.platforms.record import Record
+
+__all__ = ["DOCCANO"]
+
+_ANSWERS = ("label", "labels", "cats", "entities")
+_SHOWN = ("text", "data", "filename")
+_NOBODY = "unknown"  # the file of the examples that no user has annotated
+_NOT_DATA = (*_ANSWERS, "id", "annotations", "annotation_approver", "relations", "Comments", "comments", "meta")
+
+
+def _is_own(entry: Mapping[str, Any]) -> bool:
+    answered = any(isinstance(entry.get(name), list) for name in (*_ANSWERS, "annotations"))
+    return answered and any(isinstance(entry.get(name), str) for name in _SHOWN)
+
+
+def _questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name in (*_ANSWERS, "annotations"):
+        values = entry.get(name)
+        if isinstance(values, list) and values:
+            are_spans = isinstance(values[0], list) or (isinstance(values[0], dict) and "start_offset" in values[0])
+            yield name, "spans" if are_spans else "class"
+
+
+def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
+    data = {name: value for name, value in entry.items() if name not in _NOT_DATA}
+    shown = next((entry[name] for name in _SHOWN if name in entry), None)
+    record = Record(id_text("id", entry.get("id", shown), "is missing."), data)
+    values = entry.get(question, [])
+    if not isinstance(values, list):
+        raise BadValue(question, values, "is not a list. Choose the export format JSONL.")
+    if not values and file_annotator.rpartition("/")[2] == _NOBODY:
+        record.left_out.append("examples that nobody annotated")
+        return record
+    by_user: dict[str, list[Any]] = {} if question == "annotations" else {file_annotator: []}
+    for place, value in enumerate(values):
+        key = f"{question}[{place}]"
+        who = file_annotator
+        if question == "annotations":  # of doccano before 1.0, with numbers of users and labels
+            if not isinstance(value, dict):
+                raise BadValue(key, value, "is not an object with label and user.")
+            who = id_text(f"{key}.user", value.get("user", file_annotator), "is missing.")
+        said = _span(key, value) if spans else _label(key, value)
+        by_user.setdefault(who, []).extend([] if said is None else [said])
+    for who, answer in by_user.items():
+        named = id_text("annotator", who, "is missing.")
+        if spans:
+            record.answers.append((named, answer))
+        else:
+            record.add(named, answer, "examples without a label")
+    return record
+
+
+def _label(key: str, value: Any) -> str | None:
+    return label_text(key, value.get("label") if isinstance(value, dict) else value)
+
+
+def _span(key: str, value: Any) -> dict[str, Any]:
+    if isinstance(value, dict) and {"start_offset", "end_offset", "label"} <= set(value):
+        return {"start": value["start_offset"], "end": value["end_offset"], "label": str(value["label"])}
+    if isinstance(value, list) and len(value) == 3:
+        return {"start": value[0], "end": value[1], "label": value[2]}
+    raise BadValue(key, value, "is no span [start, end, label].")
+
+
+DOCCANO = Platform(
+    name="doccano",
+    title="doccano",
+    suffixes=(".jsonl", ".json"),
+    menu="In Dataset choose Actions, Export Dataset, JSONL; give the zip archive, which has one file for each user.",
+    records=json_records,
+    is_own=_is_own,
+    questions=_questions,
+    read=_read,
+)

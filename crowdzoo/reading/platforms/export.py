@@ -1,0 +1,257 @@
+"""Export: what a labelling platform wrote, read entry by entry."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from crowdzoo.errors import SHOWN, BadRow, ConfigError, CrowdzooError, DataError, did_you_mean, short_repr, unknown
+from crowdzoo.files.text import shown
+from crowdzoo.reading.platforms.argilla import ARGILLA
+from crowdzoo.reading.platforms.bad_value import BadValue
+from crowdzoo.reading.platforms.coco import COCO
+from crowdzoo.reading.platforms.cvat import CVAT
+from crowdzoo.reading.platforms.doccano import DOCCANO
+from crowdzoo.reading.platforms.export_file import ExportFile, export_files
+from crowdzoo.reading.platforms.label_studio import LABEL_STUDIO
+from crowdzoo.reading.platforms.mturk import MTURK
+from crowdzoo.reading.platforms.pictures import is_picture, place_of_picture, task_of_picture
+from crowdzoo.reading.platforms.platform import Platform
+from crowdzoo.reading.platforms.prodigy import PRODIGY
+from crowdzoo.reading.platforms.record import Record
+from crowdzoo.reading.platforms.toloka import TOLOKA
+
+__all__ = ["PLATFORMS", "Export"]
+
+PLATFORMS = {one.name: one for one in (LABEL_STUDIO, MTURK, TOLOKA, PRODIGY, DOCCANO, ARGILLA, CVAT, COCO)}
+
+# Kind of label -> sorts of questions, the preferred one first
+_SORTS = {"classification": ("class", "number"), "regression": ("number", "class"), "sequence": ("spans",)}
+
+_TABLE = "Give a table of the images, with columns task and image, instead of their folder."
+
+
+class Export:
+    """An export of a labelling platform. Files are read entry by entry, and more than once.
+
+    Args:
+        path: a file, a zip archive, or a folder of such.
+        platform: a name in `PLATFORMS`.
+        kind: of the labels: "classification", "regression" or "sequence".
+        field: name of the question that is meant; None where the export has only one of this kind.
+        image: name a task after the file of its image, without its ending: the column of the image, or True to find
+            it. None keeps the platform's own names.
+
+    Attributes:
+        name: the path, for messages.
+        left_out: what was passed over in the last walk through the entries -> how often.
+        empty: the answers without a label, likewise.
+
+    Raises:
+        ConfigError: an unknown platform.
+        DataError: no such file, or no file of such an ending.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        platform: str,
+        kind: str = "classification",
+        field: str | None = None,
+        image: str | bool | None = None,
+    ):
+        if platform not in PLATFORMS:
+            raise ConfigError(unknown("platform", platform, PLATFORMS))
+        self.platform = PLATFORMS[platform]
+        self.path = Path(path)
+        self.name = os.fspath(path)
+        self.spans = kind == "sequence"
+        self.left_out: Counter[str] = Counter()
+        self.empty: Counter[str] = Counter()
+        self._sorts, self._field, self._image = _SORTS[kind], field, image
+        self._files = export_files(path, self.platform.suffixes)
+        if not self._files:
+            endings = " or ".join(self.platform.suffixes)
+            raise DataError(
+                f"{self.name}: exports of {self.platform.title} end in {endings}. {self._other(ExportFile(self.path))}"
+            )
+
+    @cached_property
+    def question(self) -> str:
+        """Name of the question that is read.
+
+        Raises:
+            ConfigError: the export does not have the field, or has several questions and no field was given.
+            DataError: the export has no entries, is of another platform, or has no question of this kind.
+        """
+        found: dict[str, str] = {}
+        bad: list[BadRow] = []
+        first: Mapping[str, Any] | None = None
+        for file in self._files:
+            is_first = True
+            for number, entry in self.platform.records(file):
+                if isinstance(entry, BadRow):
+                    bad.append(entry)
+                    continue
+                if is_first and not self.platform.is_own(entry):
+                    lacking = self.platform.lacking(entry, "task", "annotator", "label")
+                    what = f"does not look like an export of {self.platform.title}{lacking}"
+                    raise DataError(f"{file.name}: {what}. {self._other(file)}")
+                is_first, first = False, entry if first is None else first
+                try:
+                    for name, sort in self.platform.questions(entry):
+                        found[name] = sort if found.get(name, sort) == sort else "other"
+                except BadValue as value:
+                    bad.append(_bad_row(file, number, value))
+                del bad[SHOWN:]
+        if bad and not found:
+            raise DataError(f"{self.name}: no entry can be read.", bad)
+        if first is None:
+            raise DataError(f"{self.name}: holds no entries of {self.platform.title}. {self._other(self._files[0])}")
+        if not found and (lacking := self.platform.lacking(first, "label")):
+            raise DataError(f"{self.name}: has no answers{lacking}. {self.platform.menu}")
+        return self._chosen(found)
+
+    def _chosen(self, found: Mapping[str, str]) -> str:
+        listed = ", ".join(f"'{name}'" for name in found) or "none"
+        if self._field is not None and self._field in found:
+            if (found[self._field] == "spans") == self.spans:
+                return self._field
+            what = "no spans of a text" if self.spans else "spans of a text, which belong to task sequence"
+            raise ConfigError(f"{self.name}: field={self._field!r} is answered with {what}.")
+        if self._field is not None:
+            raise ConfigError(
+                f"{self.name}: field={self._field!r} is no question of this export; there are: {listed}."
+                f"{did_you_mean(self._field, found)}"
+            )
+        for sort in self._sorts:
+            names = [name for name, own in found.items() if own == sort]
+            if len(names) == 1:
+                return names[0]
+            if names:
+                shown_names = ", ".join(f"'{name}'" for name in names)
+                raise ConfigError(
+                    f"{self.name}: answers several questions: {shown_names}. Choose one, such as field={names[0]!r}."
+                )
+        wanted = "spans of a text" if self.spans else "classes or numbers"
+        raise DataError(f"{self.name}: has no question that is answered with {wanted}; the questions are: {listed}.")
+
+    @cached_property
+    def image(self) -> str | None:
+        """The column of the images that tasks are named after; None where they have the platform's own names.
+
+        Raises:
+            ConfigError: the export has no such column, or none or several that may be it.
+            DataError: as `question`.
+        """
+        if not self._image:
+            return None
+        values: dict[str, list[str]] = {}  # of each column, those that are no image
+        for record in self._records():
+            if not isinstance(record, BadRow):
+                for name, value in record.data.items():
+                    others = values.setdefault(name, [])
+                    if value and not is_picture(str(value)) and not others:
+                        others.append(str(value))
+        if not values:
+            lacking = self.platform.lacking((), "data") if self.platform.columns else ""
+            raise DataError(f"{self.name}: does not name the images of the tasks{lacking}. {_TABLE}")
+        listed = ", ".join(f"'{name}'" for name in values)
+        if isinstance(self._image, str):
+            found = [name for name in values if name == self._image or self._image.endswith((f".{name}", f":{name}"))]
+            if not found:
+                raise ConfigError(
+                    f"{self.name}: image={self._image!r} is no column of what annotators saw; there are: {listed}."
+                    f"{did_you_mean(self._image, values)}"
+                )
+            return found[0]
+        pictures = [name for name, others in values.items() if not others]
+        for names in (pictures, list(values)):
+            if len(names) == 1:
+                return names[0]
+        example = (pictures or [*values, "image"])[0]
+        raise ConfigError(
+            f"{self.name}: which column names the image of a task? What annotators saw has the columns {listed}. Give "
+            f"it, such as image={example!r}."
+        )
+
+    def records(self) -> Iterator[Record | BadRow]:
+        """Walks through the entries; see `image` for the names of tasks.
+
+        Yields:
+            What an entry says, or what is wrong with it: also that its image has the file name of another one, as both
+            would be one task. Rows of `Record` count over all files.
+
+        Raises:
+            ConfigError, DataError: as `question`.
+        """
+        column, images = self.image, dict[str, str]()
+        for record in self._records():
+            yield record if column is None or isinstance(record, BadRow) else self._named(record, column, images)
+
+    def _named(self, record: Record, column: str, images: dict[str, str]) -> Record | BadRow:
+        """The record with the name of its image for its task; `images`, task -> image, gets it."""
+        value = str(record.data.get(column) or "")
+        task, reason = task_of_picture(value), "names no image. Fill it in."
+        if task:
+            first = images.setdefault(task, value)
+            if place_of_picture(first) == place_of_picture(value):
+                record.task = task
+                return record
+            reason = (
+                f"has the file name of {short_repr(shown(first))}, and a task is named after the file of its image. "
+                f"{_TABLE}"
+            )
+        return BadRow(self.name, record.row, self.platform.column("data", column), shown(value), reason)
+
+    def _records(self) -> Iterator[Record | BadRow]:
+        """The entries with the platform's own names of tasks."""
+        question, start = self.question, 0
+        self.left_out.clear()
+        self.empty.clear()
+        for file in self._files:
+            number = 0
+            for number, entry in self.platform.records(file):
+                if isinstance(entry, BadRow):
+                    yield entry
+                    continue
+                try:
+                    record = self.platform.read(entry, question, self.spans, file.annotator)
+                except BadValue as bad:
+                    yield _bad_row(file, number, bad)
+                    continue
+                self.left_out.update(record.left_out)
+                self.empty.update(record.empty)
+                record.row, record.entry = start + number, entry
+                yield record
+            start += number
+
+    def warn_of(self, left_out: Mapping[str, int]) -> None:
+        """Warns of what was passed over, with counts."""
+        if left_out:
+            counts = "; ".join(f"{what}: {count:,}" for what, count in left_out.items())
+            warnings.warn(f"{self.name}: left out: {counts}", UserWarning, stacklevel=3)
+
+    def _other(self, file: ExportFile) -> str:
+        """The end of a message: of which platform a file is, or what to choose."""
+        for other in PLATFORMS.values():
+            if other is not self.platform and _looks_like(file, other):
+                return f"It looks like an export of {other.title}: write platform={other.name!r}."
+        return self.platform.menu
+
+
+def _bad_row(file: ExportFile, number: int, bad: BadValue) -> BadRow:
+    return BadRow(file.name, number, bad.key, shown(bad.value), bad.reason)
+
+
+def _looks_like(file: ExportFile, platform: Platform) -> bool:
+    try:
+        entry: Any = next((entry for _, entry in platform.records(file) if not isinstance(entry, BadRow)), None)
+    except CrowdzooError:  # of another format, a folder
+        return False
+    return entry is not None and platform.is_own(entry)

@@ -1,0 +1,36 @@
+"""Entries of CVAT and COCO alike: an image, its tags, and how many shapes were drawn on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from crowdzoo.reading.platforms.id_text import id_text
+from crowdzoo.reading.platforms.label_text import label_text
+from crowdzoo.reading.platforms.record import Record
+
+__all__ = ["image_questions", "is_image_entry", "read_image"]
+
+LABEL = "label"
+
+
+def is_image_entry(entry: Mapping[str, Any]) -> bool:
+    """Whether an entry is `{"image": name, "tags": [{"label": ..., "attributes": {...}}, ...], "shapes": number}`."""
+    return {"image", "tags", "shapes"} == set(entry)
+
+
+def image_questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The label, and the attributes, which are chosen only where they are named."""
+    for tag in entry["tags"]:
+        yield LABEL, "class"
+        yield from ((name, "other") for name in tag["attributes"])
+
+
+def read_image(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
+    """What the annotator of a file says of an image; one label is counted once, however often it is there."""
+    image = id_text("image", entry["image"], "is missing. Export again, with the names of the images.")
+    record = Record(image, {"image": image}, left_out=["boxes, polygons and other shapes"] * entry["shapes"])
+    values = [tag[LABEL] if question == LABEL else tag["attributes"].get(question) for tag in entry["tags"]]
+    said = dict.fromkeys(text for one in values if (text := label_text(question, one)) is not None)
+    record.add(file_annotator, list(said), f"images without {'a tag' if question == LABEL else repr(question)}")
+    return record

@@ -1,0 +1,79 @@
+"""Entries of an export in JSON: a list, an object a line, or one object alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, Any
+
+from crowdzoo.errors import BadRow, DataError, shorten
+from crowdzoo.files.json import JsonError, parse_json
+from crowdzoo.files.text import LONGEST_LINE, readable
+from crowdzoo.reading.platforms.export_file import ExportFile
+
+__all__ = ["json_records"]
+
+MOST_BYTES = 1 << 30  # of a file that is one JSON value; lines are read one by one and have no such limit
+_MARK = b"\xef\xbb\xbf"
+
+
+def json_records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
+    """Objects of a JSON file with their numbers from 1, of JSON lines with their lines.
+
+    Raises:
+        DataError: the file is empty, is not JSON, or is one JSON value of more than MOST_BYTES.
+    """
+    with file.open() as stream:
+        number, line = 1, stream.readline(LONGEST_LINE).removeprefix(_MARK)
+        while not line.strip():
+            number += 1
+            if not (line := stream.readline(LONGEST_LINE)):
+                raise DataError(f"{file.name} is empty.")
+        is_whole = line.lstrip().startswith(b"[") or len(line) >= LONGEST_LINE
+        try:
+            first = None if is_whole else parse_json(line, constants=True)
+        except JsonError as error:
+            first = None
+            if line.rstrip().endswith(b"}"):  # a line, but a bad one
+                first = BadRow(file.name, number, None, shorten(readable(line)), f"{error}.")
+        if first is None:  # a list, or one object over many lines
+            yield from _whole(file, line + stream.read(MOST_BYTES), number - 1)
+            return
+        yield number, _object(file, number, first)
+        while line := _line(file, stream, number := number + 1):
+            if line.strip():
+                yield number, _parsed(file, number, line)
+
+
+def _line(file: ExportFile, stream: IO[bytes], number: int) -> bytes:
+    line = stream.readline(LONGEST_LINE)
+    if len(line) >= LONGEST_LINE:
+        raise DataError(f"{file.name}, row {number}: the line is longer than {LONGEST_LINE >> 20} MiB.")
+    return line
+
+
+def _whole(file: ExportFile, content: bytes, skipped: int) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
+    """The entries of a file that is one JSON value."""
+    if len(content) >= MOST_BYTES:
+        raise DataError(
+            f"{file.name}: holds more than {MOST_BYTES >> 30} GiB of JSON. Export it in parts, into one folder."
+        )
+    try:
+        value = parse_json(content, constants=True)
+    except JsonError as error:
+        place = f", row {skipped + error.line}" if error.line else ""
+        raise DataError(f"{file.name}{place}: {error}. Export it again.") from None
+    for number, entry in enumerate(value if isinstance(value, list) else [value], start=1):
+        yield number, _object(file, number, entry)
+
+
+def _parsed(file: ExportFile, number: int, line: bytes) -> dict[str, Any] | BadRow:
+    try:
+        return _object(file, number, parse_json(line, constants=True))
+    except JsonError as error:
+        return BadRow(file.name, number, None, shorten(readable(line)), f"{error}.")
+
+
+def _object(file: ExportFile, number: int, value: Any) -> dict[str, Any] | BadRow:
+    if isinstance(value, (dict, BadRow)):
+        return value
+    return BadRow(file.name, number, None, shorten(str(value)), "is not a JSON object.")

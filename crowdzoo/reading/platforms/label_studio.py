@@ -1,0 +1,165 @@
+"""Label Studio: JSON, and JSON-MIN.
+
+The format of JSON: https://labelstud.io/guide/task_format, of JSON-MIN: https://labelstud.io/guide/export. What a tag
+writes into `value`: https://labelstud.io/tags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from crowdzoo.errors import BadRow
+from crowdzoo.reading.platforms.bad_value import BadValue
+from crowdzoo.reading.platforms.export_file import ExportFile
+from crowdzoo.reading.platforms.id_text import id_text
+from crowdzoo.reading.platforms.json_records import json_records
+from crowdzoo.reading.platforms.label_text import label_text
+from crowdzoo.reading.platforms.platform import Platform
+from crowdzoo.reading.platforms.record import Record
+
+__all__ = ["LABEL_STUDIO"]
+
+# Type of a result -> sort of the question
+_SORTS = {
+    "choices": "class", "taxonomy": "class", "pairwise": "class", "rating": "number", "number": "number",
+    "labels": "spans", "textarea": "other",
+}  # fmt: skip
+_AFTER = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement")  # keys of JSON-MIN
+_NO_USER = "is missing. Export again without 'Remove user details'."
+
+
+def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
+    """Tasks with their annotations; an annotation with its task inside, as in target storages, becomes one."""
+    for number, entry in json_records(file):
+        if isinstance(entry, dict) and isinstance(entry.get("task"), dict) and "result" in entry:
+            entry = {**entry["task"], "annotations": [entry]}
+        yield number, entry
+
+
+def _is_own(entry: Mapping[str, Any]) -> bool:
+    return ("data" in entry and ("annotations" in entry or "completions" in entry)) or (
+        "annotation_id" in entry and "annotator" in entry
+    )
+
+
+def _questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if "annotation_id" in entry:
+        yield from ((one, _SORTS.get(_min_type(entry[one]), "other")) for one in _min_questions(entry))
+        return
+    for annotation in _dicts(entry.get("annotations", entry.get("completions"))):
+        for result in _dicts(annotation.get("result")):
+            name = result.get("from_name")
+            if isinstance(name, str):
+                yield name, _SORTS.get(str(result.get("type")), "other")
+
+
+def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
+    record = Record(id_text("id", entry.get("id"), "is missing. Each task of an export has one."), {})
+    if "annotation_id" in entry:
+        names = [*_min_questions(entry), "id", *_AFTER]
+        record.data = {name: value for name, value in entry.items() if name not in names}
+        results = [{"value": value} for value in _min_values(entry.get(question))]
+        _add(record, results, _annotator("annotator", entry.get("annotator")), question, spans, question,
+             entry.get("lead_time"))  # fmt: skip
+        return record
+    if not isinstance(entry.get("data"), dict):
+        raise BadValue("data", entry.get("data"), "is not an object. Choose the export format JSON.")
+    record.data = entry["data"]
+    key = "annotations" if "annotations" in entry else "completions"
+    if not isinstance(entry.get(key), list):
+        raise BadValue(key, entry.get(key), "is not a list. Choose the export format JSON.")
+    for place, annotation in enumerate(entry[key]):
+        where = f"{key}[{place}]"
+        if not isinstance(annotation, dict) or not isinstance(annotation.get("result"), list):
+            raise BadValue(
+                where, annotation, "is not an annotation with a list 'result'. Choose the export format JSON."
+            )
+        if annotation.get("was_cancelled") or annotation.get("skipped"):
+            record.left_out.append("cancelled annotations")
+            continue
+        who = None
+        if not annotation.get("ground_truth"):
+            who = _annotator(f"{where}.completed_by", annotation.get("completed_by"))
+        results = [one for one in annotation["result"] if isinstance(one, dict) and one.get("from_name") == question]
+        _add(record, results, who, question, spans, f"{where}.result", annotation.get("lead_time"))
+    return record
+
+
+def _add(
+    record: Record, results: list[Any], who: str | None, question: str, spans: bool, key: str, seconds: Any
+) -> None:
+    """Adds what one annotator said."""
+    said: list[Any] = []
+    for place, result in enumerate(results):
+        where, value = f"{key}[{place}].value", result.get("value")
+        if not isinstance(value, dict):
+            raise BadValue(where, value, "is not an object.")
+        said += _spans(where, value) if spans else _labels(where, value)
+    if spans:
+        record.answers.append((who, said))
+    else:
+        record.add(who, said, f"annotations without an answer to '{question}'", seconds)
+
+
+def _annotator(key: str, value: Any) -> str:
+    if isinstance(value, dict):  # a user's id, email, first_name and last_name
+        value = value.get("email") or value.get("id")
+    return id_text(key, value, _NO_USER)
+
+
+def _labels(key: str, value: Mapping[str, Any]) -> list[str]:
+    found: list[Any] = []
+    for name in ("choices", "text", "rating", "number", "selected"):
+        if name in value:
+            found = value[name] if isinstance(value[name], list) else [value[name]]
+            break
+    else:
+        paths = value.get("taxonomy")
+        if not isinstance(paths, list):
+            raise BadValue(key, value, "is no choice, rating or number, which crowdzoo reads as labels.")
+        found = [" / ".join(map(str, path)) if isinstance(path, list) else path for path in paths]
+    return [text for one in found if (text := label_text(key, one)) is not None]
+
+
+def _spans(key: str, value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    labels, start, end = (value.get(name) for name in ("labels", "start", "end"))
+    if not isinstance(labels, list) or type(start) is not int or type(end) is not int:
+        raise BadValue(key, value, "is no span of a text with start, end and labels.")
+    return [{"start": start, "end": end, "label": label, "text": value.get("text")} for label in labels]
+
+
+def _min_questions(entry: Mapping[str, Any]) -> list[str]:
+    """Questions of an entry of JSON-MIN: the keys between the task's id and the annotator."""
+    keys = list(entry)
+    begin = keys.index("id") + 1 if "id" in entry else 0
+    end = keys.index("annotator") if "annotator" in entry else len(keys)
+    return keys[begin:end]
+
+
+def _min_values(value: Any) -> list[Any]:
+    """What JSON-MIN shortened, as objects again: one choice is its name alone."""
+    values = value if isinstance(value, list) else [] if value is None else [value]
+    return [{"choices": [one]} if isinstance(one, (str, int, float)) else one for one in values]
+
+
+def _min_type(value: Any) -> str:
+    values = _min_values(value)
+    first = values[0] if values and isinstance(values[0], dict) else {}
+    return next((name for name in ("choices", "taxonomy", "rating", "number", "labels") if name in first), "other")
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+LABEL_STUDIO = Platform(
+    name="label-studio",
+    title="Label Studio",
+    suffixes=(".json",),
+    menu="In the project choose Export, then JSON.",
+    records=_records,
+    is_own=_is_own,
+    questions=_questions,
+    read=_read,
+)

@@ -1,0 +1,123 @@
+"""Amazon Mechanical Turk: the CSV file of a batch's results.
+
+Its download and the columns Approve and Reject:
+https://docs.aws.amazon.com/AWSMechTurk/latest/RequesterUI/ReviewingResultsOutsideoftheRUI.html
+The status of an assignment:
+https://docs.aws.amazon.com/AWSMechTurk/latest/AWSMechanicalTurkRequester/RetrievingResults.html
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from crowdzoo.files.json import JsonError, parse_json
+from crowdzoo.reading.platforms.bad_value import BadValue
+from crowdzoo.reading.platforms.csv_records import csv_records
+from crowdzoo.reading.platforms.id_text import id_text
+from crowdzoo.reading.platforms.label_text import label_text
+from crowdzoo.reading.platforms.platform import Platform
+from crowdzoo.reading.platforms.record import Record
+
+__all__ = ["MTURK"]
+
+_ANSWER, _INPUT = "Answer.", "Input."
+_FORM = "taskAnswers"  # the column of forms made of Crowd HTML elements
+_MISSING = "is missing. Download the results with 'Download CSV'."
+
+
+def _is_own(entry: Mapping[str, Any]) -> bool:
+    return "HITId" in entry and "WorkerId" in entry
+
+
+def _questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name in _answers(entry):
+        yield name, "class"
+
+
+def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
+    data = {name.removeprefix(_INPUT): value for name, value in entry.items() if name.startswith(_INPUT)}
+    record = Record(id_text("HITId", entry.get("HITId"), _MISSING), data)
+    if entry.get("AssignmentStatus", "").casefold() == "rejected" or entry.get("Reject"):
+        record.left_out.append("rejected assignments")
+        return record
+    annotator = id_text("WorkerId", entry.get("WorkerId"), _MISSING)
+    said = [text for one in _answers(entry).get(question, []) if (text := label_text(_ANSWER + question, one))]
+    record.add(annotator, said, f"assignments without an answer to '{question}'", entry.get("WorkTimeInSeconds"))
+    return record
+
+
+def _answers(entry: Mapping[str, str]) -> dict[str, list[Any]]:
+    """What a row says to each question.
+
+    Radio buttons and checkboxes are one column an option, `Answer.QUESTION.OPTION`, with true where it was chosen; one
+    such column alone is a question that is answered with true or false. Several values of one column stand between
+    bars.
+    """
+    found: dict[str, list[Any]] = {}
+    options = Counter(column.split(".")[1] for column in entry if column.startswith(_ANSWER) and column.count(".") > 1)
+    for column, value in entry.items():
+        name = column.removeprefix(_ANSWER)
+        if name == column or not value:
+            continue
+        if name == _FORM:
+            found |= _form(value)
+            continue
+        question, dot, option = name.partition(".")
+        if dot and value.casefold() in ("true", "false"):
+            if options[question] == 1:
+                found[question] = [value.casefold()]
+            else:
+                found.setdefault(question, []).extend([option] if value.casefold() == "true" else [])
+        else:
+            found[name] = _listed(value)
+    return found
+
+
+def _form(value: str) -> dict[str, list[Any]]:
+    """Answers of a form: a list of one object, question -> value, `{"label": ...}` or `{option: true, ...}`."""
+    try:
+        parts = parse_json(value, constants=True)
+    except JsonError as error:
+        raise BadValue(_ANSWER + _FORM, value, f"{error}.") from None
+    found: dict[str, list[Any]] = {}
+    for part in parts if isinstance(parts, list) else [parts]:
+        if not isinstance(part, dict):
+            raise BadValue(_ANSWER + _FORM, value, "is not a list of objects.")
+        for question, said in part.items():
+            if not isinstance(said, dict):
+                found[question] = said if isinstance(said, list) else [said]
+            elif all(isinstance(chosen, bool) for chosen in said.values()):
+                options = [option for option, chosen in said.items() if chosen]
+                found[question] = list(said.values()) if len(said) == 1 else options
+            elif "label" in said:
+                found[question] = [said["label"]]
+            elif isinstance(said.get("labels"), list):
+                found[question] = said["labels"]
+            else:
+                found |= {f"{question}.{name}": [one] for name, one in said.items()}
+    return found
+
+
+def _listed(value: str) -> list[Any]:
+    if value.startswith("["):
+        try:
+            values = parse_json(value, constants=True)
+        except JsonError:
+            return [value]
+        return values if isinstance(values, list) else [value]
+    return value.split("|")
+
+
+MTURK = Platform(
+    name="mturk",
+    title="Amazon Mechanical Turk",
+    suffixes=(".csv",),
+    menu="In Manage choose the batch, then Results and Download CSV.",
+    records=csv_records,
+    is_own=_is_own,
+    questions=_questions,
+    read=_read,
+    columns={"task": "HITId", "annotator": "WorkerId", "label": _ANSWER, "data": _INPUT},
+)

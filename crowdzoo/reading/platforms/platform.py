@@ -1,0 +1,62 @@
+"""Platform: where the exports of one labelling platform differ from those of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from crowdzoo.errors import BadRow
+from crowdzoo.reading.platforms.export_file import ExportFile
+from crowdzoo.reading.platforms.record import Record
+
+__all__ = ["Platform"]
+
+
+@dataclass(frozen=True)
+class Platform:
+    """One labelling platform. Each has a file in this folder, which names the pages that document its format.
+
+    Attributes:
+        name: as users write it.
+        title: as the platform writes it.
+        suffixes: endings of the files of an export, without .gz.
+        menu: what to choose where the platform exports, as the end of a message.
+        records: the entries of a file with their numbers (JSON lines and CSV: the line, from 1); a `BadRow` for one
+            that cannot be taken apart.
+        is_own: whether an entry has the shape of this platform.
+        questions: name and sort of each question that an entry answers. Sorts: "class", "number", "spans" and "other",
+            which is never chosen unless it is named. Raises `BadValue`.
+        read: what an entry says, given the question, whether spans are wanted, and who annotated the file where the
+            entry does not say. Raises `BadValue`.
+        columns: of exports that are tables "task", "annotator", "label" and "data" (what annotators saw) -> the column,
+            or what the names of such columns begin with; for messages.
+    """
+
+    name: str
+    title: str
+    suffixes: tuple[str, ...]
+    menu: str
+    records: Callable[[ExportFile], Iterator[tuple[int, dict[str, Any] | BadRow]]]
+    is_own: Callable[[Mapping[str, Any]], bool]
+    questions: Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]]
+    read: Callable[[Mapping[str, Any], str, bool, str], Record]
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    def column(self, what: str, name: str = "") -> str:
+        """How a column is called in the export: `Input.url` for "data" and "url"."""
+        return self.columns.get(what, "") + name
+
+    def lacking(self, columns: Collection[str], *needed: str) -> str:
+        """The end of a sentence on what a table should have and has not, such as ": it has no column 'WorkerId'".
+
+        Args:
+            columns: those of the table.
+            needed: keys of the attribute `columns`.
+        """
+        for what in needed:
+            name = self.columns.get(what, "")
+            if not any(column.startswith(name) for column in columns):
+                begins = " whose name begins with" if name.endswith((".", ":")) else ""
+                return f": it has no column{begins} '{name}'"
+        return ""

@@ -1,0 +1,96 @@
+"""Prodigy: the JSON lines of `prodigy db-out`.
+
+Keys of each interface: https://prodi.gy/docs/api-interfaces, of a session: https://prodi.gy/docs/api-web-app.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from crowdzoo.reading.platforms.bad_value import BadValue
+from crowdzoo.reading.platforms.id_text import id_text
+from crowdzoo.reading.platforms.json_records import json_records
+from crowdzoo.reading.platforms.label_text import label_text
+from crowdzoo.reading.platforms.platform import Platform
+from crowdzoo.reading.platforms.record import Record
+
+__all__ = ["PRODIGY"]
+
+_SHOWN = ("text", "html", "image", "audio", "video")
+_OWN = (*_SHOWN, "label", "spans", "accept", "answer", "tokens", "options", "meta", "config", "key", "versions", "path")
+_ANSWERS = ("accept", "reject", "ignore")
+
+
+def _is_own(entry: Mapping[str, Any]) -> bool:
+    return "answer" in entry and ("_input_hash" in entry or "_task_hash" in entry)
+
+
+def _questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if isinstance(entry.get("accept"), list):
+        yield "accept", "class"
+    if isinstance(entry.get("spans"), list):
+        yield "spans", "spans"
+    if isinstance(label := entry.get("label"), str) and "accept" not in entry:
+        yield label, "class"
+    for name, value in entry.items():  # of a text field, or of an interface of one's own
+        if name not in _OWN and not name.startswith("_") and isinstance(value, (str, int, float)):
+            yield name, "other"
+
+
+def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
+    data = {name: entry[name] for name in _SHOWN if name in entry}
+    task = entry.get("_input_hash", entry.get("_task_hash"))
+    record = Record(id_text("_input_hash", task, "is missing. Export with `prodigy db-out`."), data)
+    answer = entry.get("answer")
+    if answer not in _ANSWERS:
+        raise BadValue("answer", answer, f"is none of {', '.join(_ANSWERS)}.")
+    binary = not spans and question not in ("accept", *entry) and isinstance(entry.get("label"), str)
+    if binary and entry["label"] != question:
+        return record  # a judgement of another label
+    if answer == "ignore" or (answer == "reject" and not binary):
+        record.left_out.append(f"{answer}ed examples" if answer == "reject" else "ignored examples")
+        return record
+    who: str | None = None  # gold: examples of the recipe review, which keep what the others said as versions
+    if "versions" not in entry:
+        said_by = entry.get("_annotator_id") or entry.get("_session_id") or file_annotator
+        who = id_text("_annotator_id", said_by, "is missing.")
+    if spans:
+        record.tokens = _tokens(entry.get("tokens"))
+        record.answers.append((who, _spans(entry)))
+        return record
+    values = [answer] if binary else entry.get(question)
+    values = values if isinstance(values, list) else [values]
+    said = [text for one in values if (text := label_text(question, one)) is not None]
+    record.add(who, said, f"examples without an answer to '{question}'")
+    return record
+
+
+def _spans(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    found = entry.get("spans")
+    if not isinstance(found, list):
+        raise BadValue("spans", found, "is not a list.")
+    for place, span in enumerate(found):
+        if not isinstance(span, dict) or not {"start", "end", "label"} <= set(span):
+            raise BadValue(f"spans[{place}]", span, "is no span of a text with start, end and label.")
+    return [{key: span[key] for key in ("start", "end", "label")} for span in found]
+
+
+def _tokens(tokens: Any) -> list[str] | None:
+    """The words that annotators saw, which spans end with."""
+    if not isinstance(tokens, list):
+        return None
+    # a line break is a token there
+    return [one["text"] for one in tokens if isinstance(one, dict) and str(one.get("text", "")).strip()]
+
+
+PRODIGY = Platform(
+    name="prodigy",
+    title="Prodigy",
+    suffixes=(".jsonl", ".json"),
+    menu="Run `prodigy db-out DATASET > export.jsonl`.",
+    records=json_records,
+    is_own=_is_own,
+    questions=_questions,
+    read=_read,
+)

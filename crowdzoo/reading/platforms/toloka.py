@@ -1,0 +1,72 @@
+"""Toloka: the TSV file of a pool's results (https://toloka.ai/docs/guide/result-of-eval)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from crowdzoo.files.json import JsonError, parse_json
+from crowdzoo.reading.platforms.bad_value import BadValue
+from crowdzoo.reading.platforms.csv_records import csv_records
+from crowdzoo.reading.platforms.id_text import id_text
+from crowdzoo.reading.platforms.label_text import label_text
+from crowdzoo.reading.platforms.platform import Platform
+from crowdzoo.reading.platforms.record import Record
+
+__all__ = ["TOLOKA"]
+
+_INPUT, _OUTPUT, _GOLDEN = "INPUT:", "OUTPUT:", "GOLDEN:"
+_WORKER, _TASK, _STATUS = "ASSIGNMENT:worker_id", "ASSIGNMENT:task_id", "ASSIGNMENT:status"
+# Assignments that nobody finished have no answers
+_NOT_DONE = {"REJECTED": "rejected", "SKIPPED": "skipped", "EXPIRED": "expired", "ACTIVE": "unfinished"}
+
+
+def _is_own(entry: Mapping[str, Any]) -> bool:
+    return _WORKER in entry and any(name.startswith(_OUTPUT) for name in entry)
+
+
+def _questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in entry.items():
+        if name.startswith(_OUTPUT) and value:
+            yield name.removeprefix(_OUTPUT), "class"
+
+
+def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
+    data = {name.removeprefix(_INPUT): value for name, value in entry.items() if name.startswith(_INPUT)}
+    # without ids a task is what was shown
+    task = entry.get(_TASK) or " | ".join(data.values())
+    record = Record(id_text(_TASK, task, "is missing, and the columns INPUT:... are empty."), data)
+    if gold := _labels(_GOLDEN + question, entry.get(_GOLDEN + question, "")):
+        record.add(None, gold, "")
+    status = entry.get(_STATUS, "").upper()
+    if status in _NOT_DONE:
+        record.left_out.append(f"{_NOT_DONE[status]} assignments")
+        return record
+    said = _labels(_OUTPUT + question, entry.get(_OUTPUT + question, ""))
+    missing = "is missing. Download the results of the pool, which name the Tolokers."
+    record.add(id_text(_WORKER, entry.get(_WORKER), missing), said, f"assignments without an answer to '{question}'")
+    return record
+
+
+def _labels(key: str, value: str) -> list[str]:
+    """The labels of a cell; several are a JSON list."""
+    values: Any = [value]
+    if value.startswith("["):
+        try:
+            values = parse_json(value, constants=True)
+        except JsonError as error:
+            raise BadValue(key, value, f"{error}.") from None
+    return [text for one in values if (text := label_text(key, one)) is not None]
+
+
+TOLOKA = Platform(
+    name="toloka",
+    title="Toloka",
+    suffixes=(".tsv", ".csv"),
+    menu="On the pool's page choose Download results.",
+    records=csv_records,
+    is_own=_is_own,
+    questions=_questions,
+    read=_read,
+    columns={"annotator": _WORKER, "label": _OUTPUT, "data": _INPUT},
+)

@@ -1,0 +1,401 @@
+"""CoNLL columns: a line a token, a column an annotator. Read line by line, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.checks.constraints import Choice, checked
+from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.sentence_annotations import sentence_annotations
+from crowdzoo.data.tags import OUTSIDE, TagSet, allowed_tags, check_scheme, mended, tag_problem, tag_problems
+from crowdzoo.data.vocabulary import names_array
+from crowdzoo.errors import BadRow, DataError, did_you_mean, shorten
+from crowdzoo.files.text import is_text
+from crowdzoo.reading.sentences.text_lines import TextFile, integers_if_all, write_lines
+
+__all__ = ["read_conll", "read_gold", "write_conll", "write_gold", "write_tags"]
+
+MISSING = "?"
+DOCUMENT = "-DOCSTART-"
+BAD_TAGS = ("error", "mend", "keep")
+
+
+@checked(on_bad_tags=Choice(BAD_TAGS))
+def read_conll(
+    path: str | os.PathLike[str],
+    *,
+    gold: str | os.PathLike[str] | None = None,
+    scheme: str = "BIO",
+    annotators: Iterable[Any] | None = None,
+    classes: Iterable[str] | None = None,
+    header: bool = False,
+    on_bad_tags: str = "error",
+) -> CrowdSequences:
+    """Reads sentences in columns: a line a token, the token first, then one column an annotator.
+
+    Columns are separated by tabs where a line has one, else by spaces. `?` says that the annotator did not label the
+    sentence. One or more blank lines stand between sentences; lines that begin with `-DOCSTART-` are passed over.
+    UTF-8, with or without byte order mark; gzip where the name ends in .gz. The file is read line by line.
+
+    Tags that break the scheme (an I- without a B- before it, as workers on Mechanical Turk write) are an error unless
+    `on_bad_tags` says what to do: no label is changed silently. "mend" is the usual answer: by conlleval's
+    rules such a tag begins a span, and "mend" writes the same spans with the right letters.
+
+    Args:
+        path: path of the file.
+        gold: path of a file with the same sentences in the same order and the true tag in its last column; `?` at each
+            token of a sentence whose truth is unknown.
+        scheme: "BIO" or "IOBES".
+        annotators: names of the columns, or None for 1, 2, 3 ... (or the header's).
+        classes: tags in the order of their codes, each type with all its tags; or None for "O", then all tags of the
+            types that occur, sorted.
+        header: the first line holds names of columns: that of the tokens (any), then the annotators.
+        on_bad_tags: "error", "mend" (counted in `num_mended`), or "keep" them as they are.
+
+    Returns:
+        Sentences in the file's order, named 0, 1, 2 ...
+
+    Raises:
+        DataError: with file, line, column, value and a way out (ten shown, the rest counted): another number of
+            columns than the first line, a tag that is none, one that breaks the scheme, a sentence that an annotator
+            labelled in part, bytes that are no UTF-8; tokens or a number of sentences that differ from the gold
+            file's; or for the whole file: missing, empty, cut off.
+    """
+    reader = _Conll(path, scheme, on_bad_tags, classes, header)
+    if annotators is not None:
+        reader.names = names_array(annotators, "annotators")
+    reader.read()
+    known = None
+    if gold is not None:
+        known = _Conll(gold, scheme, on_bad_tags, reader.given, last_only=True)
+        known.read()
+        _check_same_sentences(reader, known)
+    return _sequences(known, reader)
+
+
+@checked(on_bad_tags=Choice(BAD_TAGS))
+def read_gold(
+    path: str | os.PathLike[str],
+    *,
+    scheme: str = "BIO",
+    classes: Iterable[str] | None = None,
+    header: bool = False,
+    on_bad_tags: str = "error",
+) -> CrowdSequences:
+    """Reads sentences with their true tags and no annotators, such as a test set: token first, tag in the last column.
+
+    The columns between (part of speech, chunk) are passed over; otherwise as `read_conll`. A sentence with `?` at each
+    token has no gold.
+
+    Args:
+        path: path of the file.
+        scheme: "BIO" or "IOBES".
+        classes: as in `read_conll`.
+        header: the first line holds names of columns.
+        on_bad_tags: as in `read_conll`.
+
+    Returns:
+        Sentences with gold and 0 annotators.
+
+    Raises:
+        DataError: as `read_conll`.
+    """
+    reader = _Conll(path, scheme, on_bad_tags, classes, header, last_only=True)
+    reader.read()
+    return _sequences(reader)
+
+
+def write_conll(
+    sequences: CrowdSequences,
+    path: str | os.PathLike[str],
+    *,
+    gold: str | os.PathLike[str] | None = None,
+    header: bool = False,
+) -> Path:
+    """Writes what `read_conll` reads: tabs between columns, one blank line after each sentence.
+
+    The names of tasks are not written, those of annotators only with a header, texts and offsets not at all.
+
+    Args:
+        sequences: sentences to write.
+        path: path of the file, which appears when it is complete; compressed where the name ends in .gz.
+        gold: path of a second file, for tokens and true tags.
+        header: write a first line of names.
+
+    Returns:
+        The path.
+
+    Raises:
+        DataError: a token that no line can hold (empty, with a tab, a line break or a NUL, or `-DOCSTART-`), gold
+            wanted and not there, or names of annotators that no header can hold.
+    """
+    crowd = sequences.annotations
+    names = [str(name) for name in crowd.annotators.tolist()]
+    for name in names if header else ():
+        if reason := _cell_problem(name):
+            raise DataError(f"annotator {name!r} {reason}")
+    _check_cells(sequences)
+
+    def lines() -> Iterator[str]:
+        if header:
+            yield "\t".join(["token", *names]) + "\n\n"
+        for task, tokens in enumerate(sequences.tokens):
+            answers = sequences.answers(task)
+            columns = [answers.get(name, [MISSING] * len(tokens)) for name in crowd.annotators.tolist()]
+            yield _sentence_lines(tokens, *columns)
+
+    if gold is not None:
+        write_gold(sequences, gold)
+    return write_lines(path, lines())
+
+
+def write_gold(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path:
+    """Writes tokens and true tags, as `read_gold` reads them; `?` at the tokens of a sentence without gold.
+
+    Args:
+        sequences: sentences with gold.
+        path: path of the file, which appears when it is complete; compressed where the name ends in .gz.
+
+    Returns:
+        The path.
+
+    Raises:
+        DataError: as `write_conll`, or no sentence has gold.
+    """
+    known = zip(sequences.gold_tags(), sequences.tokens, strict=True)
+    return write_tags(sequences, [[MISSING] * len(tokens) if tags is None else tags for tags, tokens in known], path)
+
+
+def write_tags(sequences: CrowdSequences, tags: Sequence[Sequence[str]], path: str | os.PathLike[str]) -> Path:
+    """Writes tokens and tags of any source, N lists [T_i], in two columns; otherwise as `write_gold`."""
+    _check_cells(sequences)
+    pairs = zip(sequences.tokens, tags, strict=True)
+    return write_lines(path, (_sentence_lines(tokens, own) for tokens, own in pairs))
+
+
+def _sentence_lines(*columns: Sequence[str]) -> str:
+    """A line for each token of a sentence, and the blank line after them."""
+    return "".join("\t".join(row) + "\n" for row in zip(*columns, strict=True)) + "\n"
+
+
+class _Conll:
+    """One file of columns while it is read; codes are of tags as they come, until the classes are known."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        scheme: str,
+        on_bad_tags: str,
+        classes: Iterable[str] | None,
+        header: bool = False,
+        *,
+        last_only: bool = False,
+    ):
+        check_scheme(scheme)
+        self.file = TextFile(path)
+        self.scheme = scheme
+        self.on_bad_tags = on_bad_tags
+        self.given = None if classes is None else TagSet(classes, scheme).classes
+        self.header = header
+        self.last_only = last_only  # a gold file: only the last column counts
+        self.names: NDArray[Any] | None = None
+        self.tokens: list[list[str]] = []
+        self.starts: list[int] = []  # lines of the sentences' first tokens
+        self.num_mended = 0
+        self.vocabulary: dict[str, int] = {}
+        self.answers: list[tuple[int, int, list[int]]] = []  # task, annotator, codes
+        self.breaks_scheme = False
+
+    def read(self) -> None:
+        width = first_line = start = 0
+        rows: list[list[str]] = []
+        broken = False  # a line of the sentence is bad: what the others lack by that is no news
+        for number, line in self.file.lines():
+            if line is None:
+                broken = True
+                continue
+            cells = line.split("\t") if "\t" in line else line.split(" ")
+            if "" in cells and "\t" not in line:
+                cells = [cell for cell in cells if cell]
+            is_header = self.header and not width
+            if not line.strip(" \t") or (cells[0] == DOCUMENT and not is_header):
+                self._sentence([] if broken else rows, start)
+                rows, broken = [], False
+                continue
+            if not width:
+                width, first_line = len(cells), number
+                if is_header and not self.last_only and self.names is None:
+                    self.names = _header_names(self.file.name, number, cells[1:])
+                self._check_width(number, line, width)
+            if is_header:
+                continue
+            if len(cells) != width:
+                values = f"{len(cells)} value{'s' * (len(cells) != 1)}"
+                reason = (
+                    f"has {values} where line {first_line} has {width}. Each token has a tag or {MISSING} a column."
+                )
+                self.file.note(number, None, shorten(line), reason)
+                broken = True
+            elif not cells[0].strip(" "):
+                self.file.note(number, "token", "", "is no token. Fill it in, or remove the line.")
+                broken = True
+            elif not broken:
+                start = start if rows else number
+                rows.append(cells)
+        self._sentence([] if broken else rows, start)
+        if not self.tokens and not self.file.num_bad:
+            raise DataError(f"{self.file.name} has no sentences.")
+        if self.last_only and not self.answers and not self.file.num_bad:
+            raise DataError(f"{self.file.name} has no true tags: its last column holds {MISSING} alone.")
+        self.file.stop_if_bad(hint=_WAY * self.breaks_scheme)
+
+    def _check_width(self, number: int, line: str, width: int) -> None:
+        if width < 2:
+            what = "the tag" if self.last_only else "one column an annotator"
+            reason = f"has one value. After the token comes {what}, behind a tab or a space."
+            name = self.file.name
+            raise DataError(f"{name} has no tags.", [BadRow(name, number, None, shorten(line), reason)])
+        if self.last_only:
+            self.names = np.array([0])
+        elif self.names is None:
+            self.names = np.arange(1, width)
+        elif len(self.names) != width - 1:
+            raise DataError(
+                f"{self.file.name}, row {number}: {width - 1} columns of annotators, but {len(self.names)} names were "
+                "given."
+            )
+
+    def _sentence(self, rows: list[list[str]], start: int) -> None:
+        """Takes a sentence that begins in line `start`."""
+        if not rows:
+            return
+        tokens, *columns = zip(*rows, strict=True)
+        task = len(self.tokens)
+        self.tokens.append(list(tokens))
+        self.starts.append(start)
+        for annotator, column in enumerate(columns[-1:] if self.last_only else columns):
+            count = column.count(MISSING)
+            if count < len(column):
+                column = tuple(tag.strip(" ") for tag in column)
+                count = column.count(MISSING)
+            if 0 < count < len(column):
+                self._note_missing(annotator, column, start, count)
+            elif not count:
+                self.answers.append((task, annotator, self._codes(annotator, column, start)))
+
+    def _note_missing(self, annotator: int, tags: Sequence[str], start: int, count: int) -> None:
+        known = f"{len(tags) - count} of the sentence's {len(tags)} tokens (lines {start} to {start + len(tags) - 1})"
+        reason = f"is missing, but the annotator labelled {known}. Label all of them, or none."
+        if self.last_only:
+            reason = f"is no true tag, but {known} have one. Fill it in, or write {MISSING} at all of them."
+        self.file.note(start + tags.index(MISSING), self._column(annotator), MISSING, reason, count)
+
+    def _codes(self, annotator: int, tags: Sequence[str], start: int) -> list[int]:
+        known = self.vocabulary
+        unknown = False
+        for place, tag in enumerate(tags):
+            if tag not in known:
+                if reason := self._unknown(tag):
+                    self.file.note(start + place, self._column(annotator), tag, reason)
+                    unknown = True
+                else:
+                    known[tag] = len(known)
+        if not unknown and self.on_bad_tags != "keep" and (problems := tag_problems(tags, self.scheme)):
+            if self.on_bad_tags == "mend":
+                right = mended(tags, self.scheme)
+                self.num_mended += sum(old != new for old, new in zip(tags, right, strict=True))
+                return [known.setdefault(tag, len(known)) for tag in right]
+            self.breaks_scheme = True
+            for place, reason in problems:
+                self.file.note(start + place, self._column(annotator), tags[place], reason)
+        return [known.get(tag, -1) for tag in tags]
+
+    def _unknown(self, tag: str) -> str:
+        """Why a tag is not to be taken, or ""."""
+        if self.given is not None and tag not in self.given:
+            shown = ", ".join(map(repr, self.given))
+            same = [name for name in self.given if name.lower() == tag.lower()]
+            return (
+                f"is not one of the classes [{shown}].{did_you_mean(tag.upper() if same else tag, same or self.given)}"
+            )
+        reason = tag_problem(tag, self.scheme)
+        if reason and not self.header and not self.tokens[1:]:
+            reason += " If the line names the columns, pass header=True."
+        return reason
+
+    def _column(self, annotator: int) -> str:
+        return "tag" if self.last_only or self.names is None else str(self.names[annotator])
+
+    def coded(self, tag_set: TagSet) -> list[tuple[int, int, NDArray[np.int64]]]:
+        """The answers in codes of the classes."""
+        place = tag_set.codes(self.vocabulary)
+        return [(task, annotator, place[codes]) for task, annotator, codes in self.answers]
+
+
+_WAY = " Fix tags that break the scheme, or read with on_bad_tags='mend' (corrects the letters and keeps the spans)."
+
+
+def _sequences(known: _Conll | None, reader: _Conll | None = None) -> CrowdSequences:
+    """The sentences of a gold file, of a file of answers, or of both."""
+    files = [file for file in (reader, known) if file is not None]
+    tokens, scheme = files[0].tokens, files[0].scheme
+    types = {tag[2:] for file in files for tag in file.vocabulary if tag != OUTSIDE}
+    tag_set = TagSet(files[0].given or allowed_tags(types, scheme), scheme)
+    answers = [] if reader is None else reader.coded(tag_set)
+    annotators = np.empty(0, np.int64) if reader is None else np.asarray(reader.names)
+    crowd = sentence_annotations(answers, np.arange(len(tokens)), annotators, tag_set.classes)
+    truth = {} if known is None else {task: codes for task, _, codes in known.coded(tag_set)}
+    gold = [truth.get(task) for task in range(len(tokens))]
+    return CrowdSequences(tokens, crowd, gold, scheme=scheme, num_mended=sum(file.num_mended for file in files))
+
+
+def _check_same_sentences(reader: _Conll, known: _Conll) -> None:
+    """Refuses a gold file with other sentences, and names the first tokens that differ."""
+    name, gold = reader.file.name, known.file.name
+    for mine, theirs, line, other in zip(reader.tokens, known.tokens, reader.starts, known.starts, strict=False):
+        if mine != theirs:
+            pairs = enumerate(zip_longest(mine, theirs, fillvalue=""))
+            place, (here, there) = next((place, pair) for place, pair in pairs if pair[0] != pair[1])
+            end = "the sentence's end"
+            reason = f"stands where {name}, line {line + place}, has {here or end!r}."
+            reason += " Gold has the same sentences in the same order."
+            row = BadRow(gold, other + place, "token", there or end, reason)
+            raise DataError(f"{gold} does not have the tokens of {name}.", [row])
+    if len(reader.tokens) != len(known.tokens):
+        raise DataError(
+            f"{gold} has {len(known.tokens):,} sentences, {name} has {len(reader.tokens):,}. Gold has the same "
+            f"sentences in the same order; {MISSING} stands at each token of a sentence whose truth is unknown."
+        )
+
+
+def _header_names(file: str, number: int, names: list[str]) -> NDArray[Any]:
+    stripped = [name.strip(" ") for name in names]
+    try:
+        return names_array(integers_if_all(stripped), "annotators")
+    except ValueError as error:
+        raise DataError(f"{file}, row {number}: the header names columns: {error}") from None
+
+
+def _check_cells(sequences: CrowdSequences) -> None:
+    for task, tokens in enumerate(sequences.tokens):
+        for token in tokens:
+            reason = _cell_problem(token)
+            if token == DOCUMENT:
+                reason = "means a new document in files of columns."
+            if reason:
+                raise DataError(f"sentence {task}: token {token!r} {reason}")
+
+
+def _cell_problem(text: str) -> str:
+    if not text.strip(" \t"):
+        return "is empty, which a column cannot be."
+    if any(letter in text for letter in "\t\n\r\0"):
+        return "holds a tab, a line break or a NUL, which a column cannot."
+    return "" if is_text(text) else "holds half a character."

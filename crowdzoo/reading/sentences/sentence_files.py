@@ -1,0 +1,73 @@
+"""Annotated sentences in either form of file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.tags import TagSet
+from crowdzoo.errors import ConfigError
+from crowdzoo.reading.sentences.conll_files import read_conll
+from crowdzoo.reading.sentences.span_files import read_spans
+from crowdzoo.reading.tables.options import not_excluded
+
+__all__ = ["read_sentences"]
+
+
+def read_sentences(
+    path: str | Path,
+    gold: str | Path | None = None,
+    scheme: str = "BIO",
+    classes: Sequence[str] | None = None,
+    on_bad_tags: str = "error",
+    platform: str | None = None,
+    field: str | None = None,
+    text: str | None = None,
+    exclude: Sequence[str] | None = None,
+) -> CrowdSequences:
+    """Reads sentences with annotators' tags.
+
+    Args:
+        path: spans in .jsonl, gold among them; columns under any other ending.
+        gold: file of columns with the true tags.
+        scheme: "BIO" or "IOBES".
+        classes: the tags; of spans their types count, not their order.
+        on_bad_tags: "error" or "mend"; see `read_conll` and `read_spans`.
+        platform: name of the labelling platform whose export this is; see `read_spans`.
+        field: question of the export that is meant; see `read_spans`.
+        text: column of the export that is the text; see `read_spans`.
+        exclude: names of annotators whose tags are left out.
+
+    Raises:
+        ConfigError: gold of spans in another file; an unknown platform, or several questions and no field; nobody has
+            a name that is to be left out.
+        DataError: a file that cannot be used.
+    """
+    if field is not None and platform is None:
+        raise ConfigError("field belongs to an export of a labelling platform: name the platform as well.")
+    if platform is None and Path(Path(path).name.removesuffix(".gz")).suffix != ".jsonl":
+        found = read_conll(path, gold=gold, scheme=scheme, classes=classes, on_bad_tags=on_bad_tags)
+        return _without(found, exclude or (), path)
+    if gold is not None:
+        raise ConfigError(f'gold: spans have their gold in the same file, {path}, in lines with "gold": true.')
+    types = classes and TagSet(classes, scheme).types
+    found = read_spans(
+        path, scheme=scheme, types=types, on_bad_tags=on_bad_tags, platform=platform, field=field, text=text
+    )
+    return _without(found, exclude or (), path)
+
+
+def _without(crowd: CrowdSequences, names: Sequence[str], path: str | Path) -> CrowdSequences:
+    """The sentences without some annotators."""
+    table = crowd.annotations
+    known = list(map(str, table.annotators.tolist()))
+    if unmet := [name for name in names if name not in known]:
+        raise not_excluded(unmet[0], str(path))
+    gone = np.array([name in names for name in known], bool)
+    kept = table.select_rows(~gone[table.annotator_ids])
+    codes = (np.cumsum(~gone) - 1)[kept.annotator_ids]
+    return replace(crowd, annotations=replace(kept, annotator_ids=codes, annotators=table.annotators[~gone]))

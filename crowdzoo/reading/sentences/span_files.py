@@ -1,0 +1,487 @@
+"""JSON lines of spans, as annotation tools write them. Read line by line, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.checks.constraints import Choice
+from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.sentence_annotations import sentence_annotations
+from crowdzoo.data.tags import OUTSIDE, TagSet, allowed_tags, check_scheme, spans_of, tags_of, type_problem
+from crowdzoo.data.tokens import split_tokens
+from crowdzoo.data.vocabulary import names_array
+from crowdzoo.errors import DataError, did_you_mean, shorten
+from crowdzoo.files.json import JsonError, parse_json
+from crowdzoo.files.text import is_text, shown
+from crowdzoo.reading.sentences.export_lines import ExportLines
+from crowdzoo.reading.sentences.text_lines import TextFile, integers_if_all, write_lines
+
+__all__ = ["read_spans", "write_spans"]
+
+_KEYS = ("task", "annotator", "gold", "text", "tokens", "spans")
+_HEAD = ("tasks", "annotators", "classes")
+_SPAN_KEYS = ("start", "end", "label")
+
+
+def read_spans(
+    path: str | os.PathLike[str],
+    *,
+    scheme: str = "BIO",
+    annotators: Iterable[Any] | None = None,
+    types: Iterable[str] | None = None,
+    on_bad_tags: str = "error",
+    platform: str | None = None,
+    field: str | None = None,
+    text: str | None = None,
+) -> CrowdSequences:
+    r"""Reads spans as annotation tools write them: a JSON object a line, for one sentence by one annotator.
+
+    Keys:
+        task: name of the sentence, a string or an integer. All lines of a task have the same text and tokens.
+        annotator: who, a string or an integer. Instead, `"gold": true` marks the truth. A line with neither (and
+            without spans) only says that there is such a sentence.
+        text: the sentence. Without `tokens` it is cut by `split_tokens`.
+        tokens: list of strings; where there is a text, they stand in it one after the other, with nothing but white
+            space between them. At least one of `text` and `tokens` is there.
+        spans: list of objects `{"start": 0, "end": 4, "label": "PER"}`. With a text, start and end count its
+            characters (Unicode code points, from 0; end is the one after the last), and both are edges of tokens.
+            Without a text they count tokens. Spans of one line do not overlap.
+
+    Ids are compared as text: 7 and "7" are one, and where all are integers they become integers. UTF-8; gzip where the
+    name ends in .gz. The file is read line by line; blank lines are passed over.
+
+    A first line with nothing but `tasks`, `annotators` or `classes`, lists of names in the order of their codes, says
+    what the other lines cannot: names that nobody used, another order, integers that are strings. `write_spans` writes
+    one where it is needed.
+
+    Args:
+        path: path of the file.
+        scheme: scheme of the tags that the spans become, "BIO" or "IOBES".
+        annotators: names in code order, or None for the sorted names that occur.
+        types: the labels that there are, or None for those that occur.
+        on_bad_tags: what a span does whose edge is no edge of a token: "error" (default) makes it a bad line, "mend"
+            takes all tokens that the span touches, and `num_mended` counts such spans. A span that touches no token is
+            a bad line in both cases.
+        platform: name of the labelling platform whose export this is (see `crowdzoo.platforms.PLATFORMS`); None: none.
+        field: question of the export that is meant; None where it has only one that is answered with spans.
+        text: column of the export that is the text; None: `text`, or the only one that holds strings.
+
+    Returns:
+        Sentences in the order in which they first appear, with gold where they have it; classes are "O", then the
+        tags of the types, sorted.
+
+    Raises:
+        DataError: with file, line, key, value and a way out (ten shown, the rest counted): no JSON, an unknown key, a
+            value of another kind, text or tokens that differ from the task's first line, a repeated (task, annotator)
+            or second gold, a span outside the text, inside a token, empty or overlapping; or for the whole file:
+            missing, empty, cut off.
+    """
+    check_scheme(scheme)
+    Choice(("error", "mend")).checked("", "on_bad_tags", on_bad_tags)
+    file = TextFile(path) if platform is None else ExportLines(path, platform, field, text)
+    reader = _Spans(
+        file,
+        scheme,
+        None if annotators is None else names_array(annotators, "annotators"),
+        None if types is None else list(types),
+        on_bad_tags == "mend",
+    )
+    reader.read()
+    if isinstance(file, ExportLines):
+        file.export.warn_of(file.export.left_out)
+    return reader.result()
+
+
+def write_spans(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path:
+    """Writes what `read_spans` reads: of each sentence a line for each annotator, one for gold, or one for neither.
+
+    With texts, spans count characters, and tokens are written where `split_tokens` would cut otherwise. Tags that break
+    the scheme become the spans that they mean.
+
+    Args:
+        sequences: sentences to write.
+        path: path of the file, which appears when it is complete; compressed where the name ends in .gz.
+
+    Returns:
+        The path. What is read back is equal, with all answers to a sentence together.
+
+    Raises:
+        DataError: a token, text or name that is no UTF-8, names that are neither strings nor integers, or tokens of a
+            text that are white space or have other characters between them.
+    """
+    gold = None if sequences.gold is None else sequences.gold_tags()
+    crowd = sequences.annotations
+    _, first = np.unique(crowd.task_ids * crowd.num_annotators + crowd.annotator_ids, return_index=True)
+    first = np.sort(first)  # in the order of the answers, not of the annotators' codes
+    order = first[np.argsort(crowd.task_ids[first], kind="stable")]
+    begins = np.searchsorted(crowd.task_ids[order], np.arange(1, len(sequences)))
+    who_said = np.split(crowd.annotators[crowd.annotator_ids[order]], begins)
+
+    for what in ("tasks", "annotators"):
+        for name in getattr(sequences.annotations, what).tolist():
+            if isinstance(name, bool) or not isinstance(name, (str, int)) or not is_text(str(name)):
+                raise DataError(f"{what} hold {name!r}; a file holds names that are strings or integers, in UTF-8.")
+
+    def lines() -> Iterator[dict[str, Any]]:
+        if first := _head(sequences, gold):
+            yield first
+        for task, name in enumerate(sequences.annotations.tasks.tolist()):
+            head, edges = _sentence_line(sequences, task, name)
+            answers = sequences.answers(task)
+            said = [({"annotator": who}, answers[who]) for who in who_said[task].tolist()]
+            if gold is not None and (truth := gold[task]) is not None:
+                said.append(({"gold": True}, truth))
+            for who, tags in said:
+                spans = [
+                    {"start": edges[start][0], "end": edges[end - 1][1], "label": label}
+                    for label, start, end in spans_of(tags, sequences.scheme)
+                ]
+                yield {**head, **who, "spans": spans}
+            if not said:
+                yield head
+
+    return write_lines(path, (json.dumps(line, ensure_ascii=False) + "\n" for line in lines()))
+
+
+def _sentence_line(sequences: CrowdSequences, task: int, name: Any) -> tuple[dict[str, Any], list[list[int]]]:
+    """What all lines of a task say of its sentence, and where its tokens begin and end as spans count."""
+    tokens = list(sequences.tokens[task])
+    head = {"task": name, "tokens": tokens}
+    edges = _token_edges(len(tokens))
+    if sequences.texts is not None and sequences.offsets is not None:
+        text, offsets = sequences.texts[task], sequences.offsets[task]
+        head, edges = {"task": name, "text": text}, offsets
+        if split_tokens(text)[0] != tokens:
+            found = _aligned(text, tokens)
+            if isinstance(found, str) or not np.array_equal(found, offsets):
+                why = found if isinstance(found, str) else "stand elsewhere than its offsets say."
+                raise DataError(f"the tokens of task {name!r} {why}")
+            head["tokens"] = tokens
+    if not all(is_text(each) for each in (*tokens, head.get("text", ""))):
+        raise DataError(f"task {name!r} holds half a character, which no file can.")
+    return head, edges.tolist()
+
+
+def _head(sequences: CrowdSequences, gold: list[list[str] | None] | None) -> dict[str, list[Any]]:
+    """The first line: those names that reading would not find, or find in another order."""
+    crowd = sequences.annotations
+    used = {str(name) for name in crowd.annotators[np.unique(crowd.annotator_ids)].tolist()}
+    said = {sequences.classes[code] for code in np.unique(crowd.labels).tolist()}
+    said |= {tag for tags in gold or () for tag in tags or ()}
+    found = {
+        "tasks": names_array(integers_if_all([str(name) for name in crowd.tasks.tolist()]), "tasks").tolist(),
+        "annotators": _sorted_names(used).tolist(),
+        "classes": allowed_tags({tag[2:] for tag in said if tag != OUTSIDE}, sequences.scheme),
+    }
+    own = {key: getattr(crowd, key).tolist() for key in _HEAD}
+    return {key: own[key] for key in _HEAD if own[key] != found[key]}
+
+
+@dataclass
+class _Sentence:
+    """What the first line of a task said."""
+
+    code: int
+    line: int
+    text: str | None
+    tokens: list[str]
+    offsets: NDArray[np.int64] | None
+    given: list[str] | None  # tokens as they stood in the file
+    lines: dict[str, int] = field(default_factory=dict)  # annotator -> line
+    gold: list[str] | None = None
+
+    def __post_init__(self) -> None:
+        edges = _token_edges(len(self.tokens)) if self.offsets is None else self.offsets
+        # the first character (or token) of each token -> its number, and the one after the last
+        self.first, self.last = ({place: token for token, place in enumerate(side)} for side in edges.T.tolist())
+
+
+@dataclass
+class _Spans:
+    """One file of spans while it is read."""
+
+    file: TextFile
+    scheme: str
+    annotators: NDArray[Any] | None
+    types: list[str] | None
+    widens: bool
+    num_mended: int = 0
+    sentences: dict[str, _Sentence] = field(default_factory=dict)
+    answers: list[tuple[int, str, list[str]]] = field(default_factory=list)
+    tasks: list[Any] | None = None  # as the first line names them
+    classes: list[str] | None = None
+
+    def read(self) -> None:
+        name, is_first = self.file.name, True
+        for number, line in self.file.lines():
+            if line is not None and line.strip(" \t"):
+                try:
+                    self._line(number, line, is_first)
+                    is_first = False
+                except _LineError as problem:
+                    self.file.note(number, *problem.args)
+        self.file.stop_if_bad()
+        if not self.sentences:
+            raise DataError(f"{name} has no sentences.")
+        if self.tasks is not None and [str(name) for name in self.tasks] != list(self.sentences):
+            raise DataError(f"{name}: the tasks are not those that the first line names, in their order.")
+
+    def _line(self, number: int, line: str, is_first: bool) -> None:
+        try:
+            row = parse_json(line)
+        except JsonError as error:
+            raise _LineError(None, line, f"{error}.") from None
+        if not isinstance(row, dict):
+            raise _LineError(None, line, "is not a JSON object.")
+        if is_first and row and set(row) <= set(_HEAD):
+            self._names(row)
+            return
+        _check_keys(row, _KEYS)
+        task = self._id(row, "task")
+        if task is None:
+            raise _LineError("task", None, "is missing. Each line names its task.")
+        annotator = self._id(row, "annotator")
+        gold = row.get("gold", False)
+        if not isinstance(gold, bool):
+            raise _LineError("gold", gold, "is neither true nor false.")
+        if gold and annotator is not None:
+            raise _LineError(
+                "annotator", annotator, 'stands beside "gold": true. A line is the truth or an annotator\'s.'
+            )
+        sentence = self._sentence(task, row, number)
+        if annotator is None and not gold:
+            if row.get("spans"):
+                raise _LineError("spans", row["spans"], 'belong to nobody: name the annotator, or say "gold": true.')
+            return
+        if "spans" not in row:
+            raise _LineError("spans", None, "is missing. Write [] where there are none.")
+        tags = self._tags(sentence, row["spans"])
+        if annotator is None:
+            if sentence.gold is not None:
+                raise _LineError("gold", True, f"is the second truth of task {task!r}. Keep one.")
+            sentence.gold = tags
+            return
+        if annotator in sentence.lines:
+            where = f"line {sentence.lines[annotator]}"
+            raise _LineError("annotator", annotator, f"labelled task {task!r} before, in {where}. Keep one of the two.")
+        if self.annotators is not None:
+            names = [str(name) for name in self.annotators.tolist()]
+            if annotator not in names:
+                hint = did_you_mean(annotator, names)
+                raise _LineError("annotator", annotator, f"is not one of the annotators.{hint}")
+        sentence.lines[annotator] = number
+        self.answers.append((sentence.code, annotator, tags))
+
+    def _names(self, row: dict[str, Any]) -> None:
+        """The first line of names; what was passed as an argument counts more."""
+        for key, names in row.items():
+            known = isinstance(names, list) and all(type(name) in (str, int) for name in names)
+            if not known or not all(is_text(str(name)) for name in names):
+                raise _LineError(key, names, "is no list of names.")
+            try:
+                if key == "classes":
+                    tag_set = TagSet(names, self.scheme)
+                else:
+                    names_array(names, key)
+            except (ValueError, TypeError) as error:
+                raise _LineError(key, names, f"cannot be taken: {error}") from None
+            if key == "tasks":
+                self.tasks = names
+            elif key == "annotators" and self.annotators is None:
+                self.annotators = names_array(names, key)
+            elif key == "classes" and self.types is None:
+                self.types, self.classes = tag_set.types, names
+
+    def _id(self, row: dict[str, Any], key: str) -> str | None:
+        value = row.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, (str, int)):
+            raise _LineError(key, value, "is not a string or an integer.")
+        if not str(value).strip():
+            raise _LineError(key, value, "is empty. Fill it in, or remove the line.")
+        if not is_text(str(value)):
+            raise _LineError(key, value, "holds a NUL or half a character.")
+        return str(value)
+
+    def _sentence(self, task: str, row: dict[str, Any], number: int) -> _Sentence:
+        """The task's sentence, from this line or an earlier one that says the same."""
+        text, given = row.get("text"), row.get("tokens")
+        known = self.sentences.get(task)
+        if known is not None:
+            for key, mine, theirs in (("text", text, known.text), ("tokens", given, known.given)):
+                if mine != theirs:
+                    reason = f"differs from what line {known.line} says of task {task!r}. A task is one sentence."
+                    raise _LineError(key, mine, reason)
+            return known
+        if text is not None and not (isinstance(text, str) and is_text(text)):
+            raise _LineError("text", text, "is no string, or holds a NUL or half a character.")
+        if given is not None and not (isinstance(given, list) and all(_is_token(token) for token in given)):
+            raise _LineError("tokens", given, "is no list of strings with something to see in each.")
+        offsets: NDArray[np.int64] | str | None
+        if given is not None:
+            tokens, offsets = given, None if text is None else _aligned(text, given)
+        elif text is not None:
+            tokens, offsets = split_tokens(text)
+        else:
+            raise _LineError("text", None, "is missing. Each line has the sentence as text, as tokens, or both.")
+        if isinstance(offsets, str):
+            raise _LineError("tokens", given, offsets)
+        if not tokens:
+            raise _LineError("text" if given is None else "tokens", text or given, "has no tokens. Leave it out.")
+        first = next(iter(self.sentences.values()), None)
+        if first is not None and (first.text is None) != (text is None):
+            have = "no text" if first.text is None else "a text"
+            reason = f"differs from line {first.line}, which has {have}. All lines have one, or none."
+            raise _LineError("text", text, reason)
+        self.sentences[task] = _Sentence(len(self.sentences), number, text, tokens, offsets, given)
+        return self.sentences[task]
+
+    def _tags(self, sentence: _Sentence, spans: Any) -> list[str]:
+        """The tags that a line's spans mean."""
+        if not isinstance(spans, list):
+            raise _LineError("spans", spans, "is not a list.")
+        found = []
+        for number, span in enumerate(spans):
+            key = f"spans[{number}]"
+            if not isinstance(span, dict):
+                raise _LineError(key, span, 'is not an object {"start": ..., "end": ..., "label": ...}.')
+            _check_keys(span, _SPAN_KEYS, f"{key}.")
+            for name in _SPAN_KEYS:
+                if name not in span:
+                    raise _LineError(key, span, f"has no {name}.")
+            start, end = self._tokens_of(sentence, key, span)
+            found.append((start, end, number, span["label"]))
+        found.sort()
+        for (_, end, earlier, _), (start, _, later, _) in pairwise(found):
+            if start < end:
+                reason = f"overlaps spans[{earlier}]. A token has one tag: leave one out."
+                raise _LineError(f"spans[{later}]", spans[later], reason)
+        return tags_of([(type_, start, end) for start, end, _, type_ in found], len(sentence.tokens), self.scheme)
+
+    def _tokens_of(self, sentence: _Sentence, key: str, span: dict[str, Any]) -> tuple[int, int]:
+        """First token of a span, and the one after the last."""
+        start, end, label = span["start"], span["end"], span["label"]
+        for name, value in (("start", start), ("end", end)):
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise _LineError(f"{key}.{name}", value, "is not an integer.")
+        if reason := type_problem(label):
+            raise _LineError(f"{key}.label", label, reason)
+        if not is_text(label):
+            raise _LineError(f"{key}.label", label, "holds half a character.")
+        if self.types is not None and label not in self.types:
+            reason = f"is not one of the types [{', '.join(map(repr, self.types))}].{did_you_mean(label, self.types)}"
+            raise _LineError(f"{key}.label", label, reason)
+        size, unit = len(sentence.tokens), "tokens"
+        if sentence.text is not None:
+            size, unit = len(sentence.text), "characters"
+        if not 0 <= start < end <= size:
+            name, value = ("end", end) if 0 <= start < size else ("start", start)
+            what = "is not after the start" if 0 <= start < size and end <= start else "is outside the sentence"
+            raise _LineError(
+                f"{key}.{name}",
+                value,
+                f"{what}: start < end, and there are {size} {unit}, from 0. Correct it, or leave the span out.",
+            )
+        if self.widens and (start not in sentence.first or end not in sentence.last):
+            assert sentence.offsets is not None  # spans that count tokens have no other edges
+            touched = np.flatnonzero((sentence.offsets[:, 0] < end) & (sentence.offsets[:, 1] > start))
+            if len(touched):
+                self.num_mended += 1
+                return int(touched[0]), int(touched[-1]) + 1
+        for name, value, edges in (("start", start, sentence.first), ("end", end, sentence.last)):
+            if value not in edges:
+                raise _LineError(f"{key}.{name}", value, _off_edge(sentence, name, value))
+        return sentence.first[start], sentence.last[end] + 1
+
+    def result(self) -> CrowdSequences:
+        sentences = list(self.sentences.values())
+        said = [*(tags for _, _, tags in self.answers), *(sentence.gold or () for sentence in sentences)]
+        types = {tag[2:] for tags in said for tag in tags if tag != OUTSIDE}
+        allowed = allowed_tags(types if self.types is None else self.types, self.scheme)
+        tag_set = TagSet(self.classes or allowed, self.scheme)
+        names = self.annotators
+        if names is None:
+            names = _sorted_names({name for _, name, _ in self.answers})
+        place = {str(name): code for code, name in enumerate(names.tolist())}
+        crowd = sentence_annotations(
+            [(task, place[name], tag_set.codes(tags)) for task, name, tags in self.answers],
+            names_array(self.tasks or integers_if_all(list(self.sentences)), "tasks"),
+            names,
+            tag_set.classes,
+        )
+        with_text = sentences[0].text is not None
+        return CrowdSequences(
+            [sentence.tokens for sentence in sentences],
+            crowd,
+            [None if sentence.gold is None else tag_set.codes(sentence.gold) for sentence in sentences],
+            [sentence.text or "" for sentence in sentences] if with_text else None,
+            [sentence.offsets for sentence in sentences if sentence.offsets is not None] if with_text else None,
+            self.scheme,
+            self.num_mended,
+        )
+
+
+class _LineError(Exception):
+    """A bad value of a line: its key or None, the value, and the reason."""
+
+    def __init__(self, key: str | None, value: Any, reason: str):
+        super().__init__(key, shown(value), reason)
+
+
+def _check_keys(row: dict[str, Any], known: Sequence[str], before: str = "") -> None:
+    for key in row:
+        if key not in known:
+            reason = f"stands under an unknown key; there are {', '.join(known)}.{did_you_mean(key, known)}"
+            raise _LineError(f"{before}{key}", row[key], reason)
+
+
+def _off_edge(sentence: _Sentence, name: str, value: int) -> str:
+    """Which token an offset cuts, or what it should be."""
+    assert sentence.offsets is not None
+    for (start, end), token in zip(sentence.offsets.tolist(), sentence.tokens, strict=True):
+        if start < value < end:
+            where = f"inside the token {token!r} (characters {start} to {end})"
+            return f"is {where}. Spans are whole tokens; on_bad_tags='mend' widens it."
+    side, where = (0, "begins") if name == "start" else (1, "ends")
+    nearest = sentence.offsets[np.abs(sentence.offsets[:, side] - value).argmin(), side]
+    return f"is no place where a token {where}. Did you mean {nearest}?"
+
+
+def _token_edges(number: int) -> NDArray[np.int64]:
+    """Where tokens begin and end if spans count tokens, int64 [T, 2]."""
+    return np.arange(number)[:, None] + [0, 1]
+
+
+def _aligned(text: str, tokens: Sequence[str]) -> NDArray[np.int64] | str:
+    """Where tokens stand in a text, int64 [T, 2], or what is wrong as the end of a sentence."""
+    offsets = []
+    place = 0
+    for number, token in enumerate(tokens):
+        while place < len(text) and text[place].isspace():
+            place += 1
+        if not text.startswith(token, place):
+            return f"do not stand in the text: token {number}, {token!r}, is not at character {place}."
+        offsets.append((place, place + len(token)))
+        place += len(token)
+    if text[place:].strip():
+        return f"do not cover the text, which goes on with {shorten(text[place:].strip())!r}."
+    return np.array(offsets, np.int64).reshape(-1, 2)
+
+
+def _is_token(token: Any) -> bool:
+    return isinstance(token, str) and bool(token.strip()) and is_text(token)
+
+
+def _sorted_names(names: set[str]) -> NDArray[Any]:
+    ordered = sorted(integers_if_all(list(names)))
+    return names_array(ordered, "annotators") if ordered else np.empty(0, np.int64)

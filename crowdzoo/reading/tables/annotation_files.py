@@ -1,0 +1,56 @@
+"""Annotations as a CSV file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.errors import DataError
+from crowdzoo.files.writing import atomic_file
+
+__all__ = ["write_annotations"]
+
+
+def write_annotations(annotations: Annotations, path: str | Path) -> Path:
+    """Writes the columns task, annotator, label (names; ratings as numbers), one row an annotation.
+
+    Preferences have left and right instead of task.
+
+    Args:
+        annotations: of kind "classification", "regression" or "preference".
+        path: path of the file, which appears when it is complete.
+
+    Returns:
+        The path.
+
+    Raises:
+        DataError: names that differ in white space at their ends alone, which a reader of CSV passes over.
+    """
+    for names in (annotations.tasks, annotations.annotators, annotations.classes):
+        read: dict[str, str] = {}
+        for name in () if names is None else map(str, names.tolist()):
+            if read.setdefault(name.strip(), name) != name:
+                raise DataError(
+                    f"{path}: {read[name.strip()]!r} and {name!r} would be one name when the file is read. Rename one."
+                )
+    classes = annotations.classes
+    columns = {
+        "task": annotations.tasks[annotations.task_ids],
+        "annotator": annotations.annotators[annotations.annotator_ids],
+        "label": annotations.labels if classes is None else classes[annotations.labels],
+    }
+    if annotations.right_ids is not None:
+        columns = {"left": columns.pop("task"), "right": annotations.tasks[annotations.right_ids], **columns}
+    if annotations.seconds is not None:
+        columns["seconds"] = np.array(["" if np.isnan(each) else f"{each:g}" for each in annotations.seconds], object)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+    with atomic_file(path) as file:
+        file.write(text.getvalue().encode())
+    return Path(path)

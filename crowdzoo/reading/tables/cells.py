@@ -1,0 +1,238 @@
+"""Labels out of cells: of wide tables, without the marks of a missing label, several labels of a cell apart."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crowdzoo.data.numbers import parse_numbers, without_zeros
+from crowdzoo.errors import DataError, short_repr
+from crowdzoo.reading.tables.options import Rules
+from crowdzoo.reading.tables.sources import LABEL_OF, Batch, Source
+
+__all__ = ["CellSource", "check_pairs", "listed", "made_of_others"]
+
+SEPARATORS = ("|", ";", ",", "\n")  # of several labels in a cell
+HEAD = 1000  # rows that show whether a cell holds several annotators
+
+
+def listed(text: str) -> list[str] | None:
+    """What a list of JSON or Python holds, as in `["cat", "dog"]`; None where the text is none, or not of labels."""
+    try:
+        found: Any = ast.literal_eval(text.strip()) if text.strip()[:1] in ("[", "(", "{") else None
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+    of_labels = isinstance(found, (list, tuple, set)) and all(isinstance(each, (str, int, float)) for each in found)
+    return [str(each).strip() for each in found] if of_labels else None
+
+
+def check_pairs(source: Source, rules: Rules, batch: Batch) -> None:
+    """Refuses a table whose cells hold several annotators, with a label of each, unless its classes are named.
+
+    Raises:
+        DataError: so it is in all of the first rows, and an annotator has two of them.
+    """
+    if rules.names["label"] is not None or source.own or source.label_kind.has_positions:
+        return
+    pair = [batch.columns.get(name, pa.nulls(0)).slice(0, HEAD) for name in ("annotator", "label")]
+    if not all(pa.types.is_large_string(values.type) for values in pair):
+        return
+    rows = [(who or "", label or "") for who, label in zip(*(values.to_pylist() for values in pair), strict=True)]
+    for mark in SEPARATORS:
+        parts = [[_parts(text, mark) for text in row] for row in rows]
+        several = [row for row, (people, _) in zip(rows, parts, strict=True) if len(people) > 1]
+        if not several or any(len(people) != len(labels) for people, labels in parts):
+            continue
+        everybody = [who for people, _ in parts for who in {*people}]
+        if len({*everybody}) < len(everybody):
+            who, label = several[0]
+            raise DataError(
+                f"{source.name}: the annotator {short_repr(who)} looks like several, and {short_repr(label)} like a "
+                "label of each. Write a row for each annotator. If it is one, name all the classes with classes."
+            )
+
+
+def _parts(text: str, mark: str) -> list[str]:
+    return listed(text) or [part.strip() for part in text.split(mark) if part.strip()]
+
+
+def made_of_others(names: Sequence[str]) -> tuple[str, str] | None:
+    """A name whose parts, between one of the usual separators, are other names; and that separator."""
+    known = set(names)
+    for name in names:
+        for mark in SEPARATORS:
+            parts = _parts(name, mark)
+            if len(parts) > 1 and known.issuperset(parts):
+                return name, mark
+    return None
+
+
+class CellSource(Source):
+    """A source whose cells are taken apart into one row an annotation, as its layout says.
+
+    The rows of a wide table keep its line numbers, and annotators the order of its columns within a line.
+    """
+
+    def __init__(self, inner: Source, rules: Rules):
+        self.__dict__.update(inner.__dict__)
+        self.inner = inner
+        self.rules = rules
+        self.most_batches = inner.most_batches
+        self.text, self.trim, self.sparse, self.own = inner.text, inner.trim, inner.sparse, inner.own
+
+    def batches(self) -> Iterator[Batch]:
+        """Walks through the source from its start."""
+        for number, batch in enumerate(self.inner.batches()):
+            # the inner source finds its columns when it is opened
+            self.found, self.guessed = self.inner.found, self.inner.guessed
+            if self.inner.by_winner:
+                self._mix_sides(batch)
+            if self.layout.wide:
+                batch = self._long(batch)
+            elif self.layout.missing:
+                label = batch.columns["label"]
+                present = self._present(label)
+                if self.layout.no_label is None:
+                    present &= _filled(label)
+                batch = _taken(batch, np.flatnonzero(present))
+            if self.layout.label_separator:
+                if not number:
+                    check_pairs(self, self.rules, batch)
+                batch = self._split(batch)
+            if self.layout.no_label is not None:  # also of cells in which there are separators alone
+                self._fill(batch)
+            yield batch
+
+    def _present(self, values: pa.Array) -> np.ndarray:
+        """Where a cell holds no mark of a missing label, bool [n]. The mark -1 is also written -1.0."""
+        if pa.types.is_floating(values.type):
+            whole = pc.equal(values, pc.floor(values)).fill_null(False).to_numpy(zero_copy_only=False)
+            texts = [
+                str(int(value)) if flat else str(value) for value, flat in zip(values.to_pylist(), whole, strict=True)
+            ]
+            values = pa.array(texts, pa.large_string())
+        else:
+            values = pc.utf8_trim_whitespace(values.cast(pa.large_string()))
+        marks = without_zeros(pa.array(self.layout.missing, pa.large_string()))
+        if not self.label_kind.has_classes:  # of ratings the number counts, however it is written
+            numbers, words = self._ratings(marks)
+            found, no_number = self._ratings(values)
+            return ~((np.isin(found, numbers[~words]) & ~no_number) | _is_in(values, marks))
+        return ~_is_in(without_zeros(values), marks)
+
+    def _ratings(self, texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+        empty = pc.equal(texts, "").fill_null(True).to_numpy(zero_copy_only=False)
+        numbers, unreadable = parse_numbers("label", texts, empty, self.layout.decimal)
+        return numbers, unreadable | empty
+
+    def _mix_sides(self, batch: Batch) -> None:
+        """Puts the better task on the left or the right by chance, and into the label on which.
+
+        Always on one side it would look like a preference for that side. Chance is a hash of the row's number.
+        """
+        better, worse = _one_type([batch.columns["left"], batch.columns["right"]], batch.num_rows)
+        mixed = batch.line_numbers().astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(31))) * np.uint64(0x94D049BB133111EB)
+        left = pa.array((mixed >> np.uint64(40)) & np.uint64(1) == 0)
+        names = self.rules.names["label"]
+        assert names is not None
+        batch.columns["left"], batch.columns["right"] = pc.if_else(left, better, worse), pc.if_else(left, worse, better)
+        batch.columns["label"] = pc.if_else(left, *(pa.scalar(str(name), pa.large_string()) for name in names[:2]))
+
+    def _long(self, batch: Batch) -> Batch:
+        """One row a cell that is not empty."""
+        cells = {name[len(LABEL_OF) :]: values for name, values in batch.columns.items() if name.startswith(LABEL_OF)}
+        present = np.empty((len(cells), batch.num_rows), dtype=bool)
+        for kind in {values.type for values in cells.values()}:
+            places = [place for place, values in enumerate(cells.values()) if values.type == kind]
+            values = pa.concat_arrays([one for one in cells.values() if one.type == kind])
+            present[places] = (self._present(values) & _filled(values)).reshape(len(places), batch.num_rows)
+        row, column = np.nonzero(present.T)
+        # columns without a label have no type that counts
+        labelled = [values if present[place].any() else None for place, values in enumerate(cells.values())]
+        arrays = _one_type(labelled, batch.num_rows)
+        starts = np.arange(len(cells)) * batch.num_rows
+        label = pa.concat_arrays(arrays).take(pa.array(starts[column] + row))
+        names = np.fromiter(cells, dtype=object, count=len(cells))
+        columns = {
+            "task": batch.columns["task"].take(pa.array(row)),
+            "annotator": pa.array(names[column], pa.large_string()),
+            "label": label,
+        }
+        lines, originals = batch.line_numbers()[row], batch.originals
+        return Batch(
+            columns,
+            lines,
+            lambda wanted: originals([int(row[one]) for one in wanted]),
+            batch.bad,
+            lambda one: str(names[column[one]]),
+        )
+
+    def _fill(self, batch: Batch) -> None:
+        """Puts the label that empty cells stand for into them."""
+        label = batch.columns["label"]
+        if pa.types.is_large_string(label.type):
+            batch.columns["label"] = pc.if_else(pa.array(_filled(label)), label, self.layout.no_label)
+
+    def _split(self, batch: Batch) -> Batch:
+        """One row a label, where a cell holds several."""
+        label = batch.columns["label"]
+        if not pa.types.is_large_string(label.type):
+            return batch
+        label = label.fill_null("")
+        parts = pc.split_pattern(label, self.layout.label_separator)
+        if pc.any(pc.match_substring_regex(label, r"^\s*[\[({]")).as_py():
+            cells = zip(label.to_pylist(), parts.to_pylist(), strict=True)
+            found = [split if (own := listed(cell)) is None else own or [""] for cell, split in cells]
+            parts = pa.array(found, parts.type)
+        row = pc.list_parent_indices(parts).to_numpy()
+        texts = pc.utf8_trim_whitespace(parts.flatten())
+        # nothing between two separators is no label; a cell that is empty stays one, for the reader to refuse
+        keep = pc.not_equal(texts, "").to_numpy(zero_copy_only=False)
+        keep |= (np.bincount(row, keep, len(label)) == 0)[row] & (np.concatenate([[-1], row[:-1]]) != row)
+        # a cell of many labels is not copied for each of them
+        others = {name: values for name, values in batch.columns.items() if name != "label"}
+        kept = _taken(replace(batch, columns=others), row[keep])
+        kept.columns["label"] = texts.filter(pa.array(keep))
+        return kept
+
+
+def _is_in(values: pa.Array, others: pa.Array) -> np.ndarray:
+    return pc.is_in(values, value_set=others).to_numpy(zero_copy_only=False)
+
+
+def _taken(batch: Batch, row: np.ndarray) -> Batch:
+    """Rows of a batch, in order, perhaps some of them again."""
+    columns = {name: values.take(pa.array(row)) for name, values in batch.columns.items()}
+    originals, cell = batch.originals, batch.cell
+    return Batch(
+        columns,
+        batch.line_numbers()[row],
+        lambda wanted: originals([int(row[one]) for one in wanted]),
+        batch.bad,
+        None if cell is None else lambda one: cell(int(row[one])),
+    )
+
+
+def _filled(values: pa.Array) -> np.ndarray:
+    """Where a cell holds something, bool [n]."""
+    if pa.types.is_large_string(values.type):
+        empty = pc.equal(pc.utf8_trim_whitespace(values), "").fill_null(True)
+        return ~empty.to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(values.type):
+        return ~np.isnan(values.to_numpy(zero_copy_only=False))
+    return values.is_valid().to_numpy(zero_copy_only=False)
+
+
+def _one_type(arrays: list[pa.Array | None], length: int) -> list[pa.Array]:
+    """Arrays of one type that holds them all; None becomes nulls."""
+    types = {array.type for array in arrays if array is not None}
+    number = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in types)
+    kind = types.pop() if len(types) == 1 else pa.float64() if number and types else pa.large_string()
+    return [pa.nulls(length, kind) if array is None else array.cast(kind) for array in arrays]

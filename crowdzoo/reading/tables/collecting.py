@@ -1,0 +1,641 @@
+"""Checks rows as they stream in, keeps the bad ones apart, and turns the good ones into codes."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crowdzoo.data.annotations import VOCABULARIES
+from crowdzoo.data.numbers import Problem, numbers_of
+from crowdzoo.data.scale import outside_scale, scale_reason
+from crowdzoo.data.vocabulary import Vocabulary, as_named, is_among, text_as_integers
+from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, did_you_mean, short_repr
+from crowdzoo.files.paths import check_output_file
+from crowdzoo.reading.tables.cells import CellSource, check_pairs, listed, made_of_others
+from crowdzoo.reading.tables.layout import OPTIONAL
+from crowdzoo.reading.tables.naming import warn_of_guess
+from crowdzoo.reading.tables.options import Rules, not_excluded
+from crowdzoo.reading.tables.rejects import rejects_file
+from crowdzoo.reading.tables.sources import Batch, Source
+from crowdzoo.reading.tables.suspicious import spelt_alike, suspicious_classes
+
+__all__ = ["Collector", "Late", "check_rejects", "collect", "without_cells"]
+
+_ATTRIBUTES = {
+    "task": "task_ids",
+    "left": "task_ids",
+    "right": "right_ids",
+    "annotator": "annotator_ids",
+    "label": "labels",
+    "position": "positions",
+}
+
+LEAST_LABELS = 5  # of a column of a wide table of which no other column has one, from which on it is no annotator
+MOST_CLASSES = 10_000  # with more, a label made of others is not looked for
+
+SEVERAL_HOLD = "where several may hold for a task, give --multi-label to crowdzoo aggregate or report."
+_WAY_OUT = "Fix the file, or skip bad rows with on_bad_rows='reject' (rejects=FILE keeps them)."
+_ALL_BAD = "Is it the right file, and do its columns and its names mean what they are taken for?"
+
+
+def collect(source: Source, rules: Rules) -> dict[str, Any]:
+    """Reads a source to its end.
+
+    Args:
+        source: source of the rows.
+        rules: rules for the rows.
+
+    Returns:
+        The arguments of `Annotations`.
+
+    Raises:
+        DataError: for bad rows, unless they are to be rejected; or where no row is left.
+        ConfigError: `rejects` is the file that is read, no regular file, or cannot be written.
+    """
+    check_rejects(source, rules)
+    rows = without_cells(source, rules)
+    with rejects_file(rules.rejects) as reject:
+        result = Collector(rows, rules, reject).run()
+    source.complete = rows.complete
+    return result
+
+
+def check_rejects(source: Source, rules: Rules) -> None:
+    """Refuses a file of rejected rows that cannot be written, or is the one that is read.
+
+    Raises:
+        ConfigError: it is such a file.
+    """
+    if rules.rejects is not None:
+        check_output_file(rules.rejects, "rejects", inputs=[] if source.path is None else [source.path])
+
+
+def without_cells(source: Source, rules: Rules) -> Source:
+    """The source with one label a row, where its layout says that cells hold several, or none, or that it is wide."""
+    layout = source.layout
+    apart = layout.wide or layout.missing or layout.label_separator or layout.no_label or source.label_kind.has_pairs
+    return CellSource(source, rules) if apart else source
+
+
+@dataclass
+class Late:
+    """Rows found bad after the last one was read, sorted by line."""
+
+    lines: np.ndarray
+    describe: Callable[[int], tuple[str, Any, str]]  # number among `lines` -> column, value, reason
+    shown: np.ndarray  # numbers among `lines` that an error lists and counts
+
+
+class Collector:
+    """Checks rows as they come, and then all of them together.
+
+    Args:
+        source: source of the rows.
+        rules: rules for the rows.
+        reject: takes a bad row, and the row's own text.
+        new_vocabulary: makes the vocabulary of a column; takes the column's name and the names that are given, or None.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        rules: Rules,
+        reject: Callable[[BadRow, str], None],
+        new_vocabulary: Callable[[str, np.ndarray | None], Vocabulary] = lambda column, given: Vocabulary(given),
+    ):
+        self.source = source
+        self.rules = rules
+        self.reject = reject
+        named = [column for column in VOCABULARIES if column in source.required]
+        if not source.label_kind.has_classes:
+            named.remove("label")
+        self.vocabularies = {column: new_vocabulary(column, rules.names[column]) for column in named}
+        self.numbers: dict[str, list[np.ndarray]] = {}  # parts of the columns that hold numbers
+        self.lines: list[int | np.ndarray] = []
+        self.counts: list[int] = []
+        self.shown: list[BadRow] = []  # the first bad rows, for the error
+        self.repeat: BadRow | None = None  # a repeated row that a policy dropped, for the warning
+        self.unread: dict[str, str] = {}  # optional columns that are left out, and why
+        self.num_bad = 0  # rows found bad while reading
+        self.excluded: set[str] = set()  # annotators of `rules.exclude` who were met
+        self.repeats = False  # rows with an annotator and task of another row were kept
+        # once all is read: codes and numbers of the rows that passed, which of them stay, and what is wrong with others
+        self.rows: dict[str, np.ndarray] = {}
+        self.keep = np.empty(0, dtype=bool)
+        self.late: list[Late] = []
+
+    def run(self) -> dict[str, Any]:
+        """Reads the source to its end; see `collect`."""
+        for batch in self.source.some_batches():
+            self._add(batch)
+        warn_of_guess(self.source.name, self.source.guessed, self.source.layout.option, stacklevel=5)
+        self.rows = {name: vocabulary.codes() for name, vocabulary in self.vocabularies.items()}
+        self.rows.update({name: np.concatenate(parts) for name, parts in self.numbers.items()})
+        self.numbers.clear()
+        if self.source.sparse:
+            for name in OPTIONAL:
+                if name in self.rows and np.isnan(self.rows[name]).all():
+                    del self.rows[name]
+        self._join_sides()
+        self._refuse_nothing()
+        self.keep = np.ones(sum(self.counts), dtype=bool)
+        for column in (*self.sides, "annotator"):
+            self._check_given(column)
+        self._check_different()
+        self._check_repeats()
+        if self.source.label_kind.has_positions:
+            self._check_lengths()
+        self._stop_if_bad()
+        self._write_late()
+        if not self.keep.all():
+            self.rows = {name: values[self.keep] for name, values in self.rows.items()}
+        num_left_out = self.num_bad + sum(len(problem.lines) for problem in self.late)
+        self._tell_left_out(num_left_out, len(self.rows["annotator"]))
+        kind = self.source.label_kind.name
+        result: dict[str, Any] = {"kind": kind, "num_rejected": num_left_out, "repeats": self.repeats}
+        if self.source.label_kind.has_pairs:
+            result |= self._finished_sides()
+        for column in list(self.rows):
+            values = self.rows.pop(column)
+            if column in self.vocabularies:
+                values, names = self.vocabularies[column].finish(values, self.source.text, column == "label")
+                if column == "label":
+                    self._check_several(names)
+                if column == "annotator":
+                    self._tell_alike(names)
+                objects = self.source.objects.get(column)
+                result[VOCABULARIES[column]] = names if objects is None else objects[names]
+            result[_ATTRIBUTES.get(column, column)] = values
+        if result.get("classes") is not None:
+            self._check_wide(result["annotator_ids"], result["annotators"], result["labels"])
+            result["classes_sorted"] = self.rules.names["label"] is None
+            self._tell_suspicious(result["classes"], np.bincount(result["labels"], minlength=len(result["classes"])))
+        return result
+
+    def _excluded(self, values: pa.Array) -> np.ndarray:
+        """Which rows are of annotators who are left out, bool [n]."""
+        objects = self.source.objects.get("annotator")
+        names = values.cast(pa.large_string()) if objects is None else pa.array(map(str, objects), pa.large_string())
+        names = pc.utf8_trim_whitespace(names)
+        gone = is_among(names, list(self.rules.exclude))
+        self.excluded |= set(names.filter(pa.array(gone)).unique().to_pylist())
+        return gone if objects is None else gone[values.to_numpy()]
+
+    def _refuse_nothing(self) -> None:
+        unmet = [name for name in self.rules.exclude if name not in self.excluded]
+        if unmet and self.source.complete:
+            raise not_excluded(unmet[0], self.source.name)
+        given = all(self.rules.names[column] is not None for column in (*self.sides, "annotator"))
+        if not (sum(self.counts) or self.num_bad or given):
+            raise DataError(f"{self.source.name} has no rows.")
+
+    def _tell_left_out(self, num_left_out: int, num_kept: int) -> None:
+        """Says which columns and how many rows were left out; refuses a source where all of them were."""
+        for column, why in self.unread.items():
+            option = f"{self.source.layout.option}='{column}='"
+            text = f"{self.source.name}: column '{self._column(column)}' is left out: {why} Give {option} to say so."
+            warnings.warn(text, DataWarning, stacklevel=6)
+        if num_left_out and not num_kept:
+            text = f"{self.source.name}: all {num_left_out:,} rows are bad. {_ALL_BAD}"
+            raise DataError(text, self.shown, num_left_out)
+        if num_left_out and self.rules.rejects is None:
+            example = self.shown[0] if self.shown else self.repeat
+            text = f"{num_left_out:,} row{'s were' if num_left_out > 1 else ' was'} left out, e.g. {example}"
+            warnings.warn(text, UserWarning, stacklevel=6)
+
+    def _tell_suspicious(self, classes: np.ndarray, counts: np.ndarray) -> None:
+        """Says what is odd about classes that occur, each so often; [K] both."""
+        if self.rules.names["label"] is None:
+            self._tell(suspicious_classes(classes.tolist(), counts, self.source.layout.no_label))
+
+    def _tell_alike(self, annotators: np.ndarray | pa.Array) -> None:
+        if self.rules.names["annotator"] is None:
+            self._tell(spelt_alike(annotators[: MOST_CLASSES + 1].tolist(), "annotators"))
+
+    def _tell(self, sentences: list[str]) -> None:
+        if not self.source.own:  # what crowdzoo wrote was looked at when it was read first
+            for sentence in sentences:
+                warnings.warn(f"{self.source.name}: {sentence}", DataWarning, stacklevel=7)
+
+    # === Preferences: left and right share their names ===
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The columns of tasks."""
+        return ("left", "right") if self.source.label_kind.has_pairs else ("task",)
+
+    def _join_sides(self) -> None:
+        if self.source.label_kind.has_pairs:
+            left, right = self.vocabularies["left"], self.vocabularies["right"]
+            self.rows["left"], self.rows["right"] = left.join(right, self.rows["left"], self.rows["right"])
+            self.vocabularies["right"] = left
+
+    def _check_different(self) -> None:
+        """Drops comparisons of a task with itself."""
+        if not self.source.label_kind.has_pairs:
+            return
+        rows = np.flatnonzero(self.keep & (self.rows["left"] == self.rows["right"]))
+        reason = f"stands in column '{self._column('left')}', too. Remove the row."
+        if len(rows):
+            self._leave_out(rows, lambda number: ("right", self._name("right", rows[number]), reason))
+
+    def _finished_sides(self) -> dict[str, np.ndarray]:
+        sides = self.rows.pop("left"), self.rows.pop("right")
+        codes, names = self.vocabularies["left"].finish(np.concatenate(sides), self.source.text)
+        objects = self.source.objects.get("left")
+        half = len(sides[0])
+        return {
+            "task_ids": codes[:half],
+            "right_ids": codes[half:],
+            "tasks": names if objects is None else objects[names],
+        }
+
+    def _check_several(self, names: np.ndarray) -> None:
+        """Refuses a file with a label that is made of its other labels, unless the classes are given."""
+        source = self.source
+        arrays = source.path is None and not source.found  # which have no cells
+        if arrays or source.own or source.layout.label_separator or len(names) > MOST_CLASSES:
+            return
+        if self.rules.names["label"] is not None or names.dtype.kind == "i":
+            return
+        found = made_of_others(names.tolist())
+        lists = [name for name in names.tolist() if isinstance(name, str) and listed(name) is not None]
+        if found or lists:
+            name, mark = found or (lists[0], ",")
+            what = "a list" if listed(name) is not None else "made of other labels"
+            shown = "\\n" if mark == "\n" else mark
+            raise DataError(
+                f"{self.source.name}: the label {short_repr(name)} is {what}. If a cell may hold "
+                f"several, split them with label_separator='{shown}'; on_duplicate='first' or 'last' then says which "
+                f"of them counts; {SEVERAL_HOLD} If it is one class, name all of them with classes."
+            )
+
+    def _check_wide(self, who: np.ndarray, annotators: np.ndarray, labels: np.ndarray) -> None:
+        """Refuses a column that nobody named as an annotator, and whose labels are in no other column."""
+        if not self.source.layout.wide or "annotator" in self.source.layout.columns:
+            return
+        pairs = np.unique(np.stack([labels, who]), axis=1)
+        shared = np.isin(labels, np.flatnonzero(np.bincount(pairs[0]) > 1))
+        counts, common = (np.bincount(rows, minlength=len(annotators)) for rows in (who, who[shared]))
+        others = annotators[(common == 0) & (counts >= LEAST_LABELS)].tolist()
+        if others and common.any():
+            raise self.source.no_annotators(annotators.tolist(), others, ": none of its labels is in another column")
+
+    # === Row by row, while reading ===
+
+    def _add(self, batch: Batch) -> None:
+        if not self.counts:
+            check_pairs(self.source, self.rules, batch)
+        found: list[tuple[int, str, Any, str]] = []
+        num_found = 0
+        good = (
+            ~self._excluded(batch.columns["annotator"]) if self.rules.exclude else np.ones(batch.num_rows, dtype=bool)
+        )
+        arrays: dict[str, np.ndarray] = {}  # integers, codes or numbers
+        dictionaries: dict[str, pa.Array] = {}
+        for column, values in batch.columns.items():
+            if column in self.unread:
+                continue
+            if (integers := self._integers(column, values)) is not None:
+                arrays[column] = integers
+                continue
+            if column in self.vocabularies:
+                dictionaries[column], arrays[column], problems = self._names(column, values)
+            else:
+                arrays[column], problems = numbers_of(column, values, self.source.layout.decimal)
+                if self._is_unread(column, values, arrays[column], problems):
+                    del arrays[column]
+                    continue
+                if column == "label" and self.rules.scale != (None, None):
+                    outside = np.flatnonzero(outside_scale(arrays[column], *self.rules.scale))
+                    problems.append((outside, scale_reason(*self.rules.scale)))
+            for rows, reason in problems:
+                rows = rows[good[rows]]
+                good[rows] = False
+                num_found += len(rows)
+                listed = rows if self._keeps_all else rows[:SHOWN]
+                shown = values.take(pa.array(listed, type=pa.int64())).to_pylist()
+                for row, value in zip(listed.tolist(), shown, strict=True):
+                    value = self.source.display(column, value)
+                    why = reason if isinstance(reason, str) else reason(value)
+                    if column in OPTIONAL:
+                        why += f" Or leave the column out: {self.source.layout.option}='{column}='."
+                    found.append((row, column, value, why))
+        self._note_bad(batch, found, num_found)
+        all_good = bool(good.all())
+        self.lines.append(batch.lines if all_good else batch.line_numbers()[good])
+        self.counts.append(int(good.sum()))
+        for column, array in arrays.items():
+            array = array if all_good else array[good]
+            if column in dictionaries:
+                self.vocabularies[column].add(dictionaries[column], array)
+            elif column in self.vocabularies:
+                are_strings = not self.source.text and pa.types.is_large_string(batch.columns[column].type)
+                self.vocabularies[column].add_integers(array, are_strings)
+            else:
+                self.numbers.setdefault(column, []).append(array)
+
+    def _is_unread(self, column: str, values: pa.Array, numbers: np.ndarray, problems: list[Problem]) -> bool:
+        """Whether nothing in the beginning of a column that nobody named can be read; it is then left out."""
+        if column not in OPTIONAL or column in self.source.layout.columns or not problems or any(self.counts):
+            return False
+        if sum(len(rows) for rows, _ in problems) < np.count_nonzero(~np.isnan(numbers)):
+            return False
+        rows, reason = problems[0]
+        value = values[int(rows[0])].as_py()
+        self.unread[column] = f"{short_repr(value)} {reason if isinstance(reason, str) else reason(value)}"
+        return True
+
+    @property
+    def _keeps_all(self) -> bool:
+        return self.rules.on_bad_rows == "reject" and self.rules.rejects is not None
+
+    def _note_bad(self, batch: Batch, found: list[tuple[int, str, Any, str]], num_found: int) -> None:
+        """Notes a batch's bad rows in the order of their lines."""
+        if not num_found and not batch.bad:
+            return
+        found.sort(key=lambda entry: entry[0])
+        if not self._keeps_all:
+            found = found[:SHOWN]
+        lines = batch.line_numbers()
+        originals = batch.originals([entry[0] for entry in found])
+        problems = list(batch.bad)
+        for (row, column, value, reason), original in zip(found, originals, strict=True):
+            name = batch.cell(row) if column == "label" and batch.cell is not None else self._column(column)
+            problems.append((BadRow(self.source.name, int(lines[row]), name, value, reason), original))
+        problems.sort(key=lambda entry: entry[0].row or 0)
+        self.shown += [problem for problem, _ in problems[: SHOWN - len(self.shown)]]
+        for problem, original in problems:
+            self.reject(problem, original)
+        self.num_bad += num_found + len(batch.bad)
+
+    def _name(self, column: str, row: int) -> Any:
+        """The name that a row has in a column, once all is read."""
+        return self.source.display(column, self.vocabularies[column].name(self.rows[column][row]))
+
+    def _column(self, column: str) -> str:
+        return self.source.found.get(column, column)
+
+    def _integers(self, column: str, values: pa.Array) -> np.ndarray | None:
+        """The short way for ids that are integers, all of them so far and without a bad one; None on the long way."""
+        if column not in self.vocabularies or not self.vocabularies[column].takes_integers:
+            return None
+        if pa.types.is_integer(values.type) and not values.null_count:
+            return values.to_numpy()
+        return text_as_integers(values) if pa.types.is_large_string(values.type) else None
+
+    def _names(self, column: str, values: pa.Array) -> tuple[pa.Array, np.ndarray, list[Problem]]:
+        """The chunk's own dictionary and codes (-1 for a bad one), and the bad rows with reasons."""
+        problems: list[Problem] = []
+        if pa.types.is_floating(values.type):
+            numbers = values.to_numpy(zero_copy_only=False)
+            whole = np.isnan(numbers) | ((np.floor(numbers) == numbers) & (np.abs(numbers) < 2**53))
+            if not whole.all():
+                problems.append((np.flatnonzero(~whole), "is not an id. Use strings or integers."))
+            missing = np.isnan(numbers) | ~whole
+            values = pa.array(np.where(missing, 0, numbers).astype(np.int64), mask=missing)
+        encoded = values.dictionary_encode()
+        dictionary = encoded.dictionary
+        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        if pa.types.is_large_string(dictionary.type):
+            trimmed = pc.utf8_trim_whitespace(dictionary)
+            blank = pc.equal(trimmed, "").to_numpy(zero_copy_only=False)
+            if self.source.trim:
+                dictionary = trimmed
+        else:
+            blank = np.zeros(len(dictionary), dtype=bool)
+        empty = codes < 0
+        if blank.any():
+            empty |= blank[codes]
+        if empty.any():
+            problems.append((np.flatnonzero(empty), "is empty. Fill it in, or remove the row."))
+        if column == "label" and (classes := self.rules.names["label"]) is not None:
+            if self.source.text:
+                dictionary = as_named(dictionary, classes)
+            outside = ~is_among(dictionary, classes) & ~blank
+            if outside.any():
+                problems.append((np.flatnonzero(outside[codes] & ~empty), self._not_one_of("label")))
+        return dictionary, codes, problems
+
+    def _not_one_of(self, column: str) -> Callable[[Any], str]:
+        given = self.rules.names[column]
+        assert given is not None
+        names, what = given.tolist(), VOCABULARIES[column]
+        others = ""
+        if column == "label" and self.source.label_kind.has_pairs:
+            others = (
+                " If the file has other words for left, right and equal, name them in this order with classes, on the "
+                "command line --classes LEFT,RIGHT,EQUAL."
+            )
+        shown = ", ".join(repr(name) for name in names[:10])
+        listed = f"[{shown}, ... {len(names) - 10:,} more]" if len(names) > 10 else f"[{shown}]"
+
+        @functools.cache
+        def reason(value: Any) -> str:
+            # an id of other digits is another id, however near it is
+            near = names if column == "label" else [name for name in names if _digits(name) == _digits(value)]
+            suggestion = did_you_mean(value, near)
+            if not suggestion or str(value).casefold() in names:  # of other letters alone the file may have all
+                suggestion += others
+            return f"is not one of the {what} {listed}.{suggestion}"
+
+        return reason
+
+    # === All rows at once, after reading ===
+
+    def _leave_out(
+        self, rows: np.ndarray, describe: Callable[[int], tuple[str, Any, str]], shown: np.ndarray | None = None
+    ) -> None:
+        """Drops rows; see `Late` for the rest. All are shown unless some are chosen."""
+        self.keep[rows] = False
+        self.late.append(Late(self._line_numbers(rows), describe, np.arange(len(rows)) if shown is None else shown))
+
+    def _check_given(self, column: str) -> None:
+        """Drops rows whose task or annotator is none of the given ones."""
+        vocabulary = self.vocabularies[column]
+        if vocabulary.given is None or len(vocabulary) <= vocabulary.num_given:
+            return
+        rows = np.flatnonzero(self.keep & (self.rows[column] >= vocabulary.num_given))
+        reason = self._not_one_of(column)
+
+        def describe(number: int) -> tuple[str, Any, str]:
+            value = self._name(column, rows[number])
+            return column, value, reason(value)
+
+        self._leave_out(rows, describe)
+
+    def _check_repeats(self) -> None:
+        """Drops rows with a (task, annotator[, position]) that another row has, too."""
+        key = self._pair_keys()
+        if not _any_repeat(key):
+            return
+        policy = self.rules.on_duplicate
+        if policy == "all" or (policy == "error" and self.source.repeats):
+            self.repeats = True
+            return
+        order = np.argsort(key, kind="stable")
+        # within a run of equal keys, in order of appearance, the first (or last) row stays
+        starts = np.flatnonzero(np.concatenate([[True], key[order[1:]] != key[order[:-1]]]))
+        sizes = np.diff(np.append(starts, len(key)))
+        stays = np.empty_like(order)
+        stays[order] = np.repeat(order[starts + sizes - 1 if policy == "last" else starts], sizes)
+        leaves = np.flatnonzero(stays != np.arange(len(key)))
+        kept = np.flatnonzero(self.keep)
+        rows, other = kept[leaves], self._line_numbers(kept[stays[leaves]])
+
+        def describe(number: int) -> tuple[str, Any, str]:
+            tasks = [repr(self._name(column, rows[number])) for column in self.sides]
+            what = f"task {tasks[0]}" if len(tasks) == 1 else f"{tasks[0]} (left) with {tasks[1]} (right)"
+            did = "labelled" if len(tasks) == 1 else "compared"
+            if "position" in self.rows:
+                what = f"position {self.rows['position'][rows[number]]} of {what}"
+            if policy == "error":
+                way_out = "Remove one, or pass on_duplicate='first' or 'last'."
+                if self.source.layout.label_separator:
+                    way_out = f"{way_out[:-1]}; {SEVERAL_HOLD}"
+                reason = f"has {did} {what} before, in row {other[number]}. {way_out}"
+            else:
+                reason = f"has {did} {what} more than once; row {other[number]}, the {policy}, is kept."
+            return "annotator", self._name("annotator", rows[number]), reason
+
+        self._leave_out(rows, describe, np.arange(len(rows) if policy == "error" else 0))
+        if policy != "error":
+            self.repeat = self._bad_row(self.late[-1], 0)
+
+    def _check_lengths(self) -> None:
+        """Drops annotators who leave out positions of a task, or stop before another annotator of it does."""
+        rows = np.flatnonzero(self.keep)
+        if not len(rows):
+            return
+        num_annotators = len(self.vocabularies["annotator"])
+        task, annotator, position = (self.rows[name][rows] for name in ("task", "annotator", "position"))
+        pairs, pair_of_row = np.unique(task.astype(np.int64) * num_annotators + annotator, return_inverse=True)
+        tokens = np.bincount(pair_of_row)
+        last = np.zeros(len(pairs), dtype=np.int64)
+        np.maximum.at(last, pair_of_row, position)
+        gaps = last != tokens - 1
+        pair_task = pairs // num_annotators
+        longest = np.zeros(len(self.vocabularies["task"]), dtype=np.int64)
+        np.maximum.at(longest, pair_task[~gaps], tokens[~gaps])
+        bad_pair = gaps | (tokens < longest[pair_task])
+        if not bad_pair.any():
+            return
+        lowest = int(position.min())
+        bad_rows = bad_pair[pair_of_row]
+        wrong, wrong_pair = rows[bad_rows], pair_of_row[bad_rows]
+        _, firsts = np.unique(wrong_pair, return_index=True)
+
+        def describe(number: int) -> tuple[str, Any, str]:
+            row, pair = wrong[number], wrong_pair[number]
+            who, what = self._name("annotator", row), self._name("task", row)
+            reason = f"belongs to annotator {who!r}, who labels {tokens[pair]} positions of task {what!r}"
+            if not gaps[pair]:
+                reason += f" where another annotator labels {longest[pair_task[pair]]}."
+            else:
+                reason += f", not each of 0 to {last[pair]}."
+                if lowest > 0:
+                    reason += f" Positions count from 0, and the lowest here is {lowest}."
+            return "position", int(self.rows["position"][row]), reason
+
+        self._leave_out(wrong, describe, np.sort(firsts))
+
+    def _pair_keys(self) -> np.ndarray:
+        """One number per (task, annotator[, position]) or (left, right, annotator) of the rows that stay."""
+        names = (*self.sides, "annotator", "position")
+        columns = {name: self.rows[name] for name in names if name in self.rows}
+        if not self.keep.all():
+            columns = {name: values[self.keep] for name, values in columns.items()}
+        key = columns[self.sides[0]].astype(np.int64)
+        if "right" in columns:
+            key = np.unique(key * len(self.vocabularies["right"]) + columns["right"], return_inverse=True)[1]
+        key *= max(len(self.vocabularies["annotator"]), 1)
+        key += columns["annotator"]
+        position = columns.get("position")
+        if position is not None and len(key):
+            span = int(position.max()) + 1
+            if (int(key.max()) + 1) * span >= 2**63:
+                key = np.unique(key, return_inverse=True)[1]
+                # and positions by rank, which A^2 < 2^63 always leaves room for
+                position = np.unique(position, return_inverse=True)[1]
+                span = int(position.max()) + 1
+            key = key * span + position
+        return key
+
+    def _line_numbers(self, rows: np.ndarray) -> np.ndarray:
+        """Line numbers of rows that passed the first checks."""
+        starts = np.cumsum([0, *self.counts])
+        batches = np.searchsorted(starts, rows, side="right") - 1
+        lines = np.empty(len(rows), dtype=np.int64)
+        for batch in np.unique(batches):
+            here = batches == batch
+            place = rows[here] - starts[batch]
+            origin = self._origin(batch)
+            lines[here] = origin[place] if isinstance(origin, np.ndarray) else origin + place
+        return lines
+
+    def _origin(self, batch: int) -> int | np.ndarray:
+        """Line numbers of a batch's rows that passed, or the first one where they follow each other."""
+        return self.lines[batch]
+
+    def _stop_if_bad(self) -> None:
+        num_bad = self.num_bad + self._num_late()
+        for problem in self.late:
+            for number in problem.shown[: max(0, SHOWN - len(self.shown))].tolist():
+                self.shown.append(self._bad_row(problem, number))
+        if num_bad and self.rules.on_bad_rows == "error":
+            self.shown.sort(key=lambda problem: problem.row or 0)
+            rows, way_out = f"{num_bad:,} bad row{'s' * (num_bad != 1)}", _WAY_OUT
+            if num_bad > 1 and not self._keeps_any():  # to skip them would leave nothing
+                rows, way_out = f"all {num_bad:,} rows are bad", _ALL_BAD
+            raise DataError(f"{self.source.name}: {rows}. {way_out}", self.shown, num_bad)
+
+    def _num_late(self) -> int:
+        """How many of the rows found late an error counts."""
+        return sum(len(problem.shown) for problem in self.late)
+
+    def _keeps_any(self) -> bool:
+        return bool(self.keep.any())
+
+    def _bad_row(self, problem: Late, number: int) -> BadRow:
+        column, value, reason = problem.describe(number)
+        return BadRow(self.source.name, int(problem.lines[number]), self._column(column), value, reason)
+
+    def _write_late(self) -> None:
+        """Writes the rows found last; for their text the source is read once more."""
+        if self.rules.rejects is None or not self.late:
+            return
+        lines = np.concatenate([problem.lines for problem in self.late])
+        owner = np.repeat(np.arange(len(self.late)), [len(problem.lines) for problem in self.late])
+        number = np.concatenate([np.arange(len(problem.lines)) for problem in self.late])
+        order = np.argsort(lines, kind="stable")
+        lines, owner, number = lines[order], owner[order], number[order]
+        done = 0
+        for batch in self.source.batches():
+            if not batch.num_rows:
+                continue
+            here = batch.line_numbers()
+            end = int(np.searchsorted(lines, here[-1], side="right"))
+            places = np.searchsorted(here, lines[done:end])
+            for place, original in zip(range(done, end), batch.originals(places.tolist()), strict=True):
+                self.reject(self._bad_row(self.late[owner[place]], int(number[place])), original)
+            done = end
+            if done == len(lines):
+                break
+
+
+def _digits(name: Any) -> str:
+    return "".join(letter for letter in str(name) if letter.isdigit())
+
+
+def _any_repeat(key: np.ndarray) -> bool:
+    if len(key) < 2 or bool((key[1:] > key[:-1]).all()):
+        return False
+    ordered = np.sort(key)
+    return bool((ordered[1:] == ordered[:-1]).any())

@@ -1,0 +1,227 @@
+"""Comma- and tab-separated values."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from crowdzoo.errors import BadRow, DataError, shorten
+from crowdzoo.files.arrow import parse_csv
+from crowdzoo.files.text import is_utf8, readable
+from crowdzoo.reading.tables.layout import OPTIONAL, Layout
+from crowdzoo.reading.tables.naming import usual_columns
+from crowdzoo.reading.tables.sources import NUL, Batch, TextSource
+
+__all__ = ["LONGEST_VALUE", "CsvSource"]
+
+# letters of a value; the csv module has one limit for the whole process
+LONGEST_VALUE = 8 << 20
+csv.field_size_limit(max(LONGEST_VALUE, csv.field_size_limit()))
+
+
+class CsvSource(TextSource):
+    """Values with a separator between them, with a header unless the layout says otherwise.
+
+    Where the layout names no separator, it is that of `,`, `;`, tab and `|` at which the header, cut, shows most of the
+    columns that are looked for; the suffix's own where that is as good.
+
+    Values may be quoted with `"` (doubled inside), and quoted values may hold line breaks; white space around a
+    value does not count; blank lines are passed over.
+    """
+
+    trim = True
+    quotes_span_lines = True
+    longest_quoted = 1 << 17  # letters of a value that spans lines: more is a quote that nobody meant to open
+
+    def __init__(self, path: str | os.PathLike[str], kind: str, delimiter: str = ",", layout: Layout | None = None):
+        super().__init__(path, kind, layout)
+        self.usual_delimiter = delimiter
+        self.delimiter = self.layout.separator or delimiter
+
+    def display(self, column: str, value: Any) -> Any:
+        """A value as it stands in the file, where nothing is missing but empty."""
+        return "" if value is None else value
+
+    def _read_header(self, head: bytes, line: int) -> tuple[int, int]:
+        end = head.find(b"\n")
+        end = len(head) if end < 0 else end
+        if b"\0" in head[:end]:
+            raise DataError(f"{self.name}, row {line}: the header {NUL}")
+        try:
+            text = head[:end].decode("utf-8")
+        except UnicodeDecodeError as error:
+            byte = f"byte 0x{head[error.start]:02X} at {error.start:,}"
+            raise DataError(
+                f"{self.name}, row {line}: the header is not UTF-8 ({byte}); save as UTF-8, or give the encoding, such "
+                "as encoding='latin-1'."
+            ) from None
+        if "\r" in text.rstrip("\r"):
+            raise DataError(f"{self.name}, row {line}: lines end in a carriage return alone; save with \\n line ends.")
+        marks = [self.layout.separator] if self.layout.separator else [self.usual_delimiter, *",;\t|"]
+        marks.sort(key=lambda mark: mark == self.layout.decimal)  # what is within numbers is tried last
+        headers = {}
+        for mark in dict.fromkeys(marks):
+            try:
+                headers[mark] = [name.strip() for name in next(csv.reader([text.rstrip("\r")], delimiter=mark))]
+            except csv.Error as error:
+                if mark == marks[0]:
+                    raise DataError(f"{self.name}, row {line}: the header cannot be read: {error}.") from None
+        if not self.layout.header:
+            self._number_columns(headers)
+            return 0, line
+        # the first of the best is the usual one where that is among them
+        self.delimiter = max(headers, key=lambda mark: (self._num_wanted(headers[mark]), len(headers[mark]) > 1))
+        self.header = headers[self.delimiter]
+        return min(end + 1, len(head)), line + 1
+
+    def _num_wanted(self, header: Sequence[str]) -> int:
+        """How many of the columns that are looked for a header shows."""
+        return sum(name in header for name in self._wanted) + len(usual_columns(header, self._wanted))
+
+    @property
+    def _wanted(self) -> set[str]:
+        """Names of columns that are looked for, in the file's words where those are given."""
+        return {self.layout.columns.get(name, name) for name in self.required} | set(self.layout.columns.values())
+
+    def _number_columns(self, headers: dict[str, list[str]]) -> None:
+        """Names the columns of a file without a header by their numbers from 1."""
+        try:
+            highest = max(int(number) for number in self.layout.columns.values())
+        except ValueError:
+            example = f"{self.layout.option}='task=1,annotator=2,label=3'"
+            raise DataError(f"{self.name}: columns of a file without a header are numbers, as in {example}.") from None
+        wide = [mark for mark, values in headers.items() if len(values) >= highest]
+        self.delimiter = wide[0] if wide else self.delimiter
+        self.header = [str(number) for number in range(1, len(headers[self.delimiter]) + 1)]
+
+    def _choose_columns(self) -> None:
+        self.found = self.match(self.header)
+        self.numeric = self.numeric_columns()
+        places = {name: place for place, name in reversed([*enumerate(self.header)])}
+        self.places = [places[name] for name in self.found.values()]
+
+    def numeric_columns(self) -> set[str]:
+        """Those of the columns found that hold numbers as a rule; none where Arrow cannot read them as such."""
+        if self.layout.decimal != ".":
+            return set()
+        return {"confidence", "label"} if not self.label_kind.has_classes else {"confidence"}
+
+    def _fast(self, chunk: bytes, ends: np.ndarray) -> dict[str, pa.Array] | None:
+        types = {
+            place: pa.float64() if column in self.numeric else pa.large_string()
+            for column, place in zip(self.found, self.places, strict=True)
+        }
+        columns = parse_csv(chunk, ends, self.delimiter, len(self.header), types)
+        if columns is None:
+            return None
+        found = dict(zip(self.found, columns, strict=True))
+        for column in self.numeric & set(found):
+            numbers = found[column].fill_null(0).to_numpy()
+            # a bad row is shown as it is written: 1e999, not inf
+            if np.isinf(numbers).any() or (column not in OPTIONAL and np.isnan(numbers).any()):
+                return None
+        return found
+
+    def _slow(self, chunk: bytes, line: int, final: bool, left: list[bytes]) -> Iterator[Batch]:
+        return self._batches(self._rows(chunk, line, final, left))
+
+    def _rows(
+        self, chunk: bytes, line: int, final: bool, left: list[bytes]
+    ) -> Iterator[tuple[int, bytes, list[Any] | BadRow | None]]:
+        texts = chunk.split(b"\n")
+        if not texts[-1]:
+            texts.pop()
+        feed = _Feed(texts)
+        reader = csv.reader(feed, delimiter=self.delimiter)
+        while feed.place < len(texts):
+            start = feed.place
+            trouble, unclosed = None, False
+            fields: list[str] = []
+            try:
+                fields = next(reader)
+                if feed.place > start + 1 and max(map(len, fields)) > self.longest_quoted:
+                    trouble, unclosed = _too_long(self.longest_quoted), True
+                elif feed.exhausted:
+                    if not final:
+                        left.append(b"\n".join(texts[start:]) + b"\n")
+                        break
+                    trouble, unclosed = "opens a quote that nothing closes.", True
+            except csv.Error as error:
+                trouble, unclosed = _csv_reason(str(error)), "field limit" in str(error)
+                if unclosed and feed.place == start + 1:
+                    trouble, unclosed = f"holds a value of more than {LONGEST_VALUE:,} characters.", False
+                    reader = csv.reader(feed, delimiter=self.delimiter)
+            if unclosed:
+                # only the first of the lines that were swallowed is to blame
+                feed.place, feed.exhausted = start + 1, False
+                reader = csv.reader(feed, delimiter=self.delimiter)
+            original = b"\n".join(texts[start : feed.place])
+            yield line + start, original, self._values(line + start, original, fields, trouble)
+
+    def _values(self, line: int, original: bytes, fields: list[str], trouble: str | None) -> list[str] | BadRow | None:
+        """The values of a row that count, what is wrong with it, or None for a blank line."""
+        if b"\0" in original:
+            trouble = NUL  # Python 3.10 refuses it, later ones do not
+        elif not trouble and len(fields) <= 1 and not original.strip():
+            return None
+        elif not trouble and len(fields) != len(self.header):
+            first = "header" if self.layout.header else "first row"
+            trouble = (
+                f"has {len(fields)} value{'s' * (len(fields) != 1)} where the {first} has {len(self.header)}. "
+                'Put quotes (") around a value that holds the separator.'
+            )
+        if trouble:
+            return BadRow(self.name, line, None, shorten(readable(original)), trouble)
+        for place in self.places:
+            if not is_utf8(fields[place]):
+                content = fields[place].encode("utf-8", "surrogateescape")
+                return BadRow(self.name, line, self.header[place], readable(content), not_utf8(content))
+        return [fields[place] for place in self.places]
+
+
+def not_utf8(content: bytes) -> str:
+    """What is wrong with a value that is not UTF-8."""
+    try:
+        content.decode("utf-8")
+        byte = ""
+    except UnicodeDecodeError as error:
+        byte = f" (byte 0x{content[error.start]:02X})"
+    return f"is not UTF-8{byte}. Save the file as UTF-8, or give its encoding, such as encoding='latin-1'."
+
+
+def _too_long(limit: int) -> str:
+    return f"opens a quote that does not close within {limit:,} characters."
+
+
+def _csv_reason(error: str) -> str:
+    if "field limit" in error:
+        return _too_long(LONGEST_VALUE)
+    if "new-line character" in error:
+        return "holds a carriage return within the line. Save the file with \\n line ends."
+    return f"cannot be taken apart: {error}."
+
+
+class _Feed:
+    """Lines for the csv module; remembers how far it read, and whether it asked for more than there is."""
+
+    def __init__(self, texts: list[bytes]):
+        self.texts = texts
+        self.place = 0
+        self.exhausted = False
+
+    def __iter__(self) -> _Feed:
+        return self
+
+    def __next__(self) -> str:
+        if self.place >= len(self.texts):
+            self.exhausted = True
+            raise StopIteration
+        text = self.texts[self.place].decode("utf-8", "surrogateescape")
+        self.place += 1
+        # the csv module wants the line end where a quoted value may go on
+        return text + "\n"

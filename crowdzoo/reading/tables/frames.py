@@ -1,0 +1,253 @@
+"""Arrays, lists and frames of any library as Arrow columns."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Container, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from crowdzoo.data.label_kinds import label_kind
+from crowdzoo.errors import BadRow, ConfigError, DataError
+from crowdzoo.files.text import is_utf8
+from crowdzoo.reading.tables.layout import Layout
+from crowdzoo.reading.tables.sources import BATCH_ROWS, Batch, Source, json_originals, plain_array
+
+__all__ = ["array_source", "frame_source"]
+
+SIDES = ("left", "right")
+NAMES = ("task", *SIDES, "annotator", "label")
+
+
+_NEEDED = {
+    "position": "a sequence needs 'position', each token's place from 0.",
+    "right": "a preference needs 'right', the task that the first one is compared with.",
+}
+
+
+class TableSource(Source):
+    """Arrow columns of equal length. Rows count from 0."""
+
+    def __init__(
+        self,
+        columns: dict[str, pa.Array],
+        kind: str,
+        name: str,
+        objects: dict[str, np.ndarray] | None = None,
+        layout: Layout | None = None,
+    ):
+        super().__init__(kind, layout)
+        self.columns = columns
+        self.name = name
+        self.objects = objects or {}
+
+    def batches(self) -> Iterator[Batch]:
+        """Walks through the table."""
+        total = len(next(iter(self.columns.values())))
+        for start in range(0, total, 8 * BATCH_ROWS):
+            part = {name: column.slice(start, 8 * BATCH_ROWS) for name, column in self.columns.items()}
+            yield Batch(part, start, json_originals(part))
+
+
+def array_source(columns: Mapping[str, Any], kind: str, given: Container[str], name: str = "arrays") -> TableSource:
+    """A source of columns of equal length.
+
+    Args:
+        columns: our name -> lists, NumPy, pandas or Arrow arrays [A]; None if the column is missing.
+        kind: "classification", "regression" or "sequence".
+        given: columns whose names are given. Names that are neither strings nor integers are compared as text there,
+            and as they are otherwise.
+        name: name of the source in error messages.
+
+    Raises:
+        DataError: for columns of different length, or ids that cannot be hashed.
+    """
+    arrays: dict[str, pa.Array] = {}
+    objects: dict[str, np.ndarray] = {}
+    if label_kind(kind).has_pairs:
+        columns, names = _with_shared_ids(columns, "left" in given)
+        objects |= {} if names is None else dict.fromkeys(SIDES, names)
+    for column, values in columns.items():
+        if values is None:
+            continue
+        if isinstance(values, (pa.Array, pa.ChunkedArray)):
+            arrays[column] = plain_array(values, column, column, name)
+        elif column in NAMES and (column != "label" or label_kind(kind).has_classes):
+            ids, names = _ids(values, column, column in given)
+            arrays[column] = _checked_text(ids, column, name)
+            if names is not None:
+                objects[column] = names
+        else:
+            arrays[column] = _checked_text(_numbers(values, column), column, name)
+    lengths = {column: len(values) for column, values in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"{name}: all columns must have the same length. Received: {lengths}")
+    source = TableSource(arrays, kind, name, objects)
+    for column in source.required:
+        if column not in arrays:
+            raise DataError(f"{name}: {_NEEDED.get(column, f'{column!r} is missing.')}")
+    return source
+
+
+def frame_source(frame: Any, kind: str, given: Container[str], layout: Layout | None = None) -> TableSource:
+    """A source of a frame's columns.
+
+    Args:
+        frame: a pandas or polars frame, an Arrow table, a dictionary of columns, or anything that has
+            `to_arrow`, `__arrow_c_stream__` or `__dataframe__`.
+        kind: "classification", "regression" or "sequence".
+        given: as in `array_source`.
+        layout: names of the columns.
+
+    Raises:
+        DataError: for a missing column or an object that is no frame.
+    """
+    if isinstance(frame, Mapping):
+        header, column = list(frame), frame.__getitem__
+    elif hasattr(frame, "iloc"):  # pandas, without importing it
+        header, column = [str(name) for name in frame.columns], lambda name: frame[name].to_numpy()
+    else:
+        table = _table(frame)
+        header, column = table.column_names, table.column
+    matched = TableSource({}, kind, "frame", layout=layout)
+    if matched.layout.wide:
+        raise ConfigError("a wide frame is not read as one: make it long, in pandas with frame.melt().")
+    found = matched.match(header)
+    columns = {ours: column(theirs) for ours, theirs in found.items()}
+    if matched.by_winner:  # it is written anew when the sides are mixed
+        columns["label"] = np.zeros(len(columns["left"]), np.int64)
+    source = array_source(columns, kind, given, "frame")
+    source.by_winner = matched.by_winner
+    source.layout, source.found, source.guessed = matched.layout, found, matched.guessed
+    return source
+
+
+def _with_shared_ids(columns: Mapping[str, Any], given: bool) -> tuple[dict[str, Any], np.ndarray | None]:
+    """The columns with left and right as one column of ids would be, and what `_ids` gives as its second.
+
+    Numbers on one side and strings on the other stay as they are: they are compared by their text, as in files.
+    """
+    sides: list[Any] = [columns.get(side) for side in SIDES]
+    if any(side is None or isinstance(side, (pa.Array, pa.ChunkedArray)) for side in sides):
+        return dict(columns), None
+    sides = [side.to_numpy() if hasattr(side, "to_numpy") else list(side) for side in sides]
+    found = {name: _ids(side, name, given) for name, side in zip(SIDES, sides, strict=True)}
+    if all(names is None for _, names in found.values()):
+        return {**columns, **{name: ids for name, (ids, _) in found.items()}}, None
+    ids, joint = _ids([*sides[0], *sides[1]], "left", given)
+    return {**columns, "left": ids[: len(sides[0])], "right": ids[len(sides[0]) :]}, joint
+
+
+def _table(frame: Any) -> pa.Table:
+    if isinstance(frame, pa.Table):
+        return frame
+    if isinstance(frame, pa.RecordBatch):
+        return pa.Table.from_batches([frame])
+    if hasattr(frame, "to_arrow"):
+        return frame.to_arrow()
+    if hasattr(frame, "__arrow_c_stream__") and int(pa.__version__.split(".")[0]) >= 14:
+        return pa.table(frame)
+    if hasattr(frame, "__dataframe__"):
+        try:
+            from pyarrow.interchange import from_dataframe
+        except ImportError as error:  # before pyarrow 11
+            raise DataError("this kind of frame needs pyarrow 11 or later; pass on its to_arrow().") from error
+        return from_dataframe(frame)
+    raise DataError(
+        f"{type(frame).__name__} is no frame. Pass a pandas or polars frame, an Arrow table or a dictionary of columns."
+    )
+
+
+def _checked_text(values: pa.Array | np.ndarray, column: str, name: str) -> pa.Array:
+    """Strings as an Arrow array; an Arrow array as it is.
+
+    Raises:
+        DataError: a string holds half a character.
+    """
+    if isinstance(values, pa.Array):
+        return values
+    try:
+        return pa.array(values, type=pa.large_string())
+    except UnicodeEncodeError:
+        reason = "holds half a character, which UTF-8 cannot write."
+        bad = [
+            BadRow(name, row, column, value, reason)
+            for row, value in enumerate(values.tolist())
+            if value is not None and not is_utf8(value)
+        ]
+        raise DataError(f"{name}: {len(bad):,} bad row{'s' * (len(bad) > 1)}.", bad) from None
+
+
+def _numbers(values: Any, column: str) -> pa.Array | np.ndarray:
+    array = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+    if array.ndim != 1:
+        raise DataError(f"'{column}' must have one axis. Received shape: {array.shape}")
+    if array.dtype.kind == "M":
+        return pa.array(array.astype("datetime64[us]"))
+    if array.dtype.kind in "iufb":
+        return pa.array(array.astype(np.float64))
+    return np.array([None if _is_missing(value) else str(value) for value in array.tolist()], dtype=object)
+
+
+def _ids(values: Any, column: str, given: bool) -> tuple[pa.Array | np.ndarray, np.ndarray | None]:
+    """Ids as int64, strings (objects [n]) or numbers, or as places in an array of objects, which comes second."""
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    if not isinstance(values, np.ndarray):
+        # np.asarray would turn [1, "1"] into two equal strings, and tuples into a matrix
+        values = list(values)
+        values = np.fromiter(values, dtype=object, count=len(values))
+    if values.ndim != 1:
+        raise DataError(f"'{column}' must have one axis. Received shape: {values.shape}")
+    kind = values.dtype.kind
+    if kind == "i" or (kind == "u" and values.max(initial=0) < 2**63):
+        return pa.array(values.astype(np.int64)), None
+    if kind == "U":
+        return values.astype(object), None
+    if kind == "f" and bool((np.isnan(values) | (np.floor(values) == values)).all()):
+        return pa.array(values.astype(np.float64)), None
+    values = values.astype(object)
+    types = {type(value) for value in values}
+    missing = None
+    if any(_may_be_missing(kind) for kind in types):
+        missing = np.fromiter((_is_missing(value) for value in values), dtype=bool, count=len(values))
+        types = {type(value) for value in values[~missing]}
+        values = values.copy()
+        values[missing] = None
+    if types <= {str, np.str_}:
+        return values, None
+    if all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in types):
+        try:
+            return pa.array(values, type=pa.int64()), None
+        except (OverflowError, pa.ArrowInvalid):
+            pass
+    if given:
+        return np.array([None if value is None else str(value) for value in values], dtype=object), None
+    for row, value in enumerate(values):
+        if isinstance(value, str) and not value.strip():  # as empty here as among strings alone
+            values[row] = None
+    return _places(values, column)
+
+
+def _places(values: np.ndarray, column: str) -> tuple[pa.Array, np.ndarray]:
+    try:
+        distinct = list(dict.fromkeys(value for value in values if value is not None))
+    except TypeError as error:
+        raise DataError(f"'{column}' holds ids that cannot be hashed ({error}). Use strings or integers.") from None
+    with contextlib.suppress(TypeError):  # ids that do not compare keep the order in which they came
+        distinct.sort()
+    place = {value: number for number, value in enumerate(distinct)}
+    names = np.fromiter(distinct, dtype=object, count=len(distinct))
+    return pa.array([None if value is None else place[value] for value in values], type=pa.int64()), names
+
+
+def _may_be_missing(kind: type) -> bool:
+    return kind in (type(None), float, np.float64, np.float32) or kind.__name__ in ("NAType", "NaTType")
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))

@@ -1,0 +1,88 @@
+"""JSON lines: one object a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from crowdzoo.errors import BadRow, DataError, shorten
+from crowdzoo.files.arrow import parse_json_lines
+from crowdzoo.files.json import JsonError, parse_row
+from crowdzoo.files.text import is_text, readable
+from crowdzoo.reading.tables.layout import OPTIONAL
+from crowdzoo.reading.tables.sources import NUL, Batch, TextSource
+
+__all__ = ["JsonlSource"]
+
+
+class JsonlSource(TextSource):
+    """One JSON object a line; blank lines are passed over. Ids are compared as text: 7 and "7" are one id."""
+
+    sparse = True
+
+    def _read_header(self, head: bytes, line: int) -> tuple[int, int]:
+        end = head.find(b"\n")
+        try:
+            self.first = parse_row(head[: end if end >= 0 else len(head)], frozenset())
+        except JsonError:
+            self.first = {}
+        if head.startswith(b"["):
+            raise DataError(f"{self.name}: a JSON list; write one JSON object a line instead.")
+        # with a first line that is no object there is no telling which columns exist; the rows will complain
+        self.header = list(self.first) or list(self.required)
+        return 0, line
+
+    def _choose_columns(self) -> None:
+        example = self.first
+        # what is optional may be missing from the first line
+        optional = {name: theirs for name in OPTIONAL if (theirs := self.layout.columns.get(name, name))}
+        self.found = self.match(list(dict.fromkeys([*self.header, *optional.values()]))) | optional
+        self.keys = frozenset(self.found.values())
+        self.types = {}
+        self.expected: dict[str, tuple[str, tuple[type, ...]]] = {}
+        for column, name in self.found.items():
+            value = example.get(name)
+            whole = pa.int64() if type(value) is int else pa.string()
+            if column in OPTIONAL or (column == "label" and not self.label_kind.has_classes):
+                self.expected[column] = "a number", (int, float, str)
+                self.types[name] = whole if isinstance(value, str) else pa.float64()
+            else:
+                self.expected[column] = "an integer" if column == "position" else "a string or an integer", (int, str)
+                self.types[name] = whole
+
+    def _fast(self, chunk: bytes, ends: np.ndarray) -> dict[str, pa.Array] | None:
+        columns = parse_json_lines(chunk, ends, self.types)
+        if columns is None:
+            return None
+        return {
+            name: column if pa.types.is_floating(column.type) else column.cast(pa.large_string())
+            for name, column in zip(self.found, columns, strict=True)
+        }
+
+    def _slow(self, chunk: bytes, line: int, final: bool, left: list[bytes]) -> Iterator[Batch]:
+        return self._batches(
+            (here, text, self._values(text, here))
+            for here, text in enumerate(chunk.split(b"\n"), start=line)
+            if text.strip()
+        )
+
+    def _values(self, text: bytes, line: int) -> list[str | None] | BadRow:
+        """The values of a line that count, or what is wrong with it."""
+        values: list[str | None] = []
+        shown = shorten(readable(text))
+        try:
+            row = parse_row(text, self.keys)
+        except JsonError as error:
+            return BadRow(self.name, line, None, shown, f"{error}.")
+        for column, name in self.found.items():
+            value = row.get(name)
+            expected, types = self.expected[column]
+            if value is not None and (isinstance(value, bool) or not isinstance(value, types)):
+                return BadRow(self.name, line, name, value, f"is not {expected}.")
+            if isinstance(value, str) and not is_text(value):
+                reason = NUL if "\0" in value else "holds half a character."
+                return BadRow(self.name, line, name, readable(value.encode("utf-8", "replace")), reason)
+            values.append(None if value is None else str(value))
+        return values

@@ -1,0 +1,131 @@
+"""Which column of a table is the task, the annotator or the label: by what is given, by our names, or by usual ones."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+
+from crowdzoo.errors import DataError, DataWarning, did_you_mean, short_repr
+from crowdzoo.reading.tables.layout import Layout
+
+__all__ = ["find_columns", "is_no_annotator", "may_be_gold", "usual_columns", "warn_of_guess"]
+
+# Usual names, in lower case without "_", "-" and blanks
+_ALIASES = {
+    "task": "task taskid item itemid question questionid hit hitid example exampleid image imageid img imageurl url "
+    "sample sampleid sentence sentenceid sentid document documentid doc docid unit unitid object objectid "
+    "instance instanceid record recordid post postid tweetid",
+    "annotator": "annotator annotatorid annotatorname worker workerid workername user userid username rater raterid "
+    "ratername judge judgeid coder coderid labeler labelerid labeller labellerid assessor assessorid "
+    "observer observerid contributor contributorid participant participantid respondent respondentid reviewer "
+    "reviewerid turker turkerid crowdworker crowdworkerid annotatedby labeledby labelledby",
+    "label": "label labels answer answers response category rating class classlabel annotation judgment judgement vote "
+    "choice annotatorlabel workerlabel workeranswer givenlabel observedlabel crowdlabel",
+    "left": "left leftid lefttask leftitem leftitemid itemleft taska itema modela optiona responsea texta",
+    "right": "right rightid righttask rightitem rightitemid itemright taskb itemb modelb optionb responseb textb",
+    "winner": "winner winnerid chosen chosenid better",
+    "loser": "loser loserid rejected rejectedid worse",
+    "position": "position tokenposition tokenindex tokenid",
+    "gold": "gold goldlabel goldstandard truth groundtruth true truelabel trueclass",
+}
+_NO_ANNOTATORS = (
+    "split text image title date time timestamp created createdat updated updatedat status url link source comment "
+    "comments note notes description confidence language lang topic author index"
+)
+ALIASES = {ours: frozenset(names.split()) for ours, names in _ALIASES.items()}
+
+
+def find_columns(
+    source: str,
+    header: Sequence[str],
+    wanted: Sequence[str],
+    layout: Layout,
+    more: Mapping[str, Sequence[str]] | None = None,
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Finds columns by what is given, else by our own name, else by a usual name, if that is one column alone.
+
+    Case, `_`, `-` and blanks do not count in usual names.
+
+    Args:
+        source: name of the source in error messages.
+        header: the source's column names.
+        wanted: our names.
+        layout: names the columns that are given.
+        more: our name -> further usual names.
+
+    Returns:
+        Our name -> the source's, of the columns found, in the order wanted; and those that were found by a usual name.
+
+    Raises:
+        DataError: a column that was given does not exist, one that counts is there twice, or two may be meant.
+    """
+    given = layout.columns
+    found: dict[str, str] = {}
+    guessed: dict[str, str] = {}
+    for ours in wanted:
+        if given.get(ours) == "":
+            continue
+        if ours in given:
+            if given[ours] not in header:
+                raise DataError(_not_there(source, ours, given[ours], header))
+            found[ours] = given[ours]
+        elif ours in header and ours not in given.values():
+            found[ours] = ours
+        elif ours == "annotator" and "worker" in header and "worker" not in given.values():
+            found[ours] = "worker"
+    taken = {*found.values(), *given.values()}
+    for ours in wanted:
+        if ours in found or ours in given:
+            continue
+        names = usual_columns([name for name in header if name not in taken], [ours], more)
+        if len(names) > 1:
+            shown = " or ".join(f"'{name}'" for name in names)
+            raise DataError(
+                f"{source}: there is no column '{ours}', and it may be {shown}. "
+                f"Say which: {layout.option}='{ours}={names[0]}'."
+            )
+        if names:
+            found[ours] = guessed[ours] = names[0]
+    for name in found.values():
+        if list(header).count(name) > 1:
+            raise DataError(f"{source}: column '{name}' is there {list(header).count(name)} times. Keep one.")
+    return {ours: found[ours] for ours in wanted if ours in found}, guessed
+
+
+def usual_columns(
+    header: Sequence[str], wanted: Iterable[str], more: Mapping[str, Sequence[str]] | None = None
+) -> list[str]:
+    """Those names of a header that are usual ones of the columns wanted."""
+    usual = {name for ours in wanted for name in (*ALIASES.get(ours, ()), *(more or {}).get(ours, ()))}
+    return [name for name in dict.fromkeys(header) if _squeezed(name) in usual]
+
+
+def may_be_gold(name: str) -> bool:
+    """Whether a column of instances has a usual name of the truth."""
+    return _squeezed(name) in ALIASES["gold"] | {"label", "labels", "class", "category"}
+
+
+def is_no_annotator(name: str) -> bool:
+    """Whether a column of a wide table has a usual name of something else than an annotator."""
+    return _squeezed(name) in ALIASES["gold"].union(_NO_ANNOTATORS.split())
+
+
+def _squeezed(name: str) -> str:
+    return re.sub(r"[\s_-]+", "", name).casefold()
+
+
+def _not_there(source: str, ours: str, theirs: str, header: Sequence[str]) -> str:
+    shown = ", ".join(f"'{name}'" for name in header[:20]) + (", ..." if len(header) > 20 else "")
+    return (
+        f"{source}: there is no column {short_repr(theirs)}, which was given for '{ours}'. The columns are {shown}."
+        f"{did_you_mean(theirs, header)}"
+    )
+
+
+def warn_of_guess(source: str, guessed: Mapping[str, str], option: str, stacklevel: int) -> None:
+    """Says which columns were found by usual names, and how to say so oneself: with the option of this name."""
+    if guessed:
+        pairs = ",".join(f"{ours}={theirs}" for ours, theirs in guessed.items())
+        text = f"{source}: columns were found by usual names: {option}='{pairs}'. Give that option to be sure."
+        warnings.warn(text, DataWarning, stacklevel=stacklevel + 1)

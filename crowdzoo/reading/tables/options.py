@@ -1,0 +1,193 @@
+"""How annotations are read: the options that every reader takes, and the rules that they become."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+import numpy as np
+
+from crowdzoo.checks.constraints import Choice
+from crowdzoo.data.annotations import VOCABULARIES
+from crowdzoo.data.label_kinds import LabelKind
+from crowdzoo.data.scale import check_ends
+from crowdzoo.data.vocabulary import is_among, names_array
+from crowdzoo.errors import ConfigError, short_repr
+
+__all__ = ["ROW_OPTIONS", "FileOptions", "FrameOptions", "ReadingOptions", "Rules", "not_excluded"]
+
+ROW_OPTIONS = ("on_bad_rows", "on_duplicate", "exclude", "rejects")  # which rows count
+
+
+class ReadingOptions(TypedDict, total=False):
+    """Keyword arguments of `Annotations.read`, `from_csv`, `from_frame` and all other readers; each may be left out.
+
+    Attributes:
+        tasks: names in code order, or None (default) for the sorted names that occur. Given names are matched by
+            their text, and rows with another name are bad.
+        annotators: the same for annotators.
+        classes: the same for classes; not for regression. Of preferences the names of the answers left, right and
+            equal in this order, such as ("A", "B", "tie"); without the last where nobody may say so.
+        low: lowest rating that annotators may give, in the labels' unit; a lower one is a bad row. None (default): any.
+        high: the highest one.
+        on_duplicate: what a second label of one annotator for one task (for sequences: and position) does: "error"
+            (default) makes it a bad row, "first" and "last" say which label is kept. "all" keeps each as an annotation
+            of its own, for majority vote and Dawid-Skene, which count labels; all else refuses them. Not for sequences.
+        on_bad_rows: "error" (default) stops, "reject" skips bad rows. Skipped rows, for this or for `on_duplicate`, are
+            counted in `num_rejected` and, unless they go to `rejects`, in a warning.
+        exclude: names of annotators whose rows are left out, as if they were not there. None (default): nobody.
+        rejects: CSV file for skipped rows, with the columns file, row, column, value, reason, original; only the
+            header where none was skipped.
+    """
+
+    tasks: Any
+    annotators: Any
+    classes: Any
+    low: float | None
+    high: float | None
+    on_duplicate: str
+    on_bad_rows: str
+    exclude: Sequence[Any] | None
+    rejects: str | os.PathLike[str] | None
+
+
+class FrameOptions(ReadingOptions, total=False):
+    """Options of `Annotations.from_frame`: those of `ReadingOptions`, and names of columns.
+
+    Attributes:
+        columns: our name of a column (task, annotator, label, position, confidence, timestamp, seconds; of preferences
+            left and right, or winner and loser) -> the table's name, or text such as "task=HITId,annotator=WorkerId";
+            "" leaves an optional column out. A column that is not given is found by our name, else by a
+            usual name (`worker_id`, `item`, `answer`, ...), where that is one column alone; a `DataWarning` says so.
+        missing: marks of a cell without a label, as "-1,NA" or a list; in a long table such rows, and those with an
+            empty label, are left out.
+        label_separator: what stands between several labels in a cell; each becomes an annotation, and `on_duplicate`
+            says which of them counts. A list as JSON or Python write it is split into what it holds.
+        no_label: the label that an empty cell of a long table stands for, such as "(none)" where a cell is a set of
+            labels; None (default): an empty cell is a bad row.
+        decimal: decimal mark of ratings and confidences that are text: "." (default) or ",".
+    """
+
+    columns: Mapping[str, str | int] | str | None
+    missing: str | Sequence[Any]
+    label_separator: str | None
+    no_label: str | None
+    decimal: str
+
+
+class FileOptions(FrameOptions, total=False):
+    """Options of readers of files: those of `FrameOptions`, and how the file is laid out.
+
+    Attributes:
+        separator: one character between the values of a CSV file. None (default): that of `,`, `;`, tab and `|` at
+            which the header shows the columns.
+        encoding: of a text file, by a name that Python knows. None (default): UTF-8, or what a byte order mark says.
+        header: whether the first line of a CSV file holds names (default). If not, `columns` are numbers from 1.
+        wide: a CSV or Parquet file has a row a task and a column an annotator: all columns but `task`, or those that
+            `columns` names, as "task=id,annotator=ann,bob" or "annotator=worker_*". An empty cell is no label.
+    """
+
+    separator: str | None
+    encoding: str | None
+    header: bool
+    wide: bool
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Reading options, checked.
+
+    Attributes:
+        names: column (task, annotator, label) -> names in code order, or None.
+        on_duplicate: "error", "first", "last" or "all".
+        on_bad_rows: "error" or "reject".
+        rejects: where skipped rows go, or None.
+        scale: lowest and highest rating, each or None.
+        exclude: annotators whose rows are left out.
+    """
+
+    names: Mapping[str, np.ndarray | None]
+    on_duplicate: str
+    on_bad_rows: str
+    rejects: Path | None
+    scale: tuple[float | None, float | None]
+    exclude: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        label_kind: LabelKind,
+        own_names: Mapping[str, np.ndarray],
+        *,
+        tasks: Any = None,
+        annotators: Any = None,
+        classes: Any = None,
+        low: float | None = None,
+        high: float | None = None,
+        on_duplicate: str = "error",
+        on_bad_rows: str = "error",
+        exclude: Sequence[Any] | None = None,
+        rejects: str | os.PathLike[str] | None = None,
+    ) -> Rules:
+        """The rules that options make.
+
+        Args:
+            label_kind: of the labels.
+            own_names: column -> names that the source brings; given ones take their place.
+            tasks: see `ReadingOptions`, as for all that follow.
+            annotators: see there.
+            classes: see there.
+            low: see there.
+            high: see there.
+            on_duplicate: see there.
+            on_bad_rows: see there.
+            exclude: see there.
+            rejects: see there.
+
+        Raises:
+            ConfigError: an option that has no such value, or does not belong to the kind.
+            ValueError: names that are no list, or one of them empty or there twice.
+        """
+        Choice(("error", "first", "last", "all")).checked("", "on_duplicate", on_duplicate)
+        Choice(("error", "reject")).checked("", "on_bad_rows", on_bad_rows)
+        check_ends(low, high)
+        if label_kind.has_classes and (low, high) != (None, None):
+            raise ConfigError(f"low and high belong to kind 'regression', got kind '{label_kind.name}'")
+        if on_duplicate == "all" and not (label_kind.has_classes and not label_kind.has_positions):
+            raise ConfigError(
+                f"on_duplicate='all' belongs to kinds 'classification' and 'preference', got kind '{label_kind.name}'"
+            )
+        if not label_kind.has_classes and classes is not None:
+            raise ConfigError(f"classes do not belong to kind '{label_kind.name}'")
+        if label_kind.has_pairs:
+            classes = own_names.get("label", label_kind.answers) if classes is None else classes
+            _check_answers(classes, label_kind)
+            given = {"left": tasks, "right": tasks, "annotator": annotators, "label": classes}
+        else:
+            given = {"task": tasks, "annotator": annotators, "label": classes}
+        names = {
+            column: own_names.get(column) if values is None else names_array(values, VOCABULARIES[column])
+            for column, values in given.items()
+        }
+        gone = tuple(dict.fromkeys(map(str, names_array(exclude or (), "exclude").tolist())))
+        if (given_names := names["annotator"]) is not None and gone:
+            names["annotator"] = given_names[~is_among(given_names, list(gone))]
+        file = None if rejects is None else Path(rejects)
+        return cls(names, on_duplicate, on_bad_rows, file, (low, high), gone)
+
+
+def not_excluded(name: str, where: str) -> ConfigError:
+    """That nobody of this name can be left out."""
+    return ConfigError(f"exclude: no annotation of {where} is by {short_repr(name)}. Write names as they stand there.")
+
+
+def _check_answers(classes: Any, label_kind: LabelKind) -> None:
+    number, answers = len(classes), label_kind.answers
+    if isinstance(classes, str) or number not in (len(answers) - 1, len(answers)):
+        raise ConfigError(
+            f"classes of kind '{label_kind.name}' are the names of {', '.join(answers)} in this order (the last may be "
+            f"missing), such as ['A', 'B', 'tie'], got {short_repr(classes)}."
+        )

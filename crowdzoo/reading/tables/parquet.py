@@ -1,0 +1,219 @@
+"""Annotations as a Parquet file that knows its own vocabularies."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from crowdzoo.data.annotations import VOCABULARIES
+from crowdzoo.data.label_kinds import LABEL_KINDS
+from crowdzoo.data.vocabulary import sort_names
+from crowdzoo.errors import BadRow, DataError, short_repr
+from crowdzoo.files.arrow import open_parquet, parquet_batches, parquet_errors
+from crowdzoo.files.check_format import check_format
+from crowdzoo.files.json import JsonError, parse_json
+from crowdzoo.files.text import is_utf8
+from crowdzoo.files.writing import atomic_file
+from crowdzoo.reading.tables.layout import Layout
+from crowdzoo.reading.tables.sources import BATCH_ROWS, Batch, Source, json_originals, plain_array
+
+__all__ = ["ParquetSource", "read_metadata", "write_parquet"]
+
+KEY = b"crowdzoo.annotations"
+VERSION = 1  # of what stands under the key
+ROWS = 1 << 20
+
+
+class ParquetSource(Source):
+    """A Parquet file. Rows count from 0.
+
+    Args:
+        path: path of the file.
+        kind: of the labels; None: what `write_parquet` wrote down, else "classification".
+        layout: names of the columns.
+
+    Raises:
+        DataError: not a regular file, damaged, or written with another kind.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], kind: str | None = None, layout: Layout | None = None):
+        own_kind, names, repeats = read_metadata(path)
+        if None not in (kind, own_kind) and kind != own_kind:
+            raise DataError(f"{os.fspath(path)} was written with kind='{own_kind}', got kind='{kind}'")
+        super().__init__(kind or own_kind or "classification", layout)
+        self.path = Path(path)
+        self.name = os.fspath(path)
+        # left and right share their names, which are listed where one of the two columns does not have all of them
+        sides = [names[side] for side in ("left", "right") if side in names]
+        self.names = names | (dict.fromkeys(("left", "right"), sides[0]) if sides else {})
+        self.repeats = repeats
+        self.own = own_kind is not None
+
+    def read_header(self) -> list[str]:
+        """Names of the columns."""
+        with open_parquet(self.name) as file:
+            return list(file.schema_arrow.names)
+
+    def batches(self) -> Iterator[Batch]:
+        """Walks through the file from its start."""
+        with open_parquet(self.name) as file, parquet_errors(self.name):
+            self.found = found = self.match(file.schema_arrow.names)
+            for column, name in found.items():  # a type that is refused is not read
+                plain_array(pa.array([], file.schema_arrow.field(name).type), column, name, self.name)
+        start = 0
+        for part in parquet_batches(self.name, list(found.values()), BATCH_ROWS):
+            with parquet_errors(self.name, f" after row {start}"):
+                columns = {
+                    column: plain_array(part.column(part.schema.get_field_index(name)), column, name, self.name)
+                    for column, name in found.items()
+                }
+            yield self._batch(columns, found, start)
+            start += part.num_rows
+
+    def _batch(self, columns: dict[str, pa.Array], found: dict[str, str], start: int) -> Batch:
+        """The rows, but for those with bytes that are not UTF-8, which Arrow reads without a look."""
+        bad: dict[int, tuple[BadRow, str]] = {}
+        for column, array in columns.items():
+            try:
+                array.validate(full=True)
+            except pa.ArrowInvalid:
+                for place, value in enumerate(array.cast(pa.large_binary()).to_pylist()):
+                    text = "" if value is None else value.decode("utf-8", "backslashreplace")
+                    if value is not None and text.encode() != value and place not in bad:
+                        reason = "is not UTF-8. Write the file again."
+                        bad[place] = BadRow(self.name, start + place, found[column], text, reason), text
+        if not bad:
+            return Batch(columns, start, json_originals(columns))
+        good = np.ones(len(next(iter(columns.values()))), dtype=bool)
+        good[list(bad)] = False
+        columns = {column: array.filter(pa.array(good)) for column, array in columns.items()}
+        return Batch(columns, start + np.flatnonzero(good), json_originals(columns), list(bad.values()))
+
+
+def write_parquet(
+    path: str | os.PathLike[str],
+    kind: str,
+    columns: Mapping[str, tuple[np.ndarray, np.ndarray | None]],
+    repeats: bool = False,
+    classes_sorted: bool = False,
+) -> Path:
+    """Writes names as columns, and what columns cannot hold into the file's metadata.
+
+    The metadata holds the kind, and each vocabulary that is not simply the sorted names of its column.
+
+    Args:
+        path: path of the file; it appears only when it is complete.
+        kind: of the labels.
+        columns: name -> values [A] and None, or codes [A] and the names behind them; in the order of the file.
+        repeats: an annotator may have several rows of one task.
+        classes_sorted: the order of the classes has no meaning, and is not kept where it is the usual one.
+
+    Returns:
+        The path.
+
+    Raises:
+        DataError: for names that are neither strings nor integers.
+    """
+    named = {
+        column: _arrow_names(names, VOCABULARIES[column]) for column, (_, names) in columns.items() if names is not None
+    }
+    # without it a reader takes the usual answers for the classes, or their order for its own
+    always = ["label"] if LABEL_KINDS[kind].answers or not classes_sorted else []
+    listed = {
+        column: _listed(columns[column][0], names, column in always and not pa.types.is_integer(names.type))
+        for column, names in named.items()
+    }
+    about = {"version": VERSION, "kind": kind, "names": listed, "repeats": repeats}
+    fields = [
+        (column, named[column].type if column in named else pa.from_numpy_dtype(values.dtype))
+        for column, (values, _) in columns.items()
+    ]
+    schema = pa.schema(fields, metadata={KEY: json.dumps(about).encode()})
+    total = len(columns["annotator"][0])
+    with atomic_file(path) as file, pq.ParquetWriter(file, schema) as writer:
+        for start in range(0, max(total, 1), ROWS):
+            parts = {column: pa.array(values[start : start + ROWS]) for column, (values, _) in columns.items()}
+            arrays = [named[column].take(part) if column in named else part for column, part in parts.items()]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+    return Path(path)
+
+
+def read_metadata(path: str | os.PathLike[str]) -> tuple[str | None, dict[str, np.ndarray], bool]:
+    """What `write_parquet` wrote beside the rows.
+
+    Returns:
+        The kind, or None for a file that something else wrote; column -> names in code order, for the columns whose
+        names are not simply sorted; and whether an annotator may have several rows of one task.
+    """
+    name = os.fspath(path)
+    with open_parquet(path) as file:
+        metadata = file.schema_arrow.metadata or {}
+    if KEY not in metadata:
+        return None, {}, False
+    try:
+        about = parse_json(metadata[KEY])
+        if isinstance(about, dict) and isinstance(about.get("version"), int):
+            check_format(about["version"], name, newest=VERSION)
+        return _checked_kind(about), _checked_names(about), about.get("repeats") is True
+    except DataError:
+        raise
+    except (JsonError, ValueError, OverflowError) as error:
+        raise DataError(f"{name}: the footer is damaged: {KEY.decode()} {error}. Write the file again.") from None
+
+
+def _checked_kind(about: Any) -> str:
+    if not isinstance(about, dict) or about.get("version") != VERSION or str(about.get("kind")) not in LABEL_KINDS:
+        raise ValueError(f"holds no kind of annotations, but {short_repr(about)}")
+    return about["kind"]
+
+
+def _checked_names(about: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Column -> its vocabulary, for those that are listed."""
+    listed = about.get("names")
+    if not isinstance(listed, dict) or not set(listed) <= set(VOCABULARIES):
+        raise ValueError(f"holds no names by column, but {short_repr(listed)}")
+    found = {}
+    for column, entry in listed.items():
+        if entry is None:
+            continue
+        entry = entry if isinstance(entry, dict) else {}
+        kind = {"integer": int, "string": str}.get(str(entry.get("type")))
+        names = entry.get("names")
+        if kind is None or not isinstance(names, list) or any(type(name) is not kind for name in names):
+            raise ValueError(f"holds no list of names of '{column}', but {short_repr(entry)}")
+        if len(set(names)) < len(names):
+            raise ValueError(f"holds a name of '{column}' twice")
+        array = np.empty(len(names), dtype=np.int64 if kind is int else object)
+        array[:] = names
+        found[column] = array
+    if not LABEL_KINDS[about["kind"]].has_classes and "label" in found:
+        raise ValueError("holds names of ratings, which have none")
+    return found
+
+
+def _arrow_names(names: np.ndarray, what: str) -> pa.Array:
+    if names.dtype.kind == "i":
+        return pa.array(names)
+    for name in names.tolist():
+        if not isinstance(name, str):
+            kind = type(name).__name__
+            raise DataError(f"{what} holds {name!r}, of type {kind}; a file holds names that are strings or integers.")
+        if not is_utf8(name):
+            raise DataError(f"{what} holds {name!r}, which is half a character; a file holds UTF-8.")
+    return pa.array(names, type=pa.large_string())
+
+
+def _listed(codes: np.ndarray, names: pa.Array, always: bool = False) -> dict[str, Any] | None:
+    """The vocabulary, or None where reading the column finds the same one; but not if it is `always` needed."""
+    if not always and len(names) and np.bincount(codes, minlength=len(names)).all():
+        order, _ = sort_names(names)
+        if (order == np.arange(len(order))).all():
+            return None
+    return {"type": "integer" if pa.types.is_integer(names.type) else "string", "names": names.to_pylist()}

@@ -1,0 +1,431 @@
+"""Where annotations come from, as a stream of batches: the base of all sources, and of those that are text files.
+
+Text files are read in chunks of whole lines. A chunk that is in order goes through Arrow's C++ parser; only a chunk
+with trouble in it (or with line breaks inside quotes, or blank lines) is read again by Python, line by line, which is
+slower and knows every line's number. So good data costs no Python object a row, and bad data gets an exact place.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+
+from crowdzoo.data.label_kinds import label_kind
+from crowdzoo.errors import BadRow, ConfigError, DataError, did_you_mean
+from crowdzoo.files.arrow import one_array
+from crowdzoo.files.regular import open_regular
+from crowdzoo.files.text import LONGEST_LINE, readable
+from crowdzoo.files.utf8_blocks import utf8_blocks
+from crowdzoo.reading.platforms.export import PLATFORMS
+from crowdzoo.reading.tables.layout import OPTIONAL, Layout
+from crowdzoo.reading.tables.naming import find_columns, is_no_annotator
+
+__all__ = ["LABEL_OF", "NUL", "Batch", "Source", "TextSource", "json_originals", "plain_array"]
+
+BATCH_ROWS = 1 << 17
+CHUNK_BYTES = 8 << 20
+SLOW_ROWS = 1 << 16
+REQUIRED = ("task", "annotator", "label")
+PREFERRED = {"label": ("winner", "preferred", "preference")}  # usual names in tables of preferences alone
+LABEL_OF = "label of "  # with the column's name: what we call the columns of annotators in a wide table
+LIKENESS = 0.75  # of a column's name to ours, from which it may be a slip
+NUL = "holds a NUL byte. Save the file as UTF-8 text."
+_NO_TEXT = {  # what a file begins with -> what it is, and what to do
+    b"\x1f\x8b": "compressed with gzip; let its name end in .gz",
+    b"PAR1": "Parquet; let its name end in .parquet, or use from_parquet()",
+    b"PK\x03\x04": "a zip archive or a spreadsheet; let the name of an archive end in .zip, export a sheet as CSV",
+}
+
+
+@dataclass
+class Batch:
+    """Some rows of a source.
+
+    Attributes:
+        columns: name -> Arrow array [n]; text, integers or floats.
+        lines: the first row's line number where the rows stand on consecutive lines, else int64 [n].
+        originals: gives the rows' own text for row numbers of this batch.
+        bad: rows that could not even be taken apart, each with its text.
+        cell: of a wide table, the name of the column that a row's label stands in.
+    """
+
+    columns: dict[str, pa.Array]
+    lines: int | np.ndarray
+    originals: Callable[[Sequence[int]], list[str]]
+    bad: list[tuple[BadRow, str]] = field(default_factory=list)
+    cell: Callable[[int], str] | None = None
+
+    @property
+    def num_rows(self) -> int:
+        """Rows in `columns`."""
+        return len(next(iter(self.columns.values())))
+
+    def line_numbers(self) -> np.ndarray:
+        """The line number of every row, int64 [n]."""
+        if isinstance(self.lines, np.ndarray):
+            return self.lines
+        return np.arange(self.lines, self.lines + self.num_rows, dtype=np.int64)
+
+
+class Source:
+    """A stream of batches that can be walked through more than once.
+
+    Attributes:
+        name: name of the source in error messages.
+        text: ids are text, so that ids that are all integers become integers.
+        trim: white space around a value does not count.
+        own: crowdzoo wrote it.
+        repeats: it was written with several rows by one annotator for one task.
+        most_batches: `some_batches` stops after so many; None: after the last.
+        complete: whether `some_batches` gave all.
+        sparse: a column may be absent from some rows; a column that no row has does not exist.
+        label_kind: what labels look like.
+        path: of the file, or None.
+        layout: how the source lays out its table.
+        found: our name of each column -> the source's, once it is open.
+        guessed: those of them that were found by a usual name.
+        by_winner: of preferences, whether the columns found for left and right are the better task and the worse one,
+            and there is none of labels; known once it is open.
+        names: column -> names in code order that the source brings itself.
+        objects: column -> what its integers stand for, where names are neither strings nor integers.
+    """
+
+    name: str
+    text = False
+    trim = False
+    sparse = False
+    own = False
+    repeats = False
+    most_batches: int | None = None
+    complete = True
+
+    def __init__(self, kind: str, layout: Layout | None = None):
+        self.label_kind = label_kind(kind)
+        self.layout = layout or Layout()
+        if self.layout.wide and (self.label_kind.has_positions or self.label_kind.has_pairs):
+            raise ConfigError(f"wide belongs to kinds classification and regression, got kind '{kind}'")
+        self.required: tuple[str, ...] = (*REQUIRED, "position") if self.label_kind.has_positions else REQUIRED
+        if self.label_kind.has_pairs:
+            self.required = ("left", "right", "annotator", "label")
+        self.path: Path | None = None
+        self.found: dict[str, str] = {}
+        self.guessed: dict[str, str] = {}
+        self.by_winner = False
+        self.names: dict[str, np.ndarray] = {}
+        self.objects: dict[str, np.ndarray] = {}
+
+    def batches(self) -> Iterator[Batch]:
+        """Walks through the source from its start."""
+        raise NotImplementedError
+
+    def display(self, column: str, value: Any) -> Any:
+        """A value as the user knows it."""
+        return self.objects[column][value] if column in self.objects and value is not None else value
+
+    def some_batches(self) -> Iterator[Batch]:
+        """As `batches`, but at most `most_batches`."""
+        batches = self.batches()
+        yield from itertools.islice(batches, self.most_batches)
+        self.complete = next(batches, None) is None
+
+    def match(self, header: Sequence[str]) -> dict[str, str]:
+        """Finds the columns that matter.
+
+        Args:
+            header: the source's column names.
+
+        Returns:
+            Our name -> the source's name; see `find_columns`.
+
+        Raises:
+            DataError: for a missing column, one that is there twice, or two that may be meant.
+        """
+        wanted = ("task",) if self.layout.wide else (*self.required, *OPTIONAL)
+        more = PREFERRED if self.label_kind.has_pairs else None
+        found, self.guessed = find_columns(self.name, header, wanted, self.layout, more)
+        if self.layout.wide and "task" in found:
+            return found | self._annotators(header, found["task"])
+        if self.label_kind.has_pairs and not {"left", "right"} & found.keys():
+            both, guessed = find_columns(self.name, header, ("winner", "loser", "annotator", *OPTIONAL), self.layout)
+            if {"winner", "loser", "annotator"} <= both.keys():
+                self.by_winner, self.guessed = True, guessed
+                return {"left": both.pop("winner"), "right": both.pop("loser"), **both}
+        missing = [column for column in self.required if column not in found]
+        if missing:
+            raise DataError(self._missing(missing, header, found))
+        return found
+
+    def _annotators(self, header: Sequence[str], task: str) -> dict[str, str]:
+        """The columns of annotators in a wide table: those that are given, or all but the tasks'."""
+        patterns = [pattern.strip() for pattern in self.layout.columns.get("annotator", "*").split(",")]
+        names = [name for name in header if name != task and any(fnmatchcase(name, each) for each in patterns)]
+        if not names:
+            raise DataError(f"{self.name}: no column of an annotator is named {' or '.join(map(repr, patterns))}.")
+        if "annotator" not in self.layout.columns and (others := [name for name in names if is_no_annotator(name)]):
+            raise self.no_annotators(names, others)
+        if "" in names:
+            way_out = f"{self.layout.option}='annotator=FIRST,SECOND'"
+            raise DataError(f"{self.name}: a column has no name. Give it one, or name those of annotators: {way_out}.")
+        for name, times in Counter(names).items():
+            if times > 1:
+                raise DataError(f"{self.name}: column '{name}' is there {times} times. Keep one.")
+        return {f"{LABEL_OF}{name}": name for name in names}
+
+    def no_annotators(self, names: Sequence[str], others: Sequence[str], why: str = "") -> DataError:
+        """Says that some columns of a wide table are no annotators, and how to name those that are."""
+        apart = set(others)
+        rest = ",".join(name for name in names if name not in apart) or "FIRST,SECOND"
+        task = f"task={self.layout.columns['task']}," if "task" in self.layout.columns else ""
+        return DataError(
+            f"{self.name}: column '{others[0]}' does not look like an annotator{why}. Name the columns that are: "
+            f"{self.layout.option}='{task}annotator={rest}'; a * stands for any letters."
+        )
+
+    def _missing(self, missing: Sequence[str], header: Sequence[str], found: Mapping[str, str]) -> str:
+        column, taken = missing[0], set(found.values())
+        message = f"{self.name}: column '{column}' is missing."
+        if column == "annotator":
+            message = f"{self.name}: column 'annotator' (or 'worker') is missing."
+        free = [name for name in header if name not in taken]
+        if "task" in missing and {"left", "right"} <= {*free}:
+            return f"{message} It looks like preferences (left, right), which are aggregated with kind='preference'."
+        if "label" in missing and {"text", "spans"} <= {*free}:
+            return f"{message} It looks like sentences with marked spans, which are read with kind='sequence'."
+        sets = self.layout.no_label is not None  # of several labels, which wide tables have not
+        for platform in PLATFORMS.values():
+            if ".csv" in platform.suffixes and platform.is_own(dict.fromkeys(header, "")):
+                return f"{message} It looks like an export of {platform.title}: write platform={platform.name!r}."
+        near = {ours: did_you_mean(ours, free, LIKENESS) for ours in missing}
+        if len(missing) == 1 and near[column]:
+            return f"{message}{near[column]} Rename that column to '{column}'."
+        if len(header) == 1:
+            return (
+                f"{message} The whole header is one column, {header[0]!r}. If something else separates the values, say "
+                "so: separator='^'."
+            )
+        # names of columns are seldom numbers
+        numbers = self.layout.header and any(name.strip().isdecimal() for name in header)
+        nothing = self.layout.header and not (found or self.layout.columns)
+        no_header = " If the file has no header, say so: header=False." if numbers or nothing else ""
+        if self.sparse:  # optional ones were added to those that the first row has
+            header = [name for name in header if name not in OPTIONAL]
+        shown = ", ".join(f"'{name}'" for name in header[:20]) + (", ..." if len(header) > 20 else "")
+        if not sets and {"annotator", "label"} <= {*missing} and "task" in found and len(free) > 1 and not numbers:
+            return (
+                f"{message} The columns are {shown}. If a row is a task and each other column an annotator, say so: "
+                f"wide=True. Otherwise say which column it is: {self.layout.option}='{column}=NAME'."
+            )
+        if missing == ["position"]:
+            message += " A sequence needs one row a token, with the token's position from 0."
+        which = "it is"
+        if len(missing) > 1:
+            *others, last = (f"'{ours}'" for ours in missing)
+            message = f"{self.name}: columns {', '.join(others)} and {last} are missing."
+            message, which = message + "".join(dict.fromkeys(near.values())), "they are"
+        names = ",".join(f"{ours}=NAME" for ours in missing)
+        return f"{message} The columns are {shown}. Say which {which}: {self.layout.option}='{names}'.{no_header}"
+
+
+class TextSource(Source):
+    """A text file, read in chunks of whole lines. Line 1 is the first line."""
+
+    text = True
+    quotes_span_lines = False
+    header: list[str]
+
+    def __init__(self, path: str | os.PathLike[str], kind: str, layout: Layout | None = None):
+        super().__init__(kind, layout)
+        self.path = Path(path)
+        self.name = os.fspath(path)
+
+    def read_header(self) -> list[str]:
+        """Names of the columns, from the head of the file alone."""
+        with open_regular(self.name) as stream:
+            self._read_header(*self._head(self._blocks(stream, 1 << 16)))
+        return self.header
+
+    def batches(self, may_be_empty: bool = False) -> Iterator[Batch]:
+        """Walks through the file from its start."""
+        with open_regular(self.name) as stream:
+            blocks = self._blocks(stream, CHUNK_BYTES)
+            head, line = self._head(blocks)
+            start, line = self._read_header(head, line)
+            self._choose_columns()
+            tail, final, any_rows = head[start:], False, False
+            while True:
+                cut = len(tail) if final else tail.rfind(b"\n") + 1
+                chunk, tail = tail[:cut], tail[cut:]
+                left: list[bytes] = []
+                for batch in self._parse(chunk, line, final, left):
+                    any_rows = any_rows or batch.num_rows > 0 or bool(batch.bad)
+                    yield batch
+                if final:
+                    break
+                unfinished = b"".join(left)
+                line += chunk.count(b"\n") - unfinished.count(b"\n")
+                tail = unfinished + tail
+                if len(tail) > LONGEST_LINE:
+                    raise DataError(f"{self.name}, row {line}: the line is longer than {LONGEST_LINE >> 20} MiB.")
+                block = next(blocks, b"")
+                final = not block
+                tail += block
+            if not any_rows and not may_be_empty:
+                raise DataError(f"{self.name} has a header but no rows.")
+
+    def _head(self, blocks: Iterator[bytes]) -> tuple[bytes, int]:
+        """The beginning of the file from its first line that is not blank, all of that, and the line's number."""
+        head, line = next(blocks, b""), 1
+        while True:
+            blank = head.rfind(b"\n", 0, len(head) - len(head.lstrip())) + 1
+            line, head = line + head.count(b"\n", 0, blank), head[blank:]
+            if b"\n" in head or len(head) > LONGEST_LINE or not (block := next(blocks, b"")):
+                break
+            head += block
+        if not head.strip():
+            raise DataError(f"{self.name} is empty.")
+        return head, line
+
+    def _blocks(self, stream: IO[bytes], size: int) -> Iterator[bytes]:
+        """The file in pieces, as UTF-8."""
+        return utf8_blocks(self._text_blocks(stream, size), self.name, self.layout.encoding)
+
+    def _text_blocks(self, stream: IO[bytes], size: int) -> Iterator[bytes]:
+        """The file in pieces, which the consumer alone holds; a file that is no text is refused."""
+        first = [stream.read(size)]
+        for start, trouble in _NO_TEXT.items():
+            if first[0].startswith(start):
+                raise DataError(f"{self.name}: the file is {trouble}.")
+        yield first.pop()
+        yield from iter(lambda: stream.read(size), b"")
+
+    def _read_header(self, head: bytes, line: int) -> tuple[int, int]:
+        """Reads the names of the columns; returns where the rows start, and on which line."""
+        raise NotImplementedError
+
+    def _choose_columns(self) -> None:
+        """Finds the columns that matter in the header."""
+        raise NotImplementedError
+
+    def _fast(self, chunk: bytes, ends: np.ndarray) -> dict[str, pa.Array] | None:
+        """Arrow's parser; None where it is not to be trusted with the chunk, whose lines end at `ends`."""
+        raise NotImplementedError
+
+    def _slow(self, chunk: bytes, line: int, final: bool, left: list[bytes]) -> Iterator[Batch]:
+        """Python's parser; puts an unfinished record at the end into `left`."""
+        raise NotImplementedError
+
+    def _parse(self, chunk: bytes, line: int, final: bool, left: list[bytes]) -> Iterator[Batch]:
+        """Batches of a chunk; puts the bytes that belong to the next one into `left`."""
+        if not chunk.strip():
+            return
+        ends = np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n"))
+        # an odd number of quotes: the cut is perhaps inside a quoted value
+        cut_inside = self.quotes_span_lines and chunk.count(b'"') % 2 == 1
+        columns = None if cut_inside else self._fast(chunk, ends)
+        if columns is None:
+            yield from self._slow(chunk, line, final, left)
+            return
+
+        def originals(rows: Sequence[int]) -> list[str]:
+            own = chunk.split(b"\n")
+            return [readable(own[row]) for row in rows]
+
+        yield Batch(columns, line, originals)
+
+    def _batches(self, rows: Iterable[tuple[int, bytes, list[Any] | BadRow | None]]) -> Iterator[Batch]:
+        """Batches of what Python's parser found: line number, text, and the values, what is wrong, or nothing."""
+        found: list[tuple[int, bytes, list[Any]]] = []
+        bad: list[tuple[BadRow, str]] = []
+        for line, text, values in rows:
+            if isinstance(values, BadRow):
+                bad.append((values, readable(text)))
+            elif values is not None:
+                found.append((line, text, values))
+            if len(found) + len(bad) >= SLOW_ROWS:
+                yield self._batch(found, bad)
+                found, bad = [], []
+        yield self._batch(found, bad)
+
+    def _batch(self, rows: list[tuple[int, bytes, list[Any]]], bad: list[tuple[BadRow, str]]) -> Batch:
+        columns = {
+            name: pa.array([values[place] for _, _, values in rows], type=pa.large_string())
+            for place, name in enumerate(self.found)
+        }
+        lines = np.array([line for line, _, _ in rows], dtype=np.int64)
+        return Batch(columns, lines, lambda wanted: [readable(rows[row][1]) for row in wanted], bad)
+
+
+def plain_array(array: pa.Array | pa.ChunkedArray, column: str, name: str, source: str) -> pa.Array:
+    """A typed column as int64, float64, large_string or timestamp, without dictionaries.
+
+    Args:
+        array: the column.
+        column: our name of it.
+        name: the source's name of it.
+        source: name of the source in error messages.
+
+    Raises:
+        DataError: for a type that cannot be an id or a number.
+    """
+    array = one_array(array) if isinstance(array, pa.ChunkedArray) else array
+    kind = array.type
+    try:
+        plain = _plain(array.dictionary_decode() if pa.types.is_dictionary(kind) else array, column)
+    except (pa.ArrowException, OverflowError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{source}: column '{name}' of type {kind} holds what cannot be read: {reason}") from None
+    if plain is None:
+        way_out = f" Leave it out: columns='{column}='." if column in OPTIONAL else ""
+        raise DataError(
+            f"{source}: column '{name}' has the type {kind}. Ids are strings or integers, labels too or numbers."
+            f"{way_out}"
+        )
+    return plain
+
+
+def _plain(array: pa.Array, column: str) -> pa.Array | None:
+    """As `plain_array`; None for a type that cannot be an id or a number."""
+    kind = array.type
+    if pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and column not in OPTIONAL):
+        try:
+            return array.cast(pa.int64())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # beyond int64, or with decimal places
+            if pa.types.is_integer(kind):
+                return array.cast(pa.large_string())
+    if pa.types.is_decimal(kind):
+        return pa.array([None if value is None else float(value) for value in array.to_pylist()], pa.float64())
+    if pa.types.is_float16(kind):
+        values = array.to_numpy(zero_copy_only=False).astype(np.float64)
+        return pa.array(values, mask=array.is_null().to_numpy(zero_copy_only=False))
+    if pa.types.is_floating(kind):
+        return array.cast(pa.float64())
+    if kind in (pa.null(), pa.string(), pa.large_string(), pa.bool_()):
+        return array.cast(pa.large_string())
+    if column == "timestamp" and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        # a unit finer than microseconds is cut, a time beyond what microseconds can count is refused
+        finer = pa.types.is_timestamp(kind) and kind.unit == "ns"
+        return array.cast(pa.timestamp("us", tz=getattr(kind, "tz", None)), safe=not finer)
+    return None
+
+
+def json_originals(columns: dict[str, pa.Array]) -> Callable[[Sequence[int]], list[str]]:
+    """The text of rows of typed columns, for `Batch.originals`: JSON objects."""
+
+    def originals(rows: Sequence[int]) -> list[str]:
+        wanted = pa.array(rows, type=pa.int64())
+        taken = {name: column.take(wanted).to_pylist() for name, column in columns.items()}
+        return [
+            json.dumps(dict(zip(taken, row, strict=True)), default=str) for row in zip(*taken.values(), strict=True)
+        ]
+
+    return originals

@@ -1,0 +1,63 @@
+"""Which reader a file of annotations or instances takes, by its suffix."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from crowdzoo.errors import ConfigError, DataError, did_you_mean
+from crowdzoo.files.regular import plain_name
+from crowdzoo.reading.tables.csv import CsvSource
+from crowdzoo.reading.tables.jsonl import JsonlSource
+from crowdzoo.reading.tables.layout import Layout
+from crowdzoo.reading.tables.parquet import ParquetSource
+from crowdzoo.reading.tables.sources import TextSource
+
+__all__ = ["column_names", "source_of"]
+
+_EXPORT = " An export of a labelling platform is read with its name, such as platform='label-studio'."
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
+
+
+def source_of(
+    path: str | os.PathLike[str], kind: str | None = None, layout: Layout | None = None
+) -> TextSource | ParquetSource:
+    """The source of a file: .csv, .tsv, .jsonl (each also in .gz or .zip) or .parquet.
+
+    Args:
+        path: path of the file.
+        kind: of the labels; None: "classification", and of a Parquet file what it says.
+        layout: how the file lays out its table.
+
+    Raises:
+        DataError: another suffix.
+    """
+    layout = layout or Layout()
+    suffix = Path(plain_name(path)).suffix
+    if layout.separator or not layout.header:
+        if suffix in (".parquet", ".jsonl"):
+            raise ConfigError(f"{os.fspath(path)}: separator and header are options of CSV files; leave them out.")
+        # said to be CSV: any other suffix will do
+        suffix = suffix if suffix in SUFFIXES else ".csv"
+    if suffix == ".parquet" and Path(path).suffix == ".parquet":
+        return ParquetSource(path, kind, layout)
+    kind = kind or "classification"
+    if suffix in (".csv", ".tsv"):
+        return CsvSource(path, kind, "\t" if suffix == ".tsv" else ",", layout)
+    if suffix == ".jsonl" and layout.wide:
+        raise ConfigError(f"{os.fspath(path)}: a wide table is a CSV or Parquet file, as keys of JSON may come and go.")
+    if suffix == ".jsonl":
+        return JsonlSource(path, kind, layout)
+    raise DataError(
+        f"{os.fspath(path)}: files of annotations end in .csv, .tsv, .jsonl (each also in .gz or .zip) or .parquet, "
+        f"not in '{suffix}'.{_EXPORT if suffix in ('.json', '.xml') else did_you_mean(suffix, SUFFIXES)}"
+    )
+
+
+def column_names(path: str | os.PathLike[str], layout: Layout | None = None) -> list[str]:
+    """Names of a table's columns, from its head alone: a CSV, TSV, JSON lines (the first one's keys) or Parquet file.
+
+    Raises:
+        DataError: another suffix, not a regular file, empty, damaged, of another encoding.
+    """
+    return source_of(path, layout=layout).read_header()

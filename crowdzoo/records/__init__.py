@@ -1,0 +1,1 @@
+"""A crowd as tf.Examples."""

@@ -1,0 +1,90 @@
+"""How well exported classifiers predict the annotations of tasks that they were not trained on."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.errors import DataError
+from crowdzoo.export.predict import load_predictor
+from crowdzoo.reading.instances.instances import take_rows
+from crowdzoo.records.example_dataset import read_batches
+from crowdzoo.records.example_files import SPLITS, split_files
+from crowdzoo.records.instance_features import parsed_instances
+from crowdzoo.records.pair_examples import SAID, said_of
+from crowdzoo.training.held_out_annotations import log_likelihoods, scores
+
+__all__ = ["annotation_scores"]
+
+BATCH = 256  # most instances that are held in memory at a time
+
+
+def annotation_scores(models: Mapping[str, str], examples: str, info: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Log-likelihood of the annotations of the split eval under each model.
+
+    A model's class probabilities and the annotators' confusion matrices give the probability of a task's annotations
+    (see `crowdzoo.training.held_out_annotations.scores`). The matrices are estimated from the annotations of both
+    splits, without any model, and are the same for all models. Gold is not used.
+
+    Args:
+        models: name -> folder of the SavedModel; the one called "candidate" is compared with the one called "baseline".
+        examples: folder of the Examples, with the splits train and eval.
+        info: result of `read_dataset_info`, of kind classification.
+
+    Returns:
+        For each model `annotations` (their number) and `annotation_log_likelihood`, nats for each annotation. With a
+        baseline the candidate also has `gain`, its log-likelihood less the baseline's, and `gain_error`, the standard
+        error of that, tasks taken as independent (None of a single task).
+
+    Raises:
+        DataError: no task of eval has annotations.
+        FileNotFoundError: no file fits.
+        ServingError: a model that does not load, or does not take these instances.
+    """
+    annotations, first = _annotations(examples, info)
+    counts = annotations.redundancy[first:]
+    if not counts.any():
+        raise DataError(
+            "evaluation: no task of eval has annotations, so models cannot be compared by them. Set evaluation.compare "
+            "to labels, or hold out annotated tasks."
+        )
+    likelihoods = log_likelihoods(annotations)[first:][counts > 0]
+    predictors = {name: load_predictor(folder) for name, folder in models.items()}
+    answers: dict[str, list[np.ndarray]] = {name: [] for name in models}
+    row = 0
+    for batch in read_batches([split_files(examples, "eval")], dict(info), "eval", BATCH, others=SAID):
+        asked = counts[row : row + len(batch["annotator_ids"])] > 0
+        row += len(asked)
+        if asked.any():
+            instances = take_rows(parsed_instances(batch), asked)
+            for name, predict in predictors.items():
+                answers[name].append(predict(instances, BATCH)["probabilities"])
+    found = {name: scores(np.concatenate(parts).astype(np.float64), likelihoods) for name, parts in answers.items()}
+    number = int(counts.sum())
+    summary: dict[str, dict[str, Any]] = {
+        name: {"annotations": number, "annotation_log_likelihood": float(score.sum() / number)}
+        for name, score in found.items()
+    }
+    if "baseline" in found:
+        gain = found["candidate"] - found["baseline"]
+        error = float(gain.std(ddof=1) * np.sqrt(len(gain)) / number) if len(gain) > 1 else None
+        summary["candidate"] |= {"gain": float(gain.sum() / number), "gain_error": error}
+    return summary
+
+
+def _annotations(examples: str, info: Mapping[str, Any]) -> tuple[Annotations, int]:
+    """Annotations of both splits, tasks numbered in the files' order; and the number of the first task of eval."""
+    said: list[tuple[np.ndarray, ...]] = []
+    ends = []
+    num_tasks = 0
+    for split in SPLITS:
+        for batch in read_batches([split_files(examples, split)], dict(info), split, BATCH, instances=(), others=SAID):
+            task, annotator, label = said_of(batch)
+            said.append((task + num_tasks, annotator, label))
+            num_tasks += len(batch["annotator_ids"])
+        ends.append(num_tasks)
+    task_ids, annotator_ids, labels = (np.concatenate(column) for column in zip(*said, strict=True))
+    classes, annotators = (np.array(info[key], object) for key in ("classes", "annotators"))
+    columns = (task_ids, annotator_ids, labels, np.arange(num_tasks), annotators, classes)
+    return Annotations("classification", *columns), ends[0]

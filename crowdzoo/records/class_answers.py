@@ -1,0 +1,45 @@
+"""Aggregation of classes, for CrowdAggregator."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from crowdzoo.aggregation.engine.labels import choose_labels
+from crowdzoo.data.vocabulary import is_among
+from crowdzoo.records.crowd_answers import BOTH, CrowdAnswers, answers_table
+
+__all__ = ["class_answers"]
+
+
+def class_answers(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
+    """Fits to train; eval's posteriors follow from what train taught about the annotators.
+
+    Where Bayes' rule with confusion matrices is not what the method does (it has none, or its posteriors are means of
+    several methods': then there is no history), it is fitted to both splits for the posteriors of eval.
+
+    Args:
+        method: of aggregation.
+        crowds: annotations by split, and of `BOTH`.
+        fit: fits the method, on Beam where it has that form.
+        examples: folder of the Examples.
+    """
+    fitted, crowd = fit(crowds["train"]), crowds["eval"]
+    if fitted.confusions is None or not fitted.history:
+        both = method.fit(crowds[BOTH])
+        ours = is_among(both.tasks, crowd.tasks)
+        tasks, labels, posteriors = both.tasks[ours], both.labels[ours], both.posteriors[ours]
+    else:
+        tasks, posteriors = crowd.tasks, fitted.posteriors_of(crowd)
+        labels = choose_labels(posteriors, np.arange(crowd.num_tasks), seed=method.seed)
+    prior = fitted.class_prior
+    unknown = np.full(len(fitted.classes), 1 / len(fitted.classes)) if prior is None else prior
+    return CrowdAnswers(
+        fitted,
+        {
+            "train": answers_table(fitted.tasks, fitted.labels, fitted.posteriors),
+            "eval": answers_table(tasks, labels, posteriors),
+        },
+        unknown.tolist(),
+        int(np.argmax(unknown)),
+    )

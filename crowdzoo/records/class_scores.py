@@ -1,0 +1,121 @@
+"""How well exported classifiers do, by TensorFlow Model Analysis."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+import tensorflow as tf
+import tensorflow_model_analysis as tfma
+from google.protobuf import text_format
+from tensorflow_metadata.proto.v0 import schema_pb2
+from tfx_bsl.public import tfxio
+
+from crowdzoo.records.example_dataset import files_of, held_examples
+from crowdzoo.records.instance_features import COLUMN, instance_features
+
+__all__ = ["class_scores"]
+
+_TYPES = {tf.float32: "FLOAT", tf.string: "BYTES"}
+_BATCH = 1000  # most Examples that TensorFlow Model Analysis reads at a time
+METRICS = ("ExampleCount", "WeightedExampleCount", "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy")
+
+
+def class_scores(
+    models: Mapping[str, str], files: str, info: Mapping[str, Any], output: str, pipeline: beam.Pipeline
+) -> dict[str, dict[str, Any]]:
+    """Accuracy and cross-entropy of classifiers, by TensorFlow Model Analysis.
+
+    Args:
+        models: name -> folder of the SavedModel; the one called "baseline" is what the others are compared with.
+        files: pattern of the files of eval, as CrowdAggregator writes them.
+        info: result of `read_dataset_info`.
+        output: folder that receives TensorFlow Model Analysis' own result.
+        pipeline: runs the analysis.
+
+    Returns:
+        For each model `tasks`, `accuracy` and `cross_entropy`.
+    """
+    with pipeline:
+        _analyse(pipeline, models, files, info, output)
+    results = tfma.load_eval_results(output).get_results()
+    scores = {}
+    for name, path in models.items():
+        (metrics,) = results if len(models) == 1 else [one for one in results if one.model_location == path]
+        values = metrics.get_metrics_for_slice()
+        scores[name] = {
+            "tasks": int(values["weighted_example_count"]["doubleValue"]),
+            "accuracy": values["sparse_categorical_accuracy"]["doubleValue"],
+            "cross_entropy": values["sparse_categorical_crossentropy"]["doubleValue"],
+        }
+    return scores
+
+
+def _analyse(
+    pipeline: beam.Pipeline, models: Mapping[str, str], files: str, info: Mapping[str, Any], output: str
+) -> None:
+    config = tfma.EvalConfig(
+        model_specs=[
+            tfma.ModelSpec(
+                name=name,
+                signature_name="serving_default",
+                label_key="evaluation_label",
+                prediction_key="probabilities",
+                example_weight_key="evaluation_weight",
+                is_baseline=name == "baseline",
+            )
+            for name in models
+        ],
+        slicing_specs=[tfma.SlicingSpec()],
+        metrics_specs=[
+            tfma.MetricsSpec(metrics=[tfma.MetricConfig(class_name=name) for name in METRICS], model_names=list(models))
+        ],
+    )
+    shared = [
+        tfma.default_eval_shared_model(eval_saved_model_path=path, model_name=name, eval_config=config)
+        for name, path in models.items()
+    ]
+    source = tfxio.TFExampleRecord(
+        file_pattern=files,
+        schema=_schema(info),
+        raw_record_column_name=tfma.ARROW_INPUT_COLUMN,
+        telemetry_descriptors=["crowdzoo"],
+    )
+    # without a number the source itself finds the batch that is fastest, however many bytes it has
+    held = held_examples(files_of([files]), info["num_tasks"]["eval"], _BATCH)
+    tensors = {_served(name): tensor for name, tensor in source.TensorRepresentations().items()}
+    for name, tensor in tensors.items():
+        tensor.dense_tensor.column_name = name
+    columns = pa.schema([field.with_name(_served(field.name)) for field in source.ArrowSchema()])
+    _ = (
+        pipeline
+        | "ReadEval" >> source.BeamSource(None if held == _BATCH else held)
+        | "NameAsServed" >> beam.Map(_named_as_served)
+        | "Analyse"
+        >> tfma.ExtractEvaluateAndWriteResults(
+            eval_shared_model=shared if len(shared) > 1 else shared[0],
+            eval_config=config,
+            output_path=output,
+            tensor_adapter_config=tfxio.TensorAdapterConfig(columns, tensors),
+        )
+    )
+
+
+def _served(name: str) -> str:
+    """The name that a feature has as an input of the model: TFMA feeds a signature by name."""
+    return name.removeprefix(COLUMN)
+
+
+def _named_as_served(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(batch.columns, [_served(name) for name in batch.schema.names])
+
+
+def _schema(info: Mapping[str, Any]) -> schema_pb2.Schema:
+    """Only what is read here."""
+    kinds = {name: (_TYPES[read.dtype], list(read.shape)) for name, read in instance_features(info).items()}
+    kinds |= {"evaluation_label": ("INT", [1]), "evaluation_weight": ("FLOAT", [1])}
+    features = []
+    for name, (kind, shape) in kinds.items():
+        sizes = " ".join(f"dim {{ size: {size} }}" for size in shape)
+        features.append(f'feature {{ name: "{name}" type: {kind} shape {{ {sizes} }} presence {{ min_fraction: 1 }} }}')
+    return text_format.Parse("\n".join(features), schema_pb2.Schema())

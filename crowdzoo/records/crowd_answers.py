@@ -1,0 +1,75 @@
+"""What an aggregation says of each task, in the form in which CrowdAggregator adds it to the Examples."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import tensorflow as tf
+
+from crowdzoo.data.vocabulary import name_texts
+
+__all__ = ["BOTH", "CrowdAnswers", "add_answer", "answers_table"]
+
+BOTH = "train and eval"  # key of all annotations, beside the splits'
+
+
+@dataclass(frozen=True)
+class CrowdAnswers:
+    """What an aggregation came to.
+
+    Attributes:
+        fitted: its result on the train split.
+        tables: by split, of `answers_table`.
+        posterior: of a task without annotations, flat; empty where there is none.
+        label: of such a task, or of each of its tokens.
+    """
+
+    fitted: Any
+    tables: dict[str, pa.Table]
+    posterior: list[float]
+    label: Any
+
+
+def answers_table(
+    tasks: np.ndarray, labels: np.ndarray, posteriors: np.ndarray | None = None, starts: np.ndarray | None = None
+) -> pa.Table:
+    """A table of answers, a row a task.
+
+    Args:
+        tasks: names, [N].
+        labels: codes or ratings, [N]; of sentences those of all tokens.
+        posteriors: [N, K], of sentences a row a token; None for ratings.
+        starts: of sentences: where each begins, [N + 1]; None is one label a task.
+    """
+    starts = np.arange(len(tasks) + 1) if starts is None else starts
+    if posteriors is None:
+        posteriors = np.zeros((len(labels), 0))
+    return pa.table({
+        "task": pa.array(name_texts(tasks), pa.string()),
+        "posterior": pa.LargeListArray.from_arrays(
+            starts * posteriors.shape[1], pa.array(posteriors.ravel(), pa.float64())
+        ),
+        "labels": pa.LargeListArray.from_arrays(starts, pa.array(labels)),
+    })  # fmt: skip
+
+
+def add_answer(example: tf.train.Example, posterior: list[float], labels: list[Any], truth: str, kind: str) -> None:
+    """Adds `posterior` (where there is one), `aggregated_label`, `evaluation_label` and `evaluation_weight`.
+
+    Args:
+        example: of a task; changed.
+        posterior: flat.
+        labels: one, or one a token.
+        truth: what evaluation compares with, "gold" or "aggregated".
+        kind: name of the list that holds labels, "int64_list" or "float_list".
+    """
+    feature = example.features.feature
+    gold = list(getattr(feature["gold"], kind).value) if "gold" in feature else []
+    against_gold = truth == "gold"
+    known = bool(gold) if against_gold else len(feature["annotator_ids"].int64_list.value) > 0
+    if posterior:
+        feature["posterior"].float_list.value.extend(posterior)
+    getattr(feature["aggregated_label"], kind).value.extend(labels)
+    getattr(feature["evaluation_label"], kind).value.extend(gold if known and against_gold else labels)
+    feature["evaluation_weight"].float_list.value.append(float(known))

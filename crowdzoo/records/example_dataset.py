@@ -1,0 +1,247 @@
+"""tf.data over the pipeline's Examples: instances with their annotations, or with what an aggregation made of them."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from crowdzoo.records.instance_features import INSTANCES, instance_features, parsed_instances
+from crowdzoo.training.epoch_count import EpochCount
+
+__all__ = ["ExampleDataset", "files_of", "held_examples", "read_batches"]
+
+_HELD_BYTES = 256 * 2**20  # of the files, at a time; photographs as cameras write them have some megabytes each
+_SHUFFLED = 10_000
+_READ = 1024
+
+
+def files_of(patterns: Sequence[str]) -> list[str]:
+    """The files that fit any of the patterns, sorted, because the order of records decides about the trained weights.
+
+    Raises:
+        FileNotFoundError: no file fits.
+    """
+    files = sorted(file for pattern in patterns for file in tf.io.gfile.glob(pattern))
+    if not files:
+        raise FileNotFoundError(f"no Examples in {', '.join(patterns)}")
+    return files
+
+
+def _num_bytes(files: Sequence[str]) -> int:
+    """How many bytes files have together."""
+    return sum(tf.io.gfile.stat(file).length for file in files)
+
+
+def held_examples(files: Sequence[str], num_tasks: int, most: int) -> int:
+    """How many Examples may be in memory as they are: so many, or as few as have 256 MiB together.
+
+    Args:
+        files: all of a split.
+        num_tasks: how many Examples they hold.
+        most: 1 or more.
+    """
+    return max(1, min(most, _HELD_BYTES * num_tasks // max(_num_bytes(files), 1)))
+
+
+def read_batches(
+    patterns: Sequence[str],
+    info: Mapping[str, Any],
+    split: str,
+    batch_size: int = 256,
+    *,
+    instances: Sequence[str] = (INSTANCES,),
+    others: Mapping[str, Any] | None = None,
+    **sizes: int,
+) -> Iterator[dict[str, Any]]:
+    """Instances and some features of all Examples, batch after batch, in the files' order.
+
+    Args:
+        patterns: patterns of gzipped TFRecord files.
+        info: of `dataset.json`.
+        split: which these files are.
+        batch_size: most Examples in a batch, B; of large instances there are fewer.
+        instances: names of the features of instances; of pairs "left" and "right".
+        others: further features, as `tf.io.parse_example` takes them.
+        **sizes: of further features, which are floats.
+
+    Yields:
+        `instances` float32 [B, D], or bytes [B] (of a table each column, see `parsed_instances`); the others float32
+        [B, size].
+
+    Raises:
+        FileNotFoundError: no file fits.
+    """
+    features = {name: tf.io.FixedLenFeature([size], tf.float32) for name, size in sizes.items()}
+    files = files_of(patterns)
+    held = held_examples(files, info["num_tasks"][split], batch_size)
+    for name in instances:
+        features |= instance_features(info, name)
+    yield from _parsed(files, {**features, **(others or {})}, held)
+
+
+class ExampleDataset:
+    """A split of the Examples that CrowdAggregator writes, as datasets for training.
+
+    Args:
+        patterns: patterns of gzipped TFRecord files.
+        num_tasks: N.
+        info: of `dataset.json`.
+        encode: from instances to what the model takes, in TensorFlow operations; None gives instances as they are. One
+            that encodes `each` instance (see `InstanceEncoder`) does so before batches are made.
+        only: tasks that batches have, bool [N], of which one at least; None is all of them.
+    """
+
+    def __init__(
+        self,
+        patterns: Sequence[str],
+        num_tasks: int,
+        info: dict[str, Any],
+        encode: Callable[[Any], Any] | None = None,
+        only: np.ndarray | None = None,
+    ):
+        self._only = only
+        self.files = files_of(patterns)
+        self.num_tasks = num_tasks
+        self._bytes = _num_bytes(self.files)
+        self.num_tokens = None
+        self._features = instance_features(info)
+        self._encode = encode
+        self._each = getattr(encode, "each", None)
+        self._ratings = info["classes"] is None
+        name, size = ("aggregated_label", 1) if self._ratings else ("posterior", len(info["classes"]))
+        self._aggregated = name, tf.io.FixedLenFeature([size], tf.float32)
+
+    def batches(
+        self,
+        batch_size: int,
+        seed: int,
+        *,
+        shuffle: bool = True,
+        inputs: Sequence[str] = ("annotators",),
+        targets: np.ndarray | None = None,
+    ) -> tf.data.Dataset:
+        """Batches for a model with a crowd layer; see `crowdzoo.models.TrainingData`.
+
+        Tasks are numbered in the files' order.
+
+        Returns:
+            Batches `(x, y)`: x the instances float32 [B, D] (texts encoded), or a dictionary of them and of `inputs`:
+            "annotators" and "labels" int64 [B, M], padded with -1 (ratings float32, padded with NaN), and "tasks" int64
+            [B]; y the labels, or the tasks' rows of `targets`.
+        """
+        kinds = {"annotator_ids": tf.int64, "annotator_labels": tf.float32 if self._ratings else tf.int64}
+        ragged = {name: tf.io.RaggedFeature(kind, row_splits_dtype=tf.int64) for name, kind in kinds.items()}
+        missing = float("nan") if self._ratings else -1
+
+        def parse(tasks: tf.Tensor, records: tf.Tensor, *encoded: tf.Tensor) -> tuple[Any, tf.Tensor]:
+            parsed, instances = self._parsed(records, ragged, encoded)
+            annotators, labels = parsed["annotator_ids"].to_tensor(-1), parsed["annotator_labels"].to_tensor(missing)
+            x = {
+                "instances": instances,
+                "annotators": annotators,
+                "labels": labels,
+                "tasks": tasks,
+            }
+            x = {name: x[name] for name in ("instances", *inputs)} if inputs else x["instances"]
+            return x, labels if targets is None else _rows(targets, tasks)
+
+        if not shuffle:
+            return self._batched(self._rows(), batch_size).map(parse, tf.data.AUTOTUNE).prefetch(2)
+        return self._shuffled(batch_size, seed, parse)
+
+    def aggregated(self, batch_size: int, seed: int) -> tf.data.Dataset:
+        """Shuffled batches for a model without a crowd layer.
+
+        Returns:
+            Batches `(instances float32 [B, D], posterior float32 [B, K])`; of ratings `(instances, estimate [B, 1])`.
+        """
+        name, target = self._aggregated
+
+        def parse(tasks: tf.Tensor, records: tf.Tensor, *encoded: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            parsed, instances = self._parsed(records, {name: target}, encoded)
+            return instances, parsed[name]
+
+        return self._shuffled(batch_size, seed, parse)
+
+    def aggregated_ratings(self) -> np.ndarray:
+        """The aggregation's estimate of each task, float32 [N], in the files' order; for ratings only."""
+        name, target = self._aggregated
+        return _columns(self.files, {name: target}, self._held(_READ))[name][:, 0]
+
+    def instances(self, batch_size: int = _READ) -> tf.data.Dataset:
+        """Batches of instances alone, float32 [B, D], or strings [B], not encoded; in the files' order.
+
+        Batches of large instances are smaller.
+        """
+        records = tf.data.TFRecordDataset(self.files, "GZIP").batch(self._held(batch_size))
+        return records.map(lambda batch: parsed_instances(tf.io.parse_example(batch, self._features)))
+
+    def _parsed(self, records: tf.Tensor, features: dict[str, Any], encoded: tuple[tf.Tensor, ...]) -> Any:
+        """Features of a batch of records, and its instances as the model takes them."""
+        if encoded:
+            return tf.io.parse_example(records, features), encoded[0]
+        parsed = tf.io.parse_example(records, self._features | features)
+        instances = parsed_instances(parsed)
+        return parsed, instances if self._encode is None else self._encode(instances)
+
+    def _rows(self) -> tf.data.Dataset:
+        """The tasks' numbers and their records."""
+        records = tf.data.TFRecordDataset(self.files, "GZIP")
+        if self._bytes <= _HELD_BYTES:
+            records = records.cache()  # unpacking once, not every epoch
+        rows = records.enumerate()
+        return rows if self._only is None else rows.filter(lambda task, _: tf.gather(self._only, task))
+
+    def _shuffled(self, batch_size: int, seed: int, parse: Callable[..., Any]) -> tf.data.Dataset:
+        """Parsed batches in an order that depends on the seed and the epoch only."""
+        rows, epochs = self._rows(), EpochCount()
+        # a small buffer is enough: `write_examples` has mixed the records
+        buffer = self._held(_SHUFFLED)
+
+        def shuffled(of_epoch: tf.Tensor) -> tf.data.Dataset:
+            # of this function alone: TensorFlow joins both seeds, and cannot look at a tensor beside a global seed of 0
+            tf.compat.v1.set_random_seed(1)
+            return rows.shuffle(buffer, seed=of_epoch, reshuffle_each_iteration=False)
+
+        def seed_of_epoch() -> np.int64:
+            return np.int64(np.random.default_rng([seed, epochs.next()]).integers(2**62))
+
+        # `shuffle` counts by itself too, but in a copy that Keras makes, where no checkpoint reaches it
+        seeds = tf.data.Dataset.range(1).map(
+            lambda _: tf.ensure_shape(tf.numpy_function(seed_of_epoch, [], tf.int64), ())
+        )
+        batches = self._batched(seeds.flat_map(shuffled), batch_size).map(parse, tf.data.AUTOTUNE).prefetch(2)
+        batches.epochs = epochs  # for `replay` and `pinned_to_epochs`
+        return batches
+
+    def _held(self, most: int) -> int:
+        return held_examples(self.files, self.num_tasks, most)
+
+    def _batched(self, rows: tf.data.Dataset, batch_size: int) -> tf.data.Dataset:
+        """Batches of the tasks' numbers and their records, and of encoded instances where each is encoded alone."""
+        if (each := self._each) is not None:
+
+            def encode_each(task: tf.Tensor, record: tf.Tensor) -> tuple[tf.Tensor, ...]:
+                return task, record, each(parsed_instances(tf.io.parse_single_example(record, self._features)))
+
+            rows = rows.map(encode_each, tf.data.AUTOTUNE)
+        # files do not say how much they hold, and Keras warns when an epoch ends where it does not expect it
+        found = self.num_tasks if self._only is None else int(self._only.sum())
+        return rows.batch(batch_size).apply(tf.data.experimental.assert_cardinality(-(-found // batch_size)))
+
+
+def _columns(files: list[str], features: dict[str, Any], batch_size: int) -> dict[str, np.ndarray]:
+    parts = list(_parsed(files, features, batch_size))
+    return {name: np.concatenate([part[name] for part in parts]) for name in features}
+
+
+def _parsed(files: list[str], features: dict[str, Any], batch_size: int) -> Iterator[dict[str, np.ndarray]]:
+    records = tf.data.TFRecordDataset(files, "GZIP").batch(batch_size)
+    return records.map(lambda batch: tf.io.parse_example(batch, features)).as_numpy_iterator()
+
+
+def _rows(targets: np.ndarray, tasks: tf.Tensor) -> tf.Tensor:
+    """Rows of an array that may change between epochs: looked up in Python, when a batch is made."""
+    found = tf.numpy_function(lambda rows: targets[rows], [tasks], tf.as_dtype(targets.dtype))
+    return tf.ensure_shape(found, (None, *targets.shape[1:]))

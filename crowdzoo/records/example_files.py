@@ -1,0 +1,126 @@
+"""The files of a split of tf.Examples; their bytes depend on the data alone."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from crowdzoo.files.check_format import FORMAT_VERSION, check_format
+
+__all__ = [
+    "SPLITS",
+    "prepare_examples",
+    "read_dataset_info",
+    "rewrite_examples",
+    "split_by_hash",
+    "split_files",
+    "task_and_example",
+    "write_dataset_info",
+    "write_examples",
+]
+
+SPLITS = ("train", "eval")
+_TASKS_PER_FILE = 20_000
+
+
+def prepare_examples(examples: Any) -> None:
+    """Declares an Examples artifact to hold gzipped TFRecords of tf.Example in the splits train and eval."""
+    examples.splits = list(SPLITS)
+    examples.set_string_custom_property("payload_format", "FORMAT_TF_EXAMPLE")
+    examples.set_string_custom_property("file_format", "tfrecords_gzip")
+
+
+def split_files(uri: str, split: str) -> str:
+    """Pattern of the files of a split of an Examples artifact."""
+    return os.path.join(uri, f"Split-{split}", "*")
+
+
+def task_and_example(record: bytes) -> tuple[str, tf.train.Example]:
+    """What a record of a split's files holds, with the task's name."""
+    example = tf.train.Example.FromString(record)
+    return example.features.feature["task"].bytes_list.value[0].decode(), example
+
+
+def write_dataset_info(uri: str, info: dict[str, Any]) -> None:
+    """Writes `dataset.json` beside the splits: what a reader of the Examples must know of all of them.
+
+    Args:
+        uri: the artifact's folder.
+        info: `kind` (of label), `classes` (None for ratings) and `annotators` (names in the order of their codes),
+            `instances` (name of their kind), `num_features` and `features` (names of columns; None
+            where there are none), `columns` (of a table), `num_tasks` and `num_gold` (by split; of
+            preferences `num_tasks` counts Examples, each order of a pair for itself, and `num_gold` pairs).
+    """
+    with tf.io.gfile.GFile(os.path.join(uri, "dataset.json"), "w") as file:
+        file.write(json.dumps({**info, "format_version": FORMAT_VERSION}))
+
+
+def read_dataset_info(uri: str) -> dict[str, Any]:
+    """Reads what `write_dataset_info` wrote.
+
+    Raises:
+        DataError: a later release wrote it.
+    """
+    place = os.path.join(uri, "dataset.json")
+    with tf.io.gfile.GFile(place) as file:
+        info = json.loads(file.read())
+    check_format(info.pop("format_version", None), place)
+    return info
+
+
+def split_by_hash(names: Iterable[str], eval_fraction: float, seed: int) -> np.ndarray:
+    """The split of each name, by a hash of seed and name: a name keeps its split when others come or go."""
+    digests = (hashlib.sha256(f"{seed}:{name}".encode()).digest() for name in names)
+    shares = np.array([int.from_bytes(digest[:8], "big") / 2**64 for digest in digests])
+    return np.where(shares < eval_fraction, "eval", "train")
+
+
+def write_examples(uri: str, split: str, tasks: Sequence[str], example: Callable[[int], tf.train.Example]) -> None:
+    """Writes a split.
+
+    A hash of the task decides its file and its place in the file. So records are in the same order in every run, and
+    training on them can be repeated exactly; and they are well mixed.
+
+    Args:
+        uri: the artifact's folder.
+        split: its name.
+        tasks: names of the tasks.
+        example: makes the Example of the task at a place in `tasks`; called when it is written.
+    """
+    num_files = max(1, -(-len(tasks) // _TASKS_PER_FILE))
+    rows: dict[int, list[tuple[bytes, int]]] = {}
+    for row, task in enumerate(tasks):
+        place = hashlib.sha256(task.encode()).digest()
+        rows.setdefault(int.from_bytes(place[:8], "big") % num_files, []).append((place, row))
+    for index, own in rows.items():
+        name = f"data_tfrecord-{index:05d}-of-{num_files:05d}.gz"
+        _write(uri, split, name, (example(row) for _, row in sorted(own)))
+
+
+def rewrite_examples(
+    uri: str, target: str, split: str, changed: Callable[[str, tf.train.Example], tf.train.Example]
+) -> None:
+    """Writes a split once more, in files of the same names and records in the same order.
+
+    Args:
+        uri: folder of the artifact that is read.
+        target: folder of the artifact that is written.
+        split: its name.
+        changed: gives what is written, of a task's name and its Example.
+    """
+    for path in tf.io.gfile.glob(split_files(uri, split)):
+        records = tf.data.TFRecordDataset(path, "GZIP").as_numpy_iterator()
+        _write(target, split, os.path.basename(path), (changed(*task_and_example(record)) for record in records))
+
+
+def _write(uri: str, split: str, name: str, examples: Iterable[tf.train.Example]) -> None:
+    folder = os.path.join(uri, f"Split-{split}")
+    tf.io.gfile.makedirs(folder)
+    options = tf.io.TFRecordOptions(compression_type="GZIP")
+    with tf.io.TFRecordWriter(os.path.join(folder, name), options) as writer:
+        for example in examples:
+            writer.write(example.SerializeToString(deterministic=True))

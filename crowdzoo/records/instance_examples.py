@@ -1,0 +1,144 @@
+"""Classes and ratings of instances, from their two files to tf.Examples."""
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.vocabulary import is_among, name_texts
+from crowdzoo.errors import DataError
+from crowdzoo.reading.instances.instance_kinds import instance_kind
+from crowdzoo.reading.instances.instances import Instances, check_annotated, read_instances
+from crowdzoo.reading.instances.named_by_image import named_by_image
+from crowdzoo.reading.instances.tables import TABLES, tables
+from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
+from crowdzoo.reading.tables.options import ROW_OPTIONS
+from crowdzoo.records.example_files import split_by_hash
+from crowdzoo.records.instance_features import add_instance, instance_info
+from crowdzoo.records.labelled_tasks import LabelledTasks
+
+__all__ = ["read_annotations", "read_instances_of", "read_labelled_instances", "split_of"]
+
+# Options of the reader, those that a kind has
+_READING = ("classes", "low", "high", *ROW_OPTIONS, "platform", "field", "image", *LAYOUT_OPTIONS)
+
+
+def read_labelled_instances(options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
+    """Reads instances and what annotators said of them.
+
+    Args:
+        options: settings of AnnotationExampleGen.
+        rejects: path of the file of rejected rows.
+        folder: an empty one, where instances stand until their Examples are made.
+
+    Raises:
+        DataError: as the readers; or tasks without instances, or nothing to learn from.
+    """
+    crowd = read_annotations(options, rejects)
+    instances = read_instances_of(options, crowd, folder)
+    names = name_texts(instances.tasks)
+    gold, known = _gold(instances, crowd, options["instances"])
+    split, change = split_of(instances, options)
+    classes = None if crowd.classes is None else [str(name) for name in crowd.classes]
+    shown = gold.tolist() if classes is None else [classes[code] for code in gold.tolist()]
+    code_of = {str(name): code for code, name in enumerate(crowd.tasks)}
+    kind = "float_list" if classes is None else "int64_list"
+
+    def example(row: int) -> tf.train.Example:
+        made = tf.train.Example()
+        feature = made.features.feature
+        feature["task"].bytes_list.value.append(names[row].encode())
+        add_instance(made, instances, row)
+        code = code_of.get(names[row])
+        ids, labels = ((), ()) if code is None else (own[0] for own in crowd.padded(np.array([code])))
+        feature["annotator_ids"].int64_list.value.extend(ids)
+        getattr(feature["annotator_labels"], kind).value.extend(labels)
+        if known[row]:
+            getattr(feature["gold"], kind).value.append(gold[row])
+        return made
+
+    return LabelledTasks(
+        annotations=crowd,
+        names=names.tolist(),
+        split=split,
+        labelled=is_among(names, _labelled(crowd)),
+        gold=[one if there else None for one, there in zip(shown, known, strict=True)],
+        info={"classes": classes, **instance_info(instances)},
+        change_split=change,
+        example=example,
+    )
+
+
+def read_instances_of(options: dict[str, Any], crowd: Annotations, folder: str) -> Instances:
+    """Reads instances, those of all annotated tasks among them.
+
+    Args:
+        options: settings of AnnotationExampleGen.
+        crowd: the annotations.
+        folder: an empty one, where instances stand.
+
+    Raises:
+        DataError: as the reader; or tasks without instances.
+    """
+    layout = Layout.of_second(options.get("instance_columns"), options)
+    named = options.get("instance_kind")
+    of_kind = None if named is None else instance_kind(named)
+    if of_kind == TABLES:
+        of_kind = tables(options.get("inputs"))
+    instances = read_instances(options["instances"], of_kind, layout, folder).named_like(crowd.tasks)
+    check_annotated(instances, crowd, options["instances"], options["annotations"])
+    return instances
+
+
+def split_of(instances: Instances, options: dict[str, Any]) -> tuple[np.ndarray, str]:
+    """The split of instances, and what a user can do where one of the two is empty.
+
+    Args:
+        instances: N instances.
+        options: settings of AnnotationExampleGen.
+
+    Returns:
+        "train" or "eval", [N], from their column split, else by a hash of their names; and a sentence.
+    """
+    if instances.split is not None:
+        return instances.split, "Check its column 'split'."
+    names = name_texts(instances.tasks)
+    return split_by_hash(names, options["eval_fraction"], options["seed"]), "Change data.eval_fraction."
+
+
+def read_annotations(options: dict[str, Any], rejects: str) -> Annotations:
+    """Reads what annotators said.
+
+    Args:
+        options: settings of AnnotationExampleGen.
+        rejects: path of the file of rejected rows.
+
+    Raises:
+        DataError: as the reader; or there is nothing to learn from.
+    """
+    path = options["annotations"]
+    crowd = Annotations.read(
+        path,
+        kind=options["kind"],
+        **named_by_image({key: options[key] for key in _READING if key in options}, options["instances"]),
+        rejects=rejects if options.get("on_bad_rows") == "reject" else None,
+    )
+    if len(crowd) == 0:
+        raise DataError(f"{path}: holds no annotations.")
+    if crowd.classes is not None and crowd.num_classes < 2:
+        raise DataError(f"{path}: only one class, {str(crowd.classes[0])!r}. Name all the classes in data.classes.")
+    return crowd
+
+
+def _gold(instances: Instances, crowd: Annotations, path: str) -> tuple[np.ndarray, np.ndarray]:
+    """Gold as ratings or codes, and whether it is known, both [N]."""
+    if crowd.classes is None:
+        ratings = instances.gold_ratings(path)
+        return ratings, ~np.isnan(ratings)
+    codes = instances.gold_codes(crowd.classes, path)
+    return codes, codes >= 0
+
+
+def _labelled(crowd: Annotations) -> np.ndarray:
+    return name_texts(crowd.tasks[crowd.redundancy > 0])

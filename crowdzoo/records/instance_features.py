@@ -1,0 +1,109 @@
+"""Instances in tf.Examples: how a row is written, and how batches of them are read."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from crowdzoo.files.served_name import served_name
+from crowdzoo.networks.decodable import is_decodable, not_decodable
+from crowdzoo.reading.instances.instances import Instances
+from crowdzoo.reading.instances.opened import opened
+from crowdzoo.reading.instances.tables import TABLES
+from crowdzoo.reading.instances.vectors import VECTORS
+
+__all__ = ["COLUMN", "add_instance", "instance_features", "instance_info", "parsed_instances"]
+
+INSTANCES = "instances"
+COLUMN = f"{INSTANCES}/"  # begins the names of columns
+
+
+def instance_info(instances: Instances) -> dict[str, Any]:
+    """Entries of `dataset.json`: what `instance_features` needs, and names of columns.
+
+    They are `instances` (name of their kind), `num_features` and `features` (names of columns) of feature vectors, and
+    `columns` of a table: name as it is served -> shape of a value, of strings None.
+
+    Args:
+        instances: all of them.
+    """
+    of_vectors = instances.kind is VECTORS
+    columns = instances.values if instances.kind == TABLES else {}
+    return {
+        "instances": instances.kind.name,
+        "num_features": instances.values.shape[1] if of_vectors else None,
+        "features": instances.names,
+        "columns": {
+            served_name(name): list(values.shape[1:]) if values.dtype.kind == "f" else None
+            for name, values in columns.items()
+        },
+    }
+
+
+def add_instance(example: tf.train.Example, instances: Instances, row: int, feature: str = INSTANCES) -> None:
+    """Adds a feature: float [D] of a feature vector, bytes [1] of a text or an image file.
+
+    Of a table it adds a feature `<feature>/<name as it is served>` for each column, float or bytes.
+
+    Args:
+        example: of a task, or of a pair of them; changed.
+        instances: all of them.
+        row: of the task.
+        feature: its name; of pairs "left" or "right".
+
+    Raises:
+        DataError: an image that TensorFlow does not decode, or that cannot be read.
+    """
+    if instances.kind == TABLES:
+        for name, values in instances.values.items():
+            column = example.features.feature[f"{feature}/{served_name(name)}"]
+            if values.dtype.kind == "f":
+                column.float_list.value.extend(np.ravel(values[row]))
+            else:
+                column.bytes_list.value.append(_stored(values, row))
+    elif instances.kind is VECTORS:
+        example.features.feature[feature].float_list.value.extend(instances.values[row])
+    else:
+        example.features.feature[feature].bytes_list.value.append(_stored(instances.values, row))
+
+
+def _stored(values: np.ndarray, row: int) -> bytes:
+    value = opened(values[row : row + 1])[0]
+    if isinstance(value, str):
+        return value.encode()
+    if not is_decodable(value):
+        raise not_decodable([values[row]])
+    return value
+
+
+def instance_features(info: Mapping[str, Any], feature: str = INSTANCES) -> dict[str, Any]:
+    """What `tf.io.parse_example` needs to read instances.
+
+    Args:
+        info: of `dataset.json`.
+        feature: as `add_instance` had it.
+    """
+    if info.get("columns"):
+        return {
+            f"{feature}/{name}": tf.io.FixedLenFeature(shape or [], tf.string if shape is None else tf.float32)
+            for name, shape in info["columns"].items()
+        }
+    if info["num_features"] is None:
+        return {feature: tf.io.FixedLenFeature([], tf.string)}
+    return {feature: tf.io.FixedLenFeature([info["num_features"]], tf.float32)}
+
+
+def parsed_instances(parsed: Mapping[str, Any], feature: str = INSTANCES) -> Any:
+    """Instances out of what `tf.io.parse_example` gives: a batch as the base or its encoder takes it.
+
+    Columns of a table have the names by which they are served.
+
+    Args:
+        parsed: what was read.
+        feature: as `add_instance` had it.
+    """
+    if feature in parsed:
+        return parsed[feature]
+    begin = f"{feature}/"
+    return {name.removeprefix(begin): values for name, values in parsed.items() if name.startswith(begin)}

@@ -1,0 +1,197 @@
+"""Pairs of tasks that annotators compared, as tf.Examples: from their files, and back into arrays for training."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.vocabulary import name_texts
+from crowdzoo.networks.reward_model import SIDES
+from crowdzoo.reading.instances.gold import EQUAL, TURNED, read_gold_pairs
+from crowdzoo.reading.instances.instance_kinds import instance_kind
+from crowdzoo.reading.instances.instances import Instances, take_rows
+from crowdzoo.records.example_dataset import read_batches
+from crowdzoo.records.example_files import SPLITS
+from crowdzoo.records.instance_examples import read_annotations, read_instances_of, split_of
+from crowdzoo.records.instance_features import add_instance, instance_info, parsed_instances
+from crowdzoo.records.labelled_tasks import LabelledTasks
+
+__all__ = ["SAID", "ReadPairs", "pair_names", "read_labelled_pairs", "read_pairs", "said_of"]
+
+# Features of what annotators said, as `tf.io.parse_example` takes them
+_CODES = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
+_CODES = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
+SAID = {"annotator_ids": _CODES, "annotator_labels": _CODES}
+_READ = 1024
+
+
+def pair_names(annotations: Annotations) -> list[str]:
+    """Names of the pairs of `annotations.pairs()`: JSON of the names of the tasks on the left and on the right."""
+    tasks = name_texts(annotations.tasks)
+    return [_pair_name(tasks[left], tasks[right]) for left, right in annotations.pairs()[0].tolist()]
+
+
+def _pair_name(left: str, right: str) -> str:
+    return json.dumps([str(left), str(right)], ensure_ascii=False)
+
+
+def read_labelled_pairs(options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
+    """Reads instances and which of two of them annotators prefer.
+
+    The Example of a pair has `task` (bytes, see `pair_names`), the instances `left` and `right` (see `add_instance`),
+    `annotator_ids`, `annotator_labels`, and where known `gold` (int64 code). Tasks are split, not pairs: a pair of two
+    tasks of train is trained on, and one with a task of eval is evaluated with, so that one side at least is new.
+
+    Gold is that of the file of gold pairs, in either order; where that is silent, the column gold of the instances,
+    which has true scores.
+
+    Args:
+        options: settings of AnnotationExampleGen.
+        rejects: path of the file of rejected rows.
+        folder: an empty one, where instances stand until their Examples are made.
+
+    Raises:
+        DataError: as the readers; or tasks without instances, or nothing to learn from.
+    """
+    crowd = read_annotations(options, rejects)
+    instances = read_instances_of(options, crowd, folder)
+    names, (judged, table) = name_texts(instances.tasks), crowd.pairs()
+    row_of = {str(name): row for row, name in enumerate(names)}
+    rows = np.array([row_of[str(name)] for name in name_texts(crowd.tasks)], np.int64)[judged]
+    split, change = split_of(instances, options)
+    held = split == "eval"
+
+    known = _known_pairs(options, instances, crowd)
+    there = {frozenset(pair) for pair in rows.tolist()}
+    unjudged = [pair for pair in known if held[[*pair]].any() and frozenset(pair) not in there]
+    rows = np.concatenate([rows, np.array(unjudged, np.int64).reshape(-1, 2)])
+    scores = instances.gold_ratings(options["instances"], "true scores")
+    better = [_better(pair, known, scores) for pair in map(tuple, rows.tolist())]
+    texts = [_pair_name(names[left], names[right]) for left, right in rows.tolist()]
+
+    def example(pair: int) -> tf.train.Example:
+        made = tf.train.Example()
+        feature = made.features.feature
+        feature["task"].bytes_list.value.append(texts[pair].encode())
+        for side, row in zip(SIDES, rows[pair].tolist(), strict=True):
+            add_instance(made, instances, row, side)
+        ids, said = ((), ()) if pair >= len(judged) else (own[0] for own in table.padded(np.array([pair])))
+        feature["annotator_ids"].int64_list.value.extend(ids)
+        feature["annotator_labels"].int64_list.value.extend(said)
+        if better[pair] >= 0:
+            feature["gold"].int64_list.value.append(better[pair])
+        return made
+
+    classes = [str(name) for name in np.asarray(crowd.classes)]
+    pair_split = np.where(held[rows].any(axis=1), "eval", "train")
+    # the two orders of a pair are two Examples with the same gold
+    known_pairs = np.unique(np.sort(rows, axis=1)[np.array(better) >= 0], axis=0)
+    of_eval = int(held[known_pairs].any(axis=1).sum())
+    num_gold = dict(zip(SPLITS, (len(known_pairs) - of_eval, of_eval), strict=True))
+    return LabelledTasks(
+        annotations=crowd,
+        names=texts,
+        split=pair_split,
+        labelled=np.arange(len(rows)) < len(judged),
+        gold=[None if code < 0 else classes[code] for code in better],
+        info={"classes": classes, **instance_info(instances), "num_gold": num_gold},
+        change_split=f"A pair of two tasks of train is trained on, one with a task of eval is evaluated with. {change}",
+        example=example,
+        unit="pair",
+    )
+
+
+def _known_pairs(options: dict[str, Any], instances: Instances, crowd: Annotations) -> dict[tuple[int, int], int]:
+    """What the file of gold pairs says: rows of the instances on the left and on the right -> code of the answer.
+
+    Raises:
+        DataError: as the reader.
+    """
+    path = options.get("gold")
+    if not path:
+        return {}
+    gold = read_gold_pairs(path, instances.tasks, np.asarray(crowd.classes))
+    assert gold.right_ids is not None
+    rows = zip(gold.task_ids.tolist(), gold.right_ids.tolist(), gold.labels.tolist(), strict=True)
+    return {(left, right): code for left, right, code in rows}
+
+
+def _better(pair: tuple[int, int], known: dict[tuple[int, int], int], scores: np.ndarray) -> int:
+    """Code of the answer that is true of a pair, from gold of it in either order, else from true scores; or -1."""
+    left, right = pair
+    if pair in known:
+        return known[pair]
+    if (right, left) in known:
+        return TURNED[known[right, left]]
+    if np.isnan(scores[left]) or np.isnan(scores[right]):
+        return -1
+    return EQUAL if scores[left] == scores[right] else int(scores[left] < scores[right])
+
+
+@dataclass(frozen=True)
+class ReadPairs:
+    """Pairs read back from Examples.
+
+    Attributes:
+        instances: of the tasks that occur, each once.
+        annotations: kind "preference"; task code i is row i of the instances.
+        posteriors: what the aggregation found of each pair of `annotations.pairs()`, float32 [P, 3].
+    """
+
+    instances: Instances
+    annotations: Annotations
+    posteriors: np.ndarray
+
+
+def read_pairs(patterns: Sequence[str], info: dict[str, Any]) -> ReadPairs:
+    """Reads the split train that CrowdAggregator wrote, whole.
+
+    Args:
+        patterns: patterns of gzipped TFRecord files.
+        info: result of `read_dataset_info`.
+
+    Raises:
+        FileNotFoundError: no file fits.
+    """
+    others = {"task": tf.io.FixedLenFeature([], tf.string), **SAID}
+    row_of: dict[str, int] = {}
+    values, posteriors, pairs = [], [], []
+    said: list[tuple[np.ndarray, ...]] = []  # left, right, annotator, label
+    for batch in read_batches(patterns, info, "train", _READ, instances=SIDES, others=others, posterior=3):
+        names = [json.loads(name) for name in batch["task"].tolist()]
+        for place, side in enumerate(SIDES):
+            new = {name: row for row, name in enumerate(pair[place] for pair in names) if name not in row_of}
+            row_of |= {name: len(row_of) + number for number, name in enumerate(new)}
+            values.append(take_rows(parsed_instances(batch, side), np.array([*new.values()], np.int64)))
+        left, right = np.array([[row_of[name] for name in pair] for pair in names], np.int64).T
+        pair_of, annotator, label = said_of(batch)
+        said.append((left[pair_of], right[pair_of], annotator, label))
+        pairs.append(np.stack([left, right]))
+        posteriors.append(batch["posterior"])
+    left, right, annotator, label = map(np.concatenate, zip(*said, strict=True))
+    annotations = Annotations(
+        "preference", left, annotator, label, np.array([*row_of], object), np.array(info["annotators"], object),
+        np.array(info["classes"], object), right_ids=right,
+    )  # fmt: skip
+    order = np.lexsort(np.concatenate(pairs, axis=1)[::-1])
+    return ReadPairs(
+        Instances(
+            annotations.tasks,
+            instance_kind(info["instances"]),
+            keras.tree.map_structure(lambda *parts: np.concatenate(parts), *values),
+            info["features"],
+        ),
+        annotations,
+        np.concatenate(posteriors)[order],
+    )
+
+
+def said_of(batch: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What annotators said of the pairs of a batch that was read with `SAID`: rows of the batch, annotators, labels."""
+    ids, labels = (np.concatenate([*batch[name], np.empty(0, np.int64)]) for name in SAID)
+    return np.repeat(np.arange(len(batch["annotator_ids"])), [*map(len, batch["annotator_ids"])]), ids, labels

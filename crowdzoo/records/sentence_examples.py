@@ -1,0 +1,165 @@
+"""Sentences as tf.Examples: from annotators' files, and back into arrays for training."""
+
+import dataclasses
+import functools
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.retokenized import retokenized
+from crowdzoo.data.sentence_annotations import sentence_annotations
+from crowdzoo.errors import DataError
+from crowdzoo.reading.sentences.sentence_files import read_sentences
+from crowdzoo.records.example_dataset import files_of
+from crowdzoo.records.example_files import split_by_hash, task_and_example
+from crowdzoo.records.labelled_tasks import LabelledTasks
+
+__all__ = [
+    "ReadSentences",
+    "read_crowd_sequences",
+    "read_examples",
+    "read_labelled_sentences",
+    "read_tokens",
+    "sentence_example",
+]
+
+
+def read_crowd_sequences(options: dict[str, Any]) -> CrowdSequences:
+    """Reads what annotators said of sentences, cut into the tokens that the served model will see.
+
+    Args:
+        options: `annotations` (the file), and what `read_sentences` takes.
+
+    Raises:
+        ConfigError: gold of spans in another file.
+        DataError: as the readers; or there is nothing to learn from.
+    """
+    path = options["annotations"]
+    names = ("gold", "scheme", "classes", "on_bad_tags", "platform", "field", "exclude")
+    sequences = read_sentences(path, **{name: options[name] for name in names if name in options})
+    if len(sequences.annotations) == 0:
+        raise DataError(f"{path}: holds no annotations.")
+    if sequences.annotations.num_classes < 2:
+        raise DataError(f"{path}: nobody marked a span, so there is nothing to learn.")
+    return retokenized(sequences)
+
+
+def read_labelled_sentences(options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
+    """Reads sentences, and splits them by their texts: one text is never in both splits.
+
+    Args:
+        options: settings of AnnotationExampleGen.
+        rejects: not written: rows with bad tags cannot be left out.
+        folder: not used: sentences are held in memory.
+
+    Raises:
+        DataError: as `read_crowd_sequences`.
+    """
+    sequences = read_crowd_sequences(options)
+    crowd = sequences.annotations
+    tags = [None] * len(sequences) if sequences.gold is None else sequences.gold_tags()
+    return LabelledTasks(
+        annotations=crowd,
+        names=[str(name) for name in crowd.tasks],
+        split=split_by_hash(sequences.texts or (), options["eval_fraction"], options["seed"]),
+        labelled=crowd.redundancy > 0,
+        gold=[None if row is None else json.dumps(row) for row in tags],
+        info={"classes": sequences.classes, "scheme": sequences.scheme},
+        change_split="Change data.eval_fraction.",
+        example=functools.partial(sentence_example, sequences),
+    )
+
+
+def sentence_example(sequences: CrowdSequences, task: int) -> tf.train.Example:
+    """The Example of a sentence.
+
+    `task` (bytes), `instances` (bytes, the text), `tokens` (bytes, [T]), `annotator_ids` (int64, [M]),
+    `annotator_labels` (int64, [M T], annotator by annotator), and where known `gold` (int64, [T]).
+    """
+    tokens = sequences.tokens[task]
+    ids, labels = sequences.annotations.padded(np.array([task]))
+    example = tf.train.Example()
+    feature = example.features.feature
+    feature["task"].bytes_list.value.append(str(sequences.annotations.tasks[task]).encode())
+    feature["instances"].bytes_list.value.append((sequences.texts or ())[task].encode())
+    feature["tokens"].bytes_list.value.extend(token.encode() for token in tokens)
+    feature["annotator_ids"].int64_list.value.extend(ids[0])
+    feature["annotator_labels"].int64_list.value.extend(labels[0, : len(tokens)].T.ravel())
+    if sequences.gold is not None and (codes := sequences.gold[task]) is not None:
+        feature["gold"].int64_list.value.extend(codes)
+    return example
+
+
+@dataclasses.dataclass(frozen=True)
+class ReadSentences:
+    """Sentences read back from Examples.
+
+    Attributes:
+        texts: N strings.
+        tokens: N lists of strings.
+        annotations: kind "sequence"; tasks are numbered in the files' order.
+        posteriors: N arrays [T_i, K] of the aggregation, rows of zeros where nobody labelled.
+        evaluation_labels: N arrays int64 [T_i].
+        evaluation_weights: float [N], 0 where nothing is known.
+    """
+
+    texts: list[str]
+    tokens: list[list[str]]
+    annotations: Annotations
+    posteriors: list[np.ndarray]
+    evaluation_labels: list[np.ndarray]
+    evaluation_weights: np.ndarray
+
+
+def read_examples(patterns: Sequence[str], info: dict[str, Any]) -> ReadSentences:
+    """Reads a split that CrowdAggregator wrote, whole.
+
+    Args:
+        patterns: patterns of gzipped TFRecord files.
+        info: result of `read_dataset_info`: `classes`, `annotators`.
+
+    Raises:
+        FileNotFoundError: no file fits.
+    """
+    num_classes = len(info["classes"])
+    answers: list[tuple[int, int, np.ndarray]] = []
+    texts, sentences, posteriors, evaluation_labels, weights = [], [], [], [], []
+    for task, record in enumerate(_records(files_of(patterns))):
+        example = tf.train.Example.FromString(record)
+        feature, tokens = example.features.feature, _tokens(example)
+        ids = feature["annotator_ids"].int64_list.value
+        said = np.array(feature["annotator_labels"].int64_list.value, np.int64).reshape(-1, len(tokens))
+        answers += [(task, annotator, tags) for annotator, tags in zip(ids, said, strict=True)]
+        posterior = np.array(feature["posterior"].float_list.value, np.float32)
+        texts.append(feature["instances"].bytes_list.value[0].decode())
+        sentences.append(tokens)
+        posteriors.append(
+            posterior.reshape(len(tokens), num_classes) if len(posterior) else np.zeros((len(tokens), num_classes))
+        )
+        evaluation_labels.append(np.array(feature["evaluation_label"].int64_list.value, np.int64))
+        weights.append(feature["evaluation_weight"].float_list.value[0])
+    annotators = np.array(info["annotators"], object)
+    annotations = sentence_annotations(answers, np.arange(len(texts)), annotators, info["classes"])
+    return ReadSentences(texts, sentences, annotations, posteriors, evaluation_labels, np.array(weights))
+
+
+def read_tokens(pattern: str) -> dict[str, list[str]]:
+    """The tokens of the sentences in a split, by task."""
+    found = {}
+    for record in _records(sorted(tf.io.gfile.glob(pattern))):
+        task, example = task_and_example(record)
+        found[task] = _tokens(example)
+    return found
+
+
+def _tokens(example: tf.train.Example) -> list[str]:
+    return [token.decode() for token in example.features.feature["tokens"].bytes_list.value]
+
+
+def _records(files: Iterable[str]) -> Iterator[bytes]:
+    return tf.data.TFRecordDataset(list(files), "GZIP").as_numpy_iterator()

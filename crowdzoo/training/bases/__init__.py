@@ -1,0 +1,37 @@
+"""Base models that `train` and the pipeline make, by the name that configurations write. Loads no Keras."""
+
+from collections.abc import Mapping
+
+from crowdzoo.training.bases.base import Base, Sizes
+from crowdzoo.training.bases.base_context import BaseContext
+from crowdzoo.training.bases.features import FeatureBase
+from crowdzoo.training.bases.images import ImageBase
+from crowdzoo.training.bases.own import OwnBase
+from crowdzoo.training.bases.own_source import is_own, own_files, own_function, source_hash
+from crowdzoo.training.bases.tables import TableBase
+from crowdzoo.training.bases.texts import TextBase
+
+__all__ = ["BASES", "Base", "BaseContext", "Sizes", "is_own", "own_files", "own_function", "source_hash"]
+
+
+class _Bases(dict[str, Base]):
+    """Of `module:function`, which is no name in the table, a base of the user's own."""
+
+    def __missing__(self, name: str) -> Base:
+        if not is_own(name):
+            raise KeyError(name)
+        return OwnBase(name, self)
+
+
+BASES: Mapping[str, Base] = _Bases(
+    {
+        "feature-classifier": FeatureBase(),
+        "feature-regressor": FeatureBase(),
+        "image-classifier": ImageBase(),
+        "image-regressor": ImageBase(),
+        "table-classifier": TableBase(),
+        "table-regressor": TableBase(),
+        "text-classifier": TextBase(),
+        "text-regressor": TextBase(),
+    }
+)

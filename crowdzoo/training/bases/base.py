@@ -1,0 +1,91 @@
+"""Base: how a base model is made for a training, from its settings and the instances. Loads no Keras."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from crowdzoo.training.settings import Settings
+
+if TYPE_CHECKING:
+    from crowdzoo.networks.instance_encoder import InstanceEncoder
+
+__all__ = ["Base", "Sizes"]
+
+Batches = Callable[[], Iterable[Any]]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the data say about a model.
+
+    Attributes:
+        num_annotators: R; None where there are no annotations.
+        num_classes: K; 0 where the base estimates a number: a rating, or the score of a task of preferences.
+        center: mean of the ratings; see `rating_unit`.
+        unit: their standard deviation.
+        num_features: D, of feature vectors; None for other instances.
+        head: whether the base ends in the estimate. False: in its last hidden layer, for crowd layers that stand on
+            one (`DoctorNet`).
+        num_annotations: A, of preferences that are learned from; None for other labels.
+    """
+
+    num_annotators: int | None = None
+    num_classes: int = 0
+    center: float = 0.0
+    unit: float = 1.0
+    num_features: int | None = None
+    head: bool = True
+    num_annotations: int | None = None
+
+
+class Base(ABC):
+    """One entry of `BASES`. Keras and TensorFlow are imported inside the methods.
+
+    `batches` is a function that goes through the training instances once, in their order: it gives parts of
+    `Instances.values` (out of TFRecords strings are bytes), and may be called as often as needed.
+
+    Attributes:
+        settings: class of the settings of its training.
+    """
+
+    settings: ClassVar[type[Settings]]
+
+    def make_settings(self, **given: Any) -> Settings:
+        """Settings of a training.
+
+        Args:
+            **given: fields of `settings`, lists where YAML has lists.
+
+        Raises:
+            ConfigError: a value out of its range.
+        """
+        return self.settings(**given)
+
+    def encoder(self, settings: Any, batches: Batches) -> InstanceEncoder | None:
+        """Makes what encodes the instances, from the training instances; None where they are the input.
+
+        Raises:
+            DataError: instances of which no encoder can be made.
+        """
+        return None
+
+    @abstractmethod
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+        """Makes the Keras model, named "base"; it follows `keras.utils.set_random_seed`."""
+
+    def adapt(self, model: Any, encoder: Any, batches: Batches) -> None:  # noqa: B027  most have nothing to adapt
+        """Gives the model what it takes from the training instances, such as their mean and variance.
+
+        Raises:
+            DataError: instances that cannot be learned from.
+        """
+
+    def features(self, model: Any) -> str | None:
+        """Name of the layer whose output crowd layers take for an instance's features (LIA, CoNAL); see `CrowdModel`.
+
+        None gives them the base's input.
+        """
+        return None

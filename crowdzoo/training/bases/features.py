@@ -1,0 +1,42 @@
+"""Bases on feature vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crowdzoo.training.bases.base import Base, Batches, Sizes
+from crowdzoo.training.settings import TrainingSettings
+
+__all__ = ["FeatureBase"]
+
+
+class FeatureBase(Base):
+    """`FeatureClassifier` and `FeatureRegressor`."""
+
+    settings = TrainingSettings
+
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+        """See `Base.build`."""
+        from crowdzoo.networks.feature_classifier import FeatureClassifier
+        from crowdzoo.networks.feature_regressor import FeatureRegressor
+
+        assert sizes.num_features is not None
+        network: dict[str, Any] = {
+            "hidden": settings.hidden,
+            "dropout": settings.dropout,
+            "batch_normalization": settings.batch_normalization,
+            "name": "base",
+        }
+        if not sizes.head:
+            return FeatureClassifier(sizes.num_features, None, **network)
+        if sizes.num_classes:
+            return FeatureClassifier(sizes.num_features, sizes.num_classes, **network)
+        return FeatureRegressor(sizes.num_features, center=sizes.center, unit=sizes.unit, **network)
+
+    def adapt(self, model: Any, encoder: Any, batches: Batches) -> None:
+        """Mean and variance of each feature."""
+        model.standardize.adapt_batches(batches())
+
+    def features(self, model: Any) -> str:
+        """The standardised features."""
+        return "standardize"

@@ -1,0 +1,55 @@
+"""A base model on feature vectors that is given as a Python object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from crowdzoo.errors import ConfigError, short_repr
+from crowdzoo.reading.instances.vectors import VECTORS
+from crowdzoo.training.bases.base import Sizes
+from crowdzoo.training.bases.base_context import BaseContext
+from crowdzoo.training.bases.own import OwnBase
+
+__all__ = ["GivenBase"]
+
+
+class GivenBase(OwnBase):
+    """A Keras model, which is copied with new weights for each training, or a function that makes one.
+
+    Args:
+        made_by: the model; or a function of a `BaseContext`, as `crowdzoo train --base` takes it.
+    """
+
+    def __init__(self, made_by: Any | Callable[[BaseContext], Any]):
+        super().__init__("the base", {})
+        self.made_by = made_by
+
+    def encoder(self, settings: Any, batches: Any) -> None:
+        """None: feature vectors are the input."""
+
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+        """Copies the model, or calls the function.
+
+        Raises:
+            ConfigError: there is no Keras model, or its output does not fit the labels.
+        """
+        import keras
+
+        if isinstance(self.made_by, keras.Model):
+            model = keras.models.clone_model(self.made_by)
+        else:
+            model = self.made_by(
+                BaseContext(
+                    settings.kind, VECTORS.name, (sizes.num_features,), "float32", None, sizes.num_classes,
+                    sizes.num_annotators, sizes.head, sizes.center, sizes.unit,
+                )
+            )  # fmt: skip
+        if not isinstance(model, keras.Model):
+            raise ConfigError(f"base: a keras.Model, or a function that makes one, is needed, got {short_repr(model)}.")
+        shape, size = model.compute_output_shape((1, sizes.num_features)), sizes.num_classes or 1
+        if sizes.head and tuple(shape)[1:] != (size,):
+            wanted = f"{size} classes: end it in Dense({size}, activation='softmax')"
+            wanted = wanted if sizes.num_classes else "one number: end it in Dense(1)"
+            raise ConfigError(f"base: gives shape {[None, *shape[1:]]}, not {wanted}.")
+        return model

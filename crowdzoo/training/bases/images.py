@@ -1,0 +1,49 @@
+"""Bases on images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crowdzoo.training.bases.base import Base, Batches, Sizes
+from crowdzoo.training.settings import ImageSettings
+
+__all__ = ["ImageBase"]
+
+
+class ImageBase(Base):
+    """`ImageClassifier` and `ImageRegressor`."""
+
+    settings = ImageSettings
+
+    def encoder(self, settings: Any, batches: Batches) -> Any:
+        """Pixels of the wanted size; nothing depends on the training images."""
+        from crowdzoo.networks.image_pixels import ImagePixels
+
+        return ImagePixels(settings.height, settings.width, settings.fit)
+
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+        """See `Base.build`."""
+        from crowdzoo.networks.image_backbone import load_backbone, pixel_scale_of
+        from crowdzoo.networks.image_classifier import ImageClassifier
+        from crowdzoo.networks.image_regressor import ImageRegressor
+
+        size = {"height": encoder.height, "width": encoder.width}
+        network: dict[str, Any] = {
+            **size,
+            "filters": settings.stages,
+            "hidden": settings.hidden,
+            "dropout": settings.dropout,
+            "augment": settings.augment,
+            "name": "base",
+        }
+        if settings.backbone is not None:
+            network["backbone"] = load_backbone(settings.backbone, settings.backbone_weights, **size)
+            network["pixel_scale"] = settings.pixel_scale or pixel_scale_of(settings.backbone)
+            network["fine_tune"] = settings.fine_tune
+        if sizes.num_classes:
+            return ImageClassifier(num_classes=sizes.num_classes if sizes.head else None, **network)
+        return ImageRegressor(center=sizes.center, unit=sizes.unit, head=sizes.head, **network)
+
+    def features(self, model: Any) -> str:
+        """What the convolutions, or the backbone, make of an image."""
+        return "features"

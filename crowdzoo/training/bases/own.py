@@ -1,0 +1,208 @@
+"""A base model that a function of the user's makes."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from crowdzoo.errors import ConfigError, unknown
+from crowdzoo.reading.instances.instance_kinds import instance_kind
+from crowdzoo.reading.instances.texts import TEXTS
+from crowdzoo.training.bases.base import Base, Batches, Sizes
+from crowdzoo.training.bases.base_context import BaseContext
+from crowdzoo.training.bases.own_source import called, own_function
+from crowdzoo.training.settings import OwnSettings, Settings
+
+__all__ = ["OwnBase"]
+
+
+class OwnBase(Base):
+    """What `module:function` or `file.py:function` returns for a `BaseContext` and the settings' arguments.
+
+    Feature vectors reach the model as they are, and layers `Standardization` and `keras.layers.Normalization` are
+    adapted to the training features. Other instances are encoded as for crowdzoo's own base of their kind; a model
+    whose input is of type "string" gets texts as they are.
+
+    Args:
+        reference: `package.module:function` or `path/to/file.py:function`.
+        standard: name of a base -> crowdzoo's own base, which encodes instances.
+    """
+
+    settings = OwnSettings
+
+    def __init__(self, reference: str, standard: Any):
+        self.reference = reference
+        self._standard = standard
+
+    def make_settings(self, **given: Any) -> Settings:
+        """See `Base.make_settings`; of what encodes the instances only that is set which the base's own kind has."""
+        for name in given:
+            if name == "dropout" or name not in {each.name for each in fields(OwnSettings)}:
+                raise ConfigError(
+                    f"{name}: is not for a base of your own. Give it to the function, as an argument: --base-set "
+                    f"{name}=…, or in a configuration model.arguments."
+                )
+        settings: Any = super().make_settings(reference=self.reference, **given)
+        standard = self._standard[settings.instances.bases[settings.kind]]
+        for name in settings.encoder:
+            if not standard.settings.encoder_fields:
+                raise ConfigError(f"{name}: is not for {settings.instance_kind}, which reach your base as they are.")
+            if name not in standard.settings.encoder_fields:
+                raise ConfigError(f"encoder: {unknown('setting', name, standard.settings.encoder_fields)}")
+        standard.make_settings(task=settings.kind, method=settings.method, **settings.encoder)
+        return settings
+
+    def encoder(self, settings: Any, batches: Batches) -> Any:
+        """That of crowdzoo's own base for such instances; of texts none that a model of strings needs."""
+        kind = instance_kind(settings.instance_kind)
+        base = self._standard[kind.bases[settings.kind]]
+        encoder = base.encoder(
+            base.make_settings(task=settings.kind, method=settings.method, **settings.encoder), batches
+        )
+        if kind is TEXTS and _takes_strings(self._made(settings, Sizes(num_classes=2), encoder)):
+            from crowdzoo.networks.raw_texts import RawTexts
+
+            return RawTexts()
+        return encoder
+
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+        """Calls the function, and tries what it gives on a batch.
+
+        Raises:
+            ConfigError: the function raises an exception, or gives what does not fit; it says what.
+        """
+        model = self._made(settings, sizes, encoder)
+        _try(model, self.reference, _context(settings, sizes, encoder))
+        return model
+
+    def adapt(self, model: Any, encoder: Any, batches: Batches) -> None:
+        """Layers that standardise features."""
+        import keras
+
+        from crowdzoo.backend import flattened_layers
+        from crowdzoo.layers.standardization import Standardization
+
+        if encoder is not None:
+            return
+        for layer in flattened_layers(model):
+            if isinstance(layer, Standardization):
+                layer.adapt_batches(batches())
+            elif isinstance(layer, keras.layers.Normalization) and layer.input_mean is None:
+                import tensorflow as tf
+
+                spec = tf.TensorSpec([None, model.inputs[0].shape[-1]], tf.float32)
+                # in parts: features of all tasks are not held
+                parts = tf.data.Dataset.from_generator(
+                    lambda: (np.asarray(part, "float32") for part in batches()), output_signature=spec
+                )
+                layer.adapt(parts)
+
+    def features(self, model: Any) -> str | None:
+        """The layer named "features", else the one before the last; of feature vectors the input itself."""
+        names = [layer.name for layer in model.layers]
+        if "features" in names:
+            return "features"
+        takes_vectors = len(getattr(model, "inputs", None) or ()) == 1 and _is_vector(model.inputs[0])
+        return None if takes_vectors or len(names) < 2 or not getattr(model, "inputs", None) else names[-2]
+
+    def _made(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+        import keras
+
+        context = _context(settings, sizes, encoder)
+        model = called(self.reference, own_function(self.reference), context, **settings.base_arguments)
+        if not isinstance(model, keras.Model):
+            raise ConfigError(
+                f"base {self.reference}: returns {type(model).__name__}, and a keras.Model is needed (of the package "
+                "`keras`, version 3)."
+            )
+        return model
+
+
+def _context(settings: Any, sizes: Sizes, encoder: Any) -> BaseContext:
+    shapes: Any = (sizes.num_features,)
+    dtypes: Any = "float32"
+    if encoder is not None:
+        shapes, dtypes = _encoded(encoder)
+    return BaseContext(
+        settings.kind, settings.instance_kind, shapes, dtypes, encoder, sizes.num_classes, sizes.num_annotators,
+        sizes.head, sizes.center, sizes.unit,
+    )  # fmt: skip
+
+
+def _encoded(encoder: Any) -> tuple[Any, Any]:
+    """Shapes and types of one encoded instance."""
+    import tensorflow as tf
+
+    specs = encoder.inputs
+    given = specs["instances"] if {*specs} == {"instances"} else specs
+    made = tf.function(lambda values: encoder(values)).get_concrete_function(given).structured_outputs
+
+    def shape(spec: Any) -> tuple[int | None, ...]:
+        return tuple(spec.shape.as_list()[1:])
+
+    if isinstance(made, dict):
+        return {name: shape(one) for name, one in made.items()}, {name: one.dtype.name for name, one in made.items()}
+    return shape(made), made.dtype.name
+
+
+def _takes_strings(model: Any) -> bool:
+    inputs = getattr(model, "inputs", None) or []
+    return bool(inputs) and all(tensor.dtype == "string" for tensor in inputs)
+
+
+def _is_vector(tensor: Any) -> bool:
+    return len(tensor.shape) == 2 and tensor.dtype.startswith("float")
+
+
+def _try(model: Any, reference: str, context: BaseContext) -> None:
+    """Refuses a model that does not take a batch of instances, or does not give what it should of it."""
+    x = _batch(context)
+    answers = np.asarray(called(reference, lambda: _answers(model, x, reference, context)), dtype="float64")
+    has_classes = context.num_classes > 0
+    if not context.head:
+        if answers.ndim != 2:
+            raise ConfigError(
+                f"base {reference}: gives shape {list(answers.shape)} for {len(answers)} instances; the method stands "
+                "on the last hidden layer, [batch, units] (context.head is False)."
+            )
+        return
+    size = context.num_classes if has_classes else 1
+    if answers.ndim != 2 or answers.shape[1] != size:
+        wanted = f"{size} classes: end it in Dense(context.num_classes, activation='softmax')"
+        wanted = wanted if has_classes else "one number: end it in Dense(1)"
+        raise ConfigError(f"base {reference}: gives shape {list(answers.shape)} for 2 instances, not {wanted}.")
+    if not np.isfinite(answers).all():
+        raise ConfigError(f"base {reference}: gives NaN or infinity for a batch of zeros.")
+    if has_classes and (np.abs(answers.sum(axis=1) - 1) > 0.01).any():
+        raise ConfigError(
+            f"base {reference}: its outputs sum to {answers.sum(axis=1)[0]:.3g} for an instance, and probabilities sum "
+            "to 1: end it in Dense(context.num_classes, activation='softmax')."
+        )
+
+
+def _answers(model: Any, x: Any, reference: str, context: BaseContext) -> Any:
+    import keras
+
+    try:
+        return keras.ops.convert_to_numpy(model(x, training=False))
+    except Exception as error:
+        reason = str(error).strip().splitlines()
+        raise ConfigError(
+            f"base {reference}: does not take a batch of {context.instances}, of shape {context.shapes} and type "
+            f"{context.dtypes} an instance: {reason[0] if reason else type(error).__name__}"
+        ) from error
+
+
+def _batch(context: BaseContext) -> Any:
+    """Two instances of zeros, or of empty texts, as tensors."""
+    import tensorflow as tf
+
+    def part(shape: tuple[int | None, ...], dtype: str) -> Any:
+        # an open axis, such as the words of a text, is given a size that a few convolutions can take
+        return tf.zeros([2, *(size or 16 for size in shape)], dtype) if dtype != "string" else tf.fill([2, *shape], "a")
+
+    if isinstance(context.shapes, dict):
+        return {name: part(shape, context.dtypes[name]) for name, shape in context.shapes.items()}
+    return part(context.shapes, context.dtypes)

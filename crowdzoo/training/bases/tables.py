@@ -1,0 +1,122 @@
+"""Bases on tables: columns of numbers and categories, and of texts and images beside them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from crowdzoo.errors import DataError
+from crowdzoo.reading.instances.tables import IMAGE, TEXT, input_type
+from crowdzoo.training.bases.base import Base, Batches, Sizes
+from crowdzoo.training.bases.features import FeatureBase
+from crowdzoo.training.bases.images import ImageBase
+from crowdzoo.training.bases.texts import TextBase
+from crowdzoo.training.settings import InstanceSettings, TableSettings
+
+__all__ = ["TableBase"]
+
+
+class TableBase(Base):
+    """The network of `FeatureClassifier` on columns of numbers and categories (`TableColumns`).
+
+    Where columns are of texts or images, each has a network of its own (`TextClassifier` or `ImageClassifier` without
+    its softmax). The last hidden layers of all networks stand side by side, and one layer on them makes the estimate.
+    """
+
+    settings = TableSettings
+
+    def encoder(self, settings: Any, batches: Batches) -> Any:
+        """Statistics and categories of the columns, the words of those of texts, and pixels of images."""
+        from crowdzoo.networks.named_inputs import NamedInputs
+        from crowdzoo.networks.table_columns import TableColumns
+
+        first = next(iter(batches()), None)
+        if not first:
+            raise DataError("there are no rows to learn from")
+        types = {name: input_type(name, first[name], settings.inputs) for name in first}
+        others = [name for name in first if types[name] not in _OWN]
+        table = None
+        if others:
+            parts = ({name: batch[name] for name in others} for batch in batches())
+            table = TableColumns.adapted(parts, max_categories=settings.max_categories)
+        if len(others) == len(types):
+            return table
+        columns = {}
+        for name in types:
+            if types[name] in _OWN:
+                own: Any = _OWN[types[name]].encoder(_settings_of(settings, types[name]), _column(batches, name))
+                columns[name] = {own.key: own.get_config()}
+        return NamedInputs(None if table is None else table.get_config(), columns)
+
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+        """See `Base.build`."""
+        import keras
+
+        from crowdzoo.layers.label_unit import LabelUnit
+        from crowdzoo.networks.named_inputs import NamedInputs
+
+        if not isinstance(encoder, NamedInputs):
+            return _FEATURES.build(settings, replace(sizes, num_features=encoder.num_features), encoder)
+        inputs, outputs = {}, []
+        for name, part in encoder.parts.items():
+            network = self._network(settings, sizes, name, part)
+            inputs[name] = keras.Input(network.input.shape[1:], dtype=network.input.dtype, name=name)
+            outputs.append(network(inputs[name]))
+        join = keras.layers.Concatenate if len(outputs) > 1 else keras.layers.Identity
+        output = join(name=_JOINED)(outputs if len(outputs) > 1 else outputs[0])
+        if sizes.head and sizes.num_classes:
+            output = keras.layers.Dense(sizes.num_classes, name="logits")(output)
+            precision = keras.backend.result_type(keras.config.floatx(), "float32")
+            output = keras.layers.Softmax(dtype=precision)(output)
+        elif sizes.head:
+            output = keras.layers.Dense(1, name="value")(output)
+            output = LabelUnit(sizes.center, sizes.unit, name="label_unit")(output)
+        return keras.Model(inputs, output, name="base")
+
+    def _network(self, settings: Any, sizes: Sizes, name: str, encoder: Any) -> Any:
+        """The network of one part, to its last hidden layer."""
+        from crowdzoo.networks.image_pixels import ImagePixels
+        from crowdzoo.networks.table_columns import TableColumns
+
+        if isinstance(encoder, TableColumns):
+            sizes = replace(sizes, head=False, num_features=encoder.num_features)
+            network = _FEATURES.build(settings, sizes, encoder)
+        else:
+            kind = IMAGE if isinstance(encoder, ImagePixels) else TEXT
+            network = _OWN[kind].build(_settings_of(settings, kind), replace(sizes, head=False), encoder)
+        network.name = _network_name(name)
+        return network
+
+    def adapt(self, model: Any, encoder: Any, batches: Batches) -> None:
+        """The weights of words; columns of numbers and categories were adapted to with the encoder."""
+        from crowdzoo.networks.image_pixels import ImagePixels
+        from crowdzoo.networks.named_inputs import NamedInputs, part_name
+
+        if isinstance(encoder, NamedInputs):
+            for name in encoder.columns:
+                part = encoder.parts[part_name(name)]
+                own = _OWN[IMAGE if isinstance(part, ImagePixels) else TEXT]
+                own.adapt(model.get_layer(_network_name(part_name(name))), part, _column(batches, name))
+
+    def features(self, model: Any) -> str:
+        """The vector of numbers and categories; with texts the last hidden layers of all networks."""
+        return _JOINED if isinstance(model.input, dict) else _FEATURES.features(model)
+
+
+_FEATURES = FeatureBase()
+_OWN: dict[str, Base] = {TEXT: TextBase(), IMAGE: ImageBase()}  # types of columns with a network of their own
+_JOINED = "joined"
+
+
+def _settings_of(settings: TableSettings, kind: str) -> InstanceSettings:
+    """Settings of a column's own network."""
+    return settings.image_settings if kind == IMAGE else settings.text_settings
+
+
+def _network_name(part: str) -> str:
+    return f"network_{part}"
+
+
+def _column(batches: Batches, name: str) -> Batches:
+    """The batches of one column."""
+    return lambda: (batch[name] for batch in batches())

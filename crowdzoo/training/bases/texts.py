@@ -1,0 +1,67 @@
+"""Bases on texts."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+from crowdzoo.errors import ConfigError
+from crowdzoo.training.bases.base import Base, Batches, Sizes
+from crowdzoo.training.settings import Settings, TextSettings
+
+__all__ = ["TextBase"]
+
+
+class TextBase(Base):
+    """`TextClassifier` and `TextRegressor`."""
+
+    settings = TextSettings
+
+    def make_settings(self, **given: Any) -> Settings:
+        """See `Base.make_settings`; of hidden layers there is one: a number, or a list of one."""
+        if isinstance(hidden := given.get("hidden"), (list, tuple)):
+            if len(hidden) != 1:
+                raise ConfigError("hidden: a model of texts has one hidden layer: give one number, or a list of one.")
+            given["hidden"] = hidden[0]
+        return super().make_settings(**given)
+
+    def encoder(self, settings: Any, batches: Batches) -> Any:
+        """Ids of the words of the training texts; of characters, if the form says so or most texts have no spaces."""
+        from crowdzoo.networks.text_ids import TextIds, build_vocabulary, mostly_without_spaces
+
+        known: dict[str, Any] = {"max_words": settings.max_words, "min_texts": settings.min_texts}
+
+        def words(splitting: str) -> list[str]:
+            return build_vocabulary(chain.from_iterable(batches()), **known, splitting=splitting)
+
+        splitting = "characters" if settings.form == "characters" else "scripts"
+        vocabulary = words(splitting)
+        if settings.form is None and mostly_without_spaces(vocabulary):
+            splitting, vocabulary = "characters", words("characters")
+        return TextIds(vocabulary, settings.max_length, splitting)
+
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+        """See `Base.build`."""
+        from crowdzoo.networks.text_classifier import TextClassifier
+        from crowdzoo.networks.text_regressor import TextRegressor
+
+        network: dict[str, Any] = {
+            "form": "convolutional" if settings.form == "convolutional" else "bag-of-words",  # of words or characters
+            "embedding": settings.embedding,
+            "filters": settings.filters,
+            "hidden": settings.hidden,
+            "dropout": settings.dropout,
+            "name": "base",
+        }
+        if sizes.num_classes:
+            return TextClassifier(encoder.num_words, sizes.num_classes if sizes.head else None, **network)
+        return TextRegressor(encoder.num_words, center=sizes.center, unit=sizes.unit, head=sizes.head, **network)
+
+    def adapt(self, model: Any, encoder: Any, batches: Batches) -> None:
+        """The words' weights of a bag of words."""
+        if model.weigh is not None:
+            model.weigh.adapt_batches(encoder.to_numpy(batch) for batch in batches())
+
+    def features(self, model: Any) -> str:
+        """The last hidden layer."""
+        return "hidden"

@@ -1,0 +1,121 @@
+"""A classifier for scikit-learn that learns from the labels of several annotators."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from crowdzoo.errors import DataError
+from crowdzoo.training.crowd_estimator import CrowdEstimator
+
+__all__ = ["CrowdClassifier"]
+
+
+class CrowdClassifier(ClassifierMixin, CrowdEstimator):
+    """A base model under a crowd layer, with scikit-learn's `fit`, `predict` and `predict_proba`.
+
+    It stands in a `Pipeline` and in `GridSearchCV`. A search splits y by its rows, so y has to be a matrix there.
+    Needs scikit-learn: `pip install 'crowdzoo[sklearn]'`.
+
+    Args:
+        base: a Keras model of features `[N, D]` that ends in K probabilities, copied with new weights at each `fit`;
+            or a function of a `crowdzoo.training.bases.BaseContext` that makes one. None is `FeatureClassifier`.
+        method: a name in `crowdzoo.models.METHODS`, such as "deep-em".
+        arguments: the method's settings, such as `{"connection": "VW"}`; None: its defaults.
+        hidden: units of each hidden layer of `FeatureClassifier`.
+        dropout: share of hidden units that it drops in training.
+        epochs: passes over the tasks; None chooses by their number.
+        batch_size: tasks in a batch; None chooses by their number.
+        learning_rate: learning rate of Adam.
+        random_state: seed of weights, dropout and the order of the tasks: an integer, a `RandomState`, or None for
+            another one at each `fit`.
+        verbose: Keras' verbosity.
+
+    Attributes:
+        model_: the trained `CrowdModel`, which has `annotator_confusions()`.
+        classes_: names of the classes, [K], in the order of the columns of `predict_proba`.
+        annotators_: names of the annotators, [R], as in `model_`; None after plain labels.
+        n_features_in_: D.
+    """
+
+    kind: ClassVar[str] = "classification"
+
+    def fit(self, X: Any, y: Any, tasks: Any = None) -> CrowdClassifier:
+        """Trains from new weights.
+
+        Args:
+            X: features `[N, D]`, finite numbers; an array, or a frame of numbers.
+            y: labels of the annotators: a matrix `[N, R]`, one column an annotator, with -1, NaN or None where there
+                is no label; or `Annotations`, or a pandas or polars frame with the columns task, annotator (or worker)
+                and label. Or plain labels `[N]`, one a row, on which the base is trained alone.
+            tasks: with a table, ids of the rows of X, `[N]`; see `CrowdModel.fit`.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            DataError: labels that do not fit X, or of one class only.
+            ConfigError: a setting that is out of range, or a base that does not fit.
+            ValueError: what scikit-learn says of other unusable data.
+        """
+        X = self._checked(X, y, reset=True)
+        annotations = self._table(X, y, tasks)
+        if annotations is None:
+            labels = self._plain(X, y)
+            check_classification_targets(labels)
+            self.classes_, codes = np.unique(labels, return_inverse=True)
+            self.annotators_ = None
+            return self._fitted(X, np.eye(len(self.classes_), dtype="float32")[codes], None)
+        self.classes_ = np.asarray(annotations.classes)
+        self.annotators_ = annotations.annotators
+        return self._fitted(X, None, annotations, annotations.tasks)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the true class.
+
+        Args:
+            X: features `[N, D]`.
+
+        Returns:
+            float64 `[N, K]`, rows sum to one, columns as in `classes_`.
+        """
+        found = self._estimates(self._checked(X))
+        return found / found.sum(axis=1, keepdims=True)  # in float64, which scikit-learn's measures ask for
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of each row.
+
+        Args:
+            X: features `[N, D]`.
+
+        Returns:
+            `[N]`, values of `classes_`.
+        """
+        codes = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[codes]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None) -> float:
+        """Accuracy; against labels of several annotators, the share of these labels that is predicted.
+
+        The latter needs no gold. It cannot reach 1 where annotators disagree: compare it between models only.
+
+        Args:
+            X: features `[N, D]`.
+            y: plain labels `[N]`, or labels of the annotators as in `fit`.
+            sample_weight: `[N]`, with plain labels only.
+            tasks: as in `fit`.
+
+        Raises:
+            DataError: weights for the annotators' labels.
+        """
+        X = self._checked(X)
+        annotations = self._table(X, y, tasks)
+        if annotations is None:
+            return super().score(X, y, sample_weight)
+        if sample_weight is not None:
+            raise DataError("sample_weight is for plain labels; annotators' labels count alike.")
+        predicted = self.predict(X)[annotations.task_ids]
+        return float((predicted == np.asarray(annotations.classes)[annotations.labels]).mean())

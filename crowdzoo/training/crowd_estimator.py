@@ -1,0 +1,142 @@
+"""What the estimators for scikit-learn have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.errors import DataError
+from crowdzoo.training.bases.given import GivenBase
+from crowdzoo.training.instance_training import train
+from crowdzoo.training.methods import AGGREGATED
+from crowdzoo.training.pair_rows import pair_rows
+from crowdzoo.training.settings import TrainingSettings
+
+try:
+    from sklearn.utils.validation import validate_data
+except ImportError:  # before scikit-learn 1.6
+
+    def validate_data(estimator: Any, X: Any, **options: Any) -> Any:
+        """As in later releases."""
+        return estimator._validate_data(X, **options)
+
+
+__all__ = ["CrowdEstimator"]
+
+
+class CrowdEstimator(BaseEstimator):
+    """Parent of `CrowdClassifier` and `CrowdRegressor`, which say what their arguments are.
+
+    Attributes:
+        kind: of labels, "classification" or "regression".
+    """
+
+    kind: ClassVar[str]
+
+    def __init__(
+        self,
+        base: Any = None,
+        method: str = "crowdsourced-layer",
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        hidden: Any = (128,),
+        dropout: float = 0.5,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float = 1e-3,
+        random_state: Any = 0,
+        verbose: Any = 0,
+    ):
+        self.base = base
+        self.method = method
+        self.arguments = arguments
+        self.hidden = hidden
+        self.dropout = dropout
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _fitted(self, X: Any, plain: np.ndarray | None, annotations: Annotations | None, tasks: Any = None) -> Any:
+        """Trains on plain targets (one row a task), or on annotations."""
+        seed = self.random_state
+        if seed is None or not isinstance(seed, (int, np.integer)):
+            seed = check_random_state(seed).randint(2**31 - 1)
+        settings = TrainingSettings(
+            method=self.method if plain is None else AGGREGATED,
+            arguments={} if plain is not None or self.arguments is None else self.arguments,
+            task=self.kind, hidden=tuple(self.hidden), dropout=self.dropout, epochs=self.epochs,
+            batch_size=self.batch_size, learning_rate=self.learning_rate, seed=seed,
+        )  # fmt: skip
+        name = "label_distribution" if self.kind == "classification" else "ratings"
+        targets: dict[str, Any] = {} if plain is None else {name: plain}
+        base = None if self.base is None else GivenBase(self.base)
+        self.model_, _ = train(
+            settings, X, annotations=annotations, tasks=tasks, base=base, verbose=self.verbose, **targets
+        )
+        return self
+
+    def _checked(self, X: Any, y: Any = None, *, reset: bool = False) -> np.ndarray:
+        """Features, float32 [N, D]."""
+        if reset and y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        if not reset:
+            check_is_fitted(self)
+        return validate_data(self, X, reset=reset, dtype="float32")
+
+    def _estimates(self, X: Any) -> np.ndarray:
+        return np.asarray(self.model_.predict(X, verbose=0), dtype="float64")
+
+    def _table(self, X: np.ndarray, y: Any, tasks: Any) -> Annotations | None:
+        """Annotations whose task code i is row i of X; None of plain labels."""
+        if hasattr(y, "columns") and "task" in [str(name) for name in y.columns]:
+            y = Annotations.from_frame(y, kind=self.kind)
+        if isinstance(y, Annotations):
+            if y.kind != self.kind:
+                raise DataError(f"{type(self).__name__} is for {self.kind}, the annotations are of kind {y.kind}.")
+            return pair_rows(X, y, tasks, line="fit(X, y, tasks={})")[1]
+        if tasks is not None:
+            raise DataError("tasks= is for a table of annotations; a matrix of labels has a row for each row of X.")
+        names = [str(name) for name in y.columns] if hasattr(y, "columns") else None
+        matrix = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+        if matrix.ndim != 2 or matrix.shape[1] == 1:
+            return None
+        check_consistent_length(X, matrix)
+        return self._from_matrix(matrix, names)
+
+    def _from_matrix(self, matrix: np.ndarray, names: list[str] | None) -> Annotations:
+        """Annotations of a matrix, one column an annotator."""
+        said = ~_missing(matrix)
+        if self.kind == "classification":
+            said &= matrix != -1
+        rows, columns = np.nonzero(said)
+        if not len(rows):
+            raise DataError("y: holds no label.")
+        options: dict[str, Any] = {"tasks": np.arange(len(matrix)), "annotators": names or np.arange(matrix.shape[1])}
+        who = columns if names is None else np.asarray(names, dtype=object)[columns]
+        return Annotations.from_arrays(rows, who, matrix[said].tolist(), kind=self.kind, **options)
+
+    def _plain(self, X: np.ndarray, y: Any) -> np.ndarray:
+        """One label a row, [N]."""
+        values = column_or_1d(y, warn=True)
+        check_consistent_length(X, values)
+        if values.dtype.kind in "fc":
+            check_array(values, ensure_2d=False, input_name="y")
+        return values
+
+
+def _missing(matrix: np.ndarray) -> np.ndarray:
+    """Which cells hold None, NaN or no text."""
+    if matrix.dtype.kind == "f":
+        return np.isnan(matrix)
+    if matrix.dtype.kind in "iub":
+        return np.zeros(matrix.shape, bool)
+    empty = [value is None or value == "" or value != value for value in matrix.ravel().tolist()]
+    return np.array(empty, bool).reshape(matrix.shape)

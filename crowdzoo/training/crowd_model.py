@@ -1,0 +1,716 @@
+"""Any base model under a crowd layer: trained on the annotators' labels, asked for the truth."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from crowdzoo.backend import as_strings
+from crowdzoo.checks.constraints import SEED
+from crowdzoo.data.label_kinds import CLASSIFICATION, REGRESSION, SEQUENCE, LabelKind
+from crowdzoo.errors import ConfigError
+from crowdzoo.files.check_format import FORMAT_VERSION, check_format
+from crowdzoo.layers.crowd_layer import CrowdLayer
+from crowdzoo.layers.ranges import BATCH, EPOCHS
+from crowdzoo.losses import MaskedCrossentropy, MaskedCrowdMeanSquaredError
+from crowdzoo.optimizers.lazy_adam import LazyAdam
+from crowdzoo.training.checkpoint import Checkpoint, checkpoint_of
+from crowdzoo.training.crowd_accuracy import CrowdAccuracy
+from crowdzoo.training.data import ArrayData, TrainingData
+from crowdzoo.training.epoch_count import pinned_to_epochs
+from crowdzoo.training.expectation import annotation_columns, e_step, expected_counts
+from crowdzoo.training.faults import LOOKED_AT, warn_if_classes_are_lost
+from crowdzoo.training.fit_arguments import (
+    crowd_arrays,
+    evaluation_batches,
+    held_out,
+    refuse_weights,
+    target_arrays,
+    target_batches,
+)
+from crowdzoo.training.gold_metric import GoldMetric
+from crowdzoo.training.pair_rows import instances_of
+from crowdzoo.training.phases import answers_of_batch
+from crowdzoo.training.recipes import recipe_of
+from crowdzoo.training.sparse_batch import check_columns, has_annotators, sparse_batch
+
+__all__ = ["CrowdModel"]
+
+# Lines that messages tell to write; see `pair_rows`
+SUM_ERROR = 0.05  # of probabilities in half precision
+JUDGED = 5  # epochs after which a model that never gives a class is no beginner
+EVALUATE = "evaluate(x, annotations, tasks={})"
+POSTERIORS = "posteriors(x, annotations, tasks={})"
+CALIBRATED = "calibrated_confusions(x, annotations, tasks={})"
+VALIDATION = "validation_data=({{'instances': x, 'tasks': {}}}, annotations)"
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class CrowdModel(keras.Model):
+    """A base model that estimates the truth, and a crowd layer that says what each annotator would answer.
+
+    Training compares the crowd layer's answers with the annotations; `predict` gives the base's
+    estimate, and the crowd layer is not needed any more.
+
+    Args:
+        base: model from instances to the estimate: class probabilities `[B, K]` (sequences `[B, T, K]`,
+            regression `[B, 1]`).
+        crowd: crowd layer (any of `crowdzoo.layers`), or None for a base that is trained on given
+            targets, such as aggregated labels; then `fit(x, y)` takes distributions `[N, K]`.
+        features: name of the base's layer whose output, flattened to `[B, D]`, is the features of an instance for
+            crowd layers that look at them (CoNAL, LIA); None gives them the instances as they come.
+        **kwargs: `keras.Model`'s `name`, `trainable`.
+
+    Call arguments:
+        inputs: instances: gives the estimate of the truth. Or `{"instances": ..., "annotators": ids}` with ids int
+            `[B, M]`, -1 for padding: gives the crowd layer's answers, `[B, M, K]` (`[B, T, M, K]`, `[B, M]`). With
+            "labels" as well, int `[B, M]`, -1 where there is none: what the crowd layer makes of them
+            (`CrowdLayer.with_labels`, for most the log-joint `[B, K]`).
+
+    Example:
+        >>> base = FeatureClassifier(num_features=20, num_classes=annotations.num_classes)
+        >>> model = CrowdModel(base, CrowdsourcedLayer(annotations.num_annotators))
+        >>> model.fit(x, annotations, tasks=ids, epochs=20)    # ids: the task of each row of x
+        >>> model.predict(x).argmax(axis=1)
+    """
+
+    def __init__(self, base: keras.Model, crowd: CrowdLayer | None = None, features: str | None = None, **kwargs: Any):
+        # the base and the crowd layer cast by themselves; casting here would round the instances first
+        super().__init__(autocast=False, **kwargs)
+        self.base = base
+        self.crowd = crowd
+        self.features = features
+        self._base_and_features: Callable[..., Any] | None = None
+        self._instances_shape: Any = None
+        self.bottleneck_shape: tuple[int | None, ...] | None = None
+        self._checkpoint: Checkpoint | None = None
+        self._gold_metrics: Callable[[], list[GoldMetric]] = list
+        shape = getattr(base, "input_shape", None) if base.built else None
+        if shape is not None:
+            self.build(shape)
+
+    # === Keras ===
+
+    def build(self, input_shape: Any) -> None:
+        """Makes all weights.
+
+        Args:
+            input_shape: shape of the instances, or the dictionary of the instances' and annotators' shapes.
+        """
+        shape = input_shape["instances"] if has_annotators(input_shape) else input_shape
+        # a symbolic call builds any base and tells its output's shape, which `build` of a subclassed model does not
+        symbols = _symbols(shape)
+        self.bottleneck_shape = self.base(symbols).shape
+        if self.crowd is not None and self.crowd.uses_features:
+            self._base_and_features = self._with_features()
+            features_shape = self._base_and_features(symbols)[1].shape
+            if not self.crowd.built:
+                self.crowd.build(self.bottleneck_shape, features_shape)
+        elif self.crowd is not None and not self.crowd.built:
+            self.crowd.build(self.bottleneck_shape)
+        self._instances_shape = shape
+        self.built = True
+
+    def _with_features(self) -> Callable[..., Any]:
+        """From instances to the bottleneck and the features `[B, D]`, in one pass through the base."""
+        if self.features is None:
+
+            def both(instances: Any, training: bool = False) -> Any:
+                return self.base(instances, training=training), instances
+
+        else:
+            try:
+                output = self.base.get_layer(self.features).output
+                # held by the function below only: the model must not count the base's layers twice
+                inputs = self.base.inputs
+                both = keras.Model(inputs[0] if len(inputs) == 1 else inputs, [self.base.outputs[0], output])
+            except (ValueError, AttributeError) as error:
+                raise ValueError(
+                    f"CrowdModel: features={self.features!r} must be the name of a layer of a functional or sequential "
+                    f"base: {error}"
+                ) from error
+
+        def flattened(instances: Any, training: bool = False) -> Any:
+            bottleneck, features = both(instances, training=training)
+            features = ops.cast(features, keras.backend.result_type(self.variable_dtype, "float32"))
+            size = int(np.prod(features.shape[1:]))
+            return bottleneck, features if len(features.shape) == 2 else ops.reshape(features, (-1, size))
+
+        return flattened
+
+    def call(self, inputs: Any, training: bool = False) -> Any:
+        """The truth's estimate, or with annotators their answers; see the class."""
+        if not has_annotators(inputs):
+            bottleneck = self.base(inputs, training=training)
+            return bottleneck if self.crowd is None else self.crowd.truth(bottleneck)
+        if self.crowd is None:
+            raise ValueError("CrowdModel: there is no crowd layer, so annotators cannot be asked")
+        instances, annotators = inputs["instances"], inputs["annotators"]
+        more = {}
+        if self._base_and_features is None:
+            bottleneck = self.base(instances, training=training)
+        else:
+            bottleneck, more["features"] = self._base_and_features(instances, training=training)
+        if "labels" in inputs:
+            return self.crowd.with_labels(bottleneck, annotators, inputs["labels"], **more)
+        return self.crowd(bottleneck, annotators=annotators, training=training, **more)
+
+    def compile(self, optimizer: Any = None, loss: Any = None, **kwargs: Any) -> None:
+        """Sets up training.
+
+        Args:
+            optimizer: a Keras optimizer or its name; None is Adam at 0.001.
+            loss: None is the right one: the crowd layer's own (`MaskedCrowdCrossentropy` for most, for regression
+                `MaskedCrowdMeanSquaredError`); without a crowd layer cross-entropy to the given distributions, or
+                squared error for one output.
+            **kwargs: as for `keras.Model.compile`. Keras' own metrics, such as "accuracy", "AUC" or `F1Score`, compare
+                the model's estimate with gold (`evaluate`, `validation_data`), with every method. On annotators' labels
+                a model with a crowd layer has none. A metric of your own gets what the loss gets.
+
+        Raises:
+            ConfigError: a loss of Keras', which would take missing labels (-1) for a class; or "accuracy" of ratings.
+        """
+        if self.crowd is not None and (isinstance(loss, str) or _is_of_keras(loss)):
+            named = loss if isinstance(loss, str) else getattr(loss, "name", getattr(loss, "__name__", repr(loss)))
+            raise ConfigError(
+                f"compile: loss {named!r} compares with one truth a task, and this model learns from several "
+                "annotators' labels. Write compile() without loss; the crowd layer has its own."
+            )
+        for name in ("metrics", "weighted_metrics"):
+            if kwargs.get(name) is not None:
+                kwargs[name] = keras.tree.map_structure(self._metric, kwargs[name])
+        if kwargs.get("metrics") is not None or kwargs.get("weighted_metrics") is not None:  # else Keras keeps them
+            of_gold = [each for each in keras.tree.flatten(kwargs) if isinstance(each, GoldMetric)]
+            self._gold_metrics = lambda: of_gold  # as a list they would be the model's metrics once more
+        optimizer = keras.optimizers.Adam(1e-3) if optimizer is None else optimizer
+        super().compile(optimizer=optimizer, loss=self._default_loss() if loss is None else loss, **kwargs)
+        # a weight that LazyAdam trained before would go on giving gradients of single rows; see take_rows
+        lazy = isinstance(getattr(self.optimizer, "inner_optimizer", self.optimizer), LazyAdam)
+        for variable in self.variables:
+            variable.sparse_gradient = lazy
+
+    def _metric(self, metric: Any) -> Any:
+        """A metric that knows which truths are missing."""
+        if metric in ("accuracy", "acc"):
+            if not self.label_kind.has_classes:
+                raise ConfigError("compile: metric 'accuracy' is for classes. Of ratings write metrics=['mae'].")
+            metric = CrowdAccuracy(name=metric)
+        if self.crowd is None or not (isinstance(metric, (str, CrowdAccuracy)) or _is_of_keras(metric)):
+            return metric
+        found = keras.metrics.get(metric)
+        if not isinstance(found, keras.metrics.Metric):  # a function
+            found = keras.metrics.MeanMetricWrapper(found, name=found.__name__)
+        return GoldMetric(found, name=metric if isinstance(metric, str) else found.name)
+
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        """The compiled metrics; on annotators' labels without those that compare with gold."""
+        is_gold = self._is_gold(x, y, y_pred)
+        for metric in self._gold_metrics():
+            metric.counts = is_gold
+        found = super().compute_metrics(x, y, y_pred, sample_weight)
+        hidden = set() if is_gold else {metric.name for metric in self._gold_metrics()}
+        return {name: value for name, value in found.items() if name not in hidden}
+
+    @property
+    def label_kind(self) -> LabelKind:
+        """Kind of labels that the model estimates."""
+        if self.crowd is not None:
+            return self.crowd.label_kind
+        shape = self.bottleneck_shape or ()
+        return SEQUENCE if len(shape) == 3 else REGRESSION if shape[-1:] == (1,) else CLASSIFICATION
+
+    def _default_loss(self) -> keras.losses.Loss:
+        if self.crowd is not None:
+            return self.crowd.default_loss()
+        if not self.label_kind.has_classes:
+            return keras.losses.MeanSquaredError()
+        return MaskedCrossentropy() if self.label_kind.has_positions else keras.losses.CategoricalCrossentropy()
+
+    # Validation and evaluation may be on gold: then x is the instances alone, and y has no axis of classes
+
+    def compute_loss(
+        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+    ) -> Any:
+        """The compiled loss; on gold cross-entropy of the model's estimate, or its squared error.
+
+        Args:
+            x: a batch of the model's inputs.
+            y: labels, targets or gold of the batch.
+            y_pred: output of the model.
+            sample_weight: `[B]` or None.
+            training: whether the model is being trained.
+
+        Returns:
+            A scalar.
+        """
+        if self.crowd is not None and not (self.crowd.is_fitted_now or has_annotators(x)):
+            # Keras makes the loss from a batch as it came, before `train_step` sees one
+            x, y, _ = keras.utils.unpack_x_y_sample_weight(sparse_batch(self.crowd, (x, y)))
+            if has_annotators(x):
+                y_pred = self(x, training=training)
+            elif y is not None and len(y.shape) != self.label_kind.axes:
+                check_columns(self.crowd, tuple(y.shape))
+        if not self._is_gold(x, y, y_pred):
+            return super().compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
+        if not self.label_kind.has_classes:
+            loss = MaskedCrowdMeanSquaredError()(ops.expand_dims(y, axis=-1), y_pred, sample_weight)
+        else:
+            truth = ops.one_hot(ops.cast(y, "int32"), y_pred.shape[-1])
+            loss = MaskedCrossentropy()(truth, y_pred, sample_weight)
+        return sum((ops.sum(ops.cast(more, loss.dtype)) for more in self.losses), start=loss)
+
+    def _is_gold(self, x: Any, y: Any, y_pred: Any) -> bool:
+        if self.crowd is None or y is None or has_annotators(x) or not hasattr(y_pred, "shape"):
+            return False
+        return len(y.shape) == len(y_pred.shape) - 1
+
+    # Keras' steps, which on JAX get a state before the batch
+
+    def train_step(self, *args: Any) -> Any:
+        """A step on a batch, whose labels may have a column an annotator; see `keras.Model.train_step`."""
+        batch = args[-1]
+        if self.crowd is not None and not self.crowd.is_fitted_now:  # a recipe's batches are as they should be
+            batch = sparse_batch(self.crowd, batch)
+            x, y, _ = keras.utils.unpack_x_y_sample_weight(batch)
+            if not has_annotators(x) and hasattr(y, "shape"):
+                check_columns(self.crowd, tuple(y.shape))
+        return super().train_step(*args[:-1], batch)
+
+    def test_step(self, *args: Any) -> Any:
+        """The same for evaluation, also on gold; see `keras.Model.test_step`."""
+        return super().test_step(*args[:-1], sparse_batch(self.crowd, args[-1]))
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Sets up a loaded model's training as it was saved."""
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        if self.built:
+            self.optimizer.build(self.trainable_variables)
+
+    def get_config(self) -> dict[str, Any]:
+        """Base and crowd layer, serialised."""
+        return {
+            "name": self.name,
+            "trainable": self.trainable,
+            "base": keras.saving.serialize_keras_object(self.base),
+            "crowd": None if self.crowd is None else keras.saving.serialize_keras_object(self.crowd),
+            "features": self.features,
+            "format_version": FORMAT_VERSION,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "CrowdModel":
+        """A model with fresh weights from `get_config`'s result."""
+        check_format(config.get("format_version"), "the configuration of CrowdModel")
+        config = {name: value for name, value in config.items() if name != "format_version"}
+        parts = {
+            name: None if config[name] is None else keras.saving.deserialize_keras_object(config[name], custom_objects)
+            for name in ("base", "crowd")
+        }
+        return cls(**{**config, **parts})
+
+    def get_build_config(self) -> dict[str, Any]:
+        """What `build` needs, for loading."""
+        return {"instances_shape": self._instances_shape}
+
+    def build_from_config(self, config: dict[str, Any]) -> None:
+        """Builds a model that is being loaded."""
+        shape = config.get("instances_shape")
+        if shape is not None and not self.built:
+            self.build(shape)
+
+    # === Training and asking ===
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        *,
+        tasks: Any = None,
+        epochs: int = 1,
+        batch_size: int = 32,
+        seed: int = 0,
+        shuffle: bool = True,
+        validation_data: Any = None,
+        validation_split: float = 0.0,
+        validation_batch_size: int | None = None,
+        sample_weight: Any = None,
+        class_weight: Any = None,
+        callbacks: Any = None,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+        verbose: Any = "auto",
+        **kwargs: Any,
+    ) -> keras.callbacks.History:
+        """Trains on annotations.
+
+        Args:
+            x: instances `[N, ...]`; or what carries the ids of its rows, `{"instances": x, "tasks": ids}`,
+                `crowdzoo.instances.Instances` or a pandas frame with a column `task`; or
+                `{"instances": ..., "annotators": ids}` with ids int
+                `[N, M]`, -1 for padding, and y the labels beside them (`[N, M]`, sequences `[N, T, M]`); or, with
+                y None, a `tf.data.Dataset`, `keras.utils.PyDataset` or generator of
+                `({"instances": ..., "annotators": ids}, labels)` or of `(x, labels)` with a column an annotator; or
+                `TrainingData`.
+            y: `Annotations`; or their dense form, int `[N, R]` with -1 where missing (regression float with NaN,
+                sequences `[N, T, R]`), row by row. Tasks that nobody labelled are left out. Without a crowd layer the
+                targets, `[N, K]`.
+            tasks: with `Annotations`, ids of the rows of x, `[N]`, in any order, also of tasks that nobody labelled.
+                They may be left out where x carries them, and where x has one row a task and the tasks are
+                named 0..N-1.
+            epochs: passes over the data.
+            batch_size: tasks in a batch.
+            seed: seed of the order of the tasks. Weights and dropout follow `keras.utils.set_random_seed` where
+                the base is made; with both, two runs on one CPU agree exactly.
+            shuffle: False keeps the order.
+            validation_data: `(x, y)` like the above, or a dataset; also `(x, gold)`, as in `evaluate`.
+            validation_split: share of the rows of x, the last ones, that are held out in place of `validation_data`.
+            validation_batch_size: None is `batch_size`.
+            sample_weight: `[N]`, and `class_weight`: as in Keras, for a model without a crowd layer only.
+            class_weight: see `sample_weight`.
+            callbacks: Keras callbacks.
+            checkpoint: folder in which the state is kept after each epoch. The same call in a new process, on a model
+                made by the same code after `keras.utils.set_random_seed`, goes on after the last epoch there and ends
+                with the same weights as one call. The folder stays; remove it when the model is saved. With batches
+                of your own use `keras.callbacks.BackupAndRestore`. See `crowdzoo.training.checkpoint.Checkpoint`.
+            verbose: as in Keras.
+            **kwargs: further arguments of `keras.Model.fit`.
+
+        Returns:
+            Keras' `History`.
+
+        Raises:
+            DataError: nothing says which row is which task, labelled tasks without a row, labels of another kind, or
+                another number of annotators or classes than the model has.
+            ConfigError: weights for a model with a crowd layer, `validation_split` for data that are no arrays; or a
+                checkpoint of another training.
+
+        Warns:
+            NotLearnedWarning: after five epochs or more the model never gives a class that a fair share of the votes is
+                for.
+        """
+        if not self.compiled:
+            self.compile()
+        epochs, batch_size = EPOCHS.checked("fit", "epochs", epochs), BATCH.checked("fit", "batch_size", batch_size)
+        seed = SEED.checked("fit", "seed", seed)
+        order: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "shuffle": shuffle}
+        held_order = {"batch_size": validation_batch_size or batch_size, "seed": seed, "shuffle": False}
+        if self.crowd is not None:
+            refuse_weights(sample_weight, class_weight)
+        data = x
+        # of batches it is not known what they hold
+        validation = validation_data if isinstance(validation_data, (tuple, list)) else None
+        kept: dict[str, Any] = {"callbacks": callbacks, "validation": validation, "epochs": epochs}
+        if self.crowd is not None and (y is not None or isinstance(x, TrainingData)):
+            data = x if isinstance(x, TrainingData) else crowd_arrays(self, x, y, tasks)
+        elif y is not None:
+            data = target_arrays(self, x, y, sample_weight)
+        if validation_split and validation_data is None:
+            data, validation_data = held_out(data, validation_split, held_order)
+        elif isinstance(validation_data, (tuple, list)) and len(validation_data) in (2, 3):
+            validation_data = evaluation_batches(self, *validation_data, line=VALIDATION, **held_order)
+        arguments = {
+            "epochs": epochs, "validation_data": validation_data, "callbacks": callbacks, "verbose": verbose, **kwargs
+        }  # fmt: skip
+        if self.crowd is not None and isinstance(data, TrainingData):
+            first = next(iter(data.batches(1, seed, shuffle=False)))[0]
+            if not self.built:  # a method looks at sizes before the first step
+                self(first)
+            self._check_probabilities(first)
+            with self.crowd.being_fitted(), self._kept_in(checkpoint, data, **kept, **order):
+                history = recipe_of(self.crowd)(self, data, order, **arguments)
+            of_pairs = isinstance(self.base.input, dict)  # "equal" is seldom the most probable of a pair
+            judged = self.label_kind.name == "classification" and not of_pairs
+            if judged and len(getattr(history, "epoch", ())) >= JUDGED:
+                self._warn_if_classes_are_lost(data, batch_size)
+            return history
+        if self.crowd is not None:  # batches made elsewhere, which are trained on as they come
+            self.crowd.check_training()
+            spec = getattr(data, "element_spec", None)  # a tf.data.Dataset, refused before it is traced
+            if isinstance(spec, tuple) and len(spec) > 1 and not has_annotators(spec[0]):
+                shape = getattr(spec[1], "shape", None)
+                if shape is not None and shape.rank is not None:
+                    check_columns(self.crowd, tuple(shape))
+        batches = target_batches(data, **order) if isinstance(data, tuple) else data
+        with self._kept_in(checkpoint, data, **kept, **order):
+            return self.fit_batches(batches, class_weight=class_weight, **arguments)
+
+    def _warn_if_classes_are_lost(self, data: TrainingData, batch_size: int) -> None:
+        """Looks at some training tasks; see `warn_if_classes_are_lost`."""
+        predicted, votes, left = [], [], LOOKED_AT
+        for x, _ in data.batches(batch_size, 0, inputs=("labels",)):
+            labels = np.asarray(x["labels"])
+            answers = answers_of_batch(self, x["instances"], len(labels))
+            predicted.append(answers.argmax(axis=-1))
+            votes.append(labels.ravel())
+            left -= len(labels)
+            if left <= 0:
+                break
+        classes = getattr(getattr(data, "annotations", None), "classes", None)
+        warn_if_classes_are_lost(np.concatenate(predicted), np.concatenate(votes), self.crowd, classes)
+
+    def _check_probabilities(self, inputs: Any) -> None:
+        """Refuses a base for classes whose answers are no probabilities, such as one without a softmax."""
+        if self.label_kind.name != "classification" or self._crowd().stands_on_hidden_layer:
+            return
+        answers = np.asarray(ops.convert_to_numpy(ops.cast(self.base(inputs["instances"]), "float32")), "float64")
+        sums = answers.sum(axis=-1)
+        if np.isfinite(answers).all() and (answers.min() < 0 or np.abs(sums - 1).max() > SUM_ERROR):
+            raise ConfigError(
+                f"fit: the base gives {np.round(answers[0], 3).tolist()}, which are no probabilities of the classes. "
+                f"End it in keras.layers.Dense({answers.shape[-1]}, activation='softmax')."
+            )
+
+    @contextmanager
+    def _kept_in(self, checkpoint: Any, data: Any, **arguments: Any) -> Iterator[None]:
+        """The state of what is trained meanwhile is kept after each epoch."""
+        if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+            if not isinstance(data, (ArrayData, tuple)):
+                raise ConfigError(
+                    "fit: checkpoint is for arrays and annotations. With batches of your own write "
+                    "callbacks=[keras.callbacks.BackupAndRestore(FOLDER)]."
+                )
+            checkpoint = checkpoint_of(checkpoint, (data.x, data.annotations) if isinstance(data, ArrayData) else data)
+        begun = nullcontext() if checkpoint is None else checkpoint.begun(self, **arguments)
+        with begun:
+            self._checkpoint = checkpoint
+            try:
+                yield
+            finally:
+                self._checkpoint = None
+
+    def fit_batches(self, data: Any, callbacks: Any = None, **kwargs: Any) -> keras.callbacks.History:
+        """Gradient descent on the compiled loss over batches as they come, as in `keras.Model.fit`.
+
+        Args:
+            data: `tf.data.Dataset` or `keras.utils.PyDataset` of batches `(x, y)`; it shuffles itself.
+            callbacks: Keras callbacks.
+            **kwargs: as for `keras.Model.fit`.
+
+        Returns:
+            Keras' `History`.
+        """
+        pinned = pinned_to_epochs(self, data)
+        if pinned and not isinstance(callbacks, keras.callbacks.CallbackList):
+            callbacks = [*pinned, *keras.tree.flatten(callbacks or [])]
+        try:
+            if self._checkpoint is None:
+                return super().fit(data, shuffle=False, callbacks=callbacks, **kwargs)
+            return self._checkpoint.fit(super().fit, self, data, shuffle=False, callbacks=callbacks, **kwargs)
+        except Exception as error:
+            if "mismatch in the collective instance" not in str(error):
+                raise
+            raise ConfigError(
+                "fit: TensorFlow mixes up the sums of two strategies in one process. Start again, make one "
+                "tf.distribute.MirroredStrategy, and use its scope for every model."
+            ) from error
+
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        *,
+        tasks: Any = None,
+        batch_size: int | None = None,
+        sample_weight: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Loss and metrics, on annotators' labels or on gold.
+
+        On gold, what is compared is the model's estimate of the truth, as `predict` gives it: the loss is its
+        cross-entropy (of ratings the squared error, in their unit), and "accuracy" the share that is right.
+
+        Args:
+            x: as in `fit`.
+            y: labels as in `fit`; or gold: class codes `[N]` (sequences `[N, T]`), -1 where unknown, or one-hot
+                `[N, K]` (`[N, T, K]`); true ratings `[N]`, NaN where unknown.
+            tasks: ids of the rows of x, as in `fit`.
+            batch_size: tasks in a batch; None is 32.
+            sample_weight: `[N]`, for gold only.
+            **kwargs: as for `keras.Model.evaluate`.
+
+        Returns:
+            As `keras.Model.evaluate`.
+
+        Raises:
+            DataError: as in `fit`; gold that is no class of the model's, or says nothing.
+            ConfigError: weights for annotators' labels.
+        """
+        if y is None:
+            return super().evaluate(x, **kwargs)
+        order = {"batch_size": batch_size or 32, "seed": 0, "shuffle": False}
+        return super().evaluate(
+            evaluation_batches(self, x, y, sample_weight, tasks=tasks, line=EVALUATE, **order), **kwargs
+        )
+
+    def predict(self, x: Any, **kwargs: Any) -> np.ndarray:
+        """Estimates the truth; annotators, where x names any, are not looked at.
+
+        Args:
+            x: instances `[N, ...]`, or a `tf.data.Dataset` of batches: instances, or what `fit` takes.
+            **kwargs: as for `keras.Model.predict`.
+
+        Returns:
+            The base's output: `[N, K]` probabilities, `[N, T, K]` for sequences, `[N, 1]` for regression.
+        """
+        if hasattr(x, "element_spec"):  # a tf.data.Dataset
+            spec = x.element_spec
+            if has_annotators(spec[0] if isinstance(spec, tuple) else spec):
+                x = x.map(lambda inputs, *_: inputs["instances"])
+        return super().predict(keras.tree.map_structure(as_strings, instances_of(x)), **kwargs)
+
+    def posteriors(self, x: Any, y: Any = None, *, tasks: Any = None, batch_size: int = 256) -> np.ndarray:
+        """What annotated tasks are, given their instances and the labels that they got.
+
+        `q_i(k) ~ p_i(k) prod_r P(r says y_ir | truth k)` (Bayes' rule with the model's own annotators).
+
+        Args:
+            x: instances, or `TrainingData`; as in `fit`.
+            y: annotations, as in `fit`.
+            tasks: ids of the rows of x, as in `fit`.
+            batch_size: tasks in a batch.
+
+        Returns:
+            float32 `[N, K]`, a row for each row of x, rows sum to one; where nobody labelled a task, the estimate from
+            its instance. Of sequences `[N, T, K]`, T the longest labelled one; rows of zeros beyond a sentence's last
+            labelled token.
+
+        Raises:
+            ValueError: there is no crowd layer, or (`DoctorNet`) one that knows no truth.
+            NotImplementedError: a crowd layer of your own that does not say how labels depend on the truth.
+        """
+        self._crowd()
+        if isinstance(x, TrainingData):
+            return self.e_step(x, batch_size=batch_size)[0]
+        data = crowd_arrays(self, x, y, tasks, POSTERIORS)
+        found = self.e_step(data, batch_size=batch_size)[0]
+        unlabelled = np.flatnonzero(data.annotations.redundancy == 0)
+        if len(unlabelled):
+            rest = keras.tree.map_structure(lambda array: np.asarray(array)[unlabelled], data.x)
+            estimates = self.predict(rest, verbose=0)
+            found[unlabelled] = estimates if data.num_tokens is None else estimates[:, : data.num_tokens]
+        return found
+
+    def e_step(self, data: TrainingData, *, batch_size: int = 256) -> tuple[np.ndarray, float]:
+        """Posteriors of the annotated tasks, and how likely their labels are.
+
+        Args:
+            data: annotated tasks.
+            batch_size: tasks in a batch.
+
+        Returns:
+            posteriors float32 `[N, K]` (sequences `[N, T, K]`, tokens taken one by one), rows of zeros where nobody
+            labelled; and the log-likelihood of all labels `sum_i log sum_k p_i(k) prod_r P(r says y_ir | truth k)`, in
+            nats.
+        """
+        self._crowd()
+        return e_step(self, data, batch_size)
+
+    # === What was learnt of the annotators ===
+
+    def annotator_confusions(self) -> np.ndarray:
+        """The label distribution of every annotator for each certain truth, float64 `[R, K, K]`; rows sum to one.
+
+        Of `CrowdsourcedLayer` this is no estimate of how often an annotator is right: its softmax stands on another
+        softmax, that of the base, so its diagonal is too low by design. See `calibrated_confusions`.
+        """
+        return self._crowd().annotator_confusions()
+
+    def calibrated_confusions(self, x: Any, y: Any = None, *, tasks: Any = None, batch_size: int = 256) -> np.ndarray:
+        """What every annotator said of tasks of each class, counted by the tasks' posteriors.
+
+        `sum_i q_i(k) 1[y_ir = l] / sum_i q_i(k) 1[r labelled i]`, q as `posteriors` gives it.
+
+        Args:
+            x: instances, or `TrainingData`; as in `fit`.
+            y: annotations, as in `fit`.
+            tasks: ids of the rows of x, as in `fit`.
+            batch_size: tasks in a batch.
+
+        Returns:
+            float64 `[R, K, K]`, `[annotator, true, said]`; rows sum to one, and are uniform where an annotator labelled
+            nothing.
+
+        Raises:
+            ValueError: as `posteriors`.
+        """
+        crowd = self._crowd()
+        data = x if isinstance(x, TrainingData) else crowd_arrays(self, x, y, tasks, CALIBRATED)
+        posteriors = self.e_step(data, batch_size=batch_size)[0]
+        rows = posteriors.reshape(-1, posteriors.shape[-1]).astype("float64")
+        counts = expected_counts(rows, *annotation_columns(data), crowd.num_annotators)
+        total = counts.sum(axis=2, keepdims=True)
+        return np.where(total > 0, counts / np.where(total > 0, total, 1), 1 / counts.shape[2])
+
+    def log_confusions(self, x: Any, annotators: np.ndarray) -> np.ndarray:
+        """Log-probabilities of what annotators would say of tasks, for every possible truth.
+
+        Methods that look at the instances (CoNAL, LIA) differ from task to task.
+
+        Args:
+            x: instances `[B, ...]`.
+            annotators: int `[B, M]`, annotator codes.
+
+        Returns:
+            float32 `[B, M, K, K]`, `[task, annotator, true, said]`.
+
+        Raises:
+            ValueError: there is no crowd layer, or (`DoctorNet`) one that knows no truth.
+            NotImplementedError: a crowd layer of your own that does not say how labels depend on the truth.
+        """
+        crowd, codes = self._crowd(), ops.convert_to_tensor(np.asarray(annotators, dtype="int32"))
+        if not crowd.uses_features:
+            return ops.convert_to_numpy(crowd.log_confusions(codes))
+        return ops.convert_to_numpy(crowd.log_confusions(codes, self.features_of(x)))
+
+    def features_of(self, x: Any) -> Any:
+        """What a crowd layer that looks at the instances sees of them.
+
+        Args:
+            x: instances `[B, ...]`.
+
+        Returns:
+            A tensor `[B, D]`, float32 or wider.
+
+        Raises:
+            ValueError: the crowd layer does not look at the instances.
+        """
+        if self._base_and_features is None:
+            raise ValueError(f"{type(self._crowd()).__name__} does not look at the instances, so it has no features")
+        return self._base_and_features(x)[1]
+
+    def annotator_scales(self) -> np.ndarray:
+        """Factor of every annotator of a regression, float64 `[R]`."""
+        return self._crowd().annotator_scales()
+
+    def annotator_biases(self) -> np.ndarray:
+        """Bias of every annotator of a regression, in the labels' unit, float64 `[R]`."""
+        return self._crowd().annotator_biases()
+
+    def _crowd(self) -> Any:
+        if self.crowd is None:
+            raise ValueError("CrowdModel: there is no crowd layer, so nothing was learnt about the annotators")
+        return self.crowd
+
+    def export(self, path: str | Path, **kwargs: Any) -> Path:
+        """Writes a TensorFlow SavedModel for serving; see `crowdzoo.export.export_model` for the arguments."""
+        from crowdzoo.export.saved_model import export_model
+
+        return export_model(self, path, **kwargs)
+
+
+def _symbols(shape: Any) -> Any:
+    """Symbolic tensors of a structure of shapes; a shape is a tuple, or a list out of JSON."""
+    if isinstance(shape, Mapping):
+        return {name: _symbols(part) for name, part in shape.items()}
+    if all(size is None or isinstance(size, int) for size in shape):
+        return keras.KerasTensor(tuple(shape))
+    return [_symbols(part) for part in shape]
+
+
+def _is_of_keras(given: Any) -> bool:
+    """Whether a loss or a metric is Keras' own, and not one of a user."""
+    return getattr(given, "__module__", type(given).__module__).startswith("keras.")

@@ -1,0 +1,86 @@
+"""A regressor for scikit-learn that learns from the ratings of several annotators."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+
+from crowdzoo.errors import DataError
+from crowdzoo.training.crowd_estimator import CrowdEstimator
+
+__all__ = ["CrowdRegressor"]
+
+
+class CrowdRegressor(RegressorMixin, CrowdEstimator):
+    """A base model under a crowd layer for ratings, with scikit-learn's `fit` and `predict`.
+
+    The arguments are those of `CrowdClassifier`. `base` ends in one number, and is `FeatureRegressor` by default;
+    `method` is a name in `crowdzoo.models.RATING_METHODS`.
+
+    Attributes:
+        model_: the trained `CrowdModel`.
+        annotators_: names of the annotators, [R], as in `model_`; None after plain ratings.
+        n_features_in_: D.
+    """
+
+    kind: ClassVar[str] = "regression"
+
+    def fit(self, X: Any, y: Any, tasks: Any = None) -> CrowdRegressor:
+        """Trains from new weights.
+
+        Args:
+            X: features `[N, D]`, finite numbers; an array, or a frame of numbers.
+            y: ratings of the annotators: a matrix `[N, R]`, one column an annotator, with NaN where there is none; or
+                `Annotations` of kind regression, or a frame with the columns task, annotator (or worker) and label. Or
+                plain numbers `[N]`, one a row, on which the base is trained alone.
+            tasks: with a table, ids of the rows of X, `[N]`; see `CrowdModel.fit`.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            DataError: ratings that do not fit X.
+            ConfigError: a setting that is out of range, or a base that does not fit.
+            ValueError: what scikit-learn says of other unusable data.
+        """
+        X = self._checked(X, y, reset=True)
+        annotations = self._table(X, y, tasks)
+        if annotations is None:
+            self.annotators_ = None
+            return self._fitted(X, self._plain(X, y).astype("float64"), None)
+        self.annotators_ = annotations.annotators
+        return self._fitted(X, None, annotations, annotations.tasks)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Estimates of the true rating.
+
+        Args:
+            X: features `[N, D]`.
+
+        Returns:
+            float64 `[N]`, in the unit of the ratings.
+        """
+        return self._estimates(self._checked(X))[:, 0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None) -> float:
+        """R²; against ratings of several annotators, that of all these ratings.
+
+        Args:
+            X: features `[N, D]`.
+            y: plain numbers `[N]`, or ratings of the annotators as in `fit`.
+            sample_weight: `[N]`, with plain numbers only.
+            tasks: as in `fit`.
+
+        Raises:
+            DataError: weights for the annotators' ratings.
+        """
+        X = self._checked(X)
+        annotations = self._table(X, y, tasks)
+        if annotations is None:
+            return super().score(X, y, sample_weight)
+        if sample_weight is not None:
+            raise DataError("sample_weight is for plain numbers; annotators' ratings count alike.")
+        return float(r2_score(annotations.labels, self.predict(X)[annotations.task_ids]))

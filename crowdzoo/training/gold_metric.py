@@ -1,0 +1,74 @@
+"""A metric that compares a crowd model's estimate with gold, and no annotators' labels with anything."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from crowdzoo.training.crowd_accuracy import CrowdAccuracy
+
+__all__ = ["GoldMetric"]
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class GoldMetric(keras.metrics.Metric):
+    """One of Keras' metrics on the tasks whose truth is known.
+
+    `CrowdModel.compile(metrics=[...])` makes it, of each metric of Keras'.
+
+    Args:
+        metric: the metric. One with "sparse" in its name, and `CrowdAccuracy`, gets class codes; every other gets a row
+            of 0 and 1 a task (ratings: the number), of a sequence a token.
+        **kwargs: `keras.metrics.Metric`'s own.
+
+    Attributes:
+        counts: whether batches are gold; `CrowdModel` sets it.
+
+    Call arguments:
+        y_true: class codes `[B]` (sequences `[B, T]`), -1 where unknown; ratings `[B]`, NaN where unknown.
+        y_pred: the model's estimate, `[B, K]` (`[B, T, K]`, `[B, 1]`).
+        sample_weight: `[B]` or None.
+    """
+
+    def __init__(self, metric: keras.metrics.Metric, **kwargs: Any):
+        super().__init__(**{"name": metric.name, "dtype": metric.dtype, **kwargs})
+        self.metric = metric
+        self.counts = True
+        if hasattr(metric, "_direction"):
+            self._direction = metric._direction  # for callbacks that monitor it
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Counts a batch; see the class."""
+        if not self.counts:
+            return
+        y_true, y_pred = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
+        size = y_pred.shape[-1]
+        known = y_true >= 0 if size > 1 else ~ops.isnan(y_true)
+        weight = ops.cast(known, self.dtype)
+        if sample_weight is not None:
+            own = ops.cast(ops.convert_to_tensor(sample_weight), self.dtype)
+            weight = weight * ops.reshape(own, (-1, *(1 for _ in weight.shape[1:])))
+        truth = ops.reshape(ops.where(known, y_true, ops.zeros_like(y_true)), (-1,))
+        names = f"{type(self.metric).__name__} {self.name}".lower()
+        if size == 1:
+            truth = truth[:, None]
+        elif not (isinstance(self.metric, CrowdAccuracy) or "sparse" in names):
+            truth = ops.one_hot(ops.cast(truth, "int32"), size)
+        self.metric.update_state(truth, ops.reshape(y_pred, (-1, size)), ops.reshape(weight, (-1,)))
+
+    def result(self) -> Any:
+        """The metric's; 0 where batches are not gold, of which some metrics do not know the shape."""
+        return self.metric.result() if self.counts else 0.0
+
+    def reset_state(self) -> None:
+        """Forgets what was counted."""
+        self.metric.reset_state()
+
+    def get_config(self) -> dict[str, Any]:
+        """The metric, serialised."""
+        return {"metric": keras.saving.serialize_keras_object(self.metric), "name": self.name}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "GoldMetric":
+        """From `get_config`'s result."""
+        return cls(keras.saving.deserialize_keras_object(config["metric"]), name=config["name"])

@@ -1,0 +1,154 @@
+"""How well a model predicts annotations that it does not learn from."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.registry import create
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.errors import DataError, short_repr
+
+__all__ = ["FEWEST", "MONITORED", "HeldOutAnnotations", "early_stopping", "held_out_tasks", "log_likelihoods", "scores"]
+
+FEWEST = 20  # labelled tasks
+SHARE = 10  # one task of so many is held out
+TEMPERATURES = np.geomspace(0.25, 8.0, 16)
+FLOOR = 1e-6  # of a class's probability
+ANNOTATORS = "hierarchical-dawid-skene"  # whose confusion matrices say what annotators would answer
+MONITORED = "held_out_log_likelihood"
+
+
+def held_out_tasks(labelled: NDArray[Any], seed: int) -> NDArray[Any]:
+    """A tenth of the labelled tasks, drawn at random, sorted.
+
+    Args:
+        labelled: codes of the labelled tasks.
+        seed: of the draw.
+
+    Raises:
+        DataError: fewer than 20 labelled tasks.
+    """
+    if len(labelled) < FEWEST:
+        raise DataError(
+            f"training: patience holds out a tenth of the labelled tasks, and {len(labelled)} are too few for that. "
+            f"Set epochs, or label at least {FEWEST}."
+        )
+    return np.sort(np.random.default_rng([seed, SHARE]).permutation(labelled)[: len(labelled) // SHARE])
+
+
+def log_likelihoods(annotations: Annotations) -> NDArray[np.float64]:
+    """Log-probability of each task's annotations given each class, `[N, K]`.
+
+    Args:
+        annotations: of classes; the annotators' confusion matrices are those of `hierarchical-dawid-skene` on them.
+    """
+    confusions = create(ANNOTATORS).fit(annotations).confusions
+    logs = np.log(np.maximum(confusions, FLOOR))
+    found = np.zeros((annotations.num_tasks, annotations.num_classes))
+    np.add.at(found, annotations.task_ids, logs[annotations.annotator_ids, :, annotations.labels])
+    return found
+
+
+def scores(answers: NDArray[Any], likelihoods: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log-probability of each task's annotations, with the temperature that suits them best.
+
+    Args:
+        answers: a model's class probabilities p, `[n, K]`.
+        likelihoods: of `log_likelihoods`, `[n, K]`.
+
+    Returns:
+        `[n]`, nats: `log sum_k p_ik^(1/T) prod_r pi_r[k, y_ir]`, p to the power of 1/T normalised.
+    """
+    logs = np.log(np.maximum(answers, FLOOR))
+    best = np.full(len(answers), -np.inf)
+    for temperature in TEMPERATURES:
+        cooled = logs / temperature
+        cooled -= np.logaddexp.reduce(cooled, axis=1, keepdims=True)
+        score = np.logaddexp.reduce(cooled + likelihoods, axis=1)
+        if score.sum() > best.sum():
+            best = score
+    return best
+
+
+def early_stopping(
+    patience: int, x: Any, likelihoods: NDArray[np.float64], num_annotations: int
+) -> list[keras.callbacks.Callback]:
+    """Callbacks that end a training when held-out annotations are not predicted better any more.
+
+    `held_out_log_likelihood`, nats for each held-out annotation, goes to the history. The model keeps the weights of
+    the best epoch.
+
+    Args:
+        patience: epochs that may pass without a better one.
+        x: held-out instances as the model takes them, or a `tf.data.Dataset` of batches.
+        likelihoods: of `log_likelihoods`, of these tasks, `[n, K]`.
+        num_annotations: of these tasks.
+    """
+    stop = keras.callbacks.EarlyStopping(MONITORED, mode="max", patience=patience, restore_best_weights=True)
+    return [_HeldOut(x, likelihoods, num_annotations), stop]
+
+
+class _HeldOut(keras.callbacks.Callback):
+    """See `HeldOutAnnotations`, for likelihoods that are known."""
+
+    def __init__(self, x: Any, likelihoods: NDArray[np.float64], num_annotations: int):
+        super().__init__()
+        self.x = x
+        self._likelihoods = likelihoods
+        self._num_annotations = num_annotations
+
+    def state(self) -> dict[str, Any]:
+        """Nothing: it counts nothing; see `crowdzoo.training.training_state.state_of`."""
+        return {}
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Asks the model about the held-out tasks."""
+        if logs is not None:
+            answers = np.asarray(self.model.predict(self.x, verbose=0), dtype=np.float64)
+            logs[MONITORED] = float(scores(answers, self._likelihoods).sum() / self._num_annotations)
+
+
+class HeldOutAnnotations(_HeldOut):
+    """A score without gold for callbacks and tuners: how well the model's estimate predicts held-out annotations.
+
+    After each epoch `held_out_log_likelihood` stands beside the loss, the mean log-probability of a held-out annotation
+    in nats, given the model's class probabilities and confusion matrices that the annotations alone tell
+    (`hierarchical-dawid-skene`). Higher is better. It is the score of `patience`, of `auto` and of the pipeline's
+    Tuner. Unlike `val_loss` it does not let the annotators' layer make up for a base that has lost a class, and it
+    means the same for every method.
+
+    Args:
+        x: instances of the held-out tasks, as the model takes them.
+        annotations: of classes: those that are trained on, and those of the held-out tasks. The more there are, the
+            better the annotators are known.
+        tasks: ids of the rows of x.
+
+    Raises:
+        DataError: annotations of another kind, a task that they do not have, or none of these tasks is annotated.
+
+    Example:
+        >>> score = HeldOutAnnotations(x[30:], annotations, tasks=ids[30:])
+        >>> stop = keras.callbacks.EarlyStopping("held_out_log_likelihood", mode="max", patience=5)
+        >>> train = annotations.select_tasks(np.arange(30))
+        >>> model.fit(x[:30], train, tasks=ids[:30], epochs=100, callbacks=[score, stop])
+    """
+
+    def __init__(self, x: Any, annotations: Annotations, tasks: Any):
+        if annotations.kind != "classification":
+            raise DataError(
+                f"HeldOutAnnotations: scores models of classes, got annotations of kind {annotations.kind}."
+            )
+        place = {task: code for code, task in enumerate(annotations.tasks.tolist())}
+        tasks = np.asarray(tasks).tolist()
+        for task in tasks:
+            if task not in place:
+                raise DataError(
+                    f"HeldOutAnnotations: task {short_repr(task)} is not in the annotations. Give all of them."
+                )
+        rows = np.array([place[task] for task in tasks], int)
+        number = int(annotations.redundancy[rows].sum())
+        if not number:
+            raise DataError("HeldOutAnnotations: none of these tasks is annotated. Hold annotated tasks out.")
+        super().__init__(x, log_likelihoods(annotations)[rows], number)

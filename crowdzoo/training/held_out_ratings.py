@@ -1,0 +1,75 @@
+"""How well a regressor predicts ratings that it does not learn from."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.registry import create
+from crowdzoo.data.annotations import Annotations
+
+__all__ = ["RatingEvidence", "rating_evidence", "rating_scores"]
+
+SPREADS = np.geomspace(0.02, 2.0, 24)  # of the truth around a prediction, in deviations of the ratings
+ANNOTATORS = "rating-em"  # whose biases and precisions say what annotators would answer
+
+
+class RatingEvidence(NamedTuple):
+    """What is left of each task's ratings y, given annotators of bias b and precision lambda.
+
+    Attributes:
+        weight: sum of lambda, [N].
+        mean: mean of y - b, weighted by lambda, [N]; 0 where there are no ratings.
+        constant: log-probability of the ratings at a truth of `mean`, nats, [N].
+        unit: deviation of all ratings.
+    """
+
+    weight: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    constant: NDArray[np.float64]
+    unit: float
+
+    def of(self, tasks: NDArray[Any]) -> "RatingEvidence":
+        """That of some tasks."""
+        return RatingEvidence(self.weight[tasks], self.mean[tasks], self.constant[tasks], self.unit)
+
+
+def rating_evidence(annotations: Annotations) -> RatingEvidence:
+    """The evidence of all ratings; the annotators are those of `rating-em` on them.
+
+    Args:
+        annotations: ratings.
+    """
+    found = create(ANNOTATORS, kind="regression").fit(annotations)
+    tasks, who, number = annotations.task_ids, annotations.annotator_ids, annotations.num_tasks
+    precision = found.precisions[who]
+    corrected = annotations.labels - found.biases[who]
+    weight = np.bincount(tasks, precision, number).astype(np.float64)
+    mean = np.bincount(tasks, precision * corrected, number) / np.where(weight > 0, weight, 1.0)
+    logs = (np.log(precision / (2 * np.pi)) - precision * (corrected - mean[tasks]) ** 2) / 2
+    unit = float(np.std(annotations.labels)) or 1.0
+    return RatingEvidence(weight, mean, np.bincount(tasks, logs, number).astype(np.float64), unit)
+
+
+def rating_scores(answers: NDArray[Any], evidence: RatingEvidence) -> NDArray[np.float64]:
+    """Log-probability of each task's ratings, with the spread and the level that suit them best.
+
+    The truth of a task is drawn from a normal distribution around the prediction plus a level d, which annotators'
+    biases leave open, with a deviation tau. Both are the same for all tasks.
+
+    Args:
+        answers: a model's predictions, in the ratings' unit, `[n]`.
+        evidence: of these tasks, which all have ratings.
+
+    Returns:
+        `[n]`, nats.
+    """
+    best = np.full(len(answers), -np.inf)
+    gap = evidence.mean - np.asarray(answers, np.float64)
+    for spread in SPREADS * evidence.unit:
+        shrunk = evidence.weight / (1 + spread**2 * evidence.weight)
+        level = (shrunk @ gap) / shrunk.sum()
+        score = evidence.constant - (np.log1p(spread**2 * evidence.weight) + shrunk * (gap - level) ** 2) / 2
+        if score.sum() > best.sum():
+            best = score
+    return best

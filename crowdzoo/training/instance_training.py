@@ -1,0 +1,217 @@
+"""One recipe for training a base on crowd labels, for the command line and the pipeline alike."""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import keras
+import numpy as np
+
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import label_kind
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.networks.decodable import naming_undecodable
+from crowdzoo.networks.instance_encoder import InstanceEncoder
+from crowdzoo.networks.reward_model import RewardModel
+from crowdzoo.reading.instances.instances import Instances, take_rows
+from crowdzoo.reading.instances.tables import given_columns
+from crowdzoo.reading.instances.vectors import VECTORS
+from crowdzoo.training.bases import BASES, Base, Sizes
+from crowdzoo.training.batches import TargetBatches
+from crowdzoo.training.checkpoint import Checkpoint, checkpoint_of
+from crowdzoo.training.crowd_model import CrowdModel
+from crowdzoo.training.data import ArrayData
+from crowdzoo.training.encoded import encoded
+from crowdzoo.training.faults import LOOKED_AT
+from crowdzoo.training.held_out_annotations import early_stopping, held_out_tasks, log_likelihoods
+from crowdzoo.training.length import num_labelled, with_length
+from crowdzoo.training.methods import AGGREGATED
+from crowdzoo.training.pair_rows import pair_sides
+from crowdzoo.training.rating_units import rating_targets, rating_unit
+from crowdzoo.training.settings import InstanceSettings, TableSettings
+from crowdzoo.training.training_loop import check_answers, compiled_model, crowd_of, fit_and_check, paired
+from crowdzoo.training.training_scope import in_training_scope
+
+__all__ = ["build_model", "given_values", "train"]
+
+# What a message tells to write; see `pair_rows`
+TRAIN = "train(settings, x, annotations=annotations, tasks={})"
+
+
+def build_model(
+    settings: InstanceSettings, sizes: Sizes, encoder: InstanceEncoder | None = None, base: Base | None = None
+) -> CrowdModel:
+    """Makes a compiled model; it follows `keras.utils.set_random_seed`, which `train` calls.
+
+    Args:
+        settings: how to train.
+        sizes: what the data say.
+        encoder: of the base, where it has one.
+        base: what makes the base model; None is the one that the settings name.
+
+    Returns:
+        A model of what the base takes; without a crowd layer for method "aggregated". Of preferences a `RewardModel`
+        on the base. The base is not adapted to the instances yet: call `BASES[settings.base].adapt`.
+
+    Raises:
+        ConfigError: the method needs the number of annotators.
+    """
+    if sizes.num_annotators is None and settings.method != AGGREGATED:
+        raise ConfigError(f"method {settings.method} needs the number of annotators")
+    scale = {"center": sizes.center, "unit": sizes.unit, "num_annotations": sizes.num_annotations}
+    crowd = crowd_of(settings, sizes.num_annotators or 0, sizes.num_classes, **scale)
+    if crowd is not None and crowd.stands_on_hidden_layer:
+        sizes = replace(sizes, head=False)
+    base = base or BASES[settings.base]
+    model = base.build(settings, sizes, encoder)
+    if label_kind(settings.kind).has_pairs:
+        return compiled_model(settings, RewardModel(model, name="pairs"), crowd)
+    return compiled_model(settings, model, crowd, sizes.unit, features=base.features(model))
+
+
+@in_training_scope
+def train(
+    settings: InstanceSettings,
+    x: Any,
+    *,
+    annotations: Annotations | None = None,
+    tasks: Any = None,
+    label_distribution: np.ndarray | None = None,
+    ratings: np.ndarray | None = None,
+    base: Base | None = None,
+    verbose: Any = 0,
+    callbacks: Iterable[keras.callbacks.Callback] = (),
+    checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+) -> tuple[CrowdModel, InstanceEncoder | None]:
+    """Trains a model from scratch. Twice with the same arguments on one CPU gives the same weights.
+
+    Args:
+        settings: how to train; its class decides about the kind of instances: `TrainingSettings`, `TextSettings` or
+            `TableSettings`.
+        x: instances, N rows: features `[N, D]`, N texts, or a table (a frame, or a mapping of columns); or what carries
+            them with the ids of its rows, such as `crowdzoo.instances.read_instances` gives. The base adapts to them:
+            mean and variance of features, the words of texts, the categories of columns.
+        annotations: for every method but "aggregated"; preferences for every method.
+        tasks: ids of the rows of x, `[N]`, which match them with the annotations; see `CrowdModel.fit`.
+        label_distribution: `[N, K]`, rows sum to one, for method "aggregated"; of preferences `[P, 3]`, a row for each
+            pair of `annotations.pairs()`, in their order.
+        ratings: `[N]`, one number a task (NaN leaves a task out), for method "aggregated" of task "regression".
+        base: what makes the base model; None is the one that the settings name.
+        verbose: Keras' verbosity.
+        callbacks: Keras callbacks.
+        checkpoint: folder in which the state is kept after each epoch; with the same arguments a training that was
+            killed goes on from it and ends with the same weights. It is not removed. None keeps nothing.
+
+    Returns:
+        The trained model, and what turns texts into its input (None for features). Of preferences its base is a
+        `RewardModel`, whose `scorer` takes single instances. Ratings are standardised by their
+        own mean and deviation inside, which the model undoes: it speaks in the labels' unit.
+
+    Raises:
+        ConfigError: a checkpoint of another training.
+        DataError: the labels that the method needs are missing, or do not fit the instances or the scale; texts without
+            words; nothing says which row is which task; or the loss or a weight became NaN or infinite.
+
+    Warns:
+        NotLearnedWarning: the trained model gives one answer to all tasks, while their labels differ.
+    """
+    if annotations is not None and annotations.kind != settings.kind:
+        raise DataError(f"the settings are of task {settings.kind}, the annotations of kind {annotations.kind}")
+    given = annotations
+    x, annotations, tasks = paired(settings, given_values(settings, x), annotations, tasks, TRAIN)
+    sides: dict[str, np.ndarray] = {}  # rows of x
+    if given is not None and given.label_kind.has_pairs:
+        sides, annotations = pair_sides(given, annotations)
+        tasks = annotations.tasks
+    targets, sizes = _targets(settings, annotations, label_distribution, ratings)
+    if settings.instances is VECTORS:
+        x = np.asarray(x, dtype="float32")
+        if x.ndim != 2:
+            raise DataError(f"features must have shape [tasks, features], got {x.shape}")
+        sizes = replace(sizes, num_features=x.shape[1])
+    settings = with_length(settings, num_labelled(annotations, targets))
+    keras.utils.set_random_seed(settings.seed)
+    base = base or BASES[settings.base]
+    encoder = base.encoder(settings, lambda: [x])
+    model = build_model(settings, sizes, encoder, base)
+    base.adapt(model.base.scorer if sides else model.base, encoder, lambda: [x])
+    encode: Any = encoder if encoder is not None and encoder.per_batch else None
+    with naming_undecodable(x):
+        first = take_rows(x, slice(LOOKED_AT))
+        if encoder is not None:
+            first = encoder.to_numpy(first)
+            x = x if encode else encoder.to_numpy(x)
+        if sides:
+            x = {side: take_rows(x, rows) for side, rows in sides.items()}
+            encode = encode and _each_side(encode)
+        data: Any
+        if isinstance(targets, Annotations):
+            if settings.patience is not None:
+                held, targets = _held_out(settings, x, targets, encode)
+                callbacks = [*callbacks, *held]
+            data, labels = ArrayData(x, targets, tasks, encode=encode), targets.labels
+        else:
+            order: dict[str, Any] = {"batch_size": settings.batch_size, "seed": settings.seed}
+            data = TargetBatches(x, targets, **order, encode=encode).for_keras()
+            labels = targets.argmax(axis=1) if sizes.num_classes or sides else targets[:, 0]
+        keep = checkpoint_of(checkpoint, (x, targets), settings)
+        fit_and_check(model, settings, data, callbacks=callbacks, checkpoint=keep, verbose=verbose)
+    check_answers(model, settings.kind, first, labels, getattr(targets, "classes", None))
+    return model, encoder
+
+
+def _held_out(
+    settings: InstanceSettings, x: Any, annotations: Annotations, encode: Any
+) -> tuple[list[keras.callbacks.Callback], Annotations]:
+    """Callbacks that look at held-out annotations, and the others, of the same tasks and annotators."""
+    held = np.zeros(annotations.num_tasks, dtype=bool)
+    held[held_out_tasks(np.flatnonzero(annotations.redundancy > 0), settings.seed)] = True
+    hidden = held[annotations.task_ids]
+    likelihoods = log_likelihoods(annotations)[held]
+    stop = early_stopping(settings.patience or 1, encoded(x, held, encode), likelihoods, int(hidden.sum()))
+    return stop, annotations.select_rows(~hidden)
+
+
+def _each_side(encoder: Any) -> Any:
+    """An encoder of single instances on both sides of pairs."""
+    return lambda values: {side: encoder(part) for side, part in values.items()}
+
+
+def given_values(settings: InstanceSettings, x: Any) -> Any:
+    """Instances that can be indexed by rows: a list of texts becomes an array, a table its columns."""
+    if isinstance(settings, TableSettings) and not isinstance(x, Instances):
+        if isinstance(x, Mapping) and {*x} == {"instances", "tasks"}:
+            return {**x, "instances": given_columns(x["instances"], settings.inputs)}
+        columns = given_columns(x, settings.inputs)
+        return {"instances": columns, "tasks": x["task"]} if "task" in x else columns
+    return np.array(x, dtype=object) if isinstance(x, (list, tuple)) and settings.instances is not VECTORS else x
+
+
+def _targets(settings: InstanceSettings, annotations: Any, label_distribution: Any, ratings: Any) -> tuple[Any, Sizes]:
+    """What is learned from, checked, and the sizes that it gives the model."""
+    num_annotators = None if annotations is None else annotations.num_annotators
+    if not label_kind(settings.kind).has_classes:
+        targets = rating_targets(settings, annotations, ratings)
+        center, unit = rating_unit(targets)
+        return targets, Sizes(num_annotators, center=center, unit=unit)
+    of_pairs = label_kind(settings.kind).has_pairs
+    if settings.method == AGGREGATED:
+        if label_distribution is None:
+            raise DataError("method aggregated needs label_distribution [N, K]")
+        targets = np.asarray(label_distribution, dtype="float32")
+        if targets.ndim != 2:
+            raise DataError(f"label_distribution must have shape [tasks, classes], got {targets.shape}")
+        if of_pairs and targets.shape != (annotations.num_tasks, annotations.num_classes):
+            raise DataError(
+                f"label_distribution must have a row for each of the {annotations.num_tasks:,} pairs, and a column for "
+                f"each of {', '.join(annotations.classes)}, got shape {targets.shape}"
+            )
+        num_classes = targets.shape[1]
+    else:
+        targets, num_classes = annotations, annotations.num_classes
+    if of_pairs:  # the base gives one score
+        return targets, Sizes(num_annotators, num_annotations=len(annotations))
+    if num_classes < 2:
+        raise DataError("all labels are of one class, so there is nothing to learn; name all the classes (classes=)")
+    return targets, Sizes(num_annotators, num_classes)

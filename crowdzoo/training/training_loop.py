@@ -1,0 +1,123 @@
+"""What every training shares: putting a model together, and the fit with its checks."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import keras
+import numpy as np
+
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import label_kind
+from crowdzoo.errors import DataError
+from crowdzoo.layers.rating_squared_error import RatingSquaredError
+from crowdzoo.training.checkpoint import Checkpoint
+from crowdzoo.training.crowd_model import CrowdModel
+from crowdzoo.training.faults import StopAtNaN, check_weights, warn_if_one_class, warn_if_one_score, warn_if_one_value
+from crowdzoo.training.methods import AGGREGATED, create_crowd_layer
+from crowdzoo.training.pair_rows import instances_of, pair_rows
+
+__all__ = ["check_answers", "compiled_model", "crowd_of", "fit_and_check", "paired"]
+
+
+def paired(settings: Any, x: Any, annotations: Annotations | None, tasks: Any, line: str) -> tuple[Any, Any, Any]:
+    """Instances, annotations of their rows, and the rows' ids; without ids where annotations are not learned from.
+
+    Preferences are needed by every method: they say which pairs there are.
+
+    Args:
+        settings: with `method`.
+        x: see `pair_rows`, as for the arguments that follow.
+        annotations: labels, or None.
+        tasks: ids of the rows of x.
+        line: what to write instead, for messages.
+
+    Raises:
+        DataError: the method needs annotations, and there are none; or see `pair_rows`.
+    """
+    if settings.method == AGGREGATED and not label_kind(settings.kind).has_pairs:
+        return instances_of(x), annotations, None
+    if annotations is None:
+        raise DataError(f"method {settings.method} needs annotations")
+    x, annotations = pair_rows(x, annotations, tasks, line=line)
+    return x, annotations, annotations.tasks
+
+
+def crowd_of(settings: Any, num_annotators: int, num_classes: int, **scale: Any) -> Any:
+    """The crowd layer of the settings' method; see `create_crowd_layer`."""
+    sizes = num_annotators, num_classes
+    return create_crowd_layer(settings.method, *sizes, settings.arguments, kind=settings.kind, **scale)
+
+
+def compiled_model(settings: Any, base: Any, crowd: Any, unit: float = 1.0, features: str | None = None) -> CrowdModel:
+    """A model out of its parts, ready to be trained.
+
+    Args:
+        settings: with `kind`, `learning_rate`, `gradient_accumulation_steps` and `jit_compile`.
+        base: the base model.
+        crowd: the crowd layer; None for method "aggregated".
+        unit: standard deviation of ratings; see `rating_unit`.
+        features: see `CrowdModel`.
+    """
+    model = CrowdModel(base, crowd, features=features, name="crowd_model")
+    on_estimates = crowd is None and not label_kind(settings.kind).has_classes
+    loss = RatingSquaredError(unit) if on_estimates else None
+    steps = settings.gradient_accumulation_steps
+    optimizer = keras.optimizers.Adam(settings.learning_rate, gradient_accumulation_steps=steps if steps > 1 else None)
+    model.compile(optimizer, loss=loss, jit_compile="auto" if settings.jit_compile is None else settings.jit_compile)
+    return model
+
+
+def fit_and_check(
+    model: CrowdModel,
+    settings: Any,
+    data: Any,
+    *,
+    callbacks: Iterable[keras.callbacks.Callback] = (),
+    checkpoint: Checkpoint | None = None,
+    verbose: Any = 0,
+) -> keras.callbacks.History:
+    """Trains a compiled model.
+
+    Args:
+        model: of `compiled_model`.
+        settings: with `epochs`, `batch_size` and `seed`.
+        data: `TrainingData`, or batches.
+        callbacks: Keras callbacks.
+        checkpoint: where the state is kept after each epoch.
+        verbose: Keras' verbosity.
+
+    Returns:
+        Keras' `History`.
+
+    Raises:
+        DataError: the loss or a weight became NaN or infinite.
+    """
+    history = model.fit(
+        data, epochs=settings.epochs, batch_size=settings.batch_size, seed=settings.seed,
+        callbacks=[*callbacks, StopAtNaN()], checkpoint=checkpoint, verbose=verbose,
+    )  # fmt: skip
+    check_weights(model)
+    return history
+
+
+def check_answers(model: CrowdModel, kind: str, x: Any, labels: np.ndarray, classes: Any = None) -> None:
+    """Tries a trained model on a few instances.
+
+    Args:
+        model: the model.
+        kind: of label, "classification", "regression" or "preference".
+        x: as the model takes them; of preferences single instances, as the scorer takes them.
+        labels: what it learned from: class codes or ratings, of any shape.
+        classes: names of the classes, or None.
+
+    Warns:
+        NotLearnedWarning: the model gives one answer to all instances, while their labels differ.
+    """
+    if label_kind(kind).has_pairs:
+        warn_if_one_score(CrowdModel(model.base.scorer).predict(x, verbose=0)[:, 0], labels)
+        return
+    predicted = model.predict(x, verbose=0)
+    if label_kind(kind).has_classes:
+        warn_if_one_class(predicted.argmax(axis=1), labels, classes)
+    else:
+        warn_if_one_value(predicted[:, 0], labels)
