@@ -20,12 +20,12 @@ from crowdzoo.components.input_files import content_hashes, own_copies, rename_i
 from crowdzoo.components.signature import OutputArtifact, Parameter, component
 from crowdzoo.components.tfx_internals import computed, standard_artifacts
 from crowdzoo.errors import DataError
+from crowdzoo.kinds.preferences.records import read_labelled_pairs
+from crowdzoo.kinds.sentences.records import read_labelled_sentences
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.records.example_files import SPLITS, prepare_examples, write_dataset_info, write_examples
 from crowdzoo.records.instance_examples import read_labelled_instances
 from crowdzoo.records.labelled_tasks import LabelledTasks
-from crowdzoo.records.pair_examples import read_labelled_pairs
-from crowdzoo.records.sentence_examples import read_labelled_sentences
 
 __all__ = ["AnnotationExampleGen"]
 

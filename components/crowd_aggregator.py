@@ -23,9 +23,13 @@ from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.data.vocabulary import is_among
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.arrow import read_parquet
+from crowdzoo.kinds.classes.aggregated import class_answers
+from crowdzoo.kinds.preferences.aggregated import pair_answers
+from crowdzoo.kinds.preferences.records import pair_names
+from crowdzoo.kinds.ratings.aggregated import rating_answers
+from crowdzoo.kinds.sentences.aggregated import sentence_answers
 from crowdzoo.large.beam import aggregate, fits_one_block, runs_on_beam
 from crowdzoo.large.beam.retries import RetryOptions
-from crowdzoo.records.class_answers import class_answers
 from crowdzoo.records.crowd_answers import BOTH, CrowdAnswers, add_answer
 from crowdzoo.records.example_files import (
     SPLITS,
@@ -34,10 +38,6 @@ from crowdzoo.records.example_files import (
     rewrite_examples,
     write_dataset_info,
 )
-from crowdzoo.records.pair_answers import pair_answers
-from crowdzoo.records.pair_examples import pair_names
-from crowdzoo.records.rating_answers import rating_answers
-from crowdzoo.records.sentence_answers import sentence_answers
 
 __all__ = ["CrowdAggregator", "aggregation_method"]
 

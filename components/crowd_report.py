@@ -21,11 +21,11 @@ from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.errors import ConditionError, DataError
 from crowdzoo.export.predict import load_predictor
 from crowdzoo.files.arrow import read_parquet
+from crowdzoo.kinds.sentences.records import read_tokens
 from crowdzoo.reading.instances.predictions import Predictions
 from crowdzoo.records.example_dataset import read_batches
 from crowdzoo.records.example_files import SPLITS, read_dataset_info, split_files
 from crowdzoo.records.instance_features import parsed_instances
-from crowdzoo.records.sentence_examples import read_tokens
 from crowdzoo.report.page_changes import read_numbers
 from crowdzoo.report.report_page import report_page
 from crowdzoo.report.training_history import read_history

@@ -9,6 +9,7 @@ from typing import Any
 
 import apache_beam as beam
 
+from crowdzoo.components.annotation_scores import annotation_scores
 from crowdzoo.components.code_version import code_version
 from crowdzoo.components.remote_files import is_remote
 from crowdzoo.components.remote_serving import remote_baseline
@@ -20,12 +21,11 @@ from crowdzoo.files.served_model import MODEL_CARD_FILE
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.base import Kind
-from crowdzoo.records.annotation_scores import annotation_scores
-from crowdzoo.records.class_scores import class_scores
+from crowdzoo.kinds.classes.scores import class_scores
+from crowdzoo.kinds.preferences.scores import pair_scores
+from crowdzoo.kinds.ratings.scores import rating_scores
+from crowdzoo.kinds.sentences.scores import sentence_scores
 from crowdzoo.records.example_files import read_dataset_info, split_files
-from crowdzoo.records.pair_scores import pair_scores
-from crowdzoo.records.rating_scores import rating_scores
-from crowdzoo.records.sentence_scores import sentence_scores
 
 __all__ = ["Evaluator"]
 

@@ -10,15 +10,15 @@ import keras
 import numpy as np
 from absl import logging
 
+from crowdzoo.components.task_examples import read_tasks
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.files.model_files import read_model_names
 from crowdzoo.files.name_difference import name_difference
 from crowdzoo.kinds.encoders import encoder_of
+from crowdzoo.kinds.preferences.records import read_pairs
+from crowdzoo.kinds.sentences.records import read_examples
 from crowdzoo.reading.instances.instances import take_rows
 from crowdzoo.records.example_dataset import ExampleDataset
-from crowdzoo.records.pair_examples import read_pairs
-from crowdzoo.records.sentence_examples import read_examples
-from crowdzoo.records.task_examples import read_tasks
 from crowdzoo.training.bases import BASES, Sizes
 from crowdzoo.training.candidates import Candidates, title_of
 from crowdzoo.training.checkpoint import Checkpoint, checkpoint_of

@@ -21,9 +21,8 @@ ROOMS = [
     ["metrics", "networks"],
     ["training"],
     ["datasets", "export"],
-    ["report"],
+    ["records", "report"],
     ["kinds", "testing"],
-    ["records"],
     ["components", "serving"],
     ["pipelines"],
     ["commands"],
@@ -31,7 +30,7 @@ ROOMS = [
 ]
 LEVELS = {room: level for level, line in enumerate(ROOMS) for room in line}
 # `CrowdModel.export` and `Annotations.read` are methods, so that they are found where a user looks for them
-EXCEPTIONS = {("training", "export"), ("data", "reading")}
+EXCEPTIONS = {("training", "export"), ("data", "reading"), ("report", "kinds")}
 
 
 def modules() -> dict[str, Path]:

@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
     if kind is None:
         raise DataError(f"{arguments.model}: answers with {', '.join(outputs)}, which this command does not print.")
     if kind.labels.has_positions:
-        from crowdzoo.kinds.sentences import counted_in_characters
+        from crowdzoo.kinds.sentences.kind import counted_in_characters
 
         outputs = counted_in_characters(instances.values, outputs)
     text = "\n".join([",".join(kind.header), *kind.prediction_lines(instances.tasks, outputs)]) + "\n"

@@ -2,10 +2,10 @@
 
 from crowdzoo.errors import ConfigError, unknown
 from crowdzoo.kinds.base import Kind, TrainingSet
-from crowdzoo.kinds.classification import Classification
-from crowdzoo.kinds.preferences import Preferences
-from crowdzoo.kinds.ratings import Ratings
-from crowdzoo.kinds.sentences import Sentences
+from crowdzoo.kinds.classes.kind import Classification
+from crowdzoo.kinds.preferences.kind import Preferences
+from crowdzoo.kinds.ratings.kind import Ratings
+from crowdzoo.kinds.sentences.kind import Sentences
 
 __all__ = ["KINDS", "Kind", "TrainingSet", "kind_of"]
 

@@ -32,19 +32,19 @@ from crowdzoo.data.label_kinds import CLASSIFICATION, PREFERENCE, REGRESSION, re
 from crowdzoo.data.vocabulary import name_texts
 from crowdzoo.errors import ConditionError, ConfigError, DataError, shorten, unknown
 from crowdzoo.files.writing import atomic_file
+from crowdzoo.kinds.classes.page import class_numbers
+from crowdzoo.kinds.preferences.page import preference_numbers
+from crowdzoo.kinds.ratings.page import rating_numbers
+from crowdzoo.kinds.sentences.page import span_numbers
+from crowdzoo.kinds.several_labels.page import label_numbers
 from crowdzoo.quality import quality_report
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.reading.instances.predictions import Predictions
-from crowdzoo.report.class_numbers import class_numbers
-from crowdzoo.report.label_numbers import label_numbers
 from crowdzoo.report.learning_curve import learning_curve
 from crowdzoo.report.left_out import left_out
 from crowdzoo.report.page_changes import FORMAT, FORMAT_VERSION, changes_since
 from crowdzoo.report.page_instances import instance_views
 from crowdzoo.report.page_parts import DIGITS, FLAGS, MOST_NAMED, Numbers, PageTable
-from crowdzoo.report.preference_numbers import preference_numbers
-from crowdzoo.report.rating_numbers import rating_numbers
-from crowdzoo.report.span_numbers import span_numbers
 from crowdzoo.report.training_history import shown_history
 
 __all__ = ["FORMAT", "FORMAT_VERSION", "NEEDED", "VALUES", "Condition", "ReportPage", "report_page"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from crowdzoo.commands import main as cli
-from crowdzoo.kinds.classification import Classification
+from crowdzoo.kinds.classes.kind import Classification
 
 
 @pytest.fixture

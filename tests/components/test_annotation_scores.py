@@ -8,9 +8,9 @@ import pyarrow.parquet
 import pytest
 import tensorflow as tf
 
+from crowdzoo.components.annotation_scores import annotation_scores
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.records.annotation_scores import annotation_scores
 from crowdzoo.records.example_files import read_dataset_info
 from crowdzoo.training.held_out_annotations import log_likelihoods
 

@@ -7,7 +7,7 @@ import pytest
 
 from crowdzoo.aggregation import create
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.records.class_answers import class_answers
+from crowdzoo.kinds.classes.aggregated import class_answers
 from crowdzoo.records.crowd_answers import BOTH
 
 

@@ -13,9 +13,9 @@ from crowdzoo.components.crowd_report import CrowdReport
 from crowdzoo.components.tfx_internals import standard_artifacts
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
+from crowdzoo.kinds.preferences.records import read_pairs
+from crowdzoo.kinds.preferences.scores import pair_scores
 from crowdzoo.records.example_files import read_dataset_info, split_files
-from crowdzoo.records.pair_examples import read_pairs
-from crowdzoo.records.pair_scores import pair_scores
 
 ROWS = [
     ("p", "q", "ann", "left"), ("p", "q", "bob", "equal"), ("q", "p", "ann", "right"), ("q", "r", "bob", "right"),
@@ -187,7 +187,7 @@ def test_scores_are_those_of_the_known_pairs_and_of_what_was_said(folder, monkey
             }  # fmt: skip
         return lambda x, _: {"score": x[:, 0].astype(float)}
 
-    monkeypatch.setattr("crowdzoo.records.pair_scores.load_predictor", asked)
+    monkeypatch.setattr("crowdzoo.kinds.preferences.scores.load_predictor", asked)
     info = read_dataset_info(aggregated.uri)
     found = pair_scores({"candidate": "there"}, split_files(aggregated.uri, "eval"), info, "", None)["candidate"]
     # the score is the first feature: s 7 over p 1 right, s 7 over u 9 wrong, v 11 over u 9 right

@@ -18,8 +18,8 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.files.served_model import load_saved_model
+from crowdzoo.kinds.ratings.scores import rating_scores
 from crowdzoo.records.example_dataset import ExampleDataset
-from crowdzoo.records.rating_scores import rating_scores
 from crowdzoo.training.methods import RATING_METHODS
 
 RATINGS = [
@@ -322,8 +322,8 @@ def test_the_evaluation_holds_a_batch_of_instances_at_a_time(ratings_folder, tmp
 
         return predict
 
-    monkeypatch.setattr("crowdzoo.records.rating_scores.load_predictor", load)
-    monkeypatch.setattr("crowdzoo.records.rating_scores.BATCH", 1)
+    monkeypatch.setattr("crowdzoo.kinds.ratings.scores.load_predictor", load)
+    monkeypatch.setattr("crowdzoo.kinds.ratings.scores.BATCH", 1)
     (scores,) = rating_scores({"candidate": "model"}, f"{examples.uri}/Split-eval/*", info, "", None).values()
     assert sorted(asked) == [0, 1, 1], "of three tasks of eval one has no rating that is known"
     assert scores["mae"] == pytest.approx((0.5 + 10.25) / 2)

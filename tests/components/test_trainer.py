@@ -10,11 +10,11 @@ from tensorflow.python.framework.config import disable_op_determinism
 
 from crowdzoo.components import pipeline_checkpoint
 from crowdzoo.components import tfx_internals as tfx
+from crowdzoo.components.task_examples import read_tasks
 from crowdzoo.components.trainer import run_fn
 from crowdzoo.components.training import _names_to_begin_with, instances_of
 from crowdzoo.models import METHODS
 from crowdzoo.records.example_files import read_dataset_info
-from crowdzoo.records.task_examples import read_tasks
 from crowdzoo.training.checkpoint import _Keeper
 
 

@@ -108,8 +108,8 @@ def test_the_pushed_model_answers_plain_text(story, served):
 @pytest.mark.slow
 def test_the_evaluation_is_what_the_pushed_model_scores_on_the_eval_split(story, served):
     # the same sentences, found by their hash, asked and counted here
+    from crowdzoo.kinds.sentences.records import read_crowd_sequences
     from crowdzoo.records.example_files import split_by_hash
-    from crowdzoo.records.sentence_examples import read_crowd_sequences
 
     settings = json.loads(
         create_pipeline(load_config(story.data / "tiny.yaml")).components[0].exec_properties["settings"]

@@ -7,7 +7,7 @@ import numpy as np
 
 from crowdzoo.errors import DataError
 from crowdzoo.export.predict import load_predictor
-from crowdzoo.kinds import kind_of
+from crowdzoo.kinds.ratings.kind import Ratings
 from crowdzoo.reading.instances.instances import take_rows
 from crowdzoo.records.example_dataset import read_batches
 from crowdzoo.records.instance_features import parsed_instances
@@ -50,7 +50,7 @@ def rating_scores(
     for name, folder in models.items():
         found = {"value": np.concatenate(answers[name])}
         try:
-            scores[name] = {"tasks": len(found["value"]), **kind_of(info["kind"]).scores(np.concatenate(truth), found)}
+            scores[name] = {"tasks": len(found["value"]), **Ratings().scores(np.concatenate(truth), found)}
         except DataError as error:
             raise ValueError(f"{folder}: {error}") from error
     return scores

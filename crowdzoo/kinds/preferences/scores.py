@@ -8,11 +8,11 @@ import tensorflow as tf
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.export.predict import load_predictor
-from crowdzoo.kinds import kind_of
+from crowdzoo.kinds.preferences.kind import Preferences
+from crowdzoo.kinds.preferences.records import SAID, said_of
 from crowdzoo.networks.reward_model import SIDES, input_name
 from crowdzoo.records.example_dataset import read_batches
 from crowdzoo.records.instance_features import parsed_instances
-from crowdzoo.records.pair_examples import SAID, said_of
 
 __all__ = ["pair_scores"]
 
@@ -61,7 +61,7 @@ def pair_scores(
     return {
         name: {
             "tasks": number,
-            **kind_of(info["kind"]).scores(preferences, {"score": np.concatenate(scores[name], axis=1).ravel()}),
+            **Preferences().scores(preferences, {"score": np.concatenate(scores[name], axis=1).ravel()}),
             "log_likelihood": _mean(np.concatenate(logs[name])),
         }
         for name in models

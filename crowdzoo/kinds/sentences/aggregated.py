@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 
 from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.kinds.sentences.records import read_tokens
 from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
 from crowdzoo.records.example_files import read_dataset_info, split_files
-from crowdzoo.records.sentence_examples import read_tokens
 
 __all__ = ["sentence_answers"]
 

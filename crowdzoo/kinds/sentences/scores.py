@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.export.predict import load_and_predict
-from crowdzoo.kinds import kind_of
-from crowdzoo.records.sentence_examples import read_examples
+from crowdzoo.kinds.sentences.kind import Sentences
+from crowdzoo.kinds.sentences.records import read_examples
 
 __all__ = ["sentence_scores"]
 
@@ -37,6 +37,6 @@ def sentence_scores(
             tokens, own = cut[:length].tolist(), sentences.tokens[task]
             if tokens != own:
                 raise ValueError(f"{folder}: cuts {sentences.texts[task]!r} into {tokens}, not {own}")
-        found = kind_of(info["kind"]).scores(truth, answers, scheme=info["scheme"])
+        found = Sentences().scores(truth, answers, scheme=info["scheme"])
         scores[name] = {"tasks": len(known), **found}
     return scores

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.kinds.preferences.judged_pairs import JudgedPairs
+from crowdzoo.kinds.preferences.judged_sides import JudgedSides
+from crowdzoo.kinds.preferences.warnings import LEAST_COMPARED, ONE_SIDE, preference_warnings
 from crowdzoo.quality import CircularTriads, circular_triads, order_of_others, redundancy
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.spread import Redundancy
-from crowdzoo.report.judged_pairs import JudgedPairs
-from crowdzoo.report.judged_sides import JudgedSides
 from crowdzoo.report.page_parts import (
     DIGITS,
     NORMAL_975,
@@ -36,7 +37,6 @@ from crowdzoo.report.page_parts import (
     shares_of_flags,
     wilson,
 )
-from crowdzoo.report.preference_warnings import LEAST_COMPARED, ONE_SIDE, preference_warnings
 
 __all__ = ["one_sided", "preference_numbers"]
 

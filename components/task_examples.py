@@ -8,11 +8,11 @@ import numpy as np
 import tensorflow as tf
 
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.kinds.preferences.records import SAID, said_of
 from crowdzoo.reading.instances.instance_kinds import instance_kind
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.records.example_dataset import read_batches
 from crowdzoo.records.instance_features import parsed_instances
-from crowdzoo.records.pair_examples import SAID, said_of
 
 __all__ = ["read_tasks"]
 

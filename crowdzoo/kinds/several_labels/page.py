@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR, MultiLabelAggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.kinds.several_labels.answers import LabelAnswers
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.krippendorff import Alpha
-from crowdzoo.report.label_answers import LabelAnswers
 from crowdzoo.report.page_parts import (
     DIGITS,
     NORMAL_975,

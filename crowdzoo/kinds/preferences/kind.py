@@ -69,11 +69,11 @@ class Preferences(Kind):
 
     def noted(self, result: Any, crowd: Annotations) -> Any:
         """Adds that the better task always stands on one side, where the method knows a preference for a side."""
+        from crowdzoo.kinds.preferences.judged_pairs import JudgedPairs
+        from crowdzoo.kinds.preferences.judged_sides import JudgedSides
+        from crowdzoo.kinds.preferences.page import one_sided
         from crowdzoo.quality import order_of_others
-        from crowdzoo.report.judged_pairs import JudgedPairs
-        from crowdzoo.report.judged_sides import JudgedSides
         from crowdzoo.report.page_parts import percent
-        from crowdzoo.report.preference_numbers import one_sided
 
         if result.position_biases() is None:
             return result

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from crowdzoo.kinds.preferences.records import pair_names
 from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
-from crowdzoo.records.pair_examples import pair_names
 
 __all__ = ["pair_answers"]
 

@@ -1,0 +1,1 @@
+"""Classes: one label a task."""

@@ -1,0 +1,1 @@
+"""Preferences: which of two is better."""

@@ -1,0 +1,1 @@
+"""Ratings: numbers on a scale."""

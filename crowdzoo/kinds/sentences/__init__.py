@@ -1,0 +1,1 @@
+"""Sentences: spans, one label a token."""
