@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from crowdzoo.components.remote_files import fetch, is_remote, last_part
+from crowdzoo.data.instance_kinds import IMAGE
 from crowdzoo.errors import BadRow, DataError
 from crowdzoo.files.regular import check_regular
 from crowdzoo.reading.instances.images import holds_images, image_paths, read_image_table
-from crowdzoo.reading.instances.tables import IMAGE
 from crowdzoo.reading.tables.layout import Layout
 
 __all__ = ["content_hashes", "own_copies", "rename_in_rejects"]

@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.instance_kinds import instance_kind
 from crowdzoo.kinds.preferences.records import SAID, said_of
-from crowdzoo.reading.instances.instance_kinds import instance_kind
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.records.example_dataset import read_batches
 from crowdzoo.records.instance_features import parsed_instances

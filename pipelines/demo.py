@@ -10,10 +10,10 @@ from importlib import import_module
 from pathlib import Path
 
 from crowdzoo import datasets
+from crowdzoo.data.instance_kinds import IMAGES
 from crowdzoo.pipelines.config import PipelineConfig, load_config
 from crowdzoo.pipelines.local import run
 from crowdzoo.pipelines.run_result import RunResult
-from crowdzoo.reading.instances.images import IMAGES
 from crowdzoo.serving.curl import curl_example
 
 __all__ = ["CONFIGS", "DEMOS", "run_demo"]
@@ -66,7 +66,7 @@ def _print_ways_on(config: PipelineConfig, result: RunResult, plots: Iterable[Pa
     command = Path(sys.argv[0]).name if os.environ.get("VIRTUAL_ENV") else os.path.relpath(sys.argv[0])
     serve = shlex.join([command, "serve", str(config.output.serving), "--name", config.name])
     print(f"\nServe it:\n    {serve}\nand ask it:\n    {curl_example(config.output.serving, name=config.name)}")
-    if config.instances is IMAGES:
+    if config.instances == IMAGES:
         ask = f"curl -d @- http://127.0.0.1:8501/v1/models/{config.name}:predict"
         write = """(printf '{"instances": [{"b64": "'; base64 < photo.jpg | tr -d '\\n'; printf '"}]}')"""
         print(f"or with a JPEG or PNG file of yours:\n    {write} | {ask}")

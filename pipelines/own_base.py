@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from crowdzoo import datasets
+from crowdzoo.data.instance_kinds import VECTORS
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
-from crowdzoo.reading.instances.vectors import VECTORS
 
 __all__ = ["check_own_base"]
 
@@ -42,7 +42,7 @@ def check_own_base(config: PipelineConfig) -> None:
     labels = config.label_kind.labels
     classes = crowd.num_classes if labels.has_classes and not labels.has_pairs else 0  # a scorer has one output
     sizes = Sizes(crowd.num_annotators, classes)
-    if config.instances is VECTORS:
+    if config.instances == VECTORS:
         sizes = replace(sizes, num_features=np.shape(values)[1])
     encoder = BASES[settings.base].encoder(settings, lambda: [values])
     build_model(settings, sizes, encoder)

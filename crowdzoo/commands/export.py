@@ -5,6 +5,7 @@ import argparse
 from crowdzoo.checks.option_types import path
 from crowdzoo.commands import options
 from crowdzoo.commands.outputs import names_path
+from crowdzoo.data.instance_kinds import VECTORS
 from crowdzoo.errors import DataError
 from crowdzoo.files.model_files import read_model_names
 from crowdzoo.files.paths import check_output_folder
@@ -13,7 +14,6 @@ from crowdzoo.kinds.encoders import encoder_of
 from crowdzoo.process import use_tensorflow
 from crowdzoo.reading.instances.instances import read_inputs, take_rows
 from crowdzoo.reading.instances.opened import opened
-from crowdzoo.reading.instances.vectors import VECTORS
 from crowdzoo.training.bases import own_function
 
 __all__ = ["describe", "run"]

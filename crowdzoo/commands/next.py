@@ -300,9 +300,9 @@ def _plain(name: Any) -> Any:
 
 
 def _texts(instances: Instances | None) -> dict[Any, str]:
-    from crowdzoo.reading.instances.texts import TEXTS
+    from crowdzoo.data.instance_kinds import TEXTS
 
-    if instances is None or instances.kind is not TEXTS:
+    if instances is None or instances.kind != TEXTS:
         return {}
     return {_plain(task): str(text) for task, text in zip(instances.tasks, instances.values, strict=True)}
 

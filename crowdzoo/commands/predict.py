@@ -17,19 +17,17 @@ from crowdzoo.commands.options import (
 )
 from crowdzoo.commands.outputs import Output, is_predictions
 from crowdzoo.commands.progress import progress
+from crowdzoo.data.instance_kinds import IMAGES, TEXTS, VECTORS, InstanceKind
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.model_files import read_model_card
 from crowdzoo.files.served_model import MODEL_CARD_FILE
 from crowdzoo.files.version_folders import newest_version
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.kinds import KINDS
-from crowdzoo.reading.instances.images import IMAGES, holds_images
-from crowdzoo.reading.instances.instance_kind import InstanceKind
+from crowdzoo.reading.instances.images import holds_images
 from crowdzoo.reading.instances.instances import Instances, read_inputs
 from crowdzoo.reading.instances.table import own_encoding
 from crowdzoo.reading.instances.tables import served_tables
-from crowdzoo.reading.instances.texts import TEXTS
-from crowdzoo.reading.instances.vectors import VECTORS
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.suffixes import column_names
 
@@ -96,7 +94,7 @@ def _answers(arguments: argparse.Namespace) -> tuple[Instances, dict[str, Any]]:
             model = client.metadata()
             signature = _signature(model["signatures"])
             instances = _read(arguments, model["signatures"].get(signature, {}), None)
-            size = FEW if instances.kind is IMAGES else None if signature == DEFAULT else MANY
+            size = FEW if instances.kind == IMAGES else None if signature == DEFAULT else MANY
             values = instances.in_order(model["features"], arguments.instances)
             return instances, client.predict(values, signature=signature, batch_size=size)
     from crowdzoo.export.predict import load_and_predict
@@ -107,7 +105,7 @@ def _answers(arguments: argparse.Namespace) -> tuple[Instances, dict[str, Any]]:
     signature = _signature(signatures)
     instances = _read(arguments, signatures.get(signature, {}), "images" in card)
     values = instances.in_order(card.get("features"), arguments.instances)
-    size = FEW if instances.kind is IMAGES else MANY
+    size = FEW if instances.kind == IMAGES else MANY
     with progress("predicting", -(-len(instances.tasks) // size)) as step:
         return instances, load_and_predict(arguments.model, values, signature=signature, batch_size=size, on_batch=step)
 

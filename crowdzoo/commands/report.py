@@ -103,9 +103,9 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Reads, aggregates, writes the page and says what is in it."""
-    from crowdzoo.reading.instances.instance_kinds import recognised
     from crowdzoo.reading.instances.instances import read_instances
     from crowdzoo.reading.instances.predictions import read_predictions
+    from crowdzoo.reading.instances.readers import recognised
     from crowdzoo.report.page_changes import read_numbers
     from crowdzoo.report.report_page import NEEDED, Condition, report_page
     from crowdzoo.report.training_history import read_history

@@ -9,13 +9,13 @@ from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
 from crowdzoo.commands.outputs import Output, is_model, is_names, names_path
 from crowdzoo.commands.progress import fitted, progress
+from crowdzoo.data.instance_kinds import InstanceKind
 from crowdzoo.errors import ConfigError, shorten
 from crowdzoo.files.check_format import FORMAT_VERSION
 from crowdzoo.files.paths import check_apart
 from crowdzoo.files.writing import atomic_file, atomic_path
 from crowdzoo.kinds import Kind, TrainingSet, kind_of
 from crowdzoo.kinds.encoders import encoder_config
-from crowdzoo.reading.instances.instance_kind import InstanceKind
 from crowdzoo.report.tables import print_table
 from crowdzoo.training.bases import is_own
 from crowdzoo.training.candidates import AUTO, COMPARED, Candidates, check_candidates, title_of

@@ -284,7 +284,7 @@ class Annotations:
             kind: "classification", "regression", "sequence" or "preference"; None is what a Parquet file of
                 `to_parquet` says, and otherwise "classification".
             platform: name of the labelling platform whose export this is, such as "label-studio" (see
-                `crowdzoo.platforms.PLATFORMS`), for kinds "classification" and "regression"; None: none.
+                `crowdzoo.reading.platforms.export.PLATFORMS`), for kinds "classification" and "regression"; None: none.
             field: question of the export that is meant; None where it has only one.
             image: name each task of the export after the file of its image, without the ending, as
                 `crowdzoo.instances.read_instances` names the images of a folder: the export's column of the image, or

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from crowdzoo.data.instance_kinds import IMAGES, SENTENCES, VECTORS, InstanceKind
 from crowdzoo.datasets.circles import ask_annotators, make_circles, neighbour_annotators
 from crowdzoo.datasets.common_confusions import CommonConfusions, simulate_common_confusions
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
@@ -16,10 +17,6 @@ from crowdzoo.datasets.ner_amt import NerAmt, load_ner_amt
 from crowdzoo.datasets.simulated import simulate_annotations
 from crowdzoo.datasets.write_files import write_files
 from crowdzoo.errors import DataError, unknown
-from crowdzoo.reading.instances.images import IMAGES
-from crowdzoo.reading.instances.instance_kind import InstanceKind
-from crowdzoo.reading.instances.sentences import SENTENCES
-from crowdzoo.reading.instances.vectors import VECTORS
 
 __all__ = [
     "CommonConfusions",

@@ -32,15 +32,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.instance_kinds import IMAGES, INSTANCE_KINDS, TABLES, InstanceKind
 from crowdzoo.data.label_kinds import LabelKind, label_kind
 from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.reading.instances.export_instances import write_export_instances
-from crowdzoo.reading.instances.images import IMAGES
-from crowdzoo.reading.instances.instance_kind import InstanceKind
-from crowdzoo.reading.instances.instance_kinds import INSTANCE_KINDS, recognised
 from crowdzoo.reading.instances.instances import Instances, read_instances, take_rows
 from crowdzoo.reading.instances.named_by_image import named_by_image
-from crowdzoo.reading.instances.tables import TABLES, tables
+from crowdzoo.reading.instances.readers import recognised
+from crowdzoo.reading.instances.tables import tables
 from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.reading.tables.layout import Layout
@@ -433,7 +432,7 @@ class Kind(ABC):
         assert instances is not None
         table = read_instances(instances, kind, layout)
         options = named_by_image(options, instances)
-        if table.kind is IMAGES:
+        if table.kind == IMAGES:
             plain = {name: value for name, value in options.items() if name != "rejects"}
             with warnings.catch_warnings():  # the second reading warns, and writes the rejects
                 warnings.simplefilter("ignore")
@@ -441,7 +440,7 @@ class Kind(ABC):
         try:
             crowd = self.read(annotations, tasks=table.tasks, **options)  # so task codes are rows of the instances
         except DataError as error:
-            if table.kind is IMAGES and "is not one of the tasks" in str(error):
+            if table.kind == IMAGES and "is not one of the tasks" in str(error):
                 missing = "The tasks are its images: copy those that are missing, or leave their annotations out."
                 error.args = (f"{error}\n  {instances}: {missing}",)
             raise

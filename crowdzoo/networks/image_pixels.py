@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdzoo.checks.constraints import Choice, Number, checked
+from crowdzoo.data.instance_kinds import IMAGES
 from crowdzoo.layers.ranges import FITS, SIDE
 from crowdzoo.networks.called_apart import called_apart
 from crowdzoo.networks.exif_upright import EXIF_WITHIN, exif_upright
 from crowdzoo.networks.instance_encoder import InstanceEncoder
-from crowdzoo.reading.instances.images import IMAGES
 from crowdzoo.reading.instances.opened import opened
 
 __all__ = ["ImagePixels"]

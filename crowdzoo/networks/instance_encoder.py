@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from crowdzoo.reading.instances.instance_kind import InstanceKind
+from crowdzoo.data.instance_kinds import InstanceKind
 
 __all__ = ["InstanceEncoder"]
 

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
+from crowdzoo.data.instance_kinds import IMAGE, TEXT, InstanceKind
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.served_name import served_name
 from crowdzoo.networks.image_pixels import ImagePixels
 from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.networks.table_columns import TableColumns
 from crowdzoo.networks.text_ids import TextIds
-from crowdzoo.reading.instances.instance_kind import InstanceKind
-from crowdzoo.reading.instances.tables import IMAGE, TEXT, typed_tables
+from crowdzoo.reading.instances.tables import typed_tables
 
 __all__ = ["NamedInputs"]
 

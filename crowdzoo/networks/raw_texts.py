@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from crowdzoo.data.instance_kinds import TEXTS
 from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.networks.utf8_texts import utf8_texts
-from crowdzoo.reading.instances.texts import TEXTS
 
 __all__ = ["RawTexts"]
 

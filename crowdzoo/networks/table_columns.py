@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.checks.constraints import Number, checked
+from crowdzoo.data.instance_kinds import CATEGORY, NUMBER, VECTOR, InstanceKind
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.served_name import served_name
 from crowdzoo.networks.instance_encoder import InstanceEncoder
-from crowdzoo.reading.instances.instance_kind import InstanceKind
-from crowdzoo.reading.instances.tables import CATEGORY, NUMBER, VECTOR, typed_tables
+from crowdzoo.reading.instances.tables import typed_tables
 
 __all__ = ["TableColumns"]
 

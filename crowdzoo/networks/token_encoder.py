@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdzoo.checks.constraints import Choice, Number, checked
+from crowdzoo.data.instance_kinds import TEXTS
 from crowdzoo.data.tokens import ONE_BY_ONE
 from crowdzoo.errors import DataError
 from crowdzoo.networks.utf8_texts import utf8_texts
-from crowdzoo.reading.instances.texts import TEXTS
 
 __all__ = ["TOKENIZERS", "TokenEncoder"]
 

@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from crowdzoo.data.instance_kinds import TABLES, VECTORS
 from crowdzoo.files.served_name import served_name
 from crowdzoo.networks.decodable import is_decodable, not_decodable
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.reading.instances.opened import opened
-from crowdzoo.reading.instances.tables import TABLES
-from crowdzoo.reading.instances.vectors import VECTORS
 
 __all__ = ["COLUMN", "add_instance", "instance_features", "instance_info", "parsed_instances"]
 
@@ -28,7 +27,7 @@ def instance_info(instances: Instances) -> dict[str, Any]:
     Args:
         instances: all of them.
     """
-    of_vectors = instances.kind is VECTORS
+    of_vectors = instances.kind == VECTORS
     columns = instances.values if instances.kind == TABLES else {}
     return {
         "instances": instances.kind.name,
@@ -62,7 +61,7 @@ def add_instance(example: tf.train.Example, instances: Instances, row: int, feat
                 column.float_list.value.extend(np.ravel(values[row]))
             else:
                 column.bytes_list.value.append(_stored(values, row))
-    elif instances.kind is VECTORS:
+    elif instances.kind == VECTORS:
         example.features.feature[feature].float_list.value.extend(instances.values[row])
     else:
         example.features.feature[feature].bytes_list.value.append(_stored(instances.values, row))

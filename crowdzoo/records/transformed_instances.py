@@ -8,9 +8,8 @@ import tensorflow as tf
 from tensorflow_transform.output_wrapper import TFTransformOutput
 from tensorflow_transform.saved.saved_transform_io_v2 import SavedModelLoader
 
+from crowdzoo.data.instance_kinds import InstanceKind, instance_kind
 from crowdzoo.networks.instance_encoder import InstanceEncoder
-from crowdzoo.reading.instances.instance_kind import InstanceKind
-from crowdzoo.reading.instances.instance_kinds import instance_kind
 from crowdzoo.records.instance_features import COLUMN, instance_features
 
 __all__ = ["TransformedInstances"]

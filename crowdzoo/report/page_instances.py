@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from crowdzoo.data.instance_kinds import IMAGES, TEXTS
 from crowdzoo.reading.instances.image_file import read_image
-from crowdzoo.reading.instances.images import IMAGES
 from crowdzoo.reading.instances.instances import Instances
-from crowdzoo.reading.instances.texts import TEXTS
 
 __all__ = ["instance_views"]
 

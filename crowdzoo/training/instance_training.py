@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.instance_kinds import VECTORS
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.networks.decodable import naming_undecodable
@@ -16,7 +17,6 @@ from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.networks.reward_model import RewardModel
 from crowdzoo.reading.instances.instances import Instances, take_rows
 from crowdzoo.reading.instances.tables import given_columns
-from crowdzoo.reading.instances.vectors import VECTORS
 from crowdzoo.training.bases import BASES, Base, Sizes
 from crowdzoo.training.batches import TargetBatches
 from crowdzoo.training.checkpoint import Checkpoint, checkpoint_of
@@ -125,7 +125,7 @@ def train(
         sides, annotations = pair_sides(given, annotations)
         tasks = annotations.tasks
     targets, sizes = _targets(settings, annotations, label_distribution, ratings)
-    if settings.instances is VECTORS:
+    if settings.instances == VECTORS:
         x = np.asarray(x, dtype="float32")
         if x.ndim != 2:
             raise DataError(f"features must have shape [tasks, features], got {x.shape}")
@@ -185,7 +185,7 @@ def given_values(settings: InstanceSettings, x: Any) -> Any:
             return {**x, "instances": given_columns(x["instances"], settings.inputs)}
         columns = given_columns(x, settings.inputs)
         return {"instances": columns, "tasks": x["task"]} if "task" in x else columns
-    return np.array(x, dtype=object) if isinstance(x, (list, tuple)) and settings.instances is not VECTORS else x
+    return np.array(x, dtype=object) if isinstance(x, (list, tuple)) and settings.instances != VECTORS else x
 
 
 def _targets(settings: InstanceSettings, annotations: Any, label_distribution: Any, ratings: Any) -> tuple[Any, Sizes]:

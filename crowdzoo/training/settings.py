@@ -7,6 +7,16 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 from crowdzoo.checks.constraints import COUNT, FLAG, Checked, Choice, Flag, check_settings, setting
+from crowdzoo.data.instance_kinds import (
+    IMAGES,
+    INPUT_TYPES,
+    SENTENCES,
+    TABLES,
+    TEXTS,
+    VECTORS,
+    InstanceKind,
+    instance_kind,
+)
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.data.scale import check_ends
 from crowdzoo.errors import ConfigError, unknown
@@ -23,13 +33,6 @@ from crowdzoo.layers.ranges import (
     SIDE,
     UNITS,
 )
-from crowdzoo.reading.instances.images import IMAGES
-from crowdzoo.reading.instances.instance_kind import InstanceKind
-from crowdzoo.reading.instances.instance_kinds import instance_kind
-from crowdzoo.reading.instances.sentences import SENTENCES
-from crowdzoo.reading.instances.tables import INPUT_TYPES, TABLES
-from crowdzoo.reading.instances.texts import TEXTS
-from crowdzoo.reading.instances.vectors import VECTORS
 from crowdzoo.training.methods import AGGREGATED, check_method
 
 __all__ = [

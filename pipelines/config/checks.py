@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from crowdzoo import datasets
+from crowdzoo.data.instance_kinds import IMAGES, TEXTS
 from crowdzoo.errors import ConfigError, DataError, did_you_mean, short_repr, unknown
 from crowdzoo.files.paths import local_path
 from crowdzoo.files.regular import check_regular
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.pipelines.config.sections import DataConfig
-from crowdzoo.reading.instances.images import IMAGES, image_paths, read_image_table
+from crowdzoo.reading.instances.images import image_paths, read_image_table
 from crowdzoo.reading.instances.table import find_instance_columns
-from crowdzoo.reading.instances.texts import TEXTS
 from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.naming import find_columns
@@ -199,7 +199,7 @@ def _data_problems(config: PipelineConfig) -> list[str]:
         path = getattr(data, key)
         if path is None:
             continue
-        if key == "instances" and instances is IMAGES:
+        if key == "instances" and instances == IMAGES:
             problems += _image_problems(path, data)
             continue
         export = key == "annotations" and data.platform is not None
@@ -208,7 +208,7 @@ def _data_problems(config: PipelineConfig) -> list[str]:
             needed = _OF_PAIRS
         elif key == "annotations" and data.wide:
             needed = needed[:1]
-        if key == "instances" and instances is TEXTS:
+        if key == "instances" and instances == TEXTS:
             needed = (*needed, "text")
         try:
             _check_file(path, suffixes)

@@ -4,13 +4,14 @@ from pathlib import Path
 from typing import Any
 
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.instance_kinds import IMAGES, TABLES
 from crowdzoo.errors import DataError
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.reading.instances.gold import read_gold_pairs
-from crowdzoo.reading.instances.images import IMAGES, sampled_images
+from crowdzoo.reading.instances.images import sampled_images
 from crowdzoo.reading.instances.instances import Instances, check_annotated, read_instances
 from crowdzoo.reading.instances.named_by_image import named_by_image
-from crowdzoo.reading.instances.tables import TABLES, tables
+from crowdzoo.reading.instances.tables import tables
 from crowdzoo.reading.tables import sources
 from crowdzoo.reading.tables.options import Rules
 from crowdzoo.reading.tables.read import of_source
@@ -48,7 +49,7 @@ def check_data(config: PipelineConfig, whole: bool = False) -> str:
         return f"{len(kind.read(data.annotations, **_options(config))):,} sentences"
     crowd, complete = _annotations(config, whole)
     read = f"{len(crowd):,} {kind.counted}" + ("" if complete else " (the first; --check=all reads all)")
-    images = config.instances is IMAGES
+    images = config.instances == IMAGES
     if not (whole or images or _is_small(data.instances)):
         return f"{read}, no instance, as the file is large (--check=all reads it)"
     of_kind = tables(config.model.inputs) if config.instances == TABLES else config.instances

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from crowdzoo import datasets
+from crowdzoo.data.instance_kinds import InstanceKind
 from crowdzoo.errors import DataError
 from crowdzoo.kinds import KINDS, Kind, kind_of
 from crowdzoo.pipelines.config.kubeflow import KubeflowConfig
@@ -25,8 +26,7 @@ from crowdzoo.pipelines.config.sections import (
 )
 from crowdzoo.pipelines.config.tuner import TunerConfig
 from crowdzoo.pipelines.config.values import Seed
-from crowdzoo.reading.instances.instance_kind import InstanceKind
-from crowdzoo.reading.instances.instance_kinds import recognised
+from crowdzoo.reading.instances.readers import recognised
 from crowdzoo.training.bases import is_own
 from crowdzoo.training.candidates import AUTO
 

@@ -22,7 +22,7 @@ def test_a_thousand_small_photographs_have_the_labels_of_labelme():
     assert len(images.instances) == 1000
     assert len({*images.instances.tolist()}) == 1000
     assert {Image.open(io.BytesIO(content)).size for content in images.instances} == {(64, 64)}
-    assert crowdzoo.datasets.instances_of("labelme-images") is IMAGES
+    assert crowdzoo.datasets.instances_of("labelme-images") == IMAGES
     assert repr(images).endswith(" images>")
 
 
@@ -39,7 +39,7 @@ def test_images_are_written_as_files_that_can_be_read_again(tmp_path):
     images = load_labelme_images()
     _, path = write_files(images, tmp_path)
     found = read_instances(path)
-    assert found.kind is IMAGES
+    assert found.kind == IMAGES
     assert found.tasks.tolist() == images.annotations.tasks.tolist()
     assert found.split.tolist() == images.split.tolist()
     assert opened(found.values).tolist() == images.instances.tolist()

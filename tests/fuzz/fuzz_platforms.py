@@ -16,7 +16,7 @@ from target import Target
 
 from crowdzoo import Annotations
 from crowdzoo.errors import CrowdzooError
-from crowdzoo.platforms import PLATFORMS, Export
+from crowdzoo.reading.platforms.export import PLATFORMS, Export
 from crowdzoo.reading.instances.export_instances import write_export_instances
 from crowdzoo.sequences import read_spans
 

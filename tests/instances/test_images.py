@@ -204,7 +204,7 @@ def test_a_folder_gives_a_task_for_each_image_named_after_the_file(tmp_path):
         (tmp_path / name).write_bytes(PNG)
     with pytest.warns(UserWarning, match="of 3 images some are stored and sent changed: 2 had the ending of another"):
         instances = read_instances(tmp_path)
-    assert instances.kind is IMAGES
+    assert instances.kind == IMAGES
     assert instances.tasks.tolist() == ["a", "b", "cats/one"]
     assert instances.values.tolist() == [tmp_path / "a.PNG", tmp_path / "b.jpg", tmp_path / "cats" / "one.gif"]
     assert opened(instances.values[:2]).tolist() == [PNG, PNG]

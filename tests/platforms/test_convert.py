@@ -9,7 +9,7 @@ import pytest
 from crowdzoo import Annotations, ConfigError
 from crowdzoo.commands import main as cli
 from crowdzoo.instances import TEXTS, read_gold, read_instances
-from crowdzoo.platforms import PLATFORMS
+from crowdzoo.reading.platforms.export import PLATFORMS
 from crowdzoo.sequences import read_spans
 
 

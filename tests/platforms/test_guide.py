@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crowdzoo.commands.main import _parser
-from crowdzoo.platforms import PLATFORMS
+from crowdzoo.reading.platforms.export import PLATFORMS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "platforms.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^    (crowdzoo .*?)(?: +#.*)?$", PAGE, re.MULTILINE)

@@ -53,7 +53,9 @@ LINES = [card for card in CARDS if card.sort == "aggregation" and card.kind == "
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
 def test_the_line_of_an_aggregation_runs(card):
     crowd, _ = simulated_crowd(num_classes=2)
-    result = eval(card.python, {**vars(aggregation), "annotations": crowd})
+    result = eval(
+        card.python, {**{name: getattr(aggregation, name) for name in aggregation.__all__}, "annotations": crowd}
+    )
     assert result.method == card.name
 
 

@@ -156,8 +156,8 @@ def test_the_task_of_instances_is_found_by_a_usual_name():
 def test_a_column_of_texts_is_named():
     write("i.csv", "task,review,year\np,Good.,1999\n")
     layout = Layout.of_second({"text": "review"}, {})
-    assert recognised("i.csv", layout=layout) is TEXTS
-    assert recognised("i.csv") is not TEXTS
+    assert recognised("i.csv", layout=layout) == TEXTS
+    assert recognised("i.csv") != TEXTS
     assert read_instances("i.csv", TEXTS, layout).values.tolist() == ["Good."]
 
 

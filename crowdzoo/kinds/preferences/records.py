@@ -10,10 +10,10 @@ import numpy as np
 import tensorflow as tf
 
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.instance_kinds import instance_kind
 from crowdzoo.data.vocabulary import name_texts
 from crowdzoo.networks.reward_model import SIDES
 from crowdzoo.reading.instances.gold import EQUAL, TURNED, read_gold_pairs
-from crowdzoo.reading.instances.instance_kinds import instance_kind
 from crowdzoo.reading.instances.instances import Instances, take_rows
 from crowdzoo.records.example_dataset import read_batches
 from crowdzoo.records.example_files import SPLITS

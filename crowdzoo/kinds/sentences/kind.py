@@ -12,13 +12,12 @@ import numpy as np
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.instance_kinds import SENTENCES, InstanceKind
 from crowdzoo.data.retokenized import retokenized
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.table_formats import TABLE_FORMATS
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows, TrainingSet, csv_cell
 from crowdzoo.quality.span_scores import span_scores
-from crowdzoo.reading.instances.instance_kind import InstanceKind
-from crowdzoo.reading.instances.sentences import SENTENCES
 from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.sentences.sentence_files import read_sentences
 from crowdzoo.reading.sentences.span_files import write_spans

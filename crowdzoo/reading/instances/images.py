@@ -10,15 +10,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from crowdzoo.data.instance_kinds import IMAGES
 from crowdzoo.errors import DataError
 from crowdzoo.reading.instances.image_file import read_image
-from crowdzoo.reading.instances.instance_kind import InstanceKind
+from crowdzoo.reading.instances.instance_reader import InstanceReader
 from crowdzoo.reading.instances.table import Table, check_ending, read_table, shown_names
 from crowdzoo.reading.instances.upright_image import FORMATS, MAX_MEGAPIXELS
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.suffixes import column_names
 
-__all__ = ["IMAGES", "checked_images", "holds_images", "image_paths", "read_image_table", "sampled_images"]
+__all__ = ["READER", "checked_images", "holds_images", "image_paths", "read_image_table", "sampled_images"]
 
 COLUMNS = ("image", "path", "file", "filename")
 ENDINGS = tuple(dict.fromkeys(ending for endings in FORMATS.values() for ending in endings))
@@ -171,13 +172,13 @@ def _reason(error: DataError, path: Path) -> str:
     return text.lstrip()
 
 
-def sampled_images(most: int) -> InstanceKind:
+def sampled_images(most: int) -> InstanceReader:
     """The kind of instances that are images, of which reading opens and decodes only some.
 
     Args:
         most: so many, spread over the table.
     """
-    return dataclasses.replace(IMAGES, values=lambda table: (checked_images(table, most=most), None))
+    return dataclasses.replace(READER, values=lambda table: (checked_images(table, most=most), None))
 
 
 def _looks_like(path: Path, header: Sequence[str], _: Layout | None) -> bool:
@@ -186,10 +187,10 @@ def _looks_like(path: Path, header: Sequence[str], _: Layout | None) -> bool:
     return path.is_dir() or alone or {"task", "image"} <= {*header}
 
 
-IMAGES = InstanceKind(
-    "images",
-    {"classification": "image-classifier", "regression": "image-regressor", "preference": "image-regressor"},
-    _looks_like,
+READER = InstanceReader(
+    IMAGES.name,
+    IMAGES.bases,
+    looks_like=_looks_like,
     table=read_image_table,
     values=lambda table: (checked_images(table), None),
 )

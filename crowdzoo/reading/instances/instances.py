@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.instance_kinds import IMAGES, TEXTS, InstanceKind
 from crowdzoo.data.vocabulary import is_among, name_texts
 from crowdzoo.errors import SHOWN, DataError, DataWarning
 from crowdzoo.reading.instances.gold import parse_classes, parse_ratings
-from crowdzoo.reading.instances.images import IMAGES
-from crowdzoo.reading.instances.instance_kind import InstanceKind
-from crowdzoo.reading.instances.instance_kinds import recognised
+from crowdzoo.reading.instances.readers import reader_of, recognised
 from crowdzoo.reading.instances.table import Table, read_table, shown_names, task_names
-from crowdzoo.reading.instances.texts import TEXTS, read_texts
+from crowdzoo.reading.instances.texts import read_texts
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.naming import may_be_gold
 
@@ -77,7 +76,7 @@ class Instances:
                 are named so. Where none is in a folder but all images are, images have the names of their files, if
                 these differ. Otherwise nothing changes.
         """
-        if self.kind is not IMAGES:
+        if self.kind != IMAGES:
             return self
         written, names = {*map(str, tasks)}, [str(task) for task in self.tasks]
         plain = [name.rpartition("/")[2] for name in names]
@@ -190,19 +189,18 @@ def read_instances(
             and value.
     """
     kind = recognised(path, layout=layout) if kind is None else kind
-    assert kind.values is not None, f"{kind.name} have no table"
-    if kind.table is not None:
-        table = kind.table(Path(path), layout)
+    reader = reader_of(kind)
+    if reader.table is not None:
+        table = reader.table(Path(path), layout)
     else:
-        assert kind.check_header is not None
         own = None if folder is None else Path(folder)
-        table = read_table(path, kind.wanted, kind.check_header, layout, as_text=kind.as_text, folder=own)
+        table = read_table(path, reader.wanted, reader.check_header, layout, as_text=reader.as_text, folder=own)
     tasks = task_names(table)
     gold = table.names("gold") if "gold" in table.columns else None
     split = table.names("split") if "split" in table.columns else None
     if split is not None:
         table.complain(np.flatnonzero(~np.isin(split, SPLITS)), "split", split, "is neither 'train' nor 'eval'.")
-    values, names = kind.values(table)
+    values, names = reader.values(table)
     learned = [name for name in (values if isinstance(values, dict) else names or ()) if may_be_gold(name)]
     if gold is None and learned:
         option = f"instance_columns='gold={learned[0]}'"
@@ -228,7 +226,7 @@ def read_inputs(path: str | Path, kind: InstanceKind | None = None, layout: Layo
         DataError: as `read_instances` and `read_texts`.
     """
     kind = recognised(path, layout=layout) if kind is None else kind
-    if kind is not TEXTS:
+    if kind != TEXTS:
         return read_instances(path, kind, layout)
     tasks, texts = read_texts(path, layout)
     return Instances(np.array(tasks, object), kind, np.array(texts, object))

@@ -15,23 +15,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crowdzoo.data.instance_kinds import CATEGORY, IMAGE, NUMBER, TABLES, TEXT, VECTOR
 from crowdzoo.data.numbers import parse_numbers
 from crowdzoo.errors import DataError, DataWarning, did_you_mean
 from crowdzoo.files.served_name import served_name
 from crowdzoo.reading.instances.images import checked_images
-from crowdzoo.reading.instances.instance_kind import InstanceKind
+from crowdzoo.reading.instances.instance_reader import InstanceReader
 from crowdzoo.reading.instances.table import BESIDE, Table, check_has, read_table, shown_names
 from crowdzoo.reading.instances.vectors import _is_number, _vector_reader
 from crowdzoo.reading.tables.layout import Layout
 
 __all__ = [
-    "CATEGORY",
-    "IMAGE",
-    "INPUT_TYPES",
-    "NUMBER",
-    "TABLES",
-    "TEXT",
-    "VECTOR",
+    "READER",
     "given_columns",
     "input_type",
     "served_tables",
@@ -41,12 +36,6 @@ __all__ = [
     "typed_tables",
 ]
 
-NUMBER = "number"
-CATEGORY = "category"
-TEXT = "text"
-VECTOR = "vector"
-IMAGE = "image"
-INPUT_TYPES = (NUMBER, CATEGORY, TEXT, VECTOR, IMAGE)
 
 # A column of text is taken for a free text or an id where it has at least so many values, in so many of its rows
 _MANY_VALUES = 20
@@ -58,18 +47,18 @@ _MANY_AT_ONCE = 100_000
 _WORDS = {"true": "1", "false": "0"}
 
 
-def tables(inputs: Mapping[str, str] | None = None) -> InstanceKind:
+def tables(inputs: Mapping[str, str] | None = None) -> InstanceReader:
     """The kind of instances that are rows of a table.
 
     Args:
         inputs: column -> one of INPUT_TYPES, for columns whose type is not to be found out.
     """
-    return dataclasses.replace(TABLES, values=functools.partial(_values, inputs=inputs or {}))
+    return dataclasses.replace(READER, values=functools.partial(_values, inputs=inputs or {}))
 
 
 def served_tables(
     inputs: Mapping[str, tuple[str, int]], declared: Mapping[str, str] | None = None
-) -> InstanceKind | None:
+) -> InstanceReader | None:
     """The kind of instances that a served model takes, if that is rows of a table.
 
     Args:
@@ -89,9 +78,9 @@ def served_tables(
     return typed_tables({name: told.get(name, kind) for name, kind in types.items()})
 
 
-def typed_tables(types: Mapping[str, str]) -> InstanceKind:
+def typed_tables(types: Mapping[str, str]) -> InstanceReader:
     """The kind of instances that reads `typed_columns`."""
-    return dataclasses.replace(TABLES, values=lambda table: (typed_columns(table, types), None))
+    return dataclasses.replace(READER, values=lambda table: (typed_columns(table, types), None))
 
 
 def table_columns(table: Table, inputs: Mapping[str, str] | None = None) -> dict[str, np.ndarray]:
@@ -416,10 +405,10 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-TABLES = InstanceKind(
-    "tables",
-    {"classification": "table-classifier", "regression": "table-regressor", "preference": "table-regressor"},
-    _looks_like,
+READER = InstanceReader(
+    TABLES.name,
+    TABLES.bases,
+    looks_like=_looks_like,
     check_header=_check_header,
     values=functools.partial(_values, inputs={}),
     as_text=True,

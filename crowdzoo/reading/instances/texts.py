@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
+from crowdzoo.data.instance_kinds import TEXTS
 from crowdzoo.errors import SHOWN, DataError, DataWarning
 from crowdzoo.files.regular import open_regular
-from crowdzoo.reading.instances.instance_kind import InstanceKind
+from crowdzoo.reading.instances.instance_reader import InstanceReader
 from crowdzoo.reading.instances.table import NAMED, Table, check_has, read_table, task_names
 from crowdzoo.reading.tables.layout import Layout
 
-__all__ = ["TEXTS", "read_texts"]
+__all__ = ["READER", "read_texts"]
 
 
 def read_texts(path: str | Path, layout: Layout | None = None) -> tuple[list[str], list[str]]:
@@ -74,10 +75,10 @@ def _texts(table: Table) -> np.ndarray:
 
 
 _CHECK = functools.partial(check_has, needed=("task", "text"))
-TEXTS = InstanceKind(
-    "texts",
-    {"classification": "text-classifier", "regression": "text-regressor", "preference": "text-regressor"},
-    _looks_like,
+READER = InstanceReader(
+    TEXTS.name,
+    TEXTS.bases,
+    looks_like=_looks_like,
     wanted=NAMED,
     check_header=_CHECK,
     values=lambda table: (table.values(_texts), None),

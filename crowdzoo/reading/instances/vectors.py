@@ -7,9 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crowdzoo.data.instance_kinds import VECTORS
 from crowdzoo.data.numbers import parse_numbers
 from crowdzoo.errors import SHOWN, BadRow, DataError, did_you_mean
-from crowdzoo.reading.instances.instance_kind import InstanceKind
+from crowdzoo.reading.instances.instance_reader import InstanceReader
 from crowdzoo.reading.instances.table import Table, shown_names
 
 __all__ = ["VECTORS"]
@@ -133,9 +134,9 @@ def _floats(column: pa.Array) -> np.ndarray:
         return values.astype(np.float32)
 
 
-VECTORS = InstanceKind(
-    "feature vectors",
-    {"classification": "feature-classifier", "regression": "feature-regressor", "preference": "feature-regressor"},
+READER = InstanceReader(
+    VECTORS.name,
+    VECTORS.bases,
     check_header=_check_columns,
     values=_features,
 )

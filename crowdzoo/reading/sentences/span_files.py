@@ -71,7 +71,8 @@ def read_spans(
         on_bad_tags: what a span does whose edge is no edge of a token: "error" (default) makes it a bad line, "mend"
             takes all tokens that the span touches, and `num_mended` counts such spans. A span that touches no token is
             a bad line in both cases.
-        platform: name of the labelling platform whose export this is (see `crowdzoo.platforms.PLATFORMS`); None: none.
+        platform: name of the labelling platform whose export this is (see `PLATFORMS` of
+            `crowdzoo.reading.platforms.export`); None: none.
         field: question of the export that is meant; None where it has only one that is answered with spans.
         text: column of the export that is the text; None: `text`, or the only one that holds strings.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from crowdzoo.data.instance_kinds import VECTORS
 from crowdzoo.errors import ConfigError, short_repr
-from crowdzoo.reading.instances.vectors import VECTORS
 from crowdzoo.training.bases.base import Sizes
 from crowdzoo.training.bases.base_context import BaseContext
 from crowdzoo.training.bases.own import OwnBase

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from crowdzoo.data.instance_kinds import TEXTS, instance_kind
 from crowdzoo.errors import ConfigError, unknown
-from crowdzoo.reading.instances.instance_kinds import instance_kind
-from crowdzoo.reading.instances.texts import TEXTS
 from crowdzoo.training.bases.base import Base, Batches, Sizes
 from crowdzoo.training.bases.base_context import BaseContext
 from crowdzoo.training.bases.own_source import called, own_function
@@ -61,7 +60,7 @@ class OwnBase(Base):
         encoder = base.encoder(
             base.make_settings(task=settings.kind, method=settings.method, **settings.encoder), batches
         )
-        if kind is TEXTS and _takes_strings(self._made(settings, Sizes(num_classes=2), encoder)):
+        if kind == TEXTS and _takes_strings(self._made(settings, Sizes(num_classes=2), encoder)):
             from crowdzoo.networks.raw_texts import RawTexts
 
             return RawTexts()

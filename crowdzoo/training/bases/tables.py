@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from crowdzoo.data.instance_kinds import IMAGE, TEXT
 from crowdzoo.errors import DataError
-from crowdzoo.reading.instances.tables import IMAGE, TEXT, input_type
+from crowdzoo.reading.instances.tables import input_type
 from crowdzoo.training.bases.base import Base, Batches, Sizes
 from crowdzoo.training.bases.features import FeatureBase
 from crowdzoo.training.bases.images import ImageBase

@@ -3,20 +3,19 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from crowdzoo.errors import ConfigError, unknown
-from crowdzoo.reading.instances.images import IMAGES
-from crowdzoo.reading.instances.instance_kind import InstanceKind
-from crowdzoo.reading.instances.sentences import SENTENCES
+from crowdzoo.data.instance_kinds import IMAGES, TEXTS, VECTORS, InstanceKind
+from crowdzoo.reading.instances import images, tables, texts, vectors
+from crowdzoo.reading.instances.instance_reader import InstanceReader
 from crowdzoo.reading.instances.table import check_ending, find_instance_columns, own_encoding
-from crowdzoo.reading.instances.tables import TABLES, tables
-from crowdzoo.reading.instances.texts import TEXTS
-from crowdzoo.reading.instances.vectors import VECTORS
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.suffixes import column_names
 
-__all__ = ["INSTANCE_KINDS", "instance_kind", "recognised"]
+__all__ = ["READERS", "reader_of", "recognised"]
 
-INSTANCE_KINDS = (VECTORS, TEXTS, IMAGES, TABLES, SENTENCES)
+# Kind -> how files of it are read; sentences have none
+READERS: Mapping[InstanceKind, InstanceReader] = {
+    each: each for each in (vectors.READER, texts.READER, images.READER, tables.READER)
+}
 
 
 def recognised(path: str | Path, inputs: Mapping[str, str] | None = None, layout: Layout | None = None) -> InstanceKind:
@@ -33,7 +32,7 @@ def recognised(path: str | Path, inputs: Mapping[str, str] | None = None, layout
     """
     path = Path(path)
     if inputs:
-        return tables(inputs)
+        return tables.tables(inputs)
     layout = layout or Layout.of_second(None, {})
     for name, kind in (("text", TEXTS), ("image", IMAGES)):
         if name in layout.columns:
@@ -54,17 +53,10 @@ def recognised(path: str | Path, inputs: Mapping[str, str] | None = None, layout
 
 
 def _looks_like(path: Path, header: Sequence[str], layout: Layout) -> InstanceKind | None:
-    kinds = (kind for kind in INSTANCE_KINDS if kind.looks_like is not None and kind.looks_like(path, header, layout))
+    kinds = (kind for kind in READERS.values() if kind.looks_like is not None and kind.looks_like(path, header, layout))
     return next(kinds, None)
 
 
-def instance_kind(name: str) -> InstanceKind:
-    """The kind of that name.
-
-    Raises:
-        ConfigError: there is none.
-    """
-    kinds = {kind.name: kind for kind in INSTANCE_KINDS}
-    if name not in kinds:
-        raise ConfigError(unknown("kind of instances", name, kinds))
-    return kinds[name]
+def reader_of(kind: InstanceKind) -> InstanceReader:
+    """What reads a kind: itself, where it is one that was made for some columns."""
+    return kind if isinstance(kind, InstanceReader) else READERS[kind]

@@ -1,0 +1,77 @@
+"""The kinds of instances: what was labelled, and which base model takes it (`reading.instances` reads their files)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from crowdzoo.errors import ConfigError, unknown
+
+__all__ = [
+    "CATEGORY",
+    "IMAGE",
+    "IMAGES",
+    "INPUT_TYPES",
+    "INSTANCE_KINDS",
+    "NUMBER",
+    "SENTENCES",
+    "TABLES",
+    "TEXT",
+    "TEXTS",
+    "VECTOR",
+    "VECTORS",
+    "InstanceKind",
+    "instance_kind",
+]
+
+# Types of the columns of a table
+NUMBER = "number"
+CATEGORY = "category"
+TEXT = "text"
+VECTOR = "vector"
+IMAGE = "image"
+INPUT_TYPES = (NUMBER, CATEGORY, TEXT, VECTOR, IMAGE)
+
+
+@dataclass(frozen=True, eq=False)
+class InstanceKind:
+    """One kind of instance. Kinds are equal where their names are.
+
+    Attributes:
+        name: in messages, and in the settings of the pipeline's components.
+        bases: kind of label -> name of the base model, as configurations write it.
+    """
+
+    name: str
+    bases: Mapping[str, str]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, InstanceKind) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+def _of_files(name: str, base: str) -> InstanceKind:
+    bases = {"classification": f"{base}-classifier", "regression": f"{base}-regressor"}
+    return InstanceKind(name, bases | {"preference": bases["regression"]})
+
+
+VECTORS = _of_files("feature vectors", "feature")
+TEXTS = _of_files("texts", "text")
+IMAGES = _of_files("images", "image")
+TABLES = _of_files("tables", "table")
+SENTENCES = InstanceKind("sentences", {"sequence": "sequence-tagger"})  # their tokens are in the file of annotations
+INSTANCE_KINDS = (VECTORS, TEXTS, IMAGES, TABLES, SENTENCES)
+
+
+def instance_kind(name: str) -> InstanceKind:
+    """The kind of that name.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    kinds = {kind.name: kind for kind in INSTANCE_KINDS}
+    if name not in kinds:
+        raise ConfigError(unknown("kind of instances", name, kinds))
+    return kinds[name]
