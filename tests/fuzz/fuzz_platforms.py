@@ -16,8 +16,8 @@ from target import Target
 
 from crowdzoo import Annotations
 from crowdzoo.errors import CrowdzooError
-from crowdzoo.reading.platforms.export import PLATFORMS, Export
 from crowdzoo.reading.instances.export_instances import write_export_instances
+from crowdzoo.reading.platforms.export import PLATFORMS, Export
 from crowdzoo.sequences import read_spans
 
 TEXT = "Zoë 😀 met Bob in Rome"
