@@ -1,4 +1,4 @@
-"""What `crowdzoo` needs of its process: streams, warnings of one line, an end by SIGTERM, Keras' backend."""
+"""What `crowdzoo` needs of its process: streams, warnings of one line, an end by SIGTERM, Keras' backend, memory."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 __all__ = [
     "Terminated",
+    "available_memory",
     "command_process",
     "escaped_output",
     "finish_output",
@@ -23,6 +25,8 @@ __all__ = [
     "say",
     "use_tensorflow",
 ]
+
+NO_LIMIT = 1 << 60  # what a control group of version 1 without a limit says, or more
 
 
 class Terminated(SystemExit):
@@ -148,3 +152,25 @@ def _drop_output() -> None:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())
         os.close(null)
+
+
+def available_memory() -> int | None:
+    """Bytes that this process may still take: of the machine and of its control group; None where it is unknown."""
+    found = []
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        found += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    except OSError:
+        pass
+    group = Path("/sys/fs/cgroup")
+    for limit, used in (
+        (group / "memory.max", group / "memory.current"),
+        (group / "memory" / "memory.limit_in_bytes", group / "memory" / "memory.usage_in_bytes"),
+    ):
+        try:
+            most, now = (int(path.read_text(encoding="ascii")) for path in (limit, used))
+        except (OSError, ValueError):  # no such group, or "max"
+            continue
+        if most < NO_LIMIT:
+            found.append(max(most - now, 0))
+    return min(found, default=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from crowdzoo.checks.constraints import Checked
@@ -10,7 +11,7 @@ from crowdzoo.errors import BadRow, ConfigError, DataError
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["Aggregator"]
+__all__ = ["Aggregator", "ConvergenceWarning", "warn_not_converged"]
 
 # Kind of a result -> its columns that are the index of `fit_predict`, the column of answers, and crowd-kit's name of it
 _ANSWERS = {
@@ -133,3 +134,26 @@ def _with_sides(data: Any) -> Any:
         raise DataError(f"frame: {len(bad):,} bad row{'s' * (len(bad) > 1)}.", bad)
     named = [sides[said == one] for one, said in zip(left, label, strict=True)]
     return {**{str(name): list(data[name]) for name in data.columns}, "label": named}
+
+
+class ConvergenceWarning(UserWarning):
+    """An algorithm stopped before its objective stood still."""
+
+
+def warn_not_converged(title: str, max_iter: int, tol: float, change: float, unit: str, stacklevel: int = 3) -> None:
+    """Warns that an algorithm ran out of iterations, and says what to do.
+
+    Args:
+        title: the algorithm's name, as text.
+        max_iter: number of iterations.
+        tol: what the last change should have fallen to.
+        change: what it was.
+        unit: of both, such as "nats per annotation".
+        stacklevel: frames between here and the caller's `fit`.
+    """
+    warnings.warn(
+        f"{title} did not converge in {max_iter} iterations: the last still changed the result by {change:.1e} {unit} "
+        f"(tol={tol:g}). Posteriors may still move; raise max_iter, or tol if that is close enough.",
+        ConvergenceWarning,
+        stacklevel=stacklevel + 1,
+    )

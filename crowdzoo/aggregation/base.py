@@ -14,16 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.block import occurrences
-from crowdzoo.aggregation.result_files import ReadResult, table_of, write_result, write_table
-from crowdzoo.checks.constraints import Choice, checked
+from crowdzoo.checks.constraints import TABLE_FORMATS, Choice, checked
 from crowdzoo.errors import SHOWN
-from crowdzoo.files.table_formats import TABLE_FORMATS
-from crowdzoo.files.writing import atomic_file
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from crowdzoo.aggregation.result_files import ReadResult
     from crowdzoo.data.annotations import Annotations
 
 __all__ = ["Columns", "Result", "names_and_counts", "sizes"]
@@ -120,6 +118,9 @@ class Result(ABC):
             ConfigError: another format.
         """
         if (ending := Path(path).suffix[1:]) in TABLE_FORMATS:
+            from crowdzoo.aggregation.result_files import table_of, write_table
+            from crowdzoo.files.writing import atomic_file
+
             with atomic_file(path) as file:
                 write_table(table_of(self._answer_columns()), file, ending)
             return Path(path)
@@ -131,6 +132,8 @@ class Result(ABC):
         more: Mapping[str, Callable[[Path], object] | None] | None = None,
         file_format: str = "parquet",
     ) -> Path:
+        from crowdzoo.aggregation.result_files import table_of, write_result
+
         tables = [table_of(columns) for columns in self._tables()]
         files = [*(name.replace(".parquet", f".{file_format}") for name in self.files[:-1]), self.files[-1]]
         return write_result(folder, files, tables, self._summary(), more)
@@ -142,6 +145,8 @@ class Result(ABC):
         Raises:
             DataError: a file is missing or damaged, or the result is one of another kind of labels.
         """
+        from crowdzoo.aggregation.result_files import ReadResult
+
         found = ReadResult(folder, cls.files, cls.kind)
         return cls(
             **cls._read(found),
@@ -192,6 +197,8 @@ def _frame(columns: Columns) -> pd.DataFrame:
 
 def _flat(columns: Columns) -> pa.Table:
     """The columns that hold no lists."""
+    from crowdzoo.aggregation.result_files import table_of
+
     return table_of({name: values for name, values in columns.items() if values is None or values.ndim == 1})
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crowdzoo.aggregation.engine.memory import available_memory
 from crowdzoo.data.label_kinds import CLASSIFICATION, PREFERENCE, REGRESSION, require_annotations, require_kind
 from crowdzoo.errors import DataError
 
@@ -50,6 +49,8 @@ def check_classification(annotations: Annotations, method: str, *, matrices: boo
 
 def short_of_memory(num_classes: int, num_tasks: int, num_annotators: int) -> str:
     """What probabilities of the tasks and confusion matrices of the annotators need; empty where there is as much."""
+    from crowdzoo.process import available_memory
+
     needed, memory = 8 * num_classes * (num_tasks + num_annotators * num_classes), available_memory()
     if memory is None or needed <= memory:
         return ""

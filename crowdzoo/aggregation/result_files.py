@@ -17,7 +17,7 @@ from crowdzoo.files.writing import atomic_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
-from crowdzoo.files.table_formats import TABLE_FORMATS
+from crowdzoo.checks.constraints import TABLE_FORMATS
 
 __all__ = [
     "RESULT_FILES",

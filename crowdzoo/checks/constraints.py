@@ -26,6 +26,7 @@ __all__ = [
     "MAX_ITER",
     "PRIOR",
     "SEED",
+    "TABLE_FORMATS",
     "TOL",
     "Checked",
     "Choice",
@@ -165,6 +166,7 @@ PRIOR = Number(0, 1e9)  # pseudo-counts: more than there are annotations
 END = Number(optional=True)  # of a scale
 LEVEL = Choice(("all", "following"))  # the ratings whose biases sum to zero
 SEED = Number(0, whole=True)
+TABLE_FORMATS = ("parquet", "csv", "jsonl")  # endings of tables that are written
 FLAG = Flag()
 
 

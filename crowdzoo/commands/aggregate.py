@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from crowdzoo.checks.constraints import TABLE_FORMATS
 from crowdzoo.checks.option_types import integer, num_bytes, number, path
 from crowdzoo.commands import options
 from crowdzoo.commands.check_mixed import PEOPLE_AND_MODELS, check_mixed
@@ -14,7 +15,6 @@ from crowdzoo.commands.models_of import models_of
 from crowdzoo.commands.outputs import Output, is_result
 from crowdzoo.commands.progress import fitted
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.files.table_formats import TABLE_FORMATS
 from crowdzoo.kinds import Kind, kind_of
 from crowdzoo.process import say
 from crowdzoo.reading.tables.layout import Layout
@@ -280,9 +280,10 @@ def _why_out_of_core(arguments: argparse.Namespace, kind: Kind, aggregator: Any)
     Raises:
         ConfigError: it has to be, and cannot be with these options.
     """
-    from crowdzoo.aggregation.engine.memory import available_memory, needed_memory
     from crowdzoo.large.forms.forms import FORMS
     from crowdzoo.large.stored.aggregate_blocks import check_streams
+    from crowdzoo.process import available_memory
+    from crowdzoo.reading.tables.needed_memory import needed_memory
 
     names = [f"--{name.replace('_', '-')}" for name in IN_MEMORY if getattr(arguments, name, None)]
     if arguments.out_of_core:

@@ -6,9 +6,8 @@ import os
 import numpy as np
 import pytest
 
-from crowdzoo import Annotations
+from crowdzoo import Annotations, process
 from crowdzoo.aggregation import Aggregation, DawidSkene
-from crowdzoo.aggregation.engine import memory
 from crowdzoo.checks.option_types import num_bytes
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError
@@ -60,7 +59,7 @@ def test_it_can_be_asked_for(capsys):
 
 def test_memory_that_is_free_counts_where_none_is_given(monkeypatch, capsys):
     monkeypatch.setattr("crowdzoo.commands.aggregate.SMALL", 0)
-    monkeypatch.setattr(memory, "available_memory", lambda: 10_000)
+    monkeypatch.setattr(process, "available_memory", lambda: 10_000)
     assert aggregate("--method", "one-coin") == 0
     assert "Out of core: about 4.01e-05 GB would be needed and 1e-05 GB may be used." in capsys.readouterr().err
 
@@ -126,7 +125,7 @@ def test_the_rows_of_a_large_text_file_are_estimated_from_its_head(here, monkeyp
 
 
 def test_available_memory_is_some_part_of_the_machine():
-    if (found := memory.available_memory()) is not None:
+    if (found := process.available_memory()) is not None:
         assert 0 <= found <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.against_votes import VotesWarning
+from crowdzoo.aggregation.aggregator import ConvergenceWarning
 from crowdzoo.aggregation.checks import check_classification
-from crowdzoo.aggregation.classes.incremental import Incremental
 from crowdzoo.aggregation.classes.initial import (
+    Incremental,
     Initial,
     check_same,
     checked_initial,
@@ -24,7 +25,6 @@ from crowdzoo.aggregation.classes.initial import (
 )
 from crowdzoo.aggregation.classes.iterative import Iterative
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
-from crowdzoo.aggregation.convergence import ConvergenceWarning
 from crowdzoo.aggregation.engine import bayes
 from crowdzoo.aggregation.engine.block import blocks_of
 from crowdzoo.aggregation.engine.by_annotator import ByAnnotator

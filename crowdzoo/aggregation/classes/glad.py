@@ -15,10 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.initial import Initial, initial_posteriors, same_crowd
 from crowdzoo.aggregation.classes.iterative import Iterative
-from crowdzoo.aggregation.engine.additive import Additive
 from crowdzoo.aggregation.engine.block import Block, blocks_of
 from crowdzoo.aggregation.engine.compiled import compiled
-from crowdzoo.aggregation.engine.params import TINY
+from crowdzoo.aggregation.engine.params import TINY, Additive
 from crowdzoo.aggregation.engine.right_wrong import share_out
 from crowdzoo.aggregation.engine.run import Run, answers_by_block
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.checks import check_classification
-from crowdzoo.aggregation.classes.incremental import Incremental
-from crowdzoo.aggregation.classes.initial import Initial, first_counts, initial_posteriors
+from crowdzoo.aggregation.classes.initial import Incremental, Initial, first_counts, initial_posteriors
 from crowdzoo.aggregation.classes.iterative import Iterative
 from crowdzoo.aggregation.engine import bayes
 from crowdzoo.aggregation.engine.block import blocks_of

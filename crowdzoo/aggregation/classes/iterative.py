@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
-from crowdzoo.aggregation.aggregator import Aggregator
-from crowdzoo.aggregation.convergence import warn_not_converged
-from crowdzoo.aggregation.engine.additive import Additive
+from crowdzoo.aggregation.aggregator import Aggregator, warn_not_converged
+from crowdzoo.aggregation.engine.params import Additive
 from crowdzoo.aggregation.engine.run import Run, advance
 
 __all__ = ["Iterative"]

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.aggregator import Aggregator, warn_not_converged
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.initial import Initial, initial_posteriors
-from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.class_frequencies import CLASS_PRIORS, class_prior_of, log_class_density
 from crowdzoo.aggregation.engine.compiled import compiled

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.aggregator import Aggregator, warn_not_converged
 from crowdzoo.aggregation.checks import check_classification
-from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.connected import connected_groups

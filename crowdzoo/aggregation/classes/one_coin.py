@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.checks import check_classification
-from crowdzoo.aggregation.classes.incremental import Incremental
-from crowdzoo.aggregation.classes.initial import Initial, first_answers, initial_posteriors, same_crowd
+from crowdzoo.aggregation.classes.initial import Incremental, Initial, first_answers, initial_posteriors, same_crowd
 from crowdzoo.aggregation.classes.iterative import Iterative
 from crowdzoo.aggregation.engine.block import blocks_of
 from crowdzoo.aggregation.engine.class_frequencies import CLASS_PRIORS, class_prior_of, log_class_density

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.aggregator import Aggregator, warn_not_converged
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.initial import Initial, initial_posteriors
 from crowdzoo.aggregation.classes.wawa import agreement, weighted_shares, winners
-from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.checks.constraints import MAX_ITER, SEED, TOL, Number, setting

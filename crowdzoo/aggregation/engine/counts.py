@@ -9,10 +9,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.engine.additive import Additive
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.kernels import add_counts
-from crowdzoo.aggregation.engine.params import Params
+from crowdzoo.aggregation.engine.params import Additive, Params
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 
 __all__ = ["Counts"]

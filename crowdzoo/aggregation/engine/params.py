@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 
-__all__ = ["TINY", "Params"]
+__all__ = ["TINY", "Additive", "Params"]
 
+T = TypeVar("T", bound="Additive")
 TINY = float(np.finfo(np.float64).tiny)
 MOST_CELLS = 2**18  # that a thread takes the exponential of in one go
 
@@ -69,3 +71,19 @@ class Params:
     def num_classes(self) -> int:
         """K."""
         return self.log_class_prior.shape[0]
+
+
+class Additive:
+    """Base of dataclasses of what a block adds to an M-step; `a + b` has the sums of their fields.
+
+    Attributes:
+        log_likelihood: of the block under the parameters that the counts were made with, nats.
+        num_annotations: number of annotations that were counted.
+    """
+
+    log_likelihood: float
+    num_annotations: int
+
+    def __add__(self: T, other: T) -> T:
+        names: Any = fields(self)  # type: ignore[arg-type]  # T is a dataclass
+        return type(self)(*(getattr(self, each.name) + getattr(other, each.name) for each in names))

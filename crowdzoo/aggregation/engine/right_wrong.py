@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.engine.additive import Additive
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.aggregation.engine.params import Additive
 from crowdzoo.aggregation.engine.run import answers_by_block
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.aggregator import Aggregator
-from crowdzoo.aggregation.convergence import warn_not_converged
+from crowdzoo.aggregation.aggregator import Aggregator, warn_not_converged
 from crowdzoo.aggregation.engine.comparisons import PairParams
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.lbfgs import maximize

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.aggregator import Aggregator, warn_not_converged
 from crowdzoo.aggregation.checks import check_preferences
-from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.comparisons import EQUAL, PairParams, Pairs, likelihood
 from crowdzoo.aggregation.engine.lbfgs import maximize
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation

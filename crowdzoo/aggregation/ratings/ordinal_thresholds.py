@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.aggregator import Aggregator, warn_not_converged
 from crowdzoo.aggregation.checks import check_classification, check_ratings
-from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.softmax import softmax
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation

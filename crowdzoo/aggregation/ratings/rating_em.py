@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.against_votes import warn_of_notes
-from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.aggregator import Aggregator, warn_not_converged
 from crowdzoo.aggregation.checks import check_ratings
-from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.ratings.block_of_ratings import block_of_ratings
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation

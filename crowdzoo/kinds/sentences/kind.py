@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from crowdzoo.checks.constraints import TABLE_FORMATS
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.instance_kinds import SENTENCES, InstanceKind
 from crowdzoo.data.retokenized import retokenized
 from crowdzoo.errors import ConfigError
-from crowdzoo.files.table_formats import TABLE_FORMATS
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows, TrainingSet, csv_cell
 from crowdzoo.quality.span_scores import span_scores
 from crowdzoo.reading.platforms.export import Export

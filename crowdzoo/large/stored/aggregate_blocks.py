@@ -17,9 +17,8 @@ from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.aggregation.result_files import check_result_folder, table_of, write_table, write_tables
-from crowdzoo.checks.constraints import Choice
+from crowdzoo.checks.constraints import TABLE_FORMATS, Choice
 from crowdzoo.files.check_format import FORMAT_VERSION
-from crowdzoo.files.table_formats import TABLE_FORMATS
 from crowdzoo.files.writing import atomic_file, atomic_folder, scratch_folder
 from crowdzoo.large.forms.base import Found, Method
 from crowdzoo.large.forms.forms import method_of

@@ -1,4 +1,4 @@
-"""How much memory a file of annotations takes when it is aggregated, and how much there is."""
+"""How much memory a file of annotations takes when it is aggregated."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from crowdzoo.files.regular import open_regular
 if TYPE_CHECKING:
     from crowdzoo.reading.tables.layout import Layout
 
-__all__ = ["available_memory", "needed_memory"]
+__all__ = ["needed_memory"]
 
 BYTES_A_ROW = 100  # measured: 76 with integer names, K = 10 and five annotations a task; names that are text take more
 GROWTH = 5  # of a compressed file
 HEAD = 1 << 20
-NO_LIMIT = 1 << 60  # what a control group of version 1 without a limit says, or more
 
 
 def needed_memory(path: str | os.PathLike[str], layout: Layout | None = None) -> int:
@@ -46,25 +45,3 @@ def needed_memory(path: str | os.PathLike[str], layout: Layout | None = None) ->
     size = os.path.getsize(path) * (GROWTH if Path(path).suffix in (".gz", ".zip") else 1)
     lines = head.count(b"\n") * size // max(len(head), 1) if len(head) == HEAD else head.count(b"\n")
     return lines * in_line * BYTES_A_ROW
-
-
-def available_memory() -> int | None:
-    """Bytes that this process may still take: of the machine and of its control group; None where it is unknown."""
-    found = []
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        found += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
-    except OSError:
-        pass
-    group = Path("/sys/fs/cgroup")
-    for limit, used in (
-        (group / "memory.max", group / "memory.current"),
-        (group / "memory" / "memory.limit_in_bytes", group / "memory" / "memory.usage_in_bytes"),
-    ):
-        try:
-            most, now = (int(path.read_text(encoding="ascii")) for path in (limit, used))
-        except (OSError, ValueError):  # no such group, or "max"
-            continue
-        if most < NO_LIMIT:
-            found.append(max(most - now, 0))
-    return min(found, default=None)
