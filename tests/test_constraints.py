@@ -21,7 +21,7 @@ OPEN = Number(0, 1, above=True, below=True)
         (Number(whole=True), [-3, 0], [1.5], "an integer"),
         (Number(0), [0, 0.5, np.float32(2), 1e300], [-1e-300, np.inf, np.nan, 1j, 10**5000], "a number of at least 0"),
         (Number(0, above=True), [1e-300], [0, -1], "a number above 0"),
-        (HALF_OPEN, [0, 0.999], [1, 1.0, -0.1], "a number from 0 and below 1"),
+        (HALF_OPEN, [0, 0.999], [1, 1.0, -0.1], "a number from 0 to below 1"),
         (OPEN, [0.5], [0, 1], "a number above 0 and below 1"),
         (Number(0, 2000, whole=True, optional=True), [None, 0], [2001, "None"], "an integer from 0 to 2,000, or None"),
         (END, [None, -1e9, 3], [np.nan, -np.inf, "3"], "a finite number, or None"),

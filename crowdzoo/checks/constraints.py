@@ -102,7 +102,8 @@ class Number:
         low, high = (f"{end:,}" if self.whole else f"{end:g}" for end in (self.least, self.most))
         kind = "an integer" if self.whole else "a number"
         if self.most < LARGEST_INTEGER:
-            text = f"{kind} {'above' if self.above else 'from'} {low} {'and below' if self.below else 'to'} {high}"
+            upper = ("and below" if self.above else "to below") if self.below else "and at most" if self.above else "to"
+            text = f"{kind} {'above' if self.above else 'from'} {low} {upper} {high}"
         elif self.least > -LARGEST:
             text = f"{kind} {'above' if self.above else 'of at least'} {low}"
         else:

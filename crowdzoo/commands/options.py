@@ -1,19 +1,22 @@
 """Options that several commands have, and messages of the library in which Python's arguments become options."""
 
 import argparse
+import inspect
 import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from crowdzoo.checks.option_types import integer, path
+from crowdzoo.checks.constraints import Flag, Number
+from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands.outputs import Output, is_rejects
 from crowdzoo.errors import ConfigError, shorten
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import readable
 from crowdzoo.kinds import KINDS, Kind
 from crowdzoo.reading.tables.layout import Layout
+from crowdzoo.training.settings import ImageSettings, Settings, TextSettings, TrainingSettings
 
 __all__ = [
     "LABEL_FORMATS",
@@ -26,6 +29,7 @@ __all__ = [
     "add_reading",
     "add_second_columns",
     "add_seed",
+    "add_settings",
     "add_text_options",
     "as_options",
     "check_multi_label",
@@ -161,6 +165,32 @@ def add_seed(command: argparse.ArgumentParser, of: str, most: int = 2**63 - 1) -
 def given(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
     """The arguments of these names that a command line has."""
     return {name: value for name in names if (value := getattr(arguments, name, None)) is not None}
+
+
+def add_settings(command: argparse.ArgumentParser, names: Iterable[str]) -> None:
+    """Adds an option for each of these settings of a training: what it may be and its help are those of the class."""
+    for name in names:
+        cls = next(each for each in (TrainingSettings, TextSettings, ImageSettings) if hasattr(each, name))
+        rule, kind = cls.rules.get(name), "" if hasattr(Settings, name) else f"{cls.instances.name}: "
+        more: dict[str, Any] = {"metavar": name.rpartition("_")[2].upper()}
+        if isinstance(rule, Flag):
+            more = {"action": argparse.BooleanOptionalAction}
+        elif isinstance(rule, Number):
+            more["type"] = integer(int(rule.least), int(rule.most)) if rule.whole else number()
+        usual = getattr(cls, name)
+        text = kind + _described(cls)[name] + ("" if usual is None or "action" in more else f" (default {usual})")
+        command.add_argument(f"--{name.replace('_', '-')}", default=None, help=text, **more)
+
+
+def _described(cls: type) -> dict[str, str]:
+    """What the docstrings of a class and of its bases say of each attribute, without references."""
+    found: dict[str, str] = {}
+    for each in cls.__mro__:
+        section = (inspect.getdoc(each) or "").partition("\nAttributes:\n")[2].partition("\n\n")[0]
+        for name, text in re.findall(r"^    (\w+): (.*(?:\n        .*)*)", section, re.MULTILINE):
+            plain = re.sub(r" \(`[^`]*`\)", "", re.sub(r"\s+", " ", text)).replace("`", "")
+            found.setdefault(name, plain.rstrip("."))
+    return found
 
 
 def add_column_types(command: argparse.ArgumentParser) -> None:

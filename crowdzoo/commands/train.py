@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from crowdzoo.checks.option_types import integer, number, path
+from crowdzoo.checks.option_types import path
 from crowdzoo.commands import options
 from crowdzoo.commands.outputs import Output, is_model, is_names, names_path
 from crowdzoo.commands.progress import fitted, progress
@@ -21,7 +21,6 @@ from crowdzoo.training.bases import is_own
 from crowdzoo.training.candidates import AUTO, COMPARED, Candidates, check_candidates, title_of
 from crowdzoo.training.length import length_rows, num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
-from crowdzoo.training.settings import PRECISIONS
 
 __all__ = ["describe", "run"]
 
@@ -72,51 +71,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     command.add_argument("--hidden", metavar="N,N,…", help="units of the hidden layers (default 128); texts: units "
         "of the last one")  # fmt: skip
-    command.add_argument("--form", metavar="FORM",
-        help="texts: form of the base model, bag-of-words, characters or convolutional (default bag-of-words; "
-        "characters for languages without spaces)",
-    )  # fmt: skip
-    for name, what in (("--height", "rows"), ("--width", "columns")):
-        command.add_argument(name, type=integer(8, 4096), help=f"images: {what} that an image has for the model, in "
-            "pixels (default 64)")  # fmt: skip
-    command.add_argument("--fit", metavar="FIT",
-        help="images of another shape: crop keeps the middle (default), stretch all of them",
-    )  # fmt: skip
-    command.add_argument("--backbone", metavar="NAME",
-        help="images: a network of keras.applications, such as MobileNetV2, or a .keras file (default: a small "
-        "residual network)",
-    )  # fmt: skip
-    command.add_argument("--backbone-weights", metavar="FILE", help="file of the weights of a named backbone")
-    command.add_argument("--pixel-scale", metavar="SCALE",
-        help="what the backbone of a .keras file takes for a pixel: '0 to 255' (default), '0 to 1', '-1 to 1', "
-        "imagenet or imagenet-bgr",
-    )  # fmt: skip
-    command.add_argument("--fine-tune", action="store_true", default=None, help="train the backbone's weights, too")
-    command.add_argument("--no-augment", action="store_false", dest="augment", default=None,
-        help="images: do not mirror and shift them at random in training",
-    )  # fmt: skip
-    command.add_argument("--dropout", type=number(), help="share of hidden units that are dropped in training")
-    for name, what in (("--epochs", "number of epochs"), ("--batch-size", "tasks per batch")):
-        command.add_argument(
-            name, type=integer(1, options.MOST), help=f"{what} (default: depends on the number of tasks)"
-        )
-    command.add_argument("--learning-rate", type=number(), help="learning rate of Adam")
-    command.add_argument("--patience", type=integer(1, 10_000), metavar="EPOCHS",
-        help="classes: hold out the annotations of a tenth of the tasks, and end the training when so many epochs have "
-        "not predicted them better; the best epoch's weights are kept",
-    )  # fmt: skip
-    command.add_argument("--precision", choices=PRECISIONS,
-        help="what the base model computes in (default: as Keras is configured); for GPUs",
-    )  # fmt: skip
-    command.add_argument("--jit-compile", action=argparse.BooleanOptionalAction, default=None,
-        help="whether XLA compiles the steps (default: Keras decides)",
-    )  # fmt: skip
-    command.add_argument("--gradient-accumulation-steps", type=integer(1, 10_000), metavar="BATCHES",
-        help="batches whose mean gradient makes a step (default 1)",
-    )  # fmt: skip
-    command.add_argument("--devices", type=integer(1, 10_000),
-        help="GPUs (or CPU devices, where there are none) that each batch is spread over (default 1)",
-    )  # fmt: skip
+    options.add_settings(command, FIELDS)
     options.add_seed(command, "weights, dropout and the order of the tasks", most=2**32 - 1)
     command.add_argument("--checkpoint", type=path, metavar="FOLDER",
         help="keep the state of the training in this folder after each epoch. A run that was killed goes on from there "

@@ -65,16 +65,17 @@ class Settings(Checked, ABC):
             (one number) a task, every other from the annotations themselves, through a crowd layer.
         arguments: the method's hyperparameters: arguments of its crowd layer, such as `{"connection": "VW"}`.
         dropout: share of hidden units dropped in training.
-        epochs: passes over the tasks; None chooses by their number, see `crowdzoo.training.length.with_length`.
-        batch_size: tasks in a batch; None chooses by their number.
+        epochs: passes over the tasks; follows from their number where it is not set (`crowdzoo.training.length`).
+        batch_size: tasks in a batch; likewise.
         learning_rate: learning rate of Adam.
         seed: seed of weights, dropout and the order of the tasks.
         precision: what the base computes in, "float32", "mixed_bfloat16" or "mixed_float16"; weights, crowd layers and
-            losses stay in float32. None is Keras' own, `keras.config.dtype_policy`.
-        jit_compile: whether XLA compiles the steps; None leaves it to Keras.
+            losses stay in float32. As Keras is configured where it is not set.
+        jit_compile: whether XLA compiles the steps; Keras decides where it is not set.
         gradient_accumulation_steps: batches whose mean gradient makes a step.
-        patience: epochs that may pass without a better likelihood of held-out annotations before the training ends with
-            the best epoch's weights; see `crowdzoo.training.held_out_annotations`. For classes. None holds out nothing.
+        patience: for classes: hold out the annotations of a tenth of the tasks, and end the training when so many
+            epochs have not predicted them better; the best epoch's weights are kept
+            (`crowdzoo.training.held_out_annotations`).
         devices: devices that each batch is spread over, GPUs, or CPUs where there are none.
 
     Raises:
@@ -193,9 +194,9 @@ class TextSettings(InstanceSettings):
     """How to train a classifier or a regressor of texts.
 
     Attributes:
-        form: "convolutional" or "bag-of-words", see `TextNetwork`; or "characters", a bag of characters
-            and of pairs of them in place of words. None is "characters" if most training texts are in languages
-            without spaces between words, else "bag-of-words".
+        form: "convolutional", "bag-of-words" or "characters", a bag of characters and of pairs of them in place of
+            words. Where it is not set, "characters" if most training texts are in languages without spaces between
+            words, else "bag-of-words".
         embedding: numbers for each word (convolutional).
         filters: number of filters of each convolution.
         hidden: units of the last hidden layer; None is the form's own number.
@@ -229,13 +230,14 @@ class ImageSettings(InstanceSettings):
     Attributes:
         height: rows that an image has for the model, in pixels.
         width: columns.
-        fit: how an image of another shape is made to fit, "crop" or "stretch"; see `ImagePixels`.
+        fit: how an image of another shape is made to fit: "crop" keeps the middle, "stretch" all of it.
         stages: filters of each stage of the residual network; see `ImageClassifier`.
         hidden: units of each hidden layer after the convolutions.
         backbone: a network in place of the residual one: a name in `keras.applications`, or the path of a `.keras`
-            file; see `load_backbone`. None is the residual network.
-        backbone_weights: path of the weights of a named backbone. None leaves them random.
-        pixel_scale: what the backbone takes for a pixel; None: what a named one was trained on.
+            file (`load_backbone`).
+        backbone_weights: path of the weights of a named backbone; they are random where it is not set.
+        pixel_scale: what the backbone takes for a pixel, "0 to 255", "0 to 1", "-1 to 1", "imagenet" or "imagenet-bgr";
+            where it is not set, what a named one was trained on.
         fine_tune: whether the backbone's weights are trained, too.
         augment: whether images are mirrored and shifted at random in training; not for things whose left and right
             mean something, such as letters.

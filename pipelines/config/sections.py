@@ -1,25 +1,32 @@
 """The sections of a configuration."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 
 from crowdzoo.errors import short_repr, unknown
 from crowdzoo.pipelines.config.values import (
     Bool,
     ClassName,
-    Dropout,
     EvalFraction,
     Fraction,
-    LearningRate,
     LocalPath,
     Nats,
     Place,
     Rating,
-    Size,
+    keys_of,
 )
 from crowdzoo.reading.tables.layout import Layout
+from crowdzoo.training.settings import (
+    ImageSettings,
+    InstanceSettings,
+    Settings,
+    TableSettings,
+    TaggerSettings,
+    TextSettings,
+    TrainingSettings,
+)
 
 __all__ = [
     "BEAM_RUNNERS",
@@ -155,7 +162,7 @@ class AggregationConfig(WithArguments):
     method: str
 
 
-class ModelConfig(Section):
+class _ModelConfig(Section):
     """The base model, which is also the one that is served. What is not set is as the base has it (`BASES`).
 
     Attributes:
@@ -167,64 +174,23 @@ class ModelConfig(Section):
             function of your own that makes a Keras model, `package.module:function` or `path/to/file.py:function`.
         arguments: of that function, by name.
         encoder: of a base of your own: settings of what encodes the instances, such as `max_words` of texts.
-        dropout: share of hidden units dropped in training.
-        hidden: of the bases of features: units of each hidden layer; an empty list gives logistic (linear) regression.
-            Of texts: units of the last hidden layer, a list of one.
-        batch_normalization: of the bases of features: normalises features and hidden layers by their batch.
-        inputs: of tables: column -> `number`, `category`, `text`, `vector` or `image`, where it is not to be found out.
-        max_categories: of tables: most categories of a column that are known.
-        texts: of tables: settings of the networks of columns of texts, such as `form`.
-        images: of tables: settings of the networks of columns of images, such as `height`.
-        form: of texts: `convolutional`, `bag-of-words` or `characters`.
-        max_words: of texts: the most frequent words that are known.
-        min_texts: of texts: training texts that a known word occurs in.
-        max_length: of texts: words of a text that count; all where it is not set.
-        height: of images: rows that an image has for the model, in pixels.
-        width: of images: columns.
-        fit: of images: how those of another shape are made to fit, `crop` or `stretch`.
-        stages: of images: filters of each stage of the residual network.
-        backbone: of images: a network of `keras.applications`, or a `.keras` file, in place of the residual one.
-        backbone_weights: of images: file of the weights of a named backbone.
-        pixel_scale: of images: numbers that the backbone takes for a pixel, where it is not a named one.
-        fine_tune: of images: whether the backbone's weights are trained.
-        augment: of images: whether they are mirrored and shifted at random in training.
-        embedding: length of a word's vector.
-        filters: number of filters of the convolution.
-        units: number of units of the tagger's GRU.
-        bidirectional: of the tagger: whether a second GRU reads backwards.
-        characters: of the tagger: whether it sees characters beside words and their shapes.
-        crf: of the tagger: whether tags are the best path of a conditional random field.
+
+    Other keys: the settings of the base, see the classes of `crowdzoo.training.settings`.
     """
 
     base: str | None = Field(default=None, min_length=1)
     arguments: dict[str, Any] | None = None
     encoder: dict[str, Any] | None = None
-    dropout: Dropout | None = None
-    hidden: Annotated[tuple[Size, ...], Field(max_length=100)] | None = None
-    batch_normalization: Bool | None = None
-    inputs: dict[str, Literal["number", "category", "text", "vector", "image"]] | None = None
-    max_categories: Size | None = None
-    texts: dict[str, Any] | None = None
-    images: dict[str, Any] | None = None
-    form: Literal["convolutional", "bag-of-words", "characters"] | None = None
-    max_words: Size | None = None
-    min_texts: Size | None = None
-    max_length: Size | None = None
-    height: Size | None = None
-    width: Size | None = None
-    fit: Literal["crop", "stretch"] | None = None
-    stages: Annotated[tuple[Size, ...], Field(max_length=20)] | None = None
-    backbone: str | None = None
-    backbone_weights: str | None = None
-    pixel_scale: str | None = None
-    fine_tune: Bool | None = None
-    augment: Bool | None = None
-    embedding: Size | None = None
-    filters: Size | None = None
-    units: Size | None = None
-    bidirectional: Bool | None = None
-    characters: Bool | None = None
-    crf: Bool | None = None
+    dropout: Any = None  # before the others, which come from the settings
+
+
+_OF_BASES = (TrainingSettings, TableSettings, TextSettings, ImageSettings, TaggerSettings)
+ModelConfig = create_model(
+    "ModelConfig",
+    __base__=_ModelConfig,
+    dropout=keys_of(Settings, unset=True)["dropout"],
+    **keys_of(*_OF_BASES, without=InstanceSettings, unset=True),
+)
 
 
 class MethodConfig(WithArguments):
@@ -240,35 +206,27 @@ class MethodConfig(WithArguments):
     name: str
 
 
-class TrainingConfig(Section):
+class _TrainingConfig(Section):
     """The training loop.
 
     Attributes:
-        epochs: passes over the training split; where not set, chosen by the number of tasks (see
-            `crowdzoo.training.length`) and written into the log.
-        batch_size: tasks in a batch; likewise.
-        learning_rate: Adam's step size.
-        precision: what the base computes in, `float32`, `mixed_bfloat16` or `mixed_float16`; as Keras is configured
-            where it is not set.
-        jit_compile: whether XLA compiles the steps; Keras decides where it is not set.
-        gradient_accumulation_steps: batches whose mean gradient makes a step.
-        patience: epochs that may pass without a better likelihood of held-out annotations before the training ends.
-        devices: devices that each batch is spread over.
         checkpoint: whether the state of the training is kept after each epoch, so that a run that was killed goes on
             there when it is started again.
         warm_start: whether the training begins with the weights of the served model, in place of fresh ones.
+
+    Other keys: those of `crowdzoo.training.settings.Settings` that are not of the method or the base.
     """
 
-    epochs: Size | None = None
-    batch_size: Size | None = None
-    learning_rate: LearningRate = 1e-3
-    precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] | None = None
-    jit_compile: Bool | None = None
-    gradient_accumulation_steps: Size = 1
-    patience: Size | None = None
-    devices: Size = 1
     checkpoint: Bool = False
     warm_start: Bool = False
+
+
+_ELSEWHERE = ("method", "arguments", "dropout", "seed")  # in other sections
+TrainingConfig = create_model(
+    "TrainingConfig",
+    __base__=_TrainingConfig,
+    **{name: key for name, key in keys_of(Settings).items() if name not in _ELSEWHERE},
+)
 
 
 class EvaluationConfig(Section):

@@ -1,17 +1,20 @@
 """The types of single settings."""
 
+from dataclasses import Field as DataclassField
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import BeforeValidator, Field, ValidationInfo
 
-from crowdzoo.checks.constraints import Flag, Number, Rule
+from crowdzoo.checks.constraints import Choice, Flag, Number, Rule
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.paths import local_path, scheme_of
+from crowdzoo.layers.ranges import HIDDEN, UNITS
 
 __all__ = [
-    "Bool", "ClassName", "Count", "Dropout", "EvalFraction", "Fraction", "LearningRate", "LocalPath", "Nats", "Place",
-    "Rating", "Resource", "Seed", "Size", "Trials",
+    "Bool", "ClassName", "Count", "EvalFraction", "Fraction", "LocalPath", "Nats", "Place", "Rating", "Resource",
+    "Seed", "Trials", "keys_of",
 ]  # fmt: skip
 
 
@@ -45,7 +48,6 @@ def _place(value: Any, info: ValidationInfo) -> Any:
 
 
 Bool = Annotated[bool, _follows(Flag(), "true or false, without quotes")]
-Size = Annotated[int, _follows(Number(1, 1_000_000, whole=True))]
 Trials = Annotated[int, _follows(Number(2, 10_000, whole=True))]
 Count = Annotated[int, _follows(Number(0, 1000, whole=True))]
 Resource = Annotated[float, _follows(Number(0, 100_000, above=True), "a number above 0 and at most 100,000")]
@@ -53,10 +55,42 @@ Seed = Annotated[int, _follows(Number(0, 2**31 - 1, whole=True))]
 Fraction = Annotated[float, _follows(Number(0, 1))]
 Nats = Annotated[float, _follows(Number(0, 1000), "a number from 0 to 1000")]
 EvalFraction = Annotated[float, _follows(Number(0, 1, above=True, below=True))]
-Dropout = Annotated[float, _follows(Number(0, 1, below=True), "a number from 0 to below 1")]
-LearningRate = Annotated[float, _follows(Number(0, 1000, above=True), "a number above 0 and at most 1000")]
 Rating = Annotated[float, _follows(Number(-1e30, 1e30), "a number from -1e30 to 1e30")]
 ClassName = Annotated[str, BeforeValidator(_class_name), Field(min_length=1)]
 LocalPath = Annotated[Path, BeforeValidator(_local_path)]
 # A local path, or for Kubeflow (the validation's context) a URI
 Place = Annotated[Path | str, BeforeValidator(_place)]
+
+
+def keys_of(*classes: type, without: type | None = None, unset: bool = False) -> dict[str, Any]:
+    """Keys of a section, out of the fields of classes of settings, which declare them once.
+
+    Args:
+        *classes: frozen dataclasses; of fields of one name the first counts.
+        without: a dataclass whose fields are left out.
+        unset: every key is None where it is not written, whatever the setting's default.
+
+    Returns:
+        Name -> pydantic's type and default.
+    """
+    passed = set() if without is None else {each.name for each in fields(without)}
+    found: dict[str, Any] = {}
+    for cls in classes:
+        hints = get_type_hints(cls)
+        for each in fields(cls):
+            if each.name not in passed and each.name not in found:
+                found[each.name] = (_type_of(each, hints[each.name]) | None, None if unset else each.default)
+    return found
+
+
+def _type_of(setting: DataclassField[Any], hint: Any) -> Any:
+    rule = setting.metadata.get("rule")
+    if isinstance(rule, Number):
+        return Annotated[int if rule.whole else float, _follows(replace(rule, optional=False))]
+    if isinstance(rule, Choice):
+        return Literal[tuple(rule.words)]
+    if isinstance(rule, Flag):
+        return Bool
+    if rule is HIDDEN:
+        return Annotated[tuple[Annotated[int, _follows(UNITS)], ...], Field(max_length=100)]
+    return hint

@@ -149,7 +149,7 @@ def test_votes_in_iobes_keep_the_scheme(sentences):
 
 
 def test_a_share_of_all_is_refused():
-    with pytest.raises(ConfigError, match="share must be a number from 0 and below 1"):
+    with pytest.raises(ConfigError, match="share must be a number from 0 to below 1"):
         SpanMajorityVote(share=1)
     with pytest.raises(ConfigError, match="share must be a number from 0"):
         SpanMajorityVote(share=-0.1)

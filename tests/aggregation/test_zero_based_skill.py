@@ -118,7 +118,7 @@ def test_initial_takes_the_place_of_the_plain_vote():
     [
         ({"max_iter": 0}, "max_iter"),
         ({"tol": -1}, "tol"),
-        ({"step": 0}, "step must be a number above 0 to 1, got 0"),
+        ({"step": 0}, "step must be a number above 0 and at most 1, got 0"),
         ({"step": 1.1}, r"step must be .*, got 1.1"),
         ({"step_factor": 2}, r"step_factor must be .*, got 2"),
         ({"step_every": 0.5}, "step_every"),

@@ -93,7 +93,7 @@ def test_it_trains_under_a_crowd_layer():
         ({"form": "bag"}, "unknown form 'bag'"),
         ({"num_words": 2}, "num_words must be .*, got 2"),
         ({"filters": 0}, "filters must be .*, got 0"),
-        ({"dropout": 1.0}, "dropout must be a number from 0 and below 1"),
+        ({"dropout": 1.0}, "dropout must be a number from 0 to below 1"),
         ({"unit": 0.0}, "unit must be a number above 0"),
     ],
 )

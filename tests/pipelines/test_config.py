@@ -88,8 +88,8 @@ BROKEN = {
     ),
     "unknown key below": (
         "name: x\n" + DATA + "training: {epoch: 1}\n",
-        ", training: unknown key 'epoch': choose one of epochs, batch_size, learning_rate, precision, "
-        "jit_compile, gradient_accumulation_steps, patience, devices, checkpoint, warm_start. Did you mean 'epochs'?",
+        ", training: unknown key 'epoch': choose one of checkpoint, warm_start, epochs, batch_size, "
+        "learning_rate, precision, jit_compile, gradient_accumulation_steps, patience, devices. Did you mean 'epochs'?",
     ),
     "strange key": (
         "name: x\n" + DATA + "beam: {zebra: 1}\n",
@@ -133,19 +133,19 @@ BROKEN = {
     ),
     "zero epochs": (
         "name: x\n" + DATA + "training: {epochs: 0}\n",
-        ", training.epochs: must be an integer from 1 to 1,000,000, got 0.",
+        ", training.epochs: must be an integer from 1 to 1,000,000,000, got 0.",
     ),
     "text for a number": (
         "name: x\n" + DATA + "training: {epochs: many}\n",
-        ", training.epochs: must be an integer from 1 to 1,000,000, got 'many'.",
+        ", training.epochs: must be an integer from 1 to 1,000,000,000, got 'many'.",
     ),
     "fraction for an integer": (
         "name: x\n" + DATA + "training: {epochs: 1.5}\n",
-        ", training.epochs: must be an integer from 1 to 1,000,000, got 1.5.",
+        ", training.epochs: must be an integer from 1 to 1,000,000,000, got 1.5.",
     ),
     "boolean for a number": (
         "name: x\n" + DATA + "training: {epochs: true}\n",
-        ", training.epochs: must be an integer from 1 to 1,000,000, got true.",
+        ", training.epochs: must be an integer from 1 to 1,000,000,000, got true.",
     ),
     "not a number": (
         "name: x\n" + DATA + "training: {learning_rate: .nan}\n",
@@ -161,7 +161,7 @@ BROKEN = {
     ),
     "layer without units": (
         "name: x\n" + DATA + "model: {hidden: [128, 0]}\n",
-        ", model.hidden.1: must be an integer from 1 to 1,000,000, got 0.",
+        ", model.hidden.1: must be an integer from 1 to 65,536, got 0.",
     ),
     "dropout of one": (
         "name: x\n" + DATA + "model: {dropout: 1.0}\n",
@@ -209,7 +209,7 @@ BROKEN = {
     ),
     "an integer that no machine holds": (
         "name: x\n" + DATA + "training: {batch_size: 4000000000000}\n",
-        ", training.batch_size: must be an integer from 1 to 1,000,000, got 4000000000000.",
+        ", training.batch_size: must be an integer from 1 to 2,147,483,647, got 4000000000000.",
     ),
     "text for true": (
         "name: x\n" + DATA + "model: {batch_normalization: yes}\n",
@@ -217,7 +217,7 @@ BROKEN = {
     ),
     "a number in quotes": (
         "name: x\n" + DATA + "training: {epochs: '20'}\n",
-        ", training.epochs: must be an integer from 1 to 1,000,000, got '20'.",
+        ", training.epochs: must be an integer from 1 to 1,000,000,000, got '20'.",
     ),
     "an infinite rating": (
         "name: x\ntask: regression\n" + DATA.replace("}", ", low: 1e999}"),

@@ -159,7 +159,7 @@ def test_tasks_that_are_all_tied_are_all_kept():
 def test_a_share_out_of_range_is_refused(bad):
     with pytest.raises(ValueError, match="fraction must be a number from 0 to 1"):
         ranked([0.0]).worst(bad)
-    with pytest.raises(ValueError, match="quantile must be a number from 0 and below 1"):
+    with pytest.raises(ValueError, match="quantile must be a number from 0 to below 1"):
         ranked([0.0]).prunable(bad)
 
 

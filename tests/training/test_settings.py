@@ -111,13 +111,13 @@ def test_nonsense_in_any_setting_of_a_training_is_refused(make):
         (lambda: layers.WAUM(2, margin_epochs=10**9), "WAUM: margin_epochs must be an integer from 1 to 10,000"),
         (
             lambda: TrainingSettings(learning_rate=float("inf")),
-            "training: learning_rate must be a number above 0 to 1000",
+            "training: learning_rate must be a number above 0 and at most 1000",
         ),
-        (lambda: TrainingSettings(dropout=1.5), "training: dropout must be a number from 0 and below 1, got 1.5"),
+        (lambda: TrainingSettings(dropout=1.5), "training: dropout must be a number from 0 to below 1, got 1.5"),
         (lambda: TrainingSettings(batch_size=0), "training: batch_size must be an integer .*, got 0"),
         (lambda: TrainingSettings(hidden=[0]), "training: hidden must be an integer from 1 to 65,536, got 0"),
         (lambda: TrainingSettings(seed=2**32), "training: seed must be an integer from 0 to 4,294,967,295"),
-        (lambda: LazyAdam(learning_rate=-1), "LazyAdam: learning_rate must be a number above 0 to 1000"),
+        (lambda: LazyAdam(learning_rate=-1), "LazyAdam: learning_rate must be a number above 0 and at most 1000"),
     ],
 )
 def test_the_range_is_in_the_message(make, message):
