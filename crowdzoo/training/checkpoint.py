@@ -88,7 +88,7 @@ class Checkpoint:
         if self.data is None:
             raise ConfigError("Checkpoint: name what is trained on, Checkpoint(folder, data).")
         self._phase, self.resumed = -1, 0
-        identity = identity_of(model, arguments, self.data, self.settings, callbacks=callbacks, validation=validation)
+        identity = identity_of(model, arguments, [self.data, validation], self.settings, callbacks=callbacks)
         self.found(identity)
         with _locked(self.folder):
             self._compare(identity)

@@ -1,29 +1,25 @@
-"""What makes two trainings the same: their data, the model as it begins, settings, and the code."""
+"""What makes two trainings the same: their data, the model, the settings, and the code."""
 
 import hashlib
-import inspect
 import json
 import warnings
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
-from keras import ops
 
 import crowdzoo
 from crowdzoo.backend import flattened_layers
 from crowdzoo.files.regular import open_regular
 from crowdzoo.reading.instances.opened import opened
-from crowdzoo.training.training_state import exact_array
 
-__all__ = ["callback_names", "callback_settings", "differences", "digest_of", "identity_of"]
+__all__ = ["callback_names", "differences", "identity_of"]
 
-# Rooms whose code decides about what comes out of a training
-ROOMS = ("layers", "models", "optimizers", "training", "backend.py", "losses.py")
+# What decides about what comes out of a training
+ROOMS = ("layers", "networks", "optimizers", "training", "backend.py", "losses.py")
 # Of configurations: names and numbers that Keras gives, which differ between two equal models of one process
 GIVEN = {"name", "inbound_nodes", "input_layers", "output_layers", "shared_object_id", "build_config", "keras_history"}
 # Of callbacks: those that look on and change nothing in a training
@@ -31,9 +27,6 @@ LOOKING_ON = (
     keras.callbacks.CSVLogger, keras.callbacks.LambdaCallback, keras.callbacks.RemoteMonitor,
     keras.callbacks.TensorBoard, keras.callbacks.TerminateOnNaN,
 )  # fmt: skip
-VERSIONS = ("crowdzoo", "Keras", "backend", "code")
-# Settings that do not decide about what is trained on, as a method does whose targets are computed
-APART_FROM_DATA = {"batch_size", "callbacks", "dropout", "epochs", "learning_rate", "shuffle"}
 ROWS = 256  # of texts and images, hashed at a time
 BYTES = 1 << 20  # of a file, read at a time
 
@@ -48,43 +41,6 @@ def callback_names(callbacks: Any) -> list[str]:
     return sorted(type(each).__name__ for each in given if type(each) not in LOOKING_ON)
 
 
-def callback_settings(callbacks: Any) -> dict[str, Any]:
-    """Settings of callbacks that change something in a training.
-
-    Args:
-        callbacks: as for `callback_names`.
-
-    Returns:
-        "patience of EarlyStopping" -> 3, and so on: arguments of the class that the callback keeps under their names
-        and that are numbers or texts.
-    """
-    changing = [each for each in keras.tree.flatten(callbacks or []) if type(each) not in LOOKING_ON]
-    number: Counter[str] = Counter()
-    found = {}
-    for each in sorted(changing, key=lambda callback: type(callback).__name__):  # of one class as they come
-        name = type(each).__name__
-        number[name] += 1
-        which = f"{name} {number[name]}" if number[name] > 1 else name
-        for argument in inspect.signature(type(each)).parameters:
-            value = vars(each).get(argument)
-            if argument == "min_delta" and isinstance(value, (int, float)):
-                value = abs(value)  # Keras turns its sign in each training
-            if argument != "verbose" and isinstance(value, (bool, int, float, str)):
-                found[f"{argument} of {which}"] = value
-    return found
-
-
-def digest_of(data: Any) -> str:
-    """A hash of data.
-
-    Args:
-        data: arrays, `Annotations`, paths of files, and lists and dictionaries of them.
-    """
-    digest = hashlib.sha256()
-    _add(digest, data)
-    return digest.hexdigest()
-
-
 def identity_of(
     model: Any,
     arguments: Mapping[str, Any],
@@ -92,111 +48,77 @@ def identity_of(
     settings: Mapping[str, Any] | None = None,
     *,
     callbacks: Any = None,
-    validation: Any = None,
 ) -> dict[str, Any]:
     """What a checkpoint must have in common with a training that goes on from it.
 
     Args:
-        model: a compiled and built model, as it stands before the first epoch.
+        model: a compiled and built model.
         arguments: of the training, such as `epochs`.
         data: what is trained on: arrays, `Annotations`, paths of files, and lists and dictionaries of them.
         settings: what the model was made by, such as its method and its seed; None where nobody knows.
         callbacks: of `keras.Model.fit`; None is none.
-        validation: what the model is validated with, as `data`; None where that is nothing, or batches of the user's
-            own, which are not looked at.
 
     Returns:
         Name of what has to be equal -> its value, or a hash of it.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what cannot be saved, which nobody does here
-        layers = [[type(layer).__name__, _hash(_description(layer))] for layer in flattened_layers(model)]
+        parts = [_description(layer) for layer in flattened_layers(model)]
         compiled = {**(_plain_config(model.get_compile_config()) or {}), "optimizer": None}
-    digest = hashlib.sha256()
-    for variable in [*model.weights, *(model.optimizer.variables if model.optimizer.built else ())]:
-        _add(digest, exact_array(np.asarray(ops.convert_to_numpy(variable))))
     identity = {
         "crowdzoo": crowdzoo.__version__,
         "Keras": keras.__version__,
         "backend": keras.backend.backend(),
         "code": _code(),
-        "settings": settings if settings is None else dict(settings),
-        "arguments": {**arguments, "callbacks": callback_names(callbacks)},
-        "callback_settings": callback_settings(callbacks),
-        "validation": None if validation is None else digest_of(validation),
-        "layers": layers,
+        "settings": {**arguments, **(settings or {}), "callbacks": callback_names(callbacks)},
         "optimizer": {"class": type(model.optimizer).__name__, **_plain_config(model.optimizer.get_config())},
-        "loss": _hash(compiled),
-        "data": digest_of(data),
-        "weights": digest.hexdigest(),
+        "model": _hash([parts, compiled]),
+        "data": _digest_of(data),
     }
     as_stored: dict[str, Any] = json.loads(json.dumps(identity, default=str))  # a tuple is a list there
     return as_stored
 
 
 def differences(stored: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    """What differs between two trainings, as clauses, without what only follows from something else that differs.
+    """What differs between two trainings, as clauses: the versions, else the settings, else model and data.
 
     Args:
         stored: result of `identity_of`, in a checkpoint.
         here: its result now.
     """
-    names = {name for name in here if stored.get(name) != here[name]}
-    if versions := [name for name in VERSIONS if name in names]:
-        return [
-            "another version of crowdzoo's code wrote it"
-            if name == "code"
-            else _values(name, stored.get(name), here[name])
-            for name in versions
-        ]
-    there, now = (
-        {**each["arguments"], **(each["settings"] or {}), **each.get("callback_settings", {})}
-        for each in (stored, here)
-    )
-    other = [name for name in {**there, **now} if there.get(name) != now.get(name)]
-    apart = {"callbacks"}  # said below
-    if "callbacks" in other:
-        apart |= {*stored.get("callback_settings", {}), *here["callback_settings"]}
-    clauses = [_values(name, there.get(name), now.get(name)) for name in other if name not in apart]
-    if "callbacks" in other:
-        one, two = (", ".join(each.get("callbacks") or ["none"]) for each in (there, now))
-        clauses.append(f"its callbacks are {one} there and {two} here")
-    if "data" in names and ("settings" not in names or APART_FROM_DATA.issuperset(other)):
+    versions = [name for name in ("crowdzoo", "Keras", "backend") if stored.get(name) != here[name]]
+    if versions:
+        return [_values(name, stored.get(name), here[name]) for name in versions]
+    if stored.get("code") != here["code"]:
+        return ["another version of crowdzoo's code wrote it"]
+    clauses = _other_values(stored["settings"], here["settings"])
+    if not clauses:
+        clauses = _other_values(stored["optimizer"], here["optimizer"], " of the optimizer")[
+            :1
+        ]  # the class is the first
+    if not clauses and stored["model"] != here["model"]:
+        clauses.append("its layers, its loss or its metrics are other ones")
+    if not clauses and stored["data"] != here["data"]:
         clauses.append("its data are other ones")
-    elif "validation" in names:
-        clauses.append("its validation data are other ones")
-    if "settings" not in names:
-        if "layers" in names:
-            clauses.append(_other_layers(stored["layers"], here["layers"]))
-        if "optimizer" in names:
-            clauses += _other_optimizer(stored["optimizer"], here["optimizer"])
-        if "loss" in names:
-            clauses.append("its loss or its metrics are other ones")
-    if "weights" in names and not names & {"settings", "data", "layers"}:
-        hint = " (call keras.utils.set_random_seed before the model is made)" if here["settings"] is None else ""
-        clauses.append(f"it began with other weights{hint}")
     return clauses
 
 
+def _other_values(there: Mapping[str, Any], here: Mapping[str, Any], more: str = "") -> list[str]:
+    names = [name for name in {**there, **here} if there.get(name) != here.get(name)]
+    return [_values(name + more, there.get(name), here.get(name)) for name in names]
+
+
 def _values(name: str, stored: Any, value: Any) -> str:
+    if name == "callbacks":
+        return "its callbacks are {} there and {} here".format(*(", ".join(each) or "none" for each in (stored, value)))
     one, two = (f"{each:.7g}" if isinstance(each, float) else each for each in (stored, value))
     return f"{name} is {one} there and {two} here"
 
 
-def _other_layers(stored: Sequence[Any], here: Sequence[Any]) -> str:
-    there, now = (Counter(kind for kind, _ in layers) for layers in (stored, here))
-    if there != now:
-        one, two = (", ".join(sorted(each.elements())) or "none" for each in (there - now, now - there))
-        return f"its model has other layers ({one} there, {two} here)"
-    other = [kind for (kind, was), (_, now) in zip(stored, here, strict=True) if was != now]
-    return f"its layer {other[-1]} has other settings"  # a layer comes before those inside it
-
-
-def _other_optimizer(stored: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    if stored["class"] != here["class"]:
-        return [f"its optimizer is {stored['class']} there and {here['class']} here"]
-    return [_values(f"{name} of the optimizer", stored.get(name), here.get(name))
-            for name in {**stored, **here} if stored.get(name) != here.get(name)]  # fmt: skip
+def _digest_of(data: Any) -> str:
+    digest = hashlib.sha256()
+    _add(digest, data)
+    return digest.hexdigest()
 
 
 def _description(layer: Any) -> list[Any]:
