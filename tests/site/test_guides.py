@@ -1,4 +1,4 @@
-"""The code of docs/migration.md, docs/judges.md and of the notebooks runs from top to bottom."""
+"""The code of docs/data.md, docs/migration.md, docs/judges.md and of the notebooks runs from top to bottom."""
 
 import importlib
 import json
@@ -29,6 +29,13 @@ def run_notebook(name):
         if cell["cell_type"] == "code":
             exec(compile("".join(cell["source"]), name, "exec"), names)
     return names
+
+
+def test_the_code_of_the_page_about_data_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = run_page("data.md")
+    assert names["annotations"].task_ids.tolist() == [0, 0, 1]
+    assert names["labels"].shape == (2, 2)
 
 
 @pytest.mark.slow
