@@ -1,7 +1,6 @@
 """What docs/quality.md shows is what comes out."""
 
 import re
-import shlex
 from pathlib import Path
 
 import numpy as np
@@ -24,14 +23,6 @@ def test_the_example_is_as_shown(tmp_path, monkeypatch, capsys):
     lines = [line[4:] for line in example.splitlines()]
     assert len(lines) == 15
     assert shown[: len(lines)] == lines
-
-
-def test_the_commands_parse(tmp_path):
-    parser = cli._parser()
-    commands = re.findall(r"^    crowdzoo ([^#\n]*)", GUIDE, flags=re.M)
-    assert len(commands) > 5
-    for command in commands:
-        parser.parse_args(shlex.split(command))
 
 
 @pytest.mark.slow

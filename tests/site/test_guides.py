@@ -1,18 +1,39 @@
-"""The code of docs/data.md, docs/migration.md, docs/judges.md and of the notebooks runs from top to bottom."""
+"""Commands of all pages are known; code of data.md, migration.md, judges.md and of the notebooks runs."""
 
 import importlib
 import json
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from crowdzoo import Annotations, ConfigError, aggregation, layers, losses, quality
+from crowdzoo.commands.main import _parser
 from crowdzoo.datasets import load_labelme
 
 DOCS = Path(__file__).parents[2] / "docs"
 MIGRATION = (DOCS / "migration.md").read_text(encoding="utf-8")
+
+
+def commands(page):
+    """Command lines of a page, without comments; the prompt of an example counts as none."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    found = re.findall(r"^    (?:\$ )?(crowdzoo [a-z]+ .*)$", text, flags=re.M)
+    for block in re.findall(r"```(?:sh|bash)\n(.*?)```", text, flags=re.S):
+        found += re.findall(r"^(crowdzoo [a-z]+ .*)$", block, flags=re.M)
+    return [shlex.split(line, comments=True)[1:] for line in found]
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
+def test_every_command_of_a_page_has_known_options(page):
+    for words in commands(page):
+        _parser().parse_args([word for word in words if word not in ("...", "…")])
+
+
+def test_commands_are_found_in_pages():
+    assert sum(len(commands(page)) for page in DOCS.glob("*.md")) > 80
 
 
 def run_page(name):
