@@ -4,7 +4,7 @@ r"""The same aggregation on Apache Beam and on the local engine: do they agree, 
     python benchmarks/beam.py --annotations 1e5 --no-save      # smaller
     python benchmarks/beam.py --method glad --shard-bytes 65536    # annotators in shards
     python benchmarks/beam.py --method rating-em bsc-seq       # ratings, and sentences
-    python benchmarks/beam.py --scaling                        # what the cost model of docs/beam.md is made of
+    python benchmarks/beam.py --scaling                        # what a model of the cost of an iteration is made of
 
 On another runner every argument that is not known here goes to Beam, and the folder must be one that workers see:
 

@@ -6,7 +6,7 @@ r"""Aggregation on Beam's engines, beside the local one: seconds, CPU seconds, d
     python benchmarks/beam_engines.py --bytes               # the bytes between Flink's steps
     python benchmarks/beam_engines.py --ten-runs            # Dawid-Skene on Flink, ten times
     python benchmarks/beam_engines.py --kill                # each method on Flink while its workers are killed
-    python benchmarks/beam_engines.py --docs                # puts the tables into docs/beam.md
+    python benchmarks/beam_engines.py --docs                # prints the tables of what is saved
 
 Simulated votes of R = 1,000 annotators in K = 10 classes, five annotations a task, seed 0; at most 20 iterations. Each
 row is a process of its own, which runs both sides in turns; an engine is started before and ended after its rows. CPU
@@ -40,8 +40,6 @@ from flink_cluster import FlinkCluster, WorkerPool, flink_cluster, worker_pool
 from install import FLINK_BEAM, FLINK_VERSION, PRISM, PYTHON, ROOT, SPARK_VERSION
 from spark_server import spark_server
 
-GUIDE = ROOT / "docs" / "beam.md"
-MARKS = "<!-- beam_engines.py -->\n", "<!-- end -->\n"
 RESULTS = Path(__file__).parent / "results" / "beam_engines.json"
 
 ANNOTATORS, CLASSES = 1000, 10
@@ -240,7 +238,7 @@ def all_bytes(engine: Running) -> list[dict[str, Any]]:
 
 
 def formula(workers: int, classes: int = CLASSES) -> int:
-    """Bytes an iteration that docs/beam.md counts with: rows to each worker, and counts from each bundle."""
+    """Bytes an iteration: rows to each worker, and counts from each bundle."""
     return 2 * workers * 8 * ANNOTATORS * classes**2
 
 
@@ -328,7 +326,7 @@ def put(saved: list[dict[str, Any]], new: dict[str, Any]) -> None:
 
 
 def tables(found: dict[str, Any]) -> str:
-    """The tables of docs/beam.md."""
+    """The saved results as Markdown."""
     lines = [
         "| engine | method | annotations | workers | s | local, s | times | CPU s | local, CPU s | differ by | load |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
@@ -368,16 +366,14 @@ def main() -> int:
     parser.add_argument("--ten-runs", action="store_true", help="only Dawid-Skene on Flink ten times")
     parser.add_argument("--kill", action="store_true", help="only the methods on Flink whose workers are killed")
     parser.add_argument("--list", action="store_true", help="the names of the rows")
-    parser.add_argument("--docs", action="store_true", help="puts the tables of what is saved into docs/beam.md")
+    parser.add_argument("--docs", action="store_true", help="prints the tables of what is saved")
     given = parser.parse_args()
     found = load_saved()
     if given.list:
         print("\n".join(row.name for row in ROWS))
         return 0
     if given.docs:
-        before, _, rest = GUIDE.read_text(encoding="utf-8").partition(MARKS[0])
-        after = rest.partition(MARKS[1])[2]
-        GUIDE.write_text(before + MARKS[0] + tables(found) + MARKS[1] + after, encoding="utf-8")
+        print(tables(found))
         return 0
     if given.bytes or given.ten_runs:
         with flink() as engine:

@@ -1,21 +1,14 @@
-"""Broken inputs and what a user sees: the cases of `test_broken_inputs.py`, and the page made from them.
-
-python tests/broken_inputs.py     # writes docs/broken-inputs.md
-"""
+"""Broken inputs and what a user sees: the cases of `test_broken_inputs.py`."""
 
 import contextlib
 import gzip
 import io
 import os
 import shlex
-import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from crowdzoo.commands import main as cli
-
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "broken-inputs.md"
 
 ANNOTATIONS = "task,annotator,label\n1,ann,cat\n1,bob,dog\n2,ann,dog\n2,bob,dog\n"
 INSTANCES = "task,f0,f1\n1,0.5,1.5\n2,2.5,3.5\n"
@@ -221,28 +214,3 @@ def run(case: Case, folder: Path) -> tuple[int, str]:
     finally:
         os.chdir(here)
     return code, errors.getvalue().strip().replace(f"{folder.resolve()}/", "")
-
-
-def page() -> str:
-    """The page as Markdown."""
-    lines = [
-        "# Broken inputs and their messages",
-        "",
-        "This page shows the message for each kind of broken input. A message says where the error is and how to fix",
-        "it. A command that refuses its input writes nothing. [Export and serve](serving.md#errors) lists broken",
-        "requests to a server. `python tests/broken_inputs.py` runs every command and writes this page.",
-    ]
-    for title, cases in SECTIONS.items():
-        lines += ["", f"## {title}"]
-        for case in cases:
-            with tempfile.TemporaryDirectory() as folder:
-                code, message = run(case, Path(folder))
-            lines += ["", f"**{case.what}** (exit code {code})", "", f"    $ crowdzoo {case.command}"]
-            lines += [f"    {line}" for line in message.splitlines()]
-    return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(page(), encoding="utf-8")
-    sys.stdout.write(f"{PAGE}\n")

@@ -2,7 +2,7 @@
 
 A row of `ROWS` is made once: files are written, `crowdzoo train` learns from them, `crowdzoo export` writes a served
 model. A cell is one door of one row. What it answers is compared with the Keras model that was trained, number by
-number; docs/data.md has the table of the cells.
+number.
 """
 
 import base64
@@ -12,7 +12,6 @@ import re
 import subprocess
 import sys
 from functools import cached_property
-from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -581,11 +580,3 @@ def test_every_method_takes_all_sorts_of_instances(row, method, tmp_path):
     run("train", row.answers, row.instances.path, "--out", row.trained, *how, *row.instances.options)
     assert row.expected.shape == ((TASKS, len(CLASSES)) if kind == "classification" else (TASKS,))
     assert np.isfinite(row.expected).all()
-
-
-def test_the_table_in_the_docs_has_these_cells():
-    page = (Path(__file__).parents[1] / "docs" / "data.md").read_text(encoding="utf-8")
-    lines = [line for line in page.split("## What works with what")[1].split("\n## ")[0].splitlines() if "|" in line]
-    header, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    assert header == ["instances", "labels", *DOORS]
-    assert rows == [[title, TITLES[kind], *["yes"] * len(DOORS)] for title, kind in ROWS]

@@ -2,7 +2,7 @@
 
     python benchmarks/reproduce/cross_topic.py --parts development     # what the features and the scorer are chosen by
     python benchmarks/reproduce/cross_topic.py --parts cross-topic     # the topics with odd numbers
-    python benchmarks/reproduce/cross_topic.py --page                  # writes the tables of docs/preferences.md
+    python benchmarks/reproduce/cross_topic.py --page                  # prints the tables of what is saved
 
 Data and helpers: `preferences.py`. Embeddings of the texts: `argument_embeddings.py`, once, in an environment of its
 own.
@@ -53,8 +53,6 @@ from crowdzoo.tables import Annotations
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "cross_topic.json"
-PAGE = ROOT / "docs" / "preferences.md"
-MARKS = (("<!-- better features -->\n", "<!-- end -->\n"), ("<!-- better features, paired -->\n", "<!-- end -->\n"))
 PENALTY = 10.0  # of an annotator who disagrees with the published label
 DAMPING = 0.85
 FORMS = ("majority label", "judgments", "vote shares", "probabilities", "published label")
@@ -203,7 +201,7 @@ def cross_topic(form: str) -> Iterator[dict[str, Any]]:
         yield found
 
 
-# === The page ===
+# === Tables ===
 
 COLUMNS = ("ordered pairs", "all pairs", "rho", "rho, PageRank", "log-likelihood")
 PAIRED = (
@@ -243,13 +241,9 @@ def paired_table(saved: dict[str, Any]) -> str:
     return "".join(lines)
 
 
-def write_page() -> None:
-    """Puts the tables between their marks."""
-    text, saved = PAGE.read_text(encoding="utf-8"), json.loads(RESULTS.read_text(encoding="utf-8"))["cross-topic"]
-    for (first, last), made in zip(MARKS, (table(saved), paired_table(saved)), strict=True):
-        before, rest = text.split(first)
-        text = before + first + made + last + rest.split(last, 1)[1]
-    PAGE.write_text(text, encoding="utf-8")
+def show_tables() -> None:
+    saved = json.loads(RESULTS.read_text(encoding="utf-8"))["cross-topic"]
+    print(table(saved), paired_table(saved), sep="\n")
 
 
 PARTS = {
@@ -258,4 +252,4 @@ PARTS = {
 }
 
 if __name__ == "__main__":
-    run(RESULTS, PARTS, __doc__, write_page)
+    run(RESULTS, PARTS, __doc__, show_tables)

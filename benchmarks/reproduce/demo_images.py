@@ -2,7 +2,7 @@
 
     python benchmarks/reproduce/demo_images.py            # rows that are not in the results, each of five trainings
     python benchmarks/reproduce/demo_images.py --print    # the saved results
-    python benchmarks/reproduce/demo_images.py --page     # writes their table into docs/images.md
+    python benchmarks/reproduce/demo_images.py --page     # prints their table
 
 **Protocol**, fixed before the first row. The settings are those of the demo's configuration,
 pipelines/configs/labelme-images.yaml, for every row alike: the split that ships with the data, 45 epochs, the network
@@ -34,8 +34,6 @@ from papers import grid
 from stack import told
 
 RESULTS = Path(__file__).parents[1] / "results" / "demo_images.json"
-PAGE = Path(__file__).parents[2] / "docs" / "images.md"
-START, END = "<!-- benchmarks/reproduce/demo_images.py --page writes this table -->\n", "<!-- end of the table -->\n"
 SEEDS = range(5)
 FLOOR = "majority vote"
 ROWS = {
@@ -95,16 +93,9 @@ def table(saved: dict[str, Any]) -> str:
     return f"{grid(heading, lines)}\n{words}\n"
 
 
-def written(page: str, saved: dict[str, Any]) -> str:
-    """The page with the table between its two marks."""
-    before, rest = page.split(START)
-    return f"{before}{START}\n{table(saved)}\n{END}{rest.split(END)[1]}"
-
-
-def write_page() -> None:
-    saved = json.loads(RESULTS.read_text(encoding="utf-8"))
-    PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), saved), encoding="utf-8")
+def show_table() -> None:
+    print(table(json.loads(RESULTS.read_text(encoding="utf-8"))))
 
 
 if __name__ == "__main__":
-    rows.run(RESULTS, PARTS, __doc__, write_page)
+    rows.run(RESULTS, PARTS, __doc__, show_table)

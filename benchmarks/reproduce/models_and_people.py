@@ -1,7 +1,7 @@
 """What cheap models and dear people cost together: language models that grade passages, and simulated people.
 
     python benchmarks/reproduce/models_and_people.py             # 10 runs a row
-    python benchmarks/reproduce/models_and_people.py --page      # writes the table of docs/judges.md
+    python benchmarks/reproduce/models_and_people.py --page      # prints the table of what is saved
 
 The models are those of `llm-judges` (33 judges, grades 0 to 3, NIST's grades as gold). Eight people are simulated: each
 is right with a probability of its own, drawn from .7 to .9, and a wrong grade is the likelier the nearer it is to the
@@ -43,8 +43,6 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import OneCoinDawidSkene, create
 from crowdzoo.quality import next_annotations, people_and_models
 
-PAGE = Path(__file__).parents[2] / "docs" / "judges.md"
-MARKS = ("<!-- models and people -->\n", "<!-- end -->\n")
 RESULTS = Path(__file__).parents[1] / "results" / "models_and_people.json"
 RUNS = 10
 TASKS = 1000
@@ -187,7 +185,7 @@ def replay(way: str, price: float) -> Iterator[dict[str, Any]]:
 
 
 def table(saved: dict[str, Any]) -> str:
-    """The saved results as the page has them."""
+    """The saved results as Markdown."""
     lines = ["| a model's answer costs | way | cost a task | saved (95 %) | answers of models, people | reached |\n",
              "|---|---|---:|---:|---:|---:|\n"]  # fmt: skip
     for price in PRICES:
@@ -208,16 +206,12 @@ def table(saved: dict[str, Any]) -> str:
     return "".join(lines)
 
 
-def write_page() -> None:
-    """Puts the table between its marks."""
-    text, saved = PAGE.read_text(encoding="utf-8"), json.loads(RESULTS.read_text(encoding="utf-8"))
-    before, rest = text.split(MARKS[0])
-    _, after = rest.split(MARKS[1], 1)
-    PAGE.write_text(before + MARKS[0] + table(saved) + MARKS[1] + after, encoding="utf-8")
+def show_table() -> None:
+    print(table(json.loads(RESULTS.read_text(encoding="utf-8"))))
 
 
 if __name__ == "__main__":
     parts = {
         f"a model's answer costs {price:g}": {way: partial(replay, way, price) for way in WAYS} for price in PRICES
     }
-    run(RESULTS, parts, __doc__, write_page)
+    run(RESULTS, parts, __doc__, show_table)

@@ -6,7 +6,6 @@
     python benchmarks/reproduce/movie_reviews.py --again               # everything anew
     python benchmarks/reproduce/movie_reviews.py --print               # the tables of the saved results, no training
 
-The tables of docs/ratings.md are written anew after each measurement.
 
 Reads the raw data below CROWDZOO_DATA.
 
@@ -29,15 +28,13 @@ Results go to benchmarks/results/movie_reviews.json.
 import argparse
 import csv
 import json
-import re
 import statistics
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from intervals import Runs, shown
 from stack import stack
 
 from crowdzoo.aggregation import RATING_METHODS, create
@@ -53,7 +50,6 @@ from crowdzoo.metrics import (
 from crowdzoo.report.tables import print_table
 
 RESULTS = Path(__file__).parents[1] / "results" / "movie_reviews.json"
-GUIDE = Path(__file__).parents[2] / "docs" / "ratings.md"
 SEEDS = 5
 PAPER_SEEDS = 30
 PAPER_ROWS = ("gold", "mean", "CL (S)", "CL (B)", "CL (S+B)")  # on bags of words
@@ -359,45 +355,6 @@ def _mean(values: list[float]) -> str:
     return f"{statistics.mean(values):.4f}" + (f" ± {statistics.stdev(values):.4f}" if len(values) > 1 else "")
 
 
-def guide(text: str, table: dict[str, Any]) -> str:
-    """The guide with its four tables as the results have them."""
-
-    def short(values: Iterable[float], digits: int) -> str:
-        return f"{statistics.mean(values):.{digits}f}".replace("0.", ".", 1)
-
-    def line(row: str, *cells: str) -> str:
-        return f"| {row} | " + " | ".join(cells) + " |"
-
-    def correlation(cells: list[dict[str, float]]) -> str:
-        return short((cell["bias correlation"] for cell in cells), 3) if "bias correlation" in cells[0] else ""
-
-    def spread(cells: list[dict[str, float]]) -> str:
-        return f"{short((c['R2'] for c in cells), 3)} ± {statistics.stdev(c['R2'] for c in cells):.3f}".replace(
-            " 0.", " ."
-        )
-
-    lines: dict[str, list[str]] = {"aggregation": [], "networks": [], "texts": [], "convolutions": []}
-    for row, cell in table["aggregation"]["MovieReviews"].items():
-        errors = [short([cell[name]], digits) for name, digits in (("MAE", 4), ("RMSE", 4), ("R2", 3))]
-        lines["aggregation"].append(line(row, *errors, correlation([cell])))
-    for name, part in (("networks", "bag of words"), ("texts", "text, bag of words"), ("convolutions", "text")):
-        for row in (each for each in ROWS if each in table[part]):
-            seeds, mean = table[part][row], table[part]["mean"]
-            cells = list(seeds.values())
-            if name == "networks":
-                more = short((cell["R2 without shift"] for cell in cells), 3)
-            else:  # fifths drawn anew for each seed share training texts
-                gains = Runs([seeds[seed]["R2"] - mean[seed]["R2"] for seed in seeds], overlap=1 / 4)
-                more = "" if row == "mean" else shown([gains], 3).replace("0.", ".")
-            errors = [short((cell[error] for cell in cells), 4) for error in ("MAE", "RMSE")]
-            lines[name].append(line(row, *errors, spread(cells), more, correlation(cells)))
-    for name, rows in lines.items():
-        text = re.sub(
-            rf"(<!-- {name} -->\n.*\n.*\n)[^<]*", lambda head, rows=rows: head[1] + "\n".join([*rows, ""]), text
-        )
-    return text
-
-
 def show(table: dict[str, Any]) -> None:
     """Prints the tables."""
     for title, header, rows in tables(table):
@@ -426,7 +383,6 @@ def main() -> None:
         if "text, bag of words" in options.parts:
             text_bags(table, options.rows, options.seeds, options.again)
         table = json.loads(RESULTS.read_text(encoding="utf-8"))
-        GUIDE.write_text(guide(GUIDE.read_text(encoding="utf-8"), table), encoding="utf-8")
     show(table)
 
 

@@ -4,7 +4,7 @@ The method, the gain and the margin were chosen on four other crowds (face, ZenC
 not looked at before.
 
     python benchmarks/reproduce/next_annotations.py            # 10 runs a set
-    python benchmarks/reproduce/next_annotations.py --page     # writes the table of docs/quality.md
+    python benchmarks/reproduce/next_annotations.py --page     # prints the table of what is saved
 """
 
 import json
@@ -25,8 +25,6 @@ from rows import run  # noqa: E402  in this folder
 from crowdzoo.aggregation import create  # noqa: E402  after the folders are known
 from crowdzoo.quality import simulate_next  # noqa: E402  after the folders are known
 
-PAGE = HERE.parents[1] / "docs" / "quality.md"
-MARKS = ("<!-- next -->\n", "<!-- end -->\n")
 TITLES = {"bluebird": "Blue Birds", "dog": "dog", "rte": "RTE", "web": "web", "d_sentiment": "positive sentiment"}
 HEAD = (
     "| set | tasks | annotations | accuracy to reach | at random | by gain | saved (95 %) | all sure after "
@@ -58,7 +56,7 @@ def replay(name: str) -> Iterator[dict[str, Any]]:
 
 
 def table(saved: dict[str, Any]) -> str:
-    """The saved results as the page has them."""
+    """The saved results as Markdown."""
     lines = []
     for name, row in saved["until equal accuracy"].items():
         runs = row["runs"]
@@ -76,13 +74,9 @@ def table(saved: dict[str, Any]) -> str:
     return HEAD + "".join(lines)
 
 
-def write_page() -> None:
-    """Puts the table between its marks."""
-    text, saved = PAGE.read_text(encoding="utf-8"), json.loads(RESULTS.read_text(encoding="utf-8"))
-    before, rest = text.split(MARKS[0])
-    _, after = rest.split(MARKS[1], 1)
-    PAGE.write_text(before + MARKS[0] + table(saved) + MARKS[1] + after, encoding="utf-8")
+def show_table() -> None:
+    print(table(json.loads(RESULTS.read_text(encoding="utf-8"))))
 
 
 if __name__ == "__main__":
-    run(RESULTS, {"until equal accuracy": {name: partial(replay, name) for name in SETS}}, __doc__, write_page)
+    run(RESULTS, {"until equal accuracy": {name: partial(replay, name) for name in SETS}}, __doc__, show_table)

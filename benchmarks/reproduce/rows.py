@@ -27,7 +27,7 @@ def run(path: Path, parts: Parts, doc: str | None, write_page: Callable[[], None
         path: results file, JSON.
         parts: all rows.
         doc: description of the command.
-        write_page: writes the page of the saved results, for `--page`; None where there is no page.
+        write_page: writes the page of the saved results, or prints their table, for `--page`; None where there is none.
     """
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts), metavar="NAME")
@@ -35,7 +35,7 @@ def run(path: Path, parts: Parts, doc: str | None, write_page: Callable[[], None
     parser.add_argument("--again", action="store_true", help="also rows that are in the results")
     parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved results and stop")
     if write_page is not None:
-        parser.add_argument("--page", action="store_true", help="write the page of the saved results and stop")
+        parser.add_argument("--page", action="store_true", help="write or print the table of the results, and stop")
     args = parser.parse_args()
     if write_page is not None and args.page:
         write_page()

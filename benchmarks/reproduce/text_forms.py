@@ -3,7 +3,7 @@
     python benchmarks/reproduce/text_forms.py                     # what is missing in the saved results
     python benchmarks/reproduce/text_forms.py --parts medical-cause --rows "bag-of-words, aggregated"
     python benchmarks/reproduce/text_forms.py --print             # the saved results, no training
-    python benchmarks/reproduce/text_forms.py --page              # writes their table into docs/texts.md
+    python benchmarks/reproduce/text_forms.py --page              # prints their table
 
 **Protocol**, fixed before the first run. Every setting but the form is the default of `crowdzoo train`. Sets, all with
 texts and experts' answers: MovieReviews (ratings of 1,498 reviews), causes and treatments in 3,231 medical sentences
@@ -46,8 +46,6 @@ from crowdzoo.datasets import data_folder, load_movie_reviews
 from crowdzoo.metrics import r2_score
 
 RESULTS = Path(__file__).parents[1] / "results" / "text_forms.json"
-PAGE = Path(__file__).parents[2] / "docs" / "texts.md"
-START, END = "<!-- benchmarks/reproduce/text_forms.py --page writes this table -->\n", "<!-- end of the table -->\n"
 SEEDS = range(5)
 FORMS = ("convolutional", "bag-of-words")
 METHODS = ("crowdsourced-layer", "aggregated")
@@ -129,8 +127,8 @@ def verdict(results: dict[str, Any]) -> tuple[str, int]:
     return (FORMS[0], won) if first else (FORMS[1], len(one) - won)
 
 
-def written(page: str, results: dict[str, Any]) -> str:
-    """The page with the table of the results."""
+def table(results: dict[str, Any]) -> str:
+    """The results as Markdown."""
     lines = []
     for name, rows in results.items():
         for form in FORMS:
@@ -145,15 +143,12 @@ def written(page: str, results: dict[str, Any]) -> str:
         "set", "form", *(f"{name}, {label}" for label in ("crowd", "gold") for name in ("crowd layer", "aggregated")),
         "CPU s",
     ]  # fmt: skip
-    table = grid(header, lines) + f"\nComputed on {told()}.\n"
-    head, _, rest = page.partition(START)
-    return head + START + table + END + rest.partition(END)[2]
+    return grid(header, lines) + f"\nComputed on {told()}.\n"
 
 
-def write_page() -> None:
-    saved = json.loads(RESULTS.read_text(encoding="utf-8"))
-    PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), saved), encoding="utf-8")
+def show_table() -> None:
+    print(table(json.loads(RESULTS.read_text(encoding="utf-8"))))
 
 
 if __name__ == "__main__":
-    run(RESULTS, PARTS, __doc__, write_page)
+    run(RESULTS, PARTS, __doc__, show_table)

@@ -144,7 +144,7 @@ class CRF(keras.layers.Layer):
     `P(z | x) ~ exp(sum_t scores[t, z_t] + transitions[z_(t-1), z_t])`. The layer gives the tokens' marginals
     `P(z_t = k | x)`, on which any crowd layer stands as on a softmax; with no transitions learnt they are the softmax.
     `decode` gives the best path, `log_likelihood` that of a given one. It does what `tfa.text.crf_log_likelihood` and
-    `tfa.text.crf_decode` of TensorFlow Addons did, which cannot be imported beside Keras 3 (docs/sequences.md).
+    `tfa.text.crf_decode` of TensorFlow Addons did, which cannot be imported beside Keras 3.
 
     Args:
         allowed: which tag may follow which: K + 1 rows of K truths, row k for what follows tag k, the last row for

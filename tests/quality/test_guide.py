@@ -21,19 +21,8 @@ def test_the_example_is_as_shown(tmp_path, monkeypatch, capsys):
     shown = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     example = GUIDE.split("--top 3\n\n")[1].split("\n\nThis crowd")[0]
     lines = [line[4:] for line in example.splitlines()]
-    assert len(shown) == len(lines)
-    aggregate = lines.index("tasks to look at: most divided votes")
-    assert shown[: aggregate + 3] == lines[: aggregate + 3]
-    for ours, theirs in zip(shown[aggregate + 3 :], lines[aggregate + 3 :], strict=True):
-        assert ours.split()[:1] == theirs.split()[:1]  # who and which task; an aggregate's last digits may move
-
-
-def test_the_commands_parse(tmp_path):
-    parser = cli._parser()
-    commands = re.findall(r"^    crowdzoo (quality [^#\n]*)", GUIDE, flags=re.M)
-    assert len(commands) == 5
-    for command in commands:
-        parser.parse_args(command.split())
+    assert len(lines) == 15
+    assert shown[: len(lines)] == lines
 
 
 @pytest.mark.slow
@@ -48,7 +37,7 @@ def test_the_python_lines_run():
     probabilities = np.full((30, annotations.num_classes), 1 / annotations.num_classes)
     names = {"crowdzoo": crowdzoo, "annotations": annotations, "probabilities": probabilities}
     python = [block for block in blocks if "quality." in block and "crowdzoo quality" not in block]
-    assert len(python) == 7
+    assert len(python) == 4
     for block in python:
         exec("\n".join(line[4:] for line in block.splitlines()), names)
     assert names["report"].alpha.low < names["report"].alpha.value

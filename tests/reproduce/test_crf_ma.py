@@ -1,7 +1,6 @@
 """CRF-MA of benchmarks/reproduce, against sums over all paths."""
 
 import itertools
-import json
 from pathlib import Path
 
 import numpy as np
@@ -131,16 +130,3 @@ def test_every_copy_is_one_annotators_tags_of_one_sentence(crf_ma):
     assert dict(zip(zip(sentences.tolist(), names, strict=True), [t.tolist() for t in tags], strict=True)) == {
         (0, "x"): [0, 1], (0, "y"): [1, 2], (1, "y"): [0],
     }  # fmt: skip
-
-
-def test_the_guide_to_sentences_has_the_saved_figures(crf_ma):
-    page = (FOLDER.parents[1] / "docs" / "sequences.md").read_text(encoding="utf-8")
-    text = " ".join(page[page.index("A linear-chain CRF on word features") :].split())[:800]
-    rows = json.loads(crf_ma.RESULTS.read_text(encoding="utf-8"))["CoNLL-2003"]
-    runs = {row: one["runs"][0] for row, one in rows.items()}
-    f1 = {row: f"{100 * run['f1']:.1f}" for row, run in runs.items()}
-    assert f"on majority votes it has F1 {f1['CRF, MV']}, on BSC-seq's tags {f1['CRF, BSC']}" in text
-    assert f"on the true tags {f1['CRF, gold']}" in text
-    assert f"has {f1['CRF-MA']} in {runs['CRF-MA']['cpu seconds']:.0f} CPU seconds" in text
-    seconds = [run["cpu seconds"] for row, run in runs.items() if row != "CRF-MA"]
-    assert f"in {min(seconds):.0f} to {max(seconds):.0f} CPU seconds" in text

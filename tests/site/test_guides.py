@@ -1,18 +1,39 @@
-"""The code of docs/migration.md, docs/judges.md and of the notebooks runs from top to bottom."""
+"""Commands of all pages are known; code of data.md, migration.md, judges.md and of the notebooks runs."""
 
 import importlib
 import json
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from crowdzoo import Annotations, ConfigError, aggregation, layers, losses, quality
+from crowdzoo.commands.main import _parser
 from crowdzoo.datasets import load_labelme
 
 DOCS = Path(__file__).parents[2] / "docs"
 MIGRATION = (DOCS / "migration.md").read_text(encoding="utf-8")
+
+
+def commands(page):
+    """Command lines of a page, without comments; the prompt of an example counts as none."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    found = re.findall(r"^    (?:\$ )?(crowdzoo [a-z]+ .*)$", text, flags=re.M)
+    for block in re.findall(r"```(?:sh|bash)\n(.*?)```", text, flags=re.S):
+        found += re.findall(r"^(crowdzoo [a-z]+ .*)$", block, flags=re.M)
+    return [shlex.split(line, comments=True)[1:] for line in found]
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
+def test_every_command_of_a_page_has_known_options(page):
+    for words in commands(page):
+        _parser().parse_args([word for word in words if word not in ("...", "…")])
+
+
+def test_commands_are_found_in_pages():
+    assert sum(len(commands(page)) for page in DOCS.glob("*.md")) > 80
 
 
 def run_page(name):
@@ -29,6 +50,13 @@ def run_notebook(name):
         if cell["cell_type"] == "code":
             exec(compile("".join(cell["source"]), name, "exec"), names)
     return names
+
+
+def test_the_code_of_the_page_about_data_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = run_page("data.md")
+    assert names["annotations"].task_ids.tolist() == [0, 0, 1]
+    assert names["labels"].shape == (2, 2)
 
 
 @pytest.mark.slow
@@ -51,7 +79,7 @@ def test_the_names_of_the_migration_page_are_there():
     crowd_kit = MIGRATION[MIGRATION.index("## crowd-kit") : MIGRATION.index("## cleanlab")]
     row = re.search(r"^\| (`MajorityVote`.*) \| the same names", crowd_kit, flags=re.M)[1]
     kit = pytest.importorskip("crowdkit.aggregation")
-    for name in (*re.findall(r"`(\w+)`", row), "OneCoinDawidSkene", "BradleyTerry", "NoisyBradleyTerry"):
+    for name in re.findall(r"`(\w+)`", row):
         assert hasattr(aggregation, name)
         assert hasattr(kit, name)
     for name in ("MaskedCrowdCrossentropy", "MaskedCrowdMeanSquaredError"):

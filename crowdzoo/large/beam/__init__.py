@@ -15,7 +15,7 @@ Two ways to iterate:
 - `fit` and `aggregate` run a few iterations per pipeline and stop when the run has converged. Parameters cross from one
   pipeline to the next as a checkpoint in a folder, from which a later call goes on after a crash.
 
-DirectRunner tries to download another runner first: pass `--runner=FnApiRunner`. See docs/beam.md.
+DirectRunner tries to download another runner first: pass `--runner=FnApiRunner`. See docs/scale.md.
 """
 
 from crowdzoo.large.beam.driver import aggregate, fit
