@@ -2,7 +2,6 @@
 
     python benchmarks/reproduce/deep_methods.py                        # all that is missing in the saved results
     python benchmarks/reproduce/deep_methods.py --data music --rows "CL MW" CoNAL --again
-    python benchmarks/reproduce/deep_methods.py --print                # the tables of the saved results, no training
 
 Fifths of the annotated tasks and simulated crowds have "last" and "best" only.
 
@@ -27,20 +26,18 @@ import dataclasses
 import json
 import resource
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from functools import partial
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from intervals import Runs, by_draw, mean_interval, packed, shown, shown_bootstrap, unpacked
+from intervals import Runs, packed, shown, shown_bootstrap, unpacked
 from run_alone import run_alone
 from stack import stack
 
 from crowdzoo import Annotations, aggregation
 from crowdzoo.datasets import data_folder
-from crowdzoo.report.tables import print_table
 
 RESULTS = Path(__file__).parents[1] / "results" / "reproduce_deep.json"
 SEEDS = 5
@@ -216,13 +213,6 @@ for _pattern in ("asymmetric", "symmetric"):
 
 SIMULATED = [name for name in DATA if name.startswith(("asymmetric", "symmetric"))]
 
-TITLES = {
-    "music": "Music, CoNAL's network, Adam 1e-3, batch 64, 100 epochs",
-    "music-conal": "Music, CoNAL's network and training: Adam 1e-2, one batch, 200 epochs",
-    "labelme": "LabelMe, descriptors of our own, 750 training and 250 test tasks, Adam 1e-3, batch 64, 60 epochs",
-    "music-folds": "Music, fifths of the 700 annotated songs, batch 32, otherwise as above",
-    "labelme-folds": "LabelMe, fifths of the 750 training photographs, batch 32, otherwise as above",
-}
 # Chu, Ma, Wang: Learning from Crowds by Modeling Common Confusions. AAAI 2021, table 1 and 2
 CONAL_PAPER = {
     "music": {
@@ -355,125 +345,7 @@ def held_out_likelihood(model: Any, x: np.ndarray, annotations: Annotations) -> 
     return float(logs[np.arange(len(annotations)), annotations.labels].mean())
 
 
-# === Tables ===
-
-
-HEADER = (
-    "trained by",
-    "last",
-    "chosen",
-    "best (oracle)",
-    "own tasks",
-    "against DL-MV",
-    "of the gap",
-    "ECE",
-    "paper",
-    "CPU s",
-    "MiB",
-)
-
-
-def tables(results: dict[str, Any]) -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
-    """Title, header and rows of one table for each experiment, without empty columns; accuracies in per cent."""
-    for name in (name for name in DATA if name in results):
-        rows = results[name]
-        last = {row: mean(one, "last") for row, one in rows.items()}
-        floor, ceiling = last.get("DL-MV", np.nan), last.get("gold", np.nan)
-        published = CONAL_PAPER.get(name, {})
-        seeds = max(len(one["runs"]) for one in rows.values())
-        lines = [
-            (
-                row,
-                *(mean_and_deviation(rows[row], key) for key in ("last", "chosen", "best", "tasks")),
-                "" if row == "DL-MV" or "DL-MV" not in rows else against(name, rows[row], rows["DL-MV"]),
-                ""
-                if row in ("gold", "DL-MV") or np.isnan(floor + ceiling)
-                else f"{100 * (last[row] - floor) / (ceiling - floor):.0f} %",
-                f"{mean(rows[row], 'ece'):.3f}",
-                f"{published[row]:.2f}" if row in published else "",
-                f"{rows[row]['cpu_seconds_a_training']:.1f}",
-                f"{rows[row]['peak_memory_mib']:,.0f}",
-            )
-            for row in ROWS
-            if row in rows
-        ]
-        used = [place for place in range(len(HEADER)) if any(line[place] for line in lines)]
-        short = [tuple(line[place] for place in used) for line in lines]
-        yield f"{TITLES.get(name, name)}; {seeds} seeds", tuple(HEADER[place] for place in used), short
-
-
-def simulated(results: dict[str, Any]) -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
-    """All simulated crowds in one table for each of two figures: a line a crowd, a column a row of `ROWS`."""
-    names = [name for name in SIMULATED if name in results]
-    for key, what in (("last", "accuracy after the last epoch"), ("tasks", "accuracy of their own tasks")):
-        found = {
-            name: {row: one for row, one in results[name].items() if all(key in run for run in one["runs"])}
-            for name in names
-        }
-        rows = [row for row in ROWS if any(row in each for each in found.values())]
-        lines = [
-            (name, *(_one_digit(found[name][row], key) if row in found[name] else "" for row in rows))
-            for name in names
-        ]  # fmt: skip
-        yield what.capitalize(), ("crowd", *rows), lines
-
-
-def _one_digit(one: dict[str, Any], key: str) -> str:
-    values = 100 * np.array([run[key] for run in one["runs"]])
-    return f"{values.mean():.1f} ± {values.std(ddof=1):.1f}"
-
-
-def against_recipe(results: dict[str, Any]) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
-    """Cross-fitted EM against every other row, over all the data that both were trained on."""
-    lines = []
-    for row in (row for row in ROWS if row != RECIPE):
-        pairs = {name: (rows[RECIPE], rows[row]) for name, rows in results.items() if RECIPE in rows and row in rows}
-        means = [(100 * mean(ours, "last"), 100 * mean(theirs, "last")) for ours, theirs in pairs.values()]
-        runs = [runs_of(name, *both) for name, both in pairs.items() if name not in SIMULATED]
-        runs += simulated_runs([gains(*pairs[name]) for name in pairs if name in SIMULATED])
-        runs = [each for each in runs if len(each.values) > 1]
-        if not runs:
-            continue
-        average, half = mean_interval(runs)
-        ahead = sum(ours > theirs for ours, theirs in means)
-        lines.append(
-            (row, str(len(means)), *(f"{np.mean(each):.2f}" for each in zip(*means, strict=True)),
-             f"{average:+.2f} ± {half:.2f}", f"{ahead} of {len(means)}")
-        )  # fmt: skip
-    header = ("trained by", "sets", f"mean of {RECIPE}", "its own mean", "difference, paired", f"{RECIPE} ahead")
-    return "Cross-fitted EM against each: accuracy after the last epoch, by set", header, lines
-
-
-LENGTHS = {"last": "fixed", "chosen": "by the crowd's labels", "best": "by gold"}  # of the training
-
-
-def orders(results: dict[str, Any]) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
-    """Kendall's tau of the methods' order under two rules for the number of epochs, beside that of other seeds."""
-    from scipy.stats import kendalltau
-
-    def means(rows: dict[str, Any], key: str, seeds: Sequence[int]) -> list[float]:
-        return [np.mean([run[key] for run in one["runs"] if run["seed"] in seeds]) for one in rows.values()]
-
-    lines = []
-    for name in (name for name in ONE_TEST_SET if name in results):
-        rows = {row: one for row, one in results[name].items() if row != "gold"}
-        seeds = sorted(set.intersection(*({run["seed"] for run in one["runs"]} for one in rows.values())))
-        found = {key: means(rows, key, seeds) for key in LENGTHS}
-        pairs = [kendalltau(found[a], found[b]).statistic for a, b in combinations(LENGTHS, 2)]
-        noise = [
-            kendalltau(means(rows, "last", part), means(rows, "last", [*{*seeds} - {*part}])).statistic
-            for part in combinations(seeds, len(seeds) // 2)
-        ]
-        first = [list(rows)[int(np.argmax(values))] for values in found.values()]
-        lines.append((
-            TITLES[name].partition(",")[0] + (", CoNAL's training" if name == "music-conal" else ""), str(len(rows)),
-            *(f"{value:.2f}" for value in (*pairs, np.mean(noise))), *first,
-        ))  # fmt: skip
-    header = (
-        "set", "methods", *(f"{LENGTHS[a]} and {LENGTHS[b]}" for a, b in combinations(LENGTHS, 2)),
-        "fixed, other seeds", *(f"first, {words}" for words in LENGTHS.values()),
-    )  # fmt: skip
-    return "Order of the methods, by how the number of epochs is set: Kendall's tau", header, lines
+# === Figures ===
 
 
 def gains(one: dict[str, Any], other: dict[str, Any]) -> dict[int, float]:
@@ -494,19 +366,6 @@ def against(name: str, one: dict[str, Any], other: dict[str, Any]) -> str:
     return shown_bootstrap(*(np.array([unpacked(run["hits"]) for run in each["runs"]]) for each in (one, other)))
 
 
-def simulated_runs(found: list[dict[int, float]]) -> list[Runs]:
-    """The simulated crowds as one group: one value a seed, which draws the instances and classes of all of them."""
-    common = sorted(set.intersection(*map(set, found))) if found else []
-    return [by_draw([[each[seed] for seed in common] for each in found])] if common else []
-
-
-def show(results: dict[str, Any]) -> None:
-    """Prints the tables."""
-    for title, header, rows in [*tables(results), against_recipe(results), orders(results)]:
-        print_table(title, header, rows)
-        print()
-
-
 def mean(one: dict[str, Any], key: str) -> float:
     return float(np.mean([run[key] for run in one["runs"]]))
 
@@ -525,26 +384,22 @@ def main() -> None:
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS), metavar="NAME")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--again", action="store_true", help="also rows that are in the results")
-    parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved results and stop")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--worker", nargs=2, metavar=("DATA", "ROW"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
         print("RESULT" + json.dumps(work(*args.worker, args.seeds)))
         return
-    if not args.only_print:
-        for name in args.data:
-            for row in args.rows:
-                saved = json.loads(args.out.read_text()) if args.out.is_file() else {}
-                if row in saved.get(name, {}) and not args.again:
-                    continue
-                one = run_alone(__file__, ["--worker", name, row, "--seeds", str(args.seeds)], f"{name}, {row}")
-                if one is not None:
-                    saved = json.loads(args.out.read_text()) if args.out.is_file() else {}  # others may write beside
-                    saved.setdefault(name, {})[row] = one
-                    args.out.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
-    saved = json.loads(args.out.read_text())
-    show({name: saved[name] for name in args.data if name in saved})
+    for name in args.data:
+        for row in args.rows:
+            saved = json.loads(args.out.read_text()) if args.out.is_file() else {}
+            if row in saved.get(name, {}) and not args.again:
+                continue
+            one = run_alone(__file__, ["--worker", name, row, "--seeds", str(args.seeds)], f"{name}, {row}")
+            if one is not None:
+                saved = json.loads(args.out.read_text()) if args.out.is_file() else {}  # others may write beside
+                saved.setdefault(name, {})[row] = one
+                args.out.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

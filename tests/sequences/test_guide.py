@@ -191,31 +191,10 @@ def test_what_the_text_says_of_the_table_is_so():
     }
     assert f"instead of five lose {lost[2]:.1f}, none at all loses nearly everything, ten lose {lost[10]:.1f}." in PLAIN
     assert f"(recall {per_cent('DL-MV', 'recall').mean():.1f})" in PLAIN
-    mean = {row: f"{per_cent(row).mean():.1f}" for row in NER}
-    guide = " ".join((ROOT / "docs" / "methods.md").read_text(encoding="utf-8").split())
-    assert (
-        f"F1 {mean['DL-BSC']} on the news of CoNLL-2003, in a third of the time of `crowdsourced-layer` MW, which has "
-        f"{mean['CL MW']}, under a CRF {mean['CL MW, CRF']} (majority {mean['DL-MV']}, `deep-em` {mean['DL-EM']}, "
-        f"`doctor-net` {mean['DL-DN']})" in guide
-    )
     assert NER["DL-BSC"]["cpu_seconds_a_training"] < 0.36 * NER["CL MW"]["cpu_seconds_a_training"]
     assert per_cent("gold").mean() >= 60
     first = [f"{per_cent(row).mean():.1f}" for row in ("CL MW", "CL MW, CRF", "gold", "gold, CRF")]
     assert f"Under MW it raises F1 from {first[0]} to {first[1]}, on gold from {first[2]} to {first[3]}." in PLAIN
-
-
-def test_the_crf_agrees_with_addons_as_said():
-    results = saved("crf_against_addons")
-    cases = results["cases"].values()
-    assert results["versions"]["theirs"]["tensorflow-addons"].startswith("0.23.")
-    assert f"up to {max(c['tags'] for c in cases)} tags and {max(c['longest'] for c in cases)} tokens" in PLAIN
-    assert max(case["log-likelihood, difference"] for case in cases) == 0
-    assert sum(case["tokens with another best tag"] for case in cases) == 0
-    assert f"the same {sum(case['tokens'] for case in cases):,} best tags" in PLAIN
-    largest = max(case["marginals, difference"] for case in cases)
-    assert f"marginals differ by {largest:.1e} at most" in PLAIN
-    for side in ("ours", "theirs"):
-        assert max(case[f"marginals, {side} from float64"] for case in cases) > largest
 
 
 def test_the_request_and_its_answer_fit_each_other():
