@@ -78,14 +78,14 @@ def five_annotators(seed: int) -> Data:
         "classification", tasks, annotators, labels, np.arange(len(gold)), np.arange(5), np.arange(2)
     )
     settings = {"epochs": 30, "batch_size": 16}
-    return Data(data.x, annotations, gold, data.x_test, nature[data.gold_test], settings, selecting=False)
+    return Data(data.x, annotations, gold, data.x_test, nature[data.gold_test], settings)
 
 
 def of_five(row: Row) -> Iterator[dict[str, Any]]:
     """Accuracy, and what was learnt of the annotators beside what is true."""
     for seed in THIRTY:
         data = five_annotators(seed)
-        curve, model = trained(row, data, np.arange(len(data.x)), np.array([], int), seed)
+        curve, model = trained(row, data, seed)
         one: dict[str, Any] = {"seed": seed, "last": curve["test"][-1]}
         if model.crowd is not None:
             learnt = np.diagonal(model.annotator_confusions(), axis1=1, axis2=2)  # specificity, sensitivity
@@ -196,7 +196,7 @@ def accuracies(row: Row, seeds: range) -> Iterator[dict[str, Any]]:
     """Accuracy on LabelMe's test photographs."""
     for seed in seeds:
         data = DATA["labelme"](seed)
-        curve, _ = trained(row, data, np.arange(len(data.x)), np.array([], int), seed)
+        curve, _ = trained(row, data, seed)
         yield {"seed": seed, "last": curve["test"][-1], "best": max(curve["test"])}
 
 

@@ -3,15 +3,9 @@
     python benchmarks/reproduce/deep_methods.py                        # all that is missing in the saved results
     python benchmarks/reproduce/deep_methods.py --data music --rows "CL MW" CoNAL --again
 
-Fifths of the annotated tasks and simulated crowds have "last" and "best" only.
-
-For each training three accuracies on the test tasks are kept, and none is chosen by another's gold:
+For each training two accuracies on the test tasks are kept:
 
 - last: after the last epoch, whose number was fixed beforehand;
-- chosen: at the epoch where the estimate agrees best with the *crowd's labels* of a held-out tenth of the training
-  tasks (no gold; a running mean of five epochs, since the tenth is small). These trainings see nine tenths of the
-  tasks, so they are separate from those of "last". The likelihood of the held-out labels would not do for rows without
-  a model of the annotators: it punishes whoever is sure, and right, when the crowd is wrong;
 - best: the highest of all epochs on the test tasks themselves. No one could know it beforehand; it stands here because
   some papers print it.
 
@@ -43,7 +37,6 @@ RESULTS = Path(__file__).parents[1] / "results" / "reproduce_deep.json"
 SEEDS = 5
 RECIPE = "cross-fitted EM"
 FOLDS = 5  # parts of the annotated tasks
-HELD_OUT = 0.1  # of the training tasks, for "chosen"
 
 # === Rows ===
 
@@ -119,7 +112,6 @@ class Data:
         x_test: features [N', D].
         gold_test: classes [N'].
         settings: fields of `TrainingSettings` for every row.
-        selecting: whether to train on nine tenths as well, for "chosen".
     """
 
     x: np.ndarray
@@ -128,7 +120,6 @@ class Data:
     x_test: np.ndarray
     gold_test: np.ndarray
     settings: dict[str, Any]
-    selecting: bool = True
 
 
 def music(**settings: Any) -> Data:
@@ -173,7 +164,7 @@ def one_fold(data: Data, seed: int) -> Data:
     train = np.setdiff1d(order, test)
     return dataclasses.replace(
         data, x=x[train], annotations=annotations.select_tasks(train), gold=gold[train], x_test=x[test],
-        gold_test=gold[test], selecting=False,
+        gold_test=gold[test],
     )  # fmt: skip
 
 
@@ -185,7 +176,7 @@ def common_confusions(seed: int, **arguments: Any) -> Data:
     settings = {"hidden": (128, 128), "dropout": 0.0, "batch_size": 256, "epochs": 30}
     return Data(
         data.instances[train], data.annotations.select_tasks(train), data.gold[train],
-        data.instances[test], data.gold[test], settings, selecting=False,
+        data.instances[test], data.gold[test], settings,
     )  # fmt: skip
 
 
@@ -235,58 +226,37 @@ def work(name: str, row_name: str, seeds: int) -> dict[str, Any]:
     """Trains one row, on all training tasks and, where the data asks for it, on nine tenths of them."""
     row = ROWS[row_name]
     started, cpu = time.perf_counter(), time.process_time()
-    runs, trainings = [], 0
+    runs: list[dict[str, Any]] = []
     for seed in range(seeds):
         data = DATA[name](seed)
-        curve, model = trained(row, data, np.arange(len(data.x)), np.array([], int), seed)
+        curve, model = trained(row, data, seed)
         runs.append({"seed": seed, "last": curve["test"][-1], "best": max(curve["test"]), "ece": curve["ece"]})
         if name in ONE_TEST_SET:
             runs[-1]["hits"] = curve["hits"]
         inferred = task_posteriors(model, data)
         if inferred is not None:
             runs[-1]["tasks"] = float((inferred.argmax(axis=1) == data.gold).mean())
-        trainings += 1
-        if data.selecting:
-            runs[-1] |= chosen(row, data, seed)
-            trainings += 1
         print(f"  {name}, {row_name}, seed {seed}: last {runs[-1]['last']:.4f}", flush=True)
     return {
         "runs": runs,
-        "seconds_a_training": (time.perf_counter() - started) / trainings,
-        "cpu_seconds_a_training": (time.process_time() - cpu) / trainings,
+        "seconds_a_training": (time.perf_counter() - started) / seeds,
+        "cpu_seconds_a_training": (time.process_time() - cpu) / seeds,
         "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "row": dataclasses.asdict(row),
         "stack": stack(),
     }
 
 
-def chosen(row: Row, data: Data, seed: int) -> dict[str, Any]:
-    """Trains on nine tenths of the tasks: figures at the epochs that the held-out tenth's labels choose."""
-    order = np.random.default_rng([seed, 1]).permutation(len(data.x))
-    held = round(HELD_OUT * len(order))
-    curve, _ = trained(row, data, np.sort(order[held:]), np.sort(order[:held]), seed)
-    epoch, likeliest = (int(np.argmax(running_mean(curve[key]))) for key in ("agreement", "held_out"))
-    return {
-        "chosen": curve["test"][epoch],
-        "chosen_epoch": epoch + 1,
-        "chosen_by_likelihood": curve["test"][likeliest],
-        "chosen_by_likelihood_epoch": likeliest + 1,
-        "held_out_likelihood": curve["held_out"][-1],
-        "last_of_nine_tenths": curve["test"][-1],
-    }
-
-
-def trained(row: Row, data: Data, used: np.ndarray, held: np.ndarray, seed: int) -> tuple[dict[str, Any], Any]:
-    """A training on some tasks; accuracy on the test tasks and likelihood of held-out labels after each epoch."""
+def trained(row: Row, data: Data, seed: int) -> tuple[dict[str, Any], Any]:
+    """A training, and the accuracy on the test tasks after each epoch."""
     import keras
 
     from crowdzoo.metrics import expected_calibration_error
     from crowdzoo.models import TrainingSettings
     from crowdzoo.training.instance_training import train
 
-    annotations = data.annotations.select_tasks(used)
-    watched = data.annotations.select_tasks(held) if len(held) else None
-    curve: dict[str, Any] = {"test": [], "held_out": [], "agreement": []}
+    annotations = data.annotations.select_tasks(np.arange(len(data.x)))
+    curve: dict[str, Any] = {"test": []}
 
     class Watch(keras.callbacks.Callback):
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -295,16 +265,12 @@ def trained(row: Row, data: Data, used: np.ndarray, held: np.ndarray, seed: int)
             curve["test"].append(float(hits.mean()))
             curve["hits"] = packed(hits)
             curve["ece"] = expected_calibration_error(data.gold_test, np.float64(estimate))
-            if watched is not None:
-                said = self.model.predict_on_batch(data.x[held]).argmax(axis=1)
-                curve["agreement"].append(float((said[watched.task_ids] == watched.labels).mean()))
-                curve["held_out"].append(held_out_likelihood(self.model, data.x[held], watched))
 
-    labels = training_labels(row, annotations, data.gold[used], seed)
+    labels = training_labels(row, annotations, data.gold, seed)
     settings = TrainingSettings(
         **{"method": row.method, "arguments": row.arguments, "seed": seed, **data.settings, **row.settings}
     )
-    model, _ = train(settings, data.x[used], callbacks=[Watch()], **labels)
+    model, _ = train(settings, data.x, callbacks=[Watch()], **labels)
     return curve, model
 
 
@@ -325,24 +291,6 @@ def task_posteriors(model: Any, data: Data) -> np.ndarray | None:
         return None
     known = getattr(model.crowd, "task_posteriors", None)
     return model.posteriors(data.x, data.annotations, tasks=data.annotations.tasks) if known is None else known
-
-
-def running_mean(values: list[float]) -> np.ndarray:
-    """Mean of five neighbours; the first and the last value stand for those beyond."""
-    return np.convolve(np.pad(values, 2, mode="edge"), np.full(5, 0.2), mode="valid")
-
-
-def held_out_likelihood(model: Any, x: np.ndarray, annotations: Annotations) -> float:
-    """Mean log-probability of the labels that the crowd gave to tasks which the model never saw, in nats."""
-    if model.crowd is None:
-        logs = np.log(np.maximum(model.predict_on_batch(x), 1e-30))[annotations.task_ids]
-    else:
-        ids, labels = annotations.padded(np.arange(annotations.num_tasks))
-        answers = np.float64(model.predict_on_batch({"instances": x, "annotators": ids.astype("int32")}))
-        answers -= np.log(np.exp(answers).sum(axis=2, keepdims=True))
-        given = labels >= 0
-        return float(answers[given][np.arange(given.sum()), labels[given]].mean())
-    return float(logs[np.arange(len(annotations)), annotations.labels].mean())
 
 
 # === Figures ===

@@ -67,7 +67,7 @@ def _data(x: np.ndarray, annotations: Any, gold: np.ndarray, tasks: Any) -> Data
     """All tasks, to be split by `one_fold`; features are put into the tasks' order by name."""
     row_of = {str(task): row for row, task in enumerate(tasks)}
     x = x[[row_of[str(task)] for task in annotations.tasks]]
-    return Data(x.astype("float32"), annotations, gold, x[:0], gold[:0], {}, selecting=False)
+    return Data(x.astype("float32"), annotations, gold, x[:0], gold[:0], {})
 
 
 def _imagenet(name: str, folder: Path) -> tuple[np.ndarray, Any]:
@@ -96,7 +96,7 @@ def work(row: str, data: Data, seeds: int) -> dict[str, Any]:
     runs = []
     for seed in range(seeds):
         fold = one_fold(data, seed)
-        curve, model = trained(ROWS[row], fold, np.arange(len(fold.x)), np.array([], int), seed)
+        curve, model = trained(ROWS[row], fold, seed)
         runs.append({"seed": seed, "last": curve["test"][-1], "best": max(curve["test"]), "ece": curve["ece"]})
         inferred = posteriors_of(model, fold)
         if inferred is not None:

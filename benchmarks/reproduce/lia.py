@@ -701,8 +701,6 @@ def run(
     """Fills the table and saves it after each redundancy of a row."""
     shared = ProcessPoolExecutor(1, get_context("spawn"))  # of the rows of two steps; it starts with the first
     table["settings"] = SETTINGS
-    if "described" not in table:
-        table["described"] = {name: described(make()) for name, make in SETS.items()}
     for name in sets:
         seeds = range(draws or DRAWS[name])
         for row in (each for each in rows if each not in NOT_OF[name]):
@@ -729,19 +727,6 @@ def run(
     shared.shutdown()
 
 
-def described(data: CrowdSet) -> list[float]:
-    """A line of table 1: tasks, annotators, annotations a task, mean accuracy of the annotators in percent."""
-    annotations = data.annotations
-    known = data.gold[annotations.task_ids] >= 0
-    right = (annotations.labels == data.gold[annotations.task_ids])[known]
-    counts, hits = (
-        np.bincount(annotations.annotator_ids[known], weights, annotations.num_annotators) for weights in (None, right)
-    )
-    each = hits[counts > 0] / counts[counts > 0]
-    labels = len(annotations.labels) / annotations.num_tasks
-    return [annotations.num_tasks, annotations.num_annotators, round(labels, 2), round(100 * float(each.mean()), 2)]
-
-
 def _missing(cell: dict[str, Any], name: str, seeds: Iterable[int]) -> dict[int, list[int]]:
     """Redundancy -> seeds that a row does not have yet."""
     known = cell.get("draws", {})
@@ -755,7 +740,7 @@ def save(table: dict[str, Any], name: str, row: str) -> None:
     """Puts a row into the file, beside what another run may have written there in the meantime."""
     saved = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     saved.setdefault("sets", {}).setdefault(name, {})[row] = table["sets"][name][row]
-    saved |= {"settings": table["settings"], "described": table["described"]}
+    saved["settings"] = table["settings"]
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
 

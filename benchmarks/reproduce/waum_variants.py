@@ -34,8 +34,6 @@ import numpy as np
 from rows import Parts, run
 from waum import (
     BATCH_SIZE,
-    CIRCLES,
-    FRESH,
     MUSIC,
     SEEDS,
     Trainer,
@@ -48,7 +46,6 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, MajorityVote
 from crowdzoo.aggregation.engine.labels import tied_classes
 from crowdzoo.datasets import load_labelme
-from crowdzoo.datasets.circles import ask_annotators, make_circles, neighbour_annotators
 from crowdzoo.metrics import accuracy
 from crowdzoo.models import FeatureClassifier
 from crowdzoo.quality import task_table, waum
@@ -56,13 +53,10 @@ from crowdzoo.quality.aum import Waum, trusted_votes, weighted_margins
 from crowdzoo.training.recipes.waum import dawid_skene_confusions
 
 RESULTS = Path(__file__).parents[1] / "results" / "waum_variants.json"
-PICTURE = Path(__file__).parents[2] / "docs" / "papers" / "waum.jpg"
 WORST = (0.05, 0.1, 0.2)
 PRUNED = 0.1
 SMOOTHING = 0.01
-REDUNDANCIES = (2, 5, 10)
 DRAWS = range(3)
-GALLERY = 16
 
 # === Rankings: how bad each task is, [N] ===
 
@@ -72,15 +66,8 @@ class Crowd:
 
     def __init__(self, x: np.ndarray, annotations: Annotations, gold: np.ndarray, *test: np.ndarray, like: str = ""):
         self.x, self.annotations, self.gold, self.test = x, annotations, gold, test
-        shapes = (x.shape[1], annotations.num_classes)
         self.settings = MUSIC
-        if like == "music":
-            self.make_base = partial(music_base, x)
-        elif like == "circles":
-            self.make_base = partial(FeatureClassifier, *shapes, hidden=(30, 20, 20), dropout=0.0)
-            self.settings = CIRCLES
-        else:
-            self.make_base = partial(_features_base, x, annotations.num_classes)
+        self.make_base = partial(*((music_base, x) if like else (_features_base, x, annotations.num_classes)))
         posteriors = MajorityVote().fit(annotations).posteriors
         tied = tied_classes(posteriors)
         self.right = tied[np.arange(len(gold)), gold] / tied.sum(axis=1)  # of the vote, expected
@@ -201,17 +188,6 @@ def _soft(rest: Annotations) -> np.ndarray:
     """Soft labels [N, K]; rows of zeros for tasks without annotations."""
     confusions = dawid_skene_confusions(rest, SMOOTHING)
     return trusted_votes(confusions, rest.task_ids, rest.annotator_ids, rest.labels, rest.num_tasks)
-
-
-# === Fewer labels a task ===
-
-
-def circles(seed: int) -> Crowd:
-    """Three circles with ten answers a task, otherwise the crowd "neighbours" of waum.py."""
-    x, gold = make_circles(3, CIRCLES["per_class"], CIRCLES["noise"], seed)
-    known = np.random.default_rng([seed, 1]).integers(10, 61, size=20)
-    annotations = ask_annotators(x, neighbour_annotators(x, gold, 20, known, seed), 3, redundancy=10, seed=seed)
-    return Crowd(x, annotations, gold, *make_circles(3, FRESH, CIRCLES["noise"], 1000 + seed), like="circles")
 
 
 # === Sets ===
