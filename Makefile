@@ -30,16 +30,8 @@ demo-ner: setup ## the same for sentences: annotators' entities to a served tagg
 demo-ratings: setup ## the same for ratings: harsh and mild annotators' numbers to a served regressor
 	@$(BIN)/crowdzoo demo ratings
 
-TABLES_lia := lia lia_annotators
-TABLES_rodrigues := deep_methods movie_reviews ner crowd_layer crf_ma
-TABLES_conal := deep_methods conal
-TABLES_ibrahim := geo_crowd_net
-TABLES_waum := waum waum_variants
-TABLES := deep_methods recipe geo_crowd_net lia waum ner movie_reviews conal waum_variants crowd_layer crf_ma lia_annotators
-NO_PAPER = $(error PAPER is one of lia, rodrigues, conal, ibrahim and waum, got $(PAPER))
-reproduce: setup ## tables of the five papers beside ours, from the saved results (PAPER=conal for one paper and its page in docs/papers)
-	@for table in $(if $(PAPER),$(or $(TABLES_$(PAPER)),$(NO_PAPER)),$(TABLES)); do $(BIN)/python benchmarks/reproduce/$$table.py --print || exit 1; done
-	@$(if $(PAPER),$(BIN)/python benchmarks/reproduce/papers.py $(PAPER))
+reproduce: setup ## tables of the results and of the five papers beside ours, from the saved results (PAPER=conal for one paper)
+	@$(BIN)/python benchmarks/reproduce/pages.py $(PAPER)
 
 # As many processes as cores; each of TensorFlow's and NumPy's own threads would only wait for the others'
 test: export TF_NUM_INTRAOP_THREADS ?= 1

@@ -54,6 +54,9 @@ class Scenario:
 
 
 OURS, SCIPY, CROWDKIT, ROBUST = "crowdzoo", "scipy", "crowd-kit", "crowdzoo, robust"
+CROWDKIT_CLASSES = {
+    "majority-vote": "MajorityVote", "dawid-skene": "DawidSkene", "one-coin": "OneCoinDawidSkene", "glad": "GLAD",
+}  # fmt: skip
 SCENARIOS = (
     Scenario("ds 1e5, K=10", "dawid-skene", 10**5, 10, 100, (OURS, SCIPY, CROWDKIT)),
     Scenario("ds 1e6, K=2", "dawid-skene", 10**6, 2, 1000, (OURS, SCIPY, CROWDKIT), repeats=3),
@@ -184,18 +187,19 @@ def scipy_run(scenario: Scenario, columns: dict[str, np.ndarray]) -> Callable[[]
 
 def crowdkit_run(scenario: Scenario, columns: dict[str, np.ndarray]) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
     """crowd-kit's class of the same method."""
+    import crowdkit.aggregation
     import pandas as pd
-    from peers import CROWDKIT, crowdkit_posteriors
 
     frame = pd.DataFrame({"task": columns["task"], "worker": columns["annotator"], "label": columns["label"]})
-    iterations = None if scenario.method == "majority-vote" else scenario.iterations
-    aggregator = CROWDKIT[scenario.method](iterations)
+    settings = {} if scenario.method == "majority-vote" else {"n_iter": scenario.iterations}
+    aggregator = getattr(crowdkit.aggregation, CROWDKIT_CLASSES[scenario.method])(**settings)
     if hasattr(aggregator, "tol"):
         aggregator.tol = -np.inf  # its loss may fall: 0 would stop it early
     num_tasks = int(columns["task"].max()) + 1
 
     def run() -> tuple[np.ndarray, np.ndarray]:
-        q = crowdkit_posteriors(aggregator, frame, num_tasks, scenario.classes)
+        found = aggregator.fit_predict_proba(frame).reindex(index=range(num_tasks), columns=range(scenario.classes))
+        q = found.fillna(0.0).to_numpy(np.float64)
         return q, q.argmax(axis=1)
 
     return run

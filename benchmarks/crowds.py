@@ -37,7 +37,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent / "reproduce"))
 from real_crowds import CROWDS, OLD, fold_of, read
-from stack import stack, told
+from stack import stack
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import METHODS, ConvergenceWarning, VotesWarning, create
@@ -47,8 +47,6 @@ from crowdzoo.errors import CrowdzooError
 from crowdzoo.report.tables import print_table
 
 RESULTS = Path(__file__).parent / "results" / "crowds.json"
-PAGE = Path(__file__).parents[1] / "docs" / "aggregation.md"
-START, END = "<!-- crowds.py writes this table -->", "<!-- the end of the table -->"
 FOLDS = Path(__file__).parents[1] / "build" / "robust"
 LEFT_OUT, POOL = "robust, families left out", "vote, EBCC and hierarchical"
 DRAWS, CLEARLY, SURE = 2000, -0.01, 0.95
@@ -196,33 +194,13 @@ def by_kind(saved: dict[str, Any]) -> list[tuple[str, ...]]:
     return [("method", *kinds), *sorted(rows, key=lambda row: order.index(row[0]))]
 
 
-def markdown(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """A table; columns but the first are numbers."""
-    lines = ["| " + " | ".join(header) + " |", "|---" + "|---:" * (len(header) - 1) + "|"]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
-
-
-def written(page: str, saved: dict[str, Any]) -> str:
-    """The page with the tables between its two marks, without `robust` on crowds that it has learnt from."""
-    saved = {name: {method: cell for method, cell in row.items() if method != "robust"} for name, row in saved.items()}
-    kinds = by_kind(saved)
-    tables = [markdown(HEADER, summary(saved, tuple(CROWDS))), markdown(kinds[0], kinds[1:])]
-    stacks = sorted({told(cell["stack"]) for row in saved.values() for cell in row.values()})
-    before, _, rest = page.partition(START)
-    return before + "\n\n".join([START, *tables, f"Computed on: {'; '.join(stacks)}.", END]) + rest.partition(END)[2]
-
-
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", metavar="NAME", help="compute these again")
     parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved rows and stop")
-    parser.add_argument("--page", action="store_true", help="write the tables of docs/aggregation.md and stop")
     args = parser.parse_args()
     saved: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
-    if args.page:
-        PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), saved), encoding="utf-8")
-        return
     if not args.only_print:
         for _ in measure(saved, args.methods):
             RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")

@@ -1,7 +1,8 @@
 """The figures that `crowdzoo methods` shows: those of the saved results that are on data sets that ship.
 
-Writes crowdzoo/report/method_figures.json, which a wheel holds. Run it after a change of
-benchmarks/results/aggregation_quality.json or benchmarks/results/reproduce_deep.json; a test compares.
+Writes crowdzoo/report/method_figures.json, which a wheel holds. Run it after a change of benchmarks/results/crowds.json
+or benchmarks/results/reproduce_deep.json; a test compares. Processor times of aggregations are those that the file has;
+of a method that it does not have, they are measured.
 
     python benchmarks/method_figures.py
 """
@@ -9,14 +10,19 @@ benchmarks/results/aggregation_quality.json or benchmarks/results/reproduce_deep
 import inspect
 import json
 import statistics
+import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from crowdzoo.aggregation import METHODS, create
+from crowdzoo.datasets import load_labelme
 from crowdzoo.training.methods import crowd_layer_class
 
 HERE = Path(__file__).resolve().parent
 SAVED = HERE.parent / "crowdzoo" / "report" / "method_figures.json"
 CLASSES = "classification"
+PARTS = ("cpu_seconds", "versions")
 
 
 def figures() -> dict[str, Any]:
@@ -30,13 +36,23 @@ def figures() -> dict[str, Any]:
 
 
 def aggregations() -> dict[str, Any]:
-    saved = json.loads((HERE / "results" / "aggregation_quality.json").read_text())
+    saved = json.loads((HERE / "results" / "crowds.json").read_text())["labelme"]
+    kept = json.loads(SAVED.read_text())["aggregation"][CLASSES]
     found = {}
-    for name, rows in saved["sets"]["labelme"]["methods"].items():
-        if "accuracy" in rows.get("ours", {}):
-            ours = rows["ours"]
-            found[name] = [figure("", [ours["accuracy"]], ours["cpu_seconds"], saved["about"])]
+    for name in dict.fromkeys([*kept, *METHODS]):
+        if name in saved:
+            seconds, versions = timed(name) if name not in kept else (kept[name][0][part] for part in PARTS)
+            found[name] = [figure("", [saved[name]["accuracy"]], seconds, versions)]
     return found
+
+
+def timed(name: str) -> tuple[float, dict[str, Any]]:
+    """Processor seconds of one fit after another, and on what."""
+    annotations = load_labelme().annotations
+    create(name).fit(annotations)
+    started = time.process_time()
+    create(name).fit(annotations)
+    return time.process_time() - started, {part: version(part) for part in ("numpy", "numba")}
 
 
 def deep() -> dict[str, Any]:

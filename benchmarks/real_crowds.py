@@ -17,7 +17,7 @@ import numpy as np
 from crowdzoo import Annotations
 from crowdzoo.datasets import data_folder
 
-__all__ = ["CROWDS", "FOLDS", "OLD", "Crowd", "fold_of", "read"]
+__all__ = ["CROWDS", "FOLDS", "OLD", "Crowd", "fold_of", "read", "real_sets"]
 
 Read = tuple[Annotations, np.ndarray]
 
@@ -197,3 +197,9 @@ def read(names: tuple[str, ...] = tuple(CROWDS)) -> Iterator[tuple[Crowd, Annota
         crowd = CROWDS[name]
         if (data_folder() / crowd.place).exists():
             yield crowd, *crowd.read(data_folder() / crowd.place)
+
+
+def real_sets(names: tuple[str, ...] = OLD[:9]) -> Iterator[tuple[str, Annotations, np.ndarray]]:
+    """The same by the crowds' names; nine that other papers have figures of by default."""
+    for crowd, annotations, gold in read(names):
+        yield crowd.name, annotations, gold

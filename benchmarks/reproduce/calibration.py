@@ -3,7 +3,7 @@
     python benchmarks/reproduce/calibration.py                     # all rows that the results do not have
     python benchmarks/reproduce/calibration.py --parts llm-judges
 
-Reads the sets of benchmarks/aggregation_quality.py below CROWDZOO_DATA. A row is a set, a method and a number of gold
+Reads the sets of benchmarks/real_crowds.py below CROWDZOO_DATA. A row is a set, a method and a number of gold
 tasks; a run is one draw of the gold tasks, the same for all rows of a set and number. What is measured is measured on
 the tasks of known class that are not gold: `raw`, the method's accuracy; `accuracy` after `calibrate`; `judge`, of the
 annotator who is right most often on the gold tasks (with 20 of them at least; where the annotator said nothing, the
@@ -27,7 +27,7 @@ from rows import Parts, run
 from sklearn.ensemble import ExtraTreesClassifier
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from aggregation_quality import real_sets
+from real_crowds import real_sets
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import Aggregation, MajorityVote, VotesWarning, calibrate, create

@@ -97,7 +97,7 @@ def accuracies(name: str, row: Row, seeds: range, by_class: bool = False) -> Ite
     """Accuracy on the test tasks, and of each class on request."""
     for seed in seeds:
         data = DATA[name](seed)
-        curve, model = trained(row, data, np.arange(len(data.x)), np.array([], int), seed)
+        curve, model = trained(row, data, seed)
         one = {"seed": seed, "last": curve["test"][-1], "best": max(curve["test"])}
         if by_class:
             right = model.predict(data.x_test, verbose=0).argmax(axis=1) == data.gold_test
@@ -111,7 +111,7 @@ def learnt(row: Row, **crowd: Any) -> Iterator[dict[str, Any]]:
     for seed in DRAWS:
         data = common_confusions(seed, **crowd)
         truth = simulate_common_confusions(seed, **crowd)
-        curve, model = trained(row, data, np.arange(len(data.x)), np.array([], int), seed)
+        curve, model = trained(row, data, seed)
         own = rows_of_confusions(keras.ops.convert_to_numpy(model.crowd.kernel))
         annotators = truth.annotations.annotator_ids
         omegas = np.bincount(annotators, truth.omegas) / np.bincount(annotators)

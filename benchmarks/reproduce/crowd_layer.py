@@ -19,8 +19,6 @@ last epoch. Nothing is chosen by gold.
 - matrices: the matrices of the row "identity start" beside the true confusions, shares of labels by gold on training
   photographs: correlation over all cells of the rows that have ten labels or more, and the same of predicted and true
   matrices less the mean matrix of all annotators, which asks whether annotators are told apart. 3 seeds.
-- pictured matrices: learnt and true confusions of the six annotators with the most labels, for a picture. The row
-  "identity start", its first seed. (Added when the figures of that row were known: no figure comes of it.)
 - EM schedules: deep EM with an E-step every 1, 5 or 25 of 60 epochs. LabelMe, 3 seeds.
 - Bars of the claims: correlations of sensitivity and of specificity above .9 in the mean; the identity start above each
   random start with a regularizer, by an interval beyond zero; the correlation of matrices above .9, and of what tells
@@ -40,7 +38,6 @@ from typing import Any
 import keras
 import numpy as np
 from deep_methods import DATA, ROWS, Data, Row, labelme, layer, trained
-from rodrigues_paper import SENSITIVITIES, SPECIFICITIES
 from rows import Parts, run
 
 from crowdzoo import Annotations, CrowdModel
@@ -48,6 +45,9 @@ from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.models import FeatureClassifier
 
 RESULTS = Path(__file__).parents[1] / "results" / "crowd_layer.json"
+# the authors' notebook: P(says yes | yes) and P(says no | no) of its five annotators
+SENSITIVITIES = (0.705, 0.796, 0.499, 0.195, 0.898)
+SPECIFICITIES = (0.591, 0.898, 0.497, 0.899, 0.900)
 SEEDS = range(3)
 THIRTY = range(30)
 NATURE = ("coast", "forest", "mountain", "opencountry")
@@ -55,7 +55,6 @@ FIVE = ("gold", "DL-MV", "DL-DS", "DL-EM (AggNet)", "CL MW")
 LABELME = (*FIVE, "DoctorNet", "WDN")
 SCHEDULES = (1, 5, 25)
 LABELS = 10  # of a row of true confusions, at least
-PICTURED = 6  # annotators
 STARTS: dict[str, dict[str, Any]] = {
     "identity start": {},
     "random start": {"identity": False},
@@ -79,14 +78,14 @@ def five_annotators(seed: int) -> Data:
         "classification", tasks, annotators, labels, np.arange(len(gold)), np.arange(5), np.arange(2)
     )
     settings = {"epochs": 30, "batch_size": 16}
-    return Data(data.x, annotations, gold, data.x_test, nature[data.gold_test], settings, selecting=False)
+    return Data(data.x, annotations, gold, data.x_test, nature[data.gold_test], settings)
 
 
 def of_five(row: Row) -> Iterator[dict[str, Any]]:
     """Accuracy, and what was learnt of the annotators beside what is true."""
     for seed in THIRTY:
         data = five_annotators(seed)
-        curve, model = trained(row, data, np.arange(len(data.x)), np.array([], int), seed)
+        curve, model = trained(row, data, seed)
         one: dict[str, Any] = {"seed": seed, "last": curve["test"][-1]}
         if model.crowd is not None:
             learnt = np.diagonal(model.annotator_confusions(), axis1=1, axis2=2)  # specificity, sensitivity
@@ -158,18 +157,6 @@ def _fitted(arguments: dict[str, Any], seed: int) -> tuple[Data, CrowdModel]:
     return data, model
 
 
-def pictured() -> Iterator[dict[str, Any]]:
-    """Learnt and true confusions of the annotators with the most labels."""
-    data, model = _fitted({}, SEEDS[0])
-    counts, learnt = label_counts(data.annotations, data.gold), model.annotator_confusions()
-    for annotator in np.argsort(-counts.sum(axis=(1, 2)), kind="stable")[:PICTURED]:
-        yield {
-            "annotator": str(data.annotations.annotators[annotator]),
-            "labels by gold": counts[annotator].astype(int).tolist(),
-            "learnt": np.round(learnt[annotator], 4).tolist(),
-        }
-
-
 def label_counts(annotations: Annotations, gold: np.ndarray) -> np.ndarray:
     """How often each annotator gave each label to tasks of each class, `[R, K, K]`, `[annotator, true, said]`."""
     counts = np.zeros((annotations.num_annotators, annotations.num_classes, annotations.num_classes))
@@ -209,14 +196,13 @@ def accuracies(row: Row, seeds: range) -> Iterator[dict[str, Any]]:
     """Accuracy on LabelMe's test photographs."""
     for seed in seeds:
         data = DATA["labelme"](seed)
-        curve, _ = trained(row, data, np.arange(len(data.x)), np.array([], int), seed)
+        curve, _ = trained(row, data, seed)
         yield {"seed": seed, "last": curve["test"][-1], "best": max(curve["test"])}
 
 
 PARTS: Parts = {
     "five annotators": {row: partial(of_five, ROWS[row]) for row in FIVE},
     "identity": {name: partial(started, arguments) for name, arguments in STARTS.items()},
-    "pictured matrices": {"identity start": pictured},
     "EM schedules": {
         f"every {every}": partial(accuracies, layer("deep-em", epochs_per_round=every), SEEDS) for every in SCHEDULES
     },

@@ -2,17 +2,10 @@
 
     python benchmarks/reproduce/deep_methods.py                        # all that is missing in the saved results
     python benchmarks/reproduce/deep_methods.py --data music --rows "CL MW" CoNAL --again
-    python benchmarks/reproduce/deep_methods.py --print                # the tables of the saved results, no training
 
-Fifths of the annotated tasks and simulated crowds have "last" and "best" only.
-
-For each training three accuracies on the test tasks are kept, and none is chosen by another's gold:
+For each training two accuracies on the test tasks are kept:
 
 - last: after the last epoch, whose number was fixed beforehand;
-- chosen: at the epoch where the estimate agrees best with the *crowd's labels* of a held-out tenth of the training
-  tasks (no gold; a running mean of five epochs, since the tenth is small). These trainings see nine tenths of the
-  tasks, so they are separate from those of "last". The likelihood of the held-out labels would not do for rows without
-  a model of the annotators: it punishes whoever is sure, and right, when the crowd is wrong;
 - best: the highest of all epochs on the test tasks themselves. No one could know it beforehand; it stands here because
   some papers print it.
 
@@ -27,26 +20,23 @@ import dataclasses
 import json
 import resource
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from functools import partial
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from intervals import Runs, by_draw, mean_interval, packed, shown, shown_bootstrap, unpacked
+from intervals import Runs, packed, shown, shown_bootstrap, unpacked
 from run_alone import run_alone
 from stack import stack
 
 from crowdzoo import Annotations, aggregation
 from crowdzoo.datasets import data_folder
-from crowdzoo.report.tables import print_table
 
 RESULTS = Path(__file__).parents[1] / "results" / "reproduce_deep.json"
 SEEDS = 5
 RECIPE = "cross-fitted EM"
 FOLDS = 5  # parts of the annotated tasks
-HELD_OUT = 0.1  # of the training tasks, for "chosen"
 
 # === Rows ===
 
@@ -122,7 +112,6 @@ class Data:
         x_test: features [N', D].
         gold_test: classes [N'].
         settings: fields of `TrainingSettings` for every row.
-        selecting: whether to train on nine tenths as well, for "chosen".
     """
 
     x: np.ndarray
@@ -131,7 +120,6 @@ class Data:
     x_test: np.ndarray
     gold_test: np.ndarray
     settings: dict[str, Any]
-    selecting: bool = True
 
 
 def music(**settings: Any) -> Data:
@@ -176,7 +164,7 @@ def one_fold(data: Data, seed: int) -> Data:
     train = np.setdiff1d(order, test)
     return dataclasses.replace(
         data, x=x[train], annotations=annotations.select_tasks(train), gold=gold[train], x_test=x[test],
-        gold_test=gold[test], selecting=False,
+        gold_test=gold[test],
     )  # fmt: skip
 
 
@@ -188,7 +176,7 @@ def common_confusions(seed: int, **arguments: Any) -> Data:
     settings = {"hidden": (128, 128), "dropout": 0.0, "batch_size": 256, "epochs": 30}
     return Data(
         data.instances[train], data.annotations.select_tasks(train), data.gold[train],
-        data.instances[test], data.gold[test], settings, selecting=False,
+        data.instances[test], data.gold[test], settings,
     )  # fmt: skip
 
 
@@ -216,13 +204,6 @@ for _pattern in ("asymmetric", "symmetric"):
 
 SIMULATED = [name for name in DATA if name.startswith(("asymmetric", "symmetric"))]
 
-TITLES = {
-    "music": "Music, CoNAL's network, Adam 1e-3, batch 64, 100 epochs",
-    "music-conal": "Music, CoNAL's network and training: Adam 1e-2, one batch, 200 epochs",
-    "labelme": "LabelMe, descriptors of our own, 750 training and 250 test tasks, Adam 1e-3, batch 64, 60 epochs",
-    "music-folds": "Music, fifths of the 700 annotated songs, batch 32, otherwise as above",
-    "labelme-folds": "LabelMe, fifths of the 750 training photographs, batch 32, otherwise as above",
-}
 # Chu, Ma, Wang: Learning from Crowds by Modeling Common Confusions. AAAI 2021, table 1 and 2
 CONAL_PAPER = {
     "music": {
@@ -245,58 +226,37 @@ def work(name: str, row_name: str, seeds: int) -> dict[str, Any]:
     """Trains one row, on all training tasks and, where the data asks for it, on nine tenths of them."""
     row = ROWS[row_name]
     started, cpu = time.perf_counter(), time.process_time()
-    runs, trainings = [], 0
+    runs: list[dict[str, Any]] = []
     for seed in range(seeds):
         data = DATA[name](seed)
-        curve, model = trained(row, data, np.arange(len(data.x)), np.array([], int), seed)
+        curve, model = trained(row, data, seed)
         runs.append({"seed": seed, "last": curve["test"][-1], "best": max(curve["test"]), "ece": curve["ece"]})
         if name in ONE_TEST_SET:
             runs[-1]["hits"] = curve["hits"]
         inferred = task_posteriors(model, data)
         if inferred is not None:
             runs[-1]["tasks"] = float((inferred.argmax(axis=1) == data.gold).mean())
-        trainings += 1
-        if data.selecting:
-            runs[-1] |= chosen(row, data, seed)
-            trainings += 1
         print(f"  {name}, {row_name}, seed {seed}: last {runs[-1]['last']:.4f}", flush=True)
     return {
         "runs": runs,
-        "seconds_a_training": (time.perf_counter() - started) / trainings,
-        "cpu_seconds_a_training": (time.process_time() - cpu) / trainings,
+        "seconds_a_training": (time.perf_counter() - started) / seeds,
+        "cpu_seconds_a_training": (time.process_time() - cpu) / seeds,
         "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "row": dataclasses.asdict(row),
         "stack": stack(),
     }
 
 
-def chosen(row: Row, data: Data, seed: int) -> dict[str, Any]:
-    """Trains on nine tenths of the tasks: figures at the epochs that the held-out tenth's labels choose."""
-    order = np.random.default_rng([seed, 1]).permutation(len(data.x))
-    held = round(HELD_OUT * len(order))
-    curve, _ = trained(row, data, np.sort(order[held:]), np.sort(order[:held]), seed)
-    epoch, likeliest = (int(np.argmax(running_mean(curve[key]))) for key in ("agreement", "held_out"))
-    return {
-        "chosen": curve["test"][epoch],
-        "chosen_epoch": epoch + 1,
-        "chosen_by_likelihood": curve["test"][likeliest],
-        "chosen_by_likelihood_epoch": likeliest + 1,
-        "held_out_likelihood": curve["held_out"][-1],
-        "last_of_nine_tenths": curve["test"][-1],
-    }
-
-
-def trained(row: Row, data: Data, used: np.ndarray, held: np.ndarray, seed: int) -> tuple[dict[str, Any], Any]:
-    """A training on some tasks; accuracy on the test tasks and likelihood of held-out labels after each epoch."""
+def trained(row: Row, data: Data, seed: int) -> tuple[dict[str, Any], Any]:
+    """A training, and the accuracy on the test tasks after each epoch."""
     import keras
 
     from crowdzoo.metrics import expected_calibration_error
     from crowdzoo.models import TrainingSettings
     from crowdzoo.training.instance_training import train
 
-    annotations = data.annotations.select_tasks(used)
-    watched = data.annotations.select_tasks(held) if len(held) else None
-    curve: dict[str, Any] = {"test": [], "held_out": [], "agreement": []}
+    annotations = data.annotations.select_tasks(np.arange(len(data.x)))
+    curve: dict[str, Any] = {"test": []}
 
     class Watch(keras.callbacks.Callback):
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -305,16 +265,12 @@ def trained(row: Row, data: Data, used: np.ndarray, held: np.ndarray, seed: int)
             curve["test"].append(float(hits.mean()))
             curve["hits"] = packed(hits)
             curve["ece"] = expected_calibration_error(data.gold_test, np.float64(estimate))
-            if watched is not None:
-                said = self.model.predict_on_batch(data.x[held]).argmax(axis=1)
-                curve["agreement"].append(float((said[watched.task_ids] == watched.labels).mean()))
-                curve["held_out"].append(held_out_likelihood(self.model, data.x[held], watched))
 
-    labels = training_labels(row, annotations, data.gold[used], seed)
+    labels = training_labels(row, annotations, data.gold, seed)
     settings = TrainingSettings(
         **{"method": row.method, "arguments": row.arguments, "seed": seed, **data.settings, **row.settings}
     )
-    model, _ = train(settings, data.x[used], callbacks=[Watch()], **labels)
+    model, _ = train(settings, data.x, callbacks=[Watch()], **labels)
     return curve, model
 
 
@@ -337,143 +293,7 @@ def task_posteriors(model: Any, data: Data) -> np.ndarray | None:
     return model.posteriors(data.x, data.annotations, tasks=data.annotations.tasks) if known is None else known
 
 
-def running_mean(values: list[float]) -> np.ndarray:
-    """Mean of five neighbours; the first and the last value stand for those beyond."""
-    return np.convolve(np.pad(values, 2, mode="edge"), np.full(5, 0.2), mode="valid")
-
-
-def held_out_likelihood(model: Any, x: np.ndarray, annotations: Annotations) -> float:
-    """Mean log-probability of the labels that the crowd gave to tasks which the model never saw, in nats."""
-    if model.crowd is None:
-        logs = np.log(np.maximum(model.predict_on_batch(x), 1e-30))[annotations.task_ids]
-    else:
-        ids, labels = annotations.padded(np.arange(annotations.num_tasks))
-        answers = np.float64(model.predict_on_batch({"instances": x, "annotators": ids.astype("int32")}))
-        answers -= np.log(np.exp(answers).sum(axis=2, keepdims=True))
-        given = labels >= 0
-        return float(answers[given][np.arange(given.sum()), labels[given]].mean())
-    return float(logs[np.arange(len(annotations)), annotations.labels].mean())
-
-
-# === Tables ===
-
-
-HEADER = (
-    "trained by",
-    "last",
-    "chosen",
-    "best (oracle)",
-    "own tasks",
-    "against DL-MV",
-    "of the gap",
-    "ECE",
-    "paper",
-    "CPU s",
-    "MiB",
-)
-
-
-def tables(results: dict[str, Any]) -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
-    """Title, header and rows of one table for each experiment, without empty columns; accuracies in per cent."""
-    for name in (name for name in DATA if name in results):
-        rows = results[name]
-        last = {row: mean(one, "last") for row, one in rows.items()}
-        floor, ceiling = last.get("DL-MV", np.nan), last.get("gold", np.nan)
-        published = CONAL_PAPER.get(name, {})
-        seeds = max(len(one["runs"]) for one in rows.values())
-        lines = [
-            (
-                row,
-                *(mean_and_deviation(rows[row], key) for key in ("last", "chosen", "best", "tasks")),
-                "" if row == "DL-MV" or "DL-MV" not in rows else against(name, rows[row], rows["DL-MV"]),
-                ""
-                if row in ("gold", "DL-MV") or np.isnan(floor + ceiling)
-                else f"{100 * (last[row] - floor) / (ceiling - floor):.0f} %",
-                f"{mean(rows[row], 'ece'):.3f}",
-                f"{published[row]:.2f}" if row in published else "",
-                f"{rows[row]['cpu_seconds_a_training']:.1f}",
-                f"{rows[row]['peak_memory_mib']:,.0f}",
-            )
-            for row in ROWS
-            if row in rows
-        ]
-        used = [place for place in range(len(HEADER)) if any(line[place] for line in lines)]
-        short = [tuple(line[place] for place in used) for line in lines]
-        yield f"{TITLES.get(name, name)}; {seeds} seeds", tuple(HEADER[place] for place in used), short
-
-
-def simulated(results: dict[str, Any]) -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
-    """All simulated crowds in one table for each of two figures: a line a crowd, a column a row of `ROWS`."""
-    names = [name for name in SIMULATED if name in results]
-    for key, what in (("last", "accuracy after the last epoch"), ("tasks", "accuracy of their own tasks")):
-        found = {
-            name: {row: one for row, one in results[name].items() if all(key in run for run in one["runs"])}
-            for name in names
-        }
-        rows = [row for row in ROWS if any(row in each for each in found.values())]
-        lines = [
-            (name, *(_one_digit(found[name][row], key) if row in found[name] else "" for row in rows))
-            for name in names
-        ]  # fmt: skip
-        yield what.capitalize(), ("crowd", *rows), lines
-
-
-def _one_digit(one: dict[str, Any], key: str) -> str:
-    values = 100 * np.array([run[key] for run in one["runs"]])
-    return f"{values.mean():.1f} ± {values.std(ddof=1):.1f}"
-
-
-def against_recipe(results: dict[str, Any]) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
-    """Cross-fitted EM against every other row, over all the data that both were trained on."""
-    lines = []
-    for row in (row for row in ROWS if row != RECIPE):
-        pairs = {name: (rows[RECIPE], rows[row]) for name, rows in results.items() if RECIPE in rows and row in rows}
-        means = [(100 * mean(ours, "last"), 100 * mean(theirs, "last")) for ours, theirs in pairs.values()]
-        runs = [runs_of(name, *both) for name, both in pairs.items() if name not in SIMULATED]
-        runs += simulated_runs([gains(*pairs[name]) for name in pairs if name in SIMULATED])
-        runs = [each for each in runs if len(each.values) > 1]
-        if not runs:
-            continue
-        average, half = mean_interval(runs)
-        ahead = sum(ours > theirs for ours, theirs in means)
-        lines.append(
-            (row, str(len(means)), *(f"{np.mean(each):.2f}" for each in zip(*means, strict=True)),
-             f"{average:+.2f} ± {half:.2f}", f"{ahead} of {len(means)}")
-        )  # fmt: skip
-    header = ("trained by", "sets", f"mean of {RECIPE}", "its own mean", "difference, paired", f"{RECIPE} ahead")
-    return "Cross-fitted EM against each: accuracy after the last epoch, by set", header, lines
-
-
-LENGTHS = {"last": "fixed", "chosen": "by the crowd's labels", "best": "by gold"}  # of the training
-
-
-def orders(results: dict[str, Any]) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
-    """Kendall's tau of the methods' order under two rules for the number of epochs, beside that of other seeds."""
-    from scipy.stats import kendalltau
-
-    def means(rows: dict[str, Any], key: str, seeds: Sequence[int]) -> list[float]:
-        return [np.mean([run[key] for run in one["runs"] if run["seed"] in seeds]) for one in rows.values()]
-
-    lines = []
-    for name in (name for name in ONE_TEST_SET if name in results):
-        rows = {row: one for row, one in results[name].items() if row != "gold"}
-        seeds = sorted(set.intersection(*({run["seed"] for run in one["runs"]} for one in rows.values())))
-        found = {key: means(rows, key, seeds) for key in LENGTHS}
-        pairs = [kendalltau(found[a], found[b]).statistic for a, b in combinations(LENGTHS, 2)]
-        noise = [
-            kendalltau(means(rows, "last", part), means(rows, "last", [*{*seeds} - {*part}])).statistic
-            for part in combinations(seeds, len(seeds) // 2)
-        ]
-        first = [list(rows)[int(np.argmax(values))] for values in found.values()]
-        lines.append((
-            TITLES[name].partition(",")[0] + (", CoNAL's training" if name == "music-conal" else ""), str(len(rows)),
-            *(f"{value:.2f}" for value in (*pairs, np.mean(noise))), *first,
-        ))  # fmt: skip
-    header = (
-        "set", "methods", *(f"{LENGTHS[a]} and {LENGTHS[b]}" for a, b in combinations(LENGTHS, 2)),
-        "fixed, other seeds", *(f"first, {words}" for words in LENGTHS.values()),
-    )  # fmt: skip
-    return "Order of the methods, by how the number of epochs is set: Kendall's tau", header, lines
+# === Figures ===
 
 
 def gains(one: dict[str, Any], other: dict[str, Any]) -> dict[int, float]:
@@ -494,19 +314,6 @@ def against(name: str, one: dict[str, Any], other: dict[str, Any]) -> str:
     return shown_bootstrap(*(np.array([unpacked(run["hits"]) for run in each["runs"]]) for each in (one, other)))
 
 
-def simulated_runs(found: list[dict[int, float]]) -> list[Runs]:
-    """The simulated crowds as one group: one value a seed, which draws the instances and classes of all of them."""
-    common = sorted(set.intersection(*map(set, found))) if found else []
-    return [by_draw([[each[seed] for seed in common] for each in found])] if common else []
-
-
-def show(results: dict[str, Any]) -> None:
-    """Prints the tables."""
-    for title, header, rows in [*tables(results), against_recipe(results), orders(results)]:
-        print_table(title, header, rows)
-        print()
-
-
 def mean(one: dict[str, Any], key: str) -> float:
     return float(np.mean([run[key] for run in one["runs"]]))
 
@@ -525,26 +332,22 @@ def main() -> None:
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS), metavar="NAME")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--again", action="store_true", help="also rows that are in the results")
-    parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved results and stop")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--worker", nargs=2, metavar=("DATA", "ROW"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
         print("RESULT" + json.dumps(work(*args.worker, args.seeds)))
         return
-    if not args.only_print:
-        for name in args.data:
-            for row in args.rows:
-                saved = json.loads(args.out.read_text()) if args.out.is_file() else {}
-                if row in saved.get(name, {}) and not args.again:
-                    continue
-                one = run_alone(__file__, ["--worker", name, row, "--seeds", str(args.seeds)], f"{name}, {row}")
-                if one is not None:
-                    saved = json.loads(args.out.read_text()) if args.out.is_file() else {}  # others may write beside
-                    saved.setdefault(name, {})[row] = one
-                    args.out.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
-    saved = json.loads(args.out.read_text())
-    show({name: saved[name] for name in args.data if name in saved})
+    for name in args.data:
+        for row in args.rows:
+            saved = json.loads(args.out.read_text()) if args.out.is_file() else {}
+            if row in saved.get(name, {}) and not args.again:
+                continue
+            one = run_alone(__file__, ["--worker", name, row, "--seeds", str(args.seeds)], f"{name}, {row}")
+            if one is not None:
+                saved = json.loads(args.out.read_text()) if args.out.is_file() else {}  # others may write beside
+                saved.setdefault(name, {})[row] = one
+                args.out.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
 import rows
 from intervals import Runs, mean_interval, shown
-from papers import grid
+from rows import grid
 from stack import told
 
 RESULTS = Path(__file__).parents[1] / "results" / "demo_images.json"
@@ -90,7 +90,7 @@ def table(saved: dict[str, Any]) -> str:
     if "time" in saved:
         ((one,),) = (each["runs"] for each in saved["time"].values())
         words += f"\nThe whole demo, with one training of each row, took {one['minutes']:.1f} minutes."
-    return f"{grid(heading, lines)}\n{words}\n"
+    return f"{grid(heading, lines, 2)}\n{words}\n"
 
 
 def show_table() -> None:

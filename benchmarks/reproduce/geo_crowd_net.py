@@ -2,8 +2,7 @@
 
     python benchmarks/reproduce/geo_crowd_net.py             # all that is missing in the saved results
     python benchmarks/reproduce/geo_crowd_net.py --part floors
-    python benchmarks/reproduce/geo_crowd_net.py --print     # the tables of the saved results, no training
-    python benchmarks/reproduce/geo_crowd_net.py --page      # writes docs/papers/ibrahim.md and its picture from them
+    python benchmarks/reproduce/geo_crowd_net.py --plot      # the picture of docs/papers/ibrahim.md, from them
 
 Protocol, written before the first run of either part. (Learning rate, noise and sizes come from trials on seeds 900 and
 901, in which CCEM stayed near its start among the pairs that explain the labels alike: hence two starts.)
@@ -56,21 +55,16 @@ Each row has its stack and its seeds. Results go to benchmarks/results/geo_crowd
 import argparse
 import itertools
 import json
-import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from intervals import Runs, by_draw, mean_interval, shown
+from intervals import Runs, mean_interval
 from run_alone import run_alone
 from stack import stack
 
-from crowdzoo.report.tables import print_table
-
 RESULTS = Path(__file__).parents[1] / "results" / "geo_crowd_net.json"
-PAGE = Path(__file__).parents[2] / "docs" / "papers" / "ibrahim.md"
-PICTURE = PAGE.with_suffix(".svg")
+PICTURE = Path(__file__).parents[2] / "docs" / "papers" / "ibrahim.svg"
 
 CLASSES, ANNOTATORS, FEATURES, REDUNDANCY, NEW = 4, 8, 8, 4, 2000
 EPOCHS, RIGHT = 60, (0.3, 0.5)
@@ -287,100 +281,15 @@ def name_of(row: dict[str, Any]) -> str:
     return f"{row['crowd']}, {row['labels']} labels, {method}{start}"
 
 
-# === Tables ===
+# === Figures ===
 
 
-def tables(results: dict[str, Any]) -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
-    """Title, header and rows of the tables."""
-    if {name_of(row) for row in rows_of("floors")} <= {*results.get("floors", {})}:
-        yield from (table(results["floors"]) for table in (floors_table, floor_rule, strengths_table, weak_table))
-    for start in STARTS:
-        table = recovery_table(results.get("recovery", {}), start)
-        if table is not None:
-            yield table
-
-
-def title_of(place: tuple[str, str, float | None]) -> str:
-    crowd, penalty, start = place
-    return f"{crowd}{'' if start is None else f', start {start:g}'}: {penalty}"
-
-
-def floors_table(saved: dict[str, Any], strength: float = STRENGTHS[0], places: int = 4) -> Any:
-    """L1 and accuracy for each floor."""
-    lines = [
-        (
-            title_of(place),
-            both(saved, choosing(place)),
-            *(both(saved, choosing(place, each, strength)) for each in FLOORS),
-        )
-        for place in FLOOR_CROWDS[:places]
-    ]
-    header = ("crowd", "CCEM", *(f"floor {floor:g}" for floor in FLOORS))
-    return (f"Floors at strength {strength:g}: L1 error of the matrices; accuracy in per cent (5 draws)", header, lines)
-
-
-def weak_table(saved: dict[str, Any]) -> Any:
-    """The same where F is too weak to keep the volume."""
-    return floors_table(saved, WEAK, 2)
-
-
-def strengths_table(saved: dict[str, Any]) -> Any:
-    """L1 and accuracy for each strength."""
-    lines = [
-        (
-            title_of(place),
-            both(saved, choosing(place)),
-            *(both(saved, choosing(place, FLOOR, each)) for each in STRENGTHS),
-        )
-        for place in FLOOR_CROWDS[:3]
-    ]
-    header = ("crowd", "CCEM", *(f"strength {strength:g}" for strength in STRENGTHS))
-    return (f"Strengths at floor {FLOOR:g}: L1 error of the matrices; accuracy in per cent (5 draws)", header, lines)
-
-
-def both(saved: dict[str, Any], row: dict[str, Any]) -> str:
-    one = saved.get(name_of(row))
-    return "" if one is None else f"{level(one, 'l1')}; {level(one, 'accuracy', 100)}"
-
-
-def floor_rule(saved: dict[str, Any]) -> Any:
-    """The rule: differences to floor .1, paired by draw; a draw's mean over the crowds is one value."""
-
-    def values(floor: float, key: str) -> np.ndarray:
-        rows = (saved[name_of(choosing(place, floor, STRENGTHS[0]))] for place in FLOOR_CROWDS)
-        return np.array([[run[key] for run in row["runs"]] for row in rows])
-
-    lines = []
-    for floor in FLOORS:
-        l1, gain = values(floor, "l1"), values(floor, "accuracy") - values(FLOORS[0], "accuracy")
-        change = shown([by_draw(l1 - values(FLOORS[0], "l1"))], 3)
-        lines.append((f"{floor:g}", f"{l1.mean():.3f}", change, f"{100 * gain.mean(axis=1).min():+.1f}"))
-    header = ("floor", "mean L1", "against floor .1", "accuracy against floor .1, worst crowd")
-    return f"The rule, at strength {STRENGTHS[0]:g}: mean over the four crowds", header, lines
-
-
-def recovery_table(saved: dict[str, Any], start: float | None) -> Any:
-    lines = []
-    for crowd in CROWDS:
-        for labels in LABELS:
-            rows = {
-                penalty: saved.get(name_of(reported(crowd, penalty, start, labels))) for penalty in (None, "F", "W")
-            }
-            if None in rows.values():
-                continue
-            plain = [run["l1"] for run in rows[None]["runs"]]
-            differences = [
-                shown([Runs(np.array([run["l1"] for run in rows[penalty]["runs"]]) - plain)], 3)
-                for penalty in ("F", "W")
-            ]
-            lines.append(
-                (crowd, f"{labels:,}", *(level(one, "l1") for one in rows.values()), *differences,
-                 *(level(one, "accuracy", 100) for one in rows.values()))
-            )  # fmt: skip
-    header = ("crowd", "labels", "CCEM", "F", "W", "F - CCEM", "W - CCEM", "CCEM, %", "F, %", "W, %")
-    begun = "the default start" if start is None else f"start {start:g}"
-    title = f"Recovery: L1 error of the matrices, and accuracy; strength {STRENGTH['F']:g}, {begun} (5 draws)"
-    return (title, header, lines) if lines else None
+def recovered(
+    results: dict[str, Any], crowd: str, penalty: str | None, start: float | None, labels: int = LABELS[-1]
+) -> dict[str, Any]:
+    """A saved row of part "recovery"."""
+    row: dict[str, Any] = results["recovery"][name_of(reported(crowd, penalty, start, labels))]
+    return row
 
 
 def level(one: dict[str, Any], key: str, factor: float = 1) -> str:
@@ -401,7 +310,7 @@ def plot(results: dict[str, Any]) -> None:
     figure, panels = plt.subplots(len(STARTS), len(CROWDS), figsize=(11, 5.5), sharex=True, sharey=True)
     for (start, crowd), panel in zip(itertools.product(STARTS, CROWDS), panels.flat, strict=True):
         for penalty, color in ((None, "black"), ("F", "tab:blue"), ("W", "tab:orange")):
-            rows = [results["recovery"][name_of(reported(crowd, penalty, start, labels))] for labels in LABELS]
+            rows = [recovered(results, crowd, penalty, start, labels) for labels in LABELS]
             found = [mean_interval([Runs([run["l1"] for run in row["runs"]])]) for row in rows]
             means, halves = zip(*found, strict=True)
             panel.errorbar(LABELS, means, halves, color=color, marker="o", capsize=3, label=penalty or "CCEM")
@@ -414,179 +323,40 @@ def plot(results: dict[str, Any]) -> None:
         panel.set_ylabel("L1 error of a row")
     panels[0, 0].legend()
     figure.tight_layout()
-    PICTURE.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(PICTURE, metadata={"Date": None})
     plt.close(figure)
-
-
-# === The page ===
-
-# The rows of the paper's real sets, and the name that they have there
-REAL_ROWS = {
-    "gold": "true labels", "DL-MV": "majority vote", "DL-EM (AggNet)": "AggNet", "CL MW": "CrowdLayer",
-    "Anno-Reg": "TraceReg", "Max-MIG": "Max-MIG", "DoctorNet": "DoctorNet", "CoNAL": "CoNAL",
-    "CCEM": "no regularization", "GeoCrowdNet F": "GeoCrowdNet(F)", "GeoCrowdNet W": "GeoCrowdNet(W)",
-}  # fmt: skip
-
-HEAD = """# GeoCrowdNet: the paper's experiments and ours
-
-S. Ibrahim, T. Nguyen, X. Fu: *Deep Learning from Crowdsourced Labels: Coupled Cross-Entropy Minimization,
-Identifiability, and Regularization*. ICLR 2023.
-
-**No published figure can be compared: the paper's tables are in no source at hand** (the authors' repository has code
-and one unfinished log). So the column *paper* is empty, nothing is counted as reproduced, and this page tests what the
-paper claims: F finds the annotators where there are no class experts, W where there are no anchor points, and plain
-CCEM where there are both.
-
-CCEM is the model without a regularizer (`ConfusionMatrices`); F and W are the two of `GeoCrowdNet`. An anchor point of
-a class is an instance that surely has it. An expert of a class is an annotator who says it of no other class. L1 is the
-distance between a true row of a confusion matrix and the learnt one, 0 to 2, as a mean over annotators and classes. In
-the crowds *both*, *no experts* and *no anchors* exactly that is there or missing; *neither* has no experts and no
-anchor points, but classes that are scattered enough for F. Matrices start at the layer's default (.475 on the diagonal
-here) or at .9. A draw is one simulated crowd with its instances.
-"""
-
-COVERED = """## What the paper has, and what is here
-
-| experiment of the paper | here | why |
-|---|---|---|
-| LabelMe, Music: accuracy | our rows, [below](#labelme-and-music) | other features and test photographs of LabelMe |
-| MNIST, Fashion-MNIST with 15 classifiers as annotators | no | the images are not among the stored data |
-| CIFAR-10 with one expert and random annotators | no | the same |
-| theorem for CCEM: anchor points and experts | crowd *both* | simulated |
-| theorem for F: no experts | crowds *no experts* and *neither* | simulated |
-| theorem for W: no anchor points | crowd *no anchors* | simulated |
-
-For CIFAR-10 the log of a third party's code (XHMY/GeoCrowdNet) has .54 and .59 without a regularizer and .70 with F.
-The authors' script for LabelMe divides the hits among 1,100 test photographs by 1,188, so a perfect model would have
-.926 there. That is one more reason not to compare figures.
-"""
-
-PROTOCOL = """## Protocol
-
-The protocol was committed before the first run, and before the first run on draws 0 to 4 it got weaker strengths, as it
-says. It is the docstring of `benchmarks/reproduce/geo_crowd_net.py`, which also writes this page from the saved rows
-(`--page`), prints the tables (`--print`) and computes them again. Trials on draws 900 and 901 came before. The floor
-and the strengths were chosen on draws 100 to 104; the tables of recovery have draws 0 to 4. Intervals are 95 %
-intervals of the mean over draws.
-
-The layer differs from the authors' code in three ways. Volumes are means over the batch, so that the strength does
-not depend on its size. The `floor` keeps them finite, where their code drops the regularizer for the step. And the
-matrices start at the identity before the softmax, as in their code, or at a `diagonal` that you choose.
-"""
-
-
-def render(results: dict[str, Any]) -> str:
-    """The page, of the saved results and those of deep_methods.py."""
-    found = list(tables(results))
-    recovered = [markdown(*table) for table in found if table[0].startswith("Recovery")]
-    chosen = [markdown(*table) for table in found if not table[0].startswith("Recovery")]
-    picture = f"![L1 error of the confusion matrices by number of labels, for each crowd and start]({PICTURE.name})\n"
-    parts = [HEAD, reading(results), COVERED, "## Recovery of the annotators\n", picture, *recovered]
-    parts += ["## The floor\n", *chosen, "## LabelMe and Music\n", real_sets(), PROTOCOL]
-    return "\n".join(parts)
-
-
-def reading(results: dict[str, Any]) -> str:
-    """What follows, with the figures of the saved rows."""
-
-    def told(crowd: str, start: float | None, penalty: str, labels: int = LABELS[-1]) -> str:
-        ours, plain = (
-            results["recovery"][name_of(reported(crowd, each, start, labels))]["runs"] for each in (penalty, None)
-        )
-        values, others = (np.array([run["l1"] for run in runs]) for runs in (ours, plain))
-        return f"{values.mean():.3f} against {others.mean():.3f} ({shown([Runs(values - others)], 3)})"
-
-    lines = (
-        f"**F finds the annotators where there are no experts.** With {LABELS[-1]:,} labels, and matrices that start "
-        f"at .9, its L1 error with anchor points is {told('no experts', 0.9, 'F')} for CCEM, and without anchor points "
-        f"{told('neither', 0.9, 'F')}.",
-        "**CCEM's result depends on its start.** Without experts many pairs of truth and annotators explain the labels "
-        "alike, and CCEM ends near the one it starts from. The default start is near these annotators: from there F "
-        f"has {told('no experts', None, 'F', 8000)} and {told('neither', None, 'F', 8000)} with 8,000 labels, and "
-        f"nothing to gain with 32,000: {told('no experts', None, 'F')} and {told('neither', None, 'F')}.",
-        "**W finds the annotators where there are no anchor points**, from the default start: "
-        f"{told('no anchors', None, 'W')}. From .9, which is near the experts, it is worse than CCEM: "
-        f"{told('no anchors', 0.9, 'W')}. The optimum does not depend on the start, so from one of them the training "
-        "does not reach it. With 2,000 labels W does not help.",
-        "**CCEM suffices where there are both**: from the default start F has "
-        f"{told('both', None, 'F')}, W {told('both', None, 'W')}.",
-        "**The wrong volume harms**: F without anchor points has "
-        f"{told('no anchors', None, 'F')}, W without experts {told('no experts', None, 'W')} (default start).",
-        "**The floor .1 stays the default**, by the rule of the protocol: at strength .01 lower floors change "
-        "F by .003 at most and make W worse ([tables](#the-floor)). Where the strength is too weak to keep "
-        "F's volume (.001), lower floors do pull harder and recover more, but not as much as strength .003 "
-        "with floor .1. Strength .01, the default, is more than F needs, and far too much for W in these "
-        "crowds, where most annotators are wrong more often than right.",
-    )
-    return "\n".join(textwrap.fill("- " + line, 120, subsequent_indent="  ") for line in lines) + "\n"
-
-
-def real_sets() -> str:
-    """Our rows of the paper's real sets, from the results of deep_methods.py."""
-    saved = json.loads(RESULTS.with_name("reproduce_deep.json").read_text(encoding="utf-8"))
-    lines = []
-    for row, name in REAL_ROWS.items():
-        cells = []
-        for data in ("labelme", "music"):
-            values = [100 * run["last"] for run in saved[data][row]["runs"]]
-            cells += [f"{np.mean(values):.1f} ± {np.std(values, ddof=1):.1f}", ""]
-        lines.append((name, *cells))
-    header = ("trained by", "LabelMe", "paper", "Music", "paper")
-    return markdown("Accuracy after the last epoch, per cent (5 seeds, ± standard deviation)", header, lines) + (
-        "\nThe rows are those of [the results](../methods-results.md), which says how they were measured. Their\n"
-        "strength, .01, was chosen on gold of these sets, so F and W are too good by an unknown amount.\n"
-    )
-
-
-def markdown(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """A table under a heading."""
-    lines = [f"### {title}", "", "| " + " | ".join(header) + " |", "|---" + "|---:" * (len(header) - 1) + "|"]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]) + "\n"
-
-
-def show(results: dict[str, Any]) -> None:
-    """Prints the tables."""
-    for title, header, rows in tables(results):
-        print_table(title, header, rows)
-        print()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="When GeoCrowdNet's volumes matter.")
     parser.add_argument("--part", nargs="+", choices=("floors", "recovery"), default=["floors", "recovery"])
     parser.add_argument("--crowd", nargs="+", choices=(*CROWDS, CONAL), default=[*CROWDS, CONAL], metavar="NAME")
-    parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved results and stop")
-    parser.add_argument("--page", action="store_true", help="write the page of the saved results and stop")
+    parser.add_argument("--plot", action="store_true", help="plot the saved results and stop")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
         print("RESULT" + json.dumps([work(row) for row in json.loads(args.worker)]))
         return
-    if not (args.only_print or args.page):
-        for part in args.part:
-            failed: set[str] = set()
-            while True:  # others may write beside
-                saved = json.loads(args.out.read_text()) if args.out.is_file() else {}
-                missing = [
-                    row
-                    for row in rows_of(part)
-                    if row["crowd"] in args.crowd and name_of(row) not in {*saved.get(part, {}), *failed}
-                ][:GROUP]
-                if not missing:
-                    break
-                done = run_alone(__file__, ["--worker", json.dumps(missing)], part)
-                failed |= {name_of(row) for row in missing} if done is None else set()
-                saved = json.loads(args.out.read_text()) if args.out.is_file() else {}
-                saved.setdefault(part, {}).update({name_of(row): row for row in done or []})
-                args.out.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
-    saved = json.loads(args.out.read_text())
-    if args.page:
-        plot(saved)
-        PAGE.write_text(render(saved), encoding="utf-8")
-    else:
-        show(saved)
+    if args.plot:
+        plot(json.loads(args.out.read_text()))
+        return
+    for part in args.part:
+        failed: set[str] = set()
+        while True:  # others may write beside
+            saved = json.loads(args.out.read_text()) if args.out.is_file() else {}
+            missing = [
+                row
+                for row in rows_of(part)
+                if row["crowd"] in args.crowd and name_of(row) not in {*saved.get(part, {}), *failed}
+            ][:GROUP]
+            if not missing:
+                break
+            done = run_alone(__file__, ["--worker", json.dumps(missing)], part)
+            failed |= {name_of(row) for row in missing} if done is None else set()
+            saved = json.loads(args.out.read_text()) if args.out.is_file() else {}
+            saved.setdefault(part, {}).update({name_of(row): row for row in done or []})
+            args.out.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,13 +2,12 @@
 
     python benchmarks/reproduce/interval_coverage.py              # rows that the results do not have
     python benchmarks/reproduce/interval_coverage.py --parts prediction-powered alt-test
-    python benchmarks/reproduce/interval_coverage.py --page       # writes the table of docs/aggregation.md
 
 Protocol, fixed before the first run. Seeds are 10,000 and up, which no test and no development has used.
 
 - `calibration`: 50, 100 or 200 gold tasks of 1,200; 100 crowds a cell. True value: the accuracy of the calibrated
   labels on the tasks without gold. Sorts: `judges` (10 graders of four ordered grades, in two families that misread the
-  same tasks; majority vote), `independent` (the crowds of robust_grid.py: four classes, 30 annotators, three
+  same tasks; majority vote), `independent` (four classes, 30 annotators, three
   annotations a task; robust).
 - `prediction-powered`: 2,000 samples a cell. n = 30, 100 or 300 tasks that people labelled and 2,000 that they did not.
   True value: the expected one. Sorts: a proportion of .3 with a model that errs in one direction; a proportion of .9
@@ -20,7 +19,7 @@ Protocol, fixed before the first run. Seeds are 10,000 and up, which no test and
   standard error of .022 at .95, one of 2,000 of .005.
 """
 
-import json
+import itertools
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -28,20 +27,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from robust_grid import crowd
 from rows import Parts, run
-from stack import told
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import VotesWarning, calibrate, create
 from crowdzoo.quality import alternative_annotator_test, prediction_powered_mean
 
 RESULTS = Path(__file__).parents[1] / "results" / "interval_coverage.json"
-PAGE = Path(__file__).parents[2] / "docs" / "aggregation.md"
-START, END = "<!-- interval_coverage.py writes this table -->", "<!-- the end of the table of coverage -->"
 FIRST = 10_000
 CROWDS, SAMPLES, TESTS = 100, 2000, 500
 TASKS = 1200
+DRAWN = 1500  # of which the first are kept
 GOLD = (50, 100, 200)
 PEOPLE = (30, 100, 300)
 Crowd = tuple[Annotations, np.ndarray]
@@ -58,8 +54,28 @@ def judges(seed: int) -> Crowd:
     return Annotations.from_dense(np.clip(np.rint(seen), 0, 3).astype(int), classes=range(4)), truth
 
 
-def independent(seed: int) -> Crowd:
-    annotations, truth = crowd(seed, 4, 30, 3, 0.9, 30.0)
+def independent(seed: int, num_classes: int = 4, num_annotators: int = 30, redundancy: int = 3) -> Crowd:
+    """Annotators whose matrices are drawn around one pattern of confusions; some label far more than others."""
+    rng = np.random.default_rng(seed)
+    shares = 0.9 ** np.arange(num_classes)
+    truth = rng.choice(num_classes, DRAWN, p=shares / shares.sum())
+    skill = rng.beta(4, 2, num_annotators)
+    slips = rng.dirichlet(np.full(num_classes, 0.7), num_classes)
+    np.fill_diagonal(slips, 0)
+    slips /= slips.sum(axis=1, keepdims=True)
+    matrices = np.empty((num_annotators, num_classes, num_classes))
+    for annotator, k in itertools.product(range(num_annotators), range(num_classes)):
+        mean = slips[k] * (1 - skill[annotator])
+        mean[k] = skill[annotator]
+        matrices[annotator, k] = rng.dirichlet(30.0 * mean + 1e-3)
+    tasks = np.repeat(np.arange(DRAWN), redundancy)
+    activity = rng.pareto(1.2, num_annotators) + 0.1
+    activity /= activity.sum()
+    who = np.concatenate([rng.choice(num_annotators, redundancy, replace=False, p=activity) for _ in range(DRAWN)])
+    limits = np.cumsum(matrices[who, truth[tasks]], axis=1)
+    said = np.minimum((rng.random(tasks.size)[:, None] > limits).sum(axis=1), num_classes - 1)
+    names = {"tasks": range(DRAWN), "annotators": range(num_annotators), "classes": range(num_classes)}
+    annotations = Annotations.from_arrays(tasks, who, said, **names)
     return annotations.select_rows(annotations.task_ids < TASKS), truth
 
 
@@ -148,26 +164,5 @@ def parts() -> Parts:
     }
 
 
-# === The table ===
-
-
-def table(saved: dict[str, Any]) -> str:
-    lines = ["| interval | cell | covers | bias | width |", "|---|---|---:|---:|---:|"]
-    for part in ("calibration", "prediction-powered"):
-        for cell, row in saved.get(part, {}).items():
-            means = [np.mean([one[name] for one in row["runs"]]) for name in ("covered", "bias", "width")]
-            lines.append(f"| {part} | {cell} | {means[0]:.3f} | {means[1]:+.4f} | {means[2]:.3f} |")
-    tests = ", ".join(f"{name} {row['runs'][0]['rejected']:.3f}" for name, row in saved.get("alt-test", {}).items())
-    stacks = sorted({told(row["stack"]) for rows in saved.values() for row in rows.values()})
-    words = f"The alt-test at .05 found a model of the people's skill to replace somebody in these shares: {tests}."
-    return "\n".join([*lines, "", words, f"Computed on: {'; '.join(stacks)}."])
-
-
-def write_page() -> None:
-    saved = json.loads(RESULTS.read_text(encoding="utf-8"))
-    before, rest = PAGE.read_text(encoding="utf-8").split(START)
-    PAGE.write_text(f"{before}{START}\n\n{table(saved)}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
-
-
 if __name__ == "__main__":
-    run(RESULTS, parts(), __doc__, write_page)
+    run(RESULTS, parts(), __doc__)

@@ -1,14 +1,11 @@
 """Means with 95 % intervals that hold where runs are not independent: the functions of all tables.
 
-Three things make the runs of a benchmark alike, and each makes Student's interval too narrow:
+Two things make the runs of a benchmark alike, and each makes Student's interval too narrow:
 
 - **Overlapping training sets.** The fifths of cross-validation share three quarters of their training tasks. Nadeau and
   Bengio, Inference for the Generalization Error (Machine Learning, 2003), add the share of test to training tasks to
   1/n; Bouckaert and Frank (PAKDD, 2004) do so for repeated cross-validation.
-- **One draw in many sets.** Simulated crowds that differ by one setting, but are drawn by the same seeds, are one
-  group: a draw's mean over the sets is one value.
 - **One test set for all seeds.** Seeds then say nothing about other test tasks; `bootstrap` draws the tasks again.
-  `over_tasks` is the same for the mean over several sets of which only each set's standard error was kept.
 """
 
 import dataclasses
@@ -20,7 +17,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 __all__ = [
-    "Runs", "bootstrap", "by_draw", "mean_interval", "over_tasks", "packed", "shown", "shown_bootstrap", "unpacked",
+    "Runs", "bootstrap", "mean_interval", "packed", "shown", "shown_bootstrap", "unpacked",
 ]  # fmt: skip
 
 
@@ -37,15 +34,6 @@ class Runs:
     values: ArrayLike
     overlap: float = 0.0
     weight: float = 1.0
-
-
-def by_draw(sets: Sequence[ArrayLike]) -> Runs:
-    """One value a draw, its mean over sets that were all drawn by the same seeds.
-
-    Args:
-        sets: for each set its values in the order of the draws, S arrays [n].
-    """
-    return Runs(np.mean(np.array(sets, float), axis=0), weight=len(sets))
 
 
 def mean_interval(groups: Sequence[Runs], level: float = 0.95) -> tuple[float, float]:
@@ -102,21 +90,6 @@ def _drawn(tasks: int, draws: int, seed: int) -> np.ndarray:
     """How often each task is in each draw, [draws, tasks]; kept, because the rows of a table have the same draws."""
     chosen = np.random.default_rng(seed).integers(tasks, size=(draws, tasks)) + tasks * np.arange(draws)[:, None]
     return np.bincount(chosen.ravel(), minlength=draws * tasks).reshape(draws, tasks).astype("float32")
-
-
-def over_tasks(differences: ArrayLike, errors: ArrayLike, level: float = 0.95) -> tuple[float, float]:
-    """Mean difference over data sets, and half the width of its interval for other tasks of the same sets.
-
-    Args:
-        differences: one a set, the mean over its tasks.
-        errors: the standard error of each, tasks taken as drawn at random; many tasks a set, so normal.
-        level: share of such intervals that contain the expected difference.
-
-    Returns:
-        Mean and half width, in the unit of the differences.
-    """
-    error = np.sqrt(np.sum(np.square(np.asarray(errors, float)))) / np.size(errors)
-    return float(np.mean(np.asarray(differences, float))), float(special.ndtri((1 + level) / 2) * error)
 
 
 def shown(groups: Sequence[Runs], digits: int = 1) -> str:

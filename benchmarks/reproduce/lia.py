@@ -3,7 +3,6 @@
     python benchmarks/reproduce/lia.py                           # what is missing in the saved results
     python benchmarks/reproduce/lia.py --data bluebirds --rows LIA LIA-E --draws 10
     python benchmarks/reproduce/lia.py --again                   # everything anew
-    python benchmarks/reproduce/lia.py --print                   # the tables of the saved results, no training
 
 Reads the raw data below CROWDZOO_DATA. Evaluation is transductive, as in
 the paper: the share of the annotated tasks whose inferred label is right. A draw keeps r random annotations a task;
@@ -64,8 +63,7 @@ does not give. So only the order of the rows can be compared. As most answers ar
 by majority it is near the paper's figures for causes, but not for treats.
 
 Each row of each set runs in a process of its own, which tells its peak memory (MAJ* and MMCE* share one), on the Keras
-backend that KERAS_BACKEND names; a row has its stack with it. Results go to benchmarks/results/reproduce_lia.json;
-docs/papers/lia.md is written anew after each measurement.
+backend that KERAS_BACKEND names; a row has its stack with it. Results go to benchmarks/results/reproduce_lia.json.
 """
 
 import argparse
@@ -76,11 +74,10 @@ import gzip
 import json
 import re
 import resource
-import statistics
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -92,7 +89,6 @@ from stack import same_stack, stack
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.datasets import data_folder
-from crowdzoo.report.tables import print_table
 
 DATA = data_folder()
 RESULTS = Path(__file__).parents[1] / "results" / "reproduce_lia.json"
@@ -256,15 +252,6 @@ PUBLISHED_EM_ALONE = {
     "medical-cause": (24.0, 23.9, 23.0),
     "medical-treat": (38.1, 38.5, 39.2),
 }
-# table 1: tasks, annotators, annotations a task, mean accuracy of the annotators in percent
-PUBLISHED_SETS = {
-    "bluebirds": (108, 39, 39, 63.56),
-    "wordsim": (30, 10, 10, 81.33),
-    "rte": (800, 164, 10, 84.13),
-    "medical-cause": (3984, 408, 15, 32.40),
-    "medical-treat": (3984, 408, 15, 38.88),
-}
-
 # === The sets ===
 
 
@@ -700,7 +687,7 @@ def _f1(yes: np.ndarray, gold: np.ndarray) -> float:
 
 STEPS = 200  # in an epoch of `Repeated`
 
-# === Runs and tables ===
+# === Runs ===
 
 
 def run(
@@ -714,8 +701,6 @@ def run(
     """Fills the table and saves it after each redundancy of a row."""
     shared = ProcessPoolExecutor(1, get_context("spawn"))  # of the rows of two steps; it starts with the first
     table["settings"] = SETTINGS
-    if "described" not in table:
-        table["described"] = {name: described(make()) for name, make in SETS.items()}
     for name in sets:
         seeds = range(draws or DRAWS[name])
         for row in (each for each in rows if each not in NOT_OF[name]):
@@ -742,19 +727,6 @@ def run(
     shared.shutdown()
 
 
-def described(data: CrowdSet) -> list[float]:
-    """A line of table 1: tasks, annotators, annotations a task, mean accuracy of the annotators in percent."""
-    annotations = data.annotations
-    known = data.gold[annotations.task_ids] >= 0
-    right = (annotations.labels == data.gold[annotations.task_ids])[known]
-    counts, hits = (
-        np.bincount(annotations.annotator_ids[known], weights, annotations.num_annotators) for weights in (None, right)
-    )
-    each = hits[counts > 0] / counts[counts > 0]
-    labels = len(annotations.labels) / annotations.num_tasks
-    return [annotations.num_tasks, annotations.num_annotators, round(labels, 2), round(100 * float(each.mean()), 2)]
-
-
 def _missing(cell: dict[str, Any], name: str, seeds: Iterable[int]) -> dict[int, list[int]]:
     """Redundancy -> seeds that a row does not have yet."""
     known = cell.get("draws", {})
@@ -768,44 +740,9 @@ def save(table: dict[str, Any], name: str, row: str) -> None:
     """Puts a row into the file, beside what another run may have written there in the meantime."""
     saved = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     saved.setdefault("sets", {}).setdefault(name, {})[row] = table["sets"][name][row]
-    saved |= {"settings": table["settings"], "described": table["described"]}
+    saved["settings"] = table["settings"]
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
-
-
-def tables(table: dict[str, Any]) -> Iterator[tuple[str, list[str], list[list[Any]]]]:
-    """Title, header and rows of one table for each set."""
-    for name, rows in table.get("sets", {}).items():
-        redundancies = REDUNDANCIES[name]
-        head = ["row", "label by", *(f"r={r}" for r in redundancies), "seconds", "MiB"]
-        lines = []
-        for row in (each for each in ROWS if each in rows):
-            cells = rows[row]
-            draws = {r: list(cells["draws"].get(str(r), {}).values()) for r in redundancies}
-            every = [draw for each in draws.values() for draw in each]
-            seconds = f"{statistics.median(draw['seconds'] for draw in every):.1f}"
-            for figure in (each for each in every[0] if each != "seconds" and not each.endswith(EM_ALONE)):
-                shown = [_mean([100 * draw[figure] for draw in draws[r]]) for r in redundancies]
-                lines.append([row, figure, *shown, seconds, cells.get("peak_mib", "")])
-            published = PUBLISHED[name].get(row)
-            if published:
-                lines.append(["", "published", *(f"{value:.1f}" for value in published), "", ""])
-        count = max(len(each) for cells in rows.values() for each in cells["draws"].values())
-        what = "accuracy, and F1 of yes," if name in MEDICAL else "accuracy"
-        yield f"{TITLES[name]}: {what} in per cent, mean ± sd of up to {count} draws", head, lines
-
-
-def show(table: dict[str, Any]) -> None:
-    """Prints the tables."""
-    for title, header, rows in tables(table):
-        print_table(title, header, rows)
-        print()
-
-
-def _mean(values: list[float]) -> str:
-    if not values:
-        return "–"
-    return f"{statistics.mean(values):.1f}" + (f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else "")
 
 
 def main() -> None:
@@ -815,16 +752,9 @@ def main() -> None:
     parser.add_argument("--redundancies", nargs="+", type=int, help="of every set; otherwise all of the table")
     parser.add_argument("--draws", type=int, help="of every set; otherwise 5, of the medical ones 3")
     parser.add_argument("--again", action="store_true", help="also what is in the saved results already")
-    parser.add_argument("--print", action="store_true", help="only print the saved results")
     options = parser.parse_args()
     table = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    if not options.print:
-        import papers  # which reads this module
-
-        run(table, options.data, options.rows, options.redundancies, options.draws, options.again)
-        (papers.FOLDER / "lia.md").write_text(papers.written("lia"), encoding="utf-8")
-        papers.INDEX.write_text(papers.indexed(papers.INDEX.read_text(encoding="utf-8")), encoding="utf-8")
-    show(table)
+    run(table, options.data, options.rows, options.redundancies, options.draws, options.again)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What LIA makes of annotators who are always right or always wrong, and what it learns of annotators and tasks.
+"""What LIA makes of annotators who are always right or always wrong.
 
     python benchmarks/reproduce/lia_annotators.py                      # what is missing in the saved results
     python benchmarks/reproduce/lia_annotators.py --parts "added, wordsim"
@@ -15,10 +15,6 @@ by gold.
   annotators.
 - Bar of the claim that LIA finds annotators who are always right or wrong: "told apart" in every draw of both sets, by
   "ours".
-- picture: LIA ("ours") on Blue Birds with all annotations, seed 0. Of two classes only differences of a row's cells
-  matter, so with L = 1 an annotator's competence is two numbers, log-odds of the right answer for each class, and so is
-  a task's difficulty; in log Q they add up. Both are drawn, less their means: annotators by their accuracy, tasks by
-  the share of annotators who are right.
 """
 
 from collections.abc import Iterator
@@ -33,7 +29,7 @@ from rows import Parts, run
 from crowdzoo.aggregation import create
 from crowdzoo.data.annotations import Annotations
 
-__all__ = ["RESULTS", "log_odds", "with_two_added"]
+__all__ = ["RESULTS", "with_two_added"]
 
 RESULTS = Path(__file__).parents[1] / "results" / "lia_annotators.json"
 DRAWS = range(3)
@@ -84,45 +80,10 @@ def added(name: str, row: str) -> Iterator[dict[str, Any]]:
         yield {"seed": seed, **one}
 
 
-def log_odds(logs: np.ndarray) -> np.ndarray:
-    """Log-odds of the right answer for each of two classes, `[N, 2]`, less their means over N.
-
-    Args:
-        logs: log Q `[N, 2, 2]`, `[., true, said]`, of N annotators on one task, or of one annotator on N tasks.
-    """
-    odds = np.stack([logs[:, 0, 0] - logs[:, 0, 1], logs[:, 1, 1] - logs[:, 1, 0]], axis=1)
-    centred: np.ndarray = odds - odds.mean(axis=0)
-    return centred
-
-
-def places() -> Iterator[dict[str, Any]]:
-    """Competences and difficulties of Blue Birds, beside what is true."""
-    import keras
-
-    data = SETS["bluebirds"]()
-    rows = data.annotations
-    layer = fitted_lia("LIA", rows, data, 0, SETTINGS["bluebirds"]).model.crowd
-    everybody = np.arange(rows.num_annotators, dtype="int32")[None]
-    right = rows.labels == data.gold[rows.task_ids]
-    for kind, logs, ids in (
-        ("annotator", layer.log_confusions(everybody, data.x[:1])[0], rows.annotator_ids),
-        ("task", layer.log_confusions(np.zeros((len(data.x), 1), "int32"), data.x)[:, 0], rows.task_ids),
-    ):
-        odds = log_odds(keras.ops.convert_to_numpy(logs).astype("float64"))
-        shares = np.bincount(ids, right) / np.bincount(ids)
-        yield {
-            "kind": kind,
-            "log-odds of right": [[round(float(value), 3) for value in each] for each in odds],
-            "share right": [round(float(value), 4) for value in shares],
-            "correlation": float(np.corrcoef(odds.mean(axis=1), shares)[0, 1]),
-        }
-
-
 PARTS: Parts = {
     f"added, {name}": {row: partial(added, name, row) for row in (*AGGREGATORS, "LIA", "LIA, ridge 0.1")}
     for name in ("wordsim", "bluebirds")
 }
-PARTS["picture"] = {"bluebirds": places}
 
 
 if __name__ == "__main__":

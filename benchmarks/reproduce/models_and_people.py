@@ -37,7 +37,7 @@ from intervals import Runs, mean_interval
 from rows import run
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from aggregation_quality import real_sets
+from real_crowds import real_sets
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import OneCoinDawidSkene, create

@@ -18,8 +18,8 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from aggregation_quality import real_sets  # noqa: E402  beside this folder
 from intervals import Runs, mean_interval  # noqa: E402  in this folder
+from real_crowds import real_sets  # noqa: E402  beside this folder
 from rows import run  # noqa: E402  in this folder
 
 from crowdzoo.aggregation import create  # noqa: E402  after the folders are known

@@ -4,7 +4,7 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from stack import stack
 
 from crowdzoo.report.tables import print_table
 
-__all__ = ["Parts", "run"]
+__all__ = ["Parts", "grid", "run", "shown"]
 
 # part -> row -> what gives its runs: one dictionary a run, of numbers (and of texts that say which run it is)
 Parts = dict[str, dict[str, Callable[[], Iterator[dict[str, Any]]]]]
@@ -70,3 +70,17 @@ def _cells(runs: list[dict[str, Any]], names: list[str]) -> list[str]:
         spread = f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else ""
         cells.append(f"{statistics.mean(values):.3f}{spread}" if values else "")
     return cells
+
+
+def grid(header: Sequence[str], rows: Iterable[Sequence[object]], words: int = 1) -> str:
+    """A Markdown table, whose columns but the first `words` are numbers."""
+    lines = ["| " + " | ".join(header) + " |", "|---" * words + "|---:" * (len(header) - words) + "|"]
+    return "\n".join([*lines, *("| " + " | ".join(map(str, row)) + " |" for row in rows)]) + "\n"
+
+
+def shown(values: Sequence[float], digits: int = 1) -> str:
+    """A cell: "71.5 ± 2.0", empty where there are no values."""
+    if not values:
+        return ""
+    spread = f" ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{statistics.mean(values):.{digits}f}{spread}"

@@ -36,8 +36,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
 from lia import MEDICAL, medical, rte
-from papers import grid, shown
-from rows import Parts, run
+from rows import Parts, grid, run, shown
 from stack import told
 
 from crowdzoo import Annotations
@@ -143,7 +142,7 @@ def table(results: dict[str, Any]) -> str:
         "set", "form", *(f"{name}, {label}" for label in ("crowd", "gold") for name in ("crowd layer", "aggregated")),
         "CPU s",
     ]  # fmt: skip
-    return grid(header, lines) + f"\nComputed on {told()}.\n"
+    return grid(header, lines, words=2) + f"\nComputed on {told()}.\n"
 
 
 def show_table() -> None:

@@ -23,7 +23,7 @@ import functools
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,6 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import keras
 import numpy as np
 import sklearn
-from intervals import Runs, mean_interval
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
@@ -48,7 +47,6 @@ from crowdzoo.layers import WAUM
 from crowdzoo.metrics import accuracy, expected_calibration_error
 from crowdzoo.models import CrowdModel, FeatureClassifier
 from crowdzoo.quality import spammer_scores, task_table, waum
-from crowdzoo.report.tables import print_table
 from crowdzoo.training.recipes.waum import TrainingStart
 
 RESULT = Path(__file__).parents[1] / "results" / "waum.json"
@@ -309,78 +307,6 @@ def measure_training(table: dict[str, Any]) -> Iterator[None]:
     yield
 
 
-# === Tables ===
-
-
-def spread(values: Iterable[float]) -> str:
-    values = list(values)
-    return f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else f"{values[0]:.3f}"
-
-
-def paired(row: dict[str, Any], other: dict[str, Any]) -> str:
-    """Mean difference of the accuracies, seed by seed, and its 95 % interval."""
-    mean, half = mean_interval([Runs(np.subtract(row["accuracy"], other["accuracy"]))])
-    return f"{mean:+.3f} [{mean - half:+.3f}, {mean + half:+.3f}]"
-
-
-def cost_of(row: dict[str, Any]) -> tuple[str, str]:
-    return (f"{row['cpu_seconds']:.1f}", f"{row['peak_mib']:,}") if "cpu_seconds" in row else ("", "")
-
-
-def tables(table: dict[str, Any]) -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
-    for name, part in table.get("circles", {}).items():
-        rows = part["rows"]
-        yield (
-            f"{name}: {part['crowd']}",
-            ("trained on", "test accuracy", "ECE", "WAUM is better by", "printed (3 circles)", "CPU s", "peak MiB"),
-            [
-                (
-                    method,
-                    spread(row["accuracy"]),
-                    spread(row["ece"]) if "ece" in row else "",
-                    paired(rows["WAUM"], row) if method in (*AGGREGATED, "gold") else "",
-                    f"{PRINTED[method]:.3f}" if method in PRINTED and name.startswith("3") else "",
-                    *cost_of(row),
-                )
-                for method, row in rows.items()
-            ],
-        )
-    if "ranking" in table:
-        columns = [f"{kind} {share:.0%}" for share in WORST for kind in ("worst", "rest after")]
-        yield (
-            f"Music: is the majority vote right? ({table['ranking']['all tasks']:.3f} over all tasks)",
-            ("ranked by", *columns, "CPU s", "peak MiB"),
-            [
-                (name, *(spread(row[column]) for column in columns), *cost_of(row))
-                for name, row in table["ranking"]["rows"].items()
-            ],
-        )
-    if "training" in table:
-        rows = table["training"]["rows"]
-        unpruned = rows["WAUM, alpha 0"]
-        yield (
-            "Music: trained on",
-            ("trained on", "test accuracy", "ECE", "against alpha 0", "against naive soft", "CPU s", "peak MiB"),
-            [
-                (
-                    name,
-                    spread(row["accuracy"]),
-                    spread(row["ece"]),
-                    "" if row is unpruned else paired(row, unpruned),
-                    "" if name == "naive soft" else paired(row, rows["naive soft"]),
-                    *cost_of(row),
-                )
-                for name, row in rows.items()
-            ],
-        )
-
-
-def show(table: dict[str, Any]) -> None:
-    for title, header, rows in tables(table):
-        print_table(title, header, rows)
-        print()
-
-
 def save(table: dict[str, Any]) -> None:
     table |= {
         "seeds": list(SEEDS),
@@ -395,16 +321,13 @@ def save(table: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    parser.add_argument("--print", action="store_true", dest="show", help="run nothing, show the saved results")
     options = parser.parse_args()
     table = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.exists() else {}
-    if not options.show:
-        measures = {"circles": measure_circles, "ranking": measure_ranking, "training": measure_training}
-        for part in options.parts:
-            print(part, flush=True)
-            for _ in measures[part](table):
-                save(table)
-    show(table)
+    measures = {"circles": measure_circles, "ranking": measure_ranking, "training": measure_training}
+    for part in options.parts:
+        print(part, flush=True)
+        for _ in measures[part](table):
+            save(table)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
-"""Variants of WAUM, its ranking of LabelMe, the worst photographs, and fewer labels a task.
+"""Variants of WAUM on LabelMe and Music.
 
     python benchmarks/reproduce/waum_variants.py                  # what is missing in the saved results
     python benchmarks/reproduce/waum_variants.py --parts "ranking, labelme"
     python benchmarks/reproduce/waum_variants.py --print          # the saved results, no training
-    python benchmarks/reproduce/waum_variants.py --picture        # docs/papers/waum.jpg anew, no training
 
 **Protocol**, fixed before the first run. Networks and training are those of waum.py (LabelMe: Music's settings, with
 the network of `crowdzoo demo`). Margins of the two largest probabilities, after each of 50 epochs. 5 seeds for rankings
@@ -21,35 +20,20 @@ the network of `crowdzoo demo`). Margins of the two largest probabilities, after
   - vote entropy; Dawid-Skene's posterior (1 less its largest probability).
 - pruned: the worst tenth of each ranking is left out, then the network learns the soft labels of the rest (steps 4 and
   5 of `crowdzoo.layers.WAUM`); accuracy on test tasks. LabelMe: 750 training and 250 test photographs.
-- redundancy: r of the annotations of each task are kept, drawn by the seed; r = 2, 5, 10. A set needs ten labels of
-  each task: RTE (10), Blue Birds (39), and three circles of our own (the crowd "neighbours" of waum.py, ten answers a
-  task). LabelMe has at most three labels a task and Music seven, so the paper's own sets cannot be thinned from ten.
-  "finds wrong votes" as above, of the votes that are left; on circles also the test accuracy of the network with a
-  tenth pruned by WAUM, and with nothing pruned.
-- The picture: the 16 photographs of LabelMe with the lowest WAUM, mean of 5 seeds.
 - Bars of the claims: on LabelMe votes on the tenth that WAUM ranks worst are right less often than on the tenth by vote
-  entropy; one network for all finds wrong votes better than one an annotator, on both sets; of at least half of the 16
-  photographs nobody said the class of gold.
+  entropy; one network for all finds wrong votes better than one an annotator, on both sets.
 """
 
 import functools
-import io
-import json
-import sys
-import textwrap
-import zipfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from lia import bluebirds, rte
 from rows import Parts, run
 from waum import (
     BATCH_SIZE,
-    CIRCLES,
-    FRESH,
     MUSIC,
     SEEDS,
     Trainer,
@@ -61,8 +45,7 @@ from waum import (
 from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, MajorityVote
 from crowdzoo.aggregation.engine.labels import tied_classes
-from crowdzoo.datasets import data_folder, load_labelme
-from crowdzoo.datasets.circles import ask_annotators, make_circles, neighbour_annotators
+from crowdzoo.datasets import load_labelme
 from crowdzoo.metrics import accuracy
 from crowdzoo.models import FeatureClassifier
 from crowdzoo.quality import task_table, waum
@@ -70,13 +53,10 @@ from crowdzoo.quality.aum import Waum, trusted_votes, weighted_margins
 from crowdzoo.training.recipes.waum import dawid_skene_confusions
 
 RESULTS = Path(__file__).parents[1] / "results" / "waum_variants.json"
-PICTURE = Path(__file__).parents[2] / "docs" / "papers" / "waum.jpg"
 WORST = (0.05, 0.1, 0.2)
 PRUNED = 0.1
 SMOOTHING = 0.01
-REDUNDANCIES = (2, 5, 10)
 DRAWS = range(3)
-GALLERY = 16
 
 # === Rankings: how bad each task is, [N] ===
 
@@ -86,15 +66,8 @@ class Crowd:
 
     def __init__(self, x: np.ndarray, annotations: Annotations, gold: np.ndarray, *test: np.ndarray, like: str = ""):
         self.x, self.annotations, self.gold, self.test = x, annotations, gold, test
-        shapes = (x.shape[1], annotations.num_classes)
         self.settings = MUSIC
-        if like == "music":
-            self.make_base = partial(music_base, x)
-        elif like == "circles":
-            self.make_base = partial(FeatureClassifier, *shapes, hidden=(30, 20, 20), dropout=0.0)
-            self.settings = CIRCLES
-        else:
-            self.make_base = partial(_features_base, x, annotations.num_classes)
+        self.make_base = partial(*((music_base, x) if like else (_features_base, x, annotations.num_classes)))
         posteriors = MajorityVote().fit(annotations).posteriors
         tied = tied_classes(posteriors)
         self.right = tied[np.arange(len(gold)), gold] / tied.sum(axis=1)  # of the vote, expected
@@ -217,37 +190,6 @@ def _soft(rest: Annotations) -> np.ndarray:
     return trusted_votes(confusions, rest.task_ids, rest.annotator_ids, rest.labels, rest.num_tasks)
 
 
-# === Fewer labels a task ===
-
-
-def circles(seed: int) -> Crowd:
-    """Three circles with ten answers a task, otherwise the crowd "neighbours" of waum.py."""
-    x, gold = make_circles(3, CIRCLES["per_class"], CIRCLES["noise"], seed)
-    known = np.random.default_rng([seed, 1]).integers(10, 61, size=20)
-    annotations = ask_annotators(x, neighbour_annotators(x, gold, 20, known, seed), 3, redundancy=10, seed=seed)
-    return Crowd(x, annotations, gold, *make_circles(3, FRESH, CIRCLES["noise"], 1000 + seed), like="circles")
-
-
-def thinned(crowd: Crowd, redundancy: int, seed: int) -> Crowd:
-    """The same set with that many annotations a task."""
-    annotations = crowd.annotations.restrict(redundancy=redundancy, seed=seed)
-    return Crowd(crowd.x, annotations, crowd.gold, *crowd.test, like="circles" if crowd.test else "")
-
-
-def by_redundancy(load: Callable[[int], Crowd], redundancy: int) -> Iterator[dict[str, Any]]:
-    """How well WAUM and the votes' own measures find wrong votes when a task has that many labels."""
-    for seed in DRAWS:
-        crowd = thinned(load(seed), redundancy, seed)
-        badness = {name: RANKINGS[name](crowd, seed) for name in ("WAUM", "vote entropy", "Dawid-Skene's posterior")}
-        one: dict[str, Any] = {"seed": seed, "votes right": float(crowd.right.mean())}
-        one |= {name: finds_wrong(each, crowd.right) for name, each in badness.items()}
-        if crowd.test:
-            trainer = Trainer(crowd.make_base, None, crowd.settings["learning_rate"])
-            one["accuracy, WAUM"] = _trained_without(crowd, badness["WAUM"], trainer, seed)
-            one["accuracy, nothing pruned"] = _trained_without(crowd, None, trainer, seed)
-        yield one
-
-
 # === Sets ===
 
 
@@ -269,65 +211,15 @@ def labelme(part: str = "all") -> Crowd:
     )  # fmt: skip
 
 
-def lia_set(load: Callable[[], Any], seed: int) -> Crowd:
-    """A set of lia.py."""
-    found = load()
-    return Crowd(found.x.astype("float32"), found.annotations, found.gold)
-
-
-# === The worst photographs ===
-
-
-def gallery() -> Iterator[dict[str, Any]]:
-    """The photographs of LabelMe with the lowest WAUM, the lowest first; draws the picture."""
-    crowd = labelme()
-    waums = np.mean([crowd.measured(seed).waum for seed in SEEDS], axis=0)
-    rows, classes = crowd.annotations, crowd.annotations.classes
-    for task in np.argsort(waums, kind="stable")[:GALLERY]:
-        said = [str(classes[label]) for label in rows.labels[rows.task_ids == task]]
-        yield {"task": str(rows.tasks[task]), "waum": float(waums[task]), "gold": str(classes[crowd.gold[task]]),
-               "said": ", ".join(said)}  # fmt: skip
-
-
-def draw(runs: list[dict[str, Any]], columns: int = 4, size: int = 192) -> None:
-    """Writes the picture: photographs with gold and labels below."""
-    from PIL import Image, ImageDraw, ImageFont
-
-    font, small = (ImageFont.load_default(points) for points in (13, 11))
-    height = size + 52  # three lines below each
-    sheet = Image.new("RGB", (columns * (size + 8) + 8, -(-len(runs) // columns) * height + 8), "white")
-    write = ImageDraw.Draw(sheet)
-    with zipfile.ZipFile(data_folder() / "labelme-amt" / "labelme_train_jpg.zip") as archive:
-        names = {name.rpartition("-")[2].removesuffix(".jpg"): name for name in archive.namelist()}
-        for place, one in enumerate(runs):
-            left, top = 8 + place % columns * (size + 8), 8 + place // columns * height
-            photograph = Image.open(io.BytesIO(archive.read(names[one["task"]]))).convert("RGB")
-            sheet.paste(photograph.resize((size, size), Image.Resampling.LANCZOS), (left, top))
-            write.text((left, top + size + 1), f"{place + 1}: {one['gold']} ({one['waum']:.3f})", "black", font)
-            said = textwrap.wrap(f"said: {one['said']}", 34)
-            write.multiline_text((left, top + size + 17), "\n".join(said), "black", small, spacing=1)
-    sheet.save(PICTURE, quality=62, optimize=True)
-
-
 PARTS: Parts = {}
 for _name, _crowd in (("labelme", labelme), ("music", music)):
     PARTS[f"ranking, {_name}"] = {ranking: partial(ranked, _crowd, ranking) for ranking in RANKINGS}
-PARTS["gallery"] = {"labelme": gallery}
 for _name, _crowd in (("labelme", partial(labelme, "train")), ("music", music)):
     PARTS[f"pruned, {_name}"] = {
         "nothing": partial(pruned, _crowd, None),
         **{ranking: partial(pruned, _crowd, ranking) for ranking in ("WAUM", "trust 1", "trust c", "consensus")},
     }
-for _name, _load in (
-    ("rte", partial(lia_set, rte)),
-    ("bluebirds", partial(lia_set, bluebirds)),
-    ("three circles", circles),
-):
-    PARTS[f"redundancy, {_name}"] = {f"r={r}": partial(by_redundancy, _load, r) for r in REDUNDANCIES}
 
 
 if __name__ == "__main__":
-    if "--picture" in sys.argv:
-        draw(json.loads(RESULTS.read_text(encoding="utf-8"))["gallery"]["labelme"]["runs"])
-    else:
-        run(RESULTS, PARTS, __doc__)
+    run(RESULTS, PARTS, __doc__)

@@ -48,8 +48,8 @@ class CoNAL(CrowdLayer):
         separation: weight of the distances between common and own kernels, per batch; 0 leaves them out.
         mixing: `"logits"` or `"probabilities"`.
         scale: factor of the identity that all kernels start at. The authors' code has 2, which of few classes starts
-            far from annotators who are often wrong: there accuracy fell to 76 from 92 (docs/methods.md). With 1 the
-            base may lose classes. None is log(K - 1), with which P(right label) is 1/2, and 1 at least.
+            far from annotators who are often wrong: there accuracy fell to 77 from 92 (docs/papers/conal.md). With 1
+            the base may lose classes. None is log(K - 1), with which P(right label) is 1/2, and 1 at least.
         normalize_instances: whether the instances' embeddings have length one; if not, omega can reach 0 and 1
             (so the authors' code for music).
         instance_hidden: units of a further linear map, without a nonlinearity, before the instances' embedding

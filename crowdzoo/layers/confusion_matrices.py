@@ -25,7 +25,7 @@ class ConfusionMatrices(CrowdLayer):
 
     The matrices start at `diagonal` for right labels and share the rest among wrong ones. Without a `diagonal` the
     kernels start at the identity, as in the authors' code, which is a cautious `e / (e + K - 1)`, .28 with eight
-    classes: the base learns more from annotators who start with little credit (docs/methods.md), while a `diagonal`
+    classes: the base learns more from annotators who start with little credit (docs/results.md), while a `diagonal`
     near what annotators really are gives better confusion matrices.
 
     Args:

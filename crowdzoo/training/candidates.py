@@ -13,7 +13,7 @@ AUTO = "auto"  # stands where a method is named
 
 Candidates = tuple[tuple[str, Mapping[str, Any]], ...]
 
-# The recommended method, those that are level with it by benchmarks/reproduce/deep_choice.py, and labels alone; the
+# The recommended method, those that are level with it on the nine sets of docs/results.md, and labels alone; the
 # cheapest first
 CANDIDATES: Candidates = (
     (AGGREGATED, {}),

@@ -11,7 +11,7 @@ from crowdzoo.aggregation import ConvergenceWarning, MajorityVote
 from crowdzoo.aggregation.classes.bwa import BWA
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py"
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "real_crowds.py"
 AGGREGATORS = {
     "bwa": BWA(),
     "to the end": BWA(tol=1e-10, max_iter=3000),
@@ -187,7 +187,7 @@ FIGURES = {
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_real_sets(name):
-    spec = importlib.util.spec_from_file_location("aggregation_quality", SCRIPT)
+    spec = importlib.util.spec_from_file_location("real_crowds", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     found = list(module.real_sets((name,)))

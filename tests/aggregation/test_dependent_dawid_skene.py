@@ -188,7 +188,7 @@ def test_independent_annotators_form_no_groups(sort):
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 @pytest.mark.parametrize("seed", range(3))
 def test_a_ring_that_dawid_skene_believes_is_found(seed):
-    """The crowd of docs/aggregation.md: twenty annotators, of whom six copy one who is right for three tasks in ten."""
+    """Twenty annotators, of whom six copy one who is right for three tasks in ten."""
     crowd, truth = copied(seed=seed)
     found = DependentDawidSkene().fit(crowd)
     np.testing.assert_array_equal(np.flatnonzero(found.clusters == 0), np.arange(6))

@@ -253,8 +253,8 @@ PUBLISHED = {
 
 @pytest.fixture(scope="module")
 def real_sets():
-    script = Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py"
-    spec = importlib.util.spec_from_file_location("aggregation_quality", script)
+    script = Path(__file__).parents[2] / "benchmarks" / "real_crowds.py"
+    spec = importlib.util.spec_from_file_location("real_crowds", script)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.real_sets

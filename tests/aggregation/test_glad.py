@@ -345,7 +345,7 @@ def test_labels_beyond_the_classes_are_refused():
 
 # === Real crowds ===
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py"
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "real_crowds.py"
 
 # crowd-kit 1.4.2's GLAD as run for the project's survey; trec, which took it hours, is our own figure
 FIGURES = {
@@ -363,7 +363,7 @@ FIGURES = {
 
 @pytest.fixture(scope="module")
 def real_sets():
-    spec = importlib.util.spec_from_file_location("aggregation_quality", SCRIPT)
+    spec = importlib.util.spec_from_file_location("real_crowds", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.real_sets

@@ -13,7 +13,7 @@ from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py"
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "real_crowds.py"
 
 AGGREGATORS = {
     "default": KOS(),
@@ -187,7 +187,7 @@ def test_connected_groups():
 
 @pytest.fixture(scope="module")
 def real_sets():
-    spec = importlib.util.spec_from_file_location("aggregation_quality", SCRIPT)
+    spec = importlib.util.spec_from_file_location("real_crowds", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return {

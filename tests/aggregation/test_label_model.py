@@ -17,7 +17,7 @@ from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py"
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "real_crowds.py"
 
 AGGREGATORS = {
     "default": LabelModel(),
@@ -331,7 +331,7 @@ def test_initial_posteriors_are_where_it_begins():
 
 @pytest.fixture(scope="module")
 def real_sets():
-    spec = importlib.util.spec_from_file_location("aggregation_quality", SCRIPT)
+    spec = importlib.util.spec_from_file_location("real_crowds", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return {name: (annotations, gold) for name, annotations, gold in module.real_sets()}

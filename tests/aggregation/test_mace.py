@@ -249,7 +249,7 @@ def test_wrong_settings_are_named(settings, message):
 
 # === Real crowds ===
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py"
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "real_crowds.py"
 
 # crowd-kit 1.4.2 (50 iterations of VB) with its rows sorted by annotator and its labels named in the order in which
 # they appear. In any other order it gives the annotators' strategies, which it sorts by name, to annotators counted by
@@ -269,7 +269,7 @@ FIGURES = {
 
 @pytest.fixture(scope="module")
 def real_sets():
-    spec = importlib.util.spec_from_file_location("aggregation_quality", SCRIPT)
+    spec = importlib.util.spec_from_file_location("real_crowds", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.real_sets

@@ -13,7 +13,7 @@ from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py"
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "real_crowds.py"
 AGGREGATORS = {
     "mmce": MMCE(),
     "one gamma": MMCE(gamma=0.25),
@@ -339,7 +339,7 @@ CHOSEN = {"bluebird": 0.9167, "rte": 0.9263, "face": 0.6524, "labelme": 0.796, "
 
 
 def crowd(name):
-    spec = importlib.util.spec_from_file_location("aggregation_quality", SCRIPT)
+    spec = importlib.util.spec_from_file_location("real_crowds", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     found = list(module.real_sets((name,)))

@@ -305,7 +305,7 @@ def test_wrong_settings_are_named(settings, message):
 
 # === Real crowds ===
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py"
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "real_crowds.py"
 
 # With no prior and an estimated class prior: crowd-kit 1.4.2 run for 100 iterations without its stopping rule (which
 # counts the log class prior once an annotation, and on web stops it after two, at .749).
@@ -336,7 +336,7 @@ DEFAULTS = {
 
 @pytest.fixture(scope="module")
 def real_sets():
-    spec = importlib.util.spec_from_file_location("aggregation_quality", SCRIPT)
+    spec = importlib.util.spec_from_file_location("real_crowds", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.real_sets

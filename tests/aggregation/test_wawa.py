@@ -9,7 +9,7 @@ from crowdzoo.aggregation import Block, MajorityVote
 from crowdzoo.aggregation.classes.wawa import Wawa, agreement, weighted_shares, winners
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py"
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "real_crowds.py"
 
 AGGREGATORS = {
     "wawa": Wawa(),
@@ -184,7 +184,7 @@ FIGURES = {
 
 @pytest.fixture(params=FIGURES)
 def crowd(request):
-    spec = importlib.util.spec_from_file_location("aggregation_quality", SCRIPT)
+    spec = importlib.util.spec_from_file_location("real_crowds", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     found = list(module.real_sets((request.param,)))
@@ -213,7 +213,7 @@ def test_equals_crowd_kit_once_ties_go_to_the_lowest_class(crowd):
 
 
 def test_ten_rounds_on_music():
-    spec = importlib.util.spec_from_file_location("aggregation_quality", SCRIPT)
+    spec = importlib.util.spec_from_file_location("real_crowds", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     found = list(module.real_sets(("music",)))

@@ -16,7 +16,7 @@ from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py"
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "real_crowds.py"
 
 AGGREGATORS = {
     "default": WorkerClustering(),
@@ -216,7 +216,7 @@ FIGURES = {
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_real_sets(name):
-    spec = importlib.util.spec_from_file_location("aggregation_quality", SCRIPT)
+    spec = importlib.util.spec_from_file_location("real_crowds", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     crowds = list(module.real_sets((name,)))

@@ -11,7 +11,7 @@ from crowdzoo.aggregation.classes.wawa import Wawa
 from crowdzoo.aggregation.classes.zero_based_skill import ZeroBasedSkill
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py"
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "real_crowds.py"
 AGGREGATORS = {"zero-based-skill": ZeroBasedSkill(), "small steps": ZeroBasedSkill(step=0.3, max_iter=500)}
 
 
@@ -147,7 +147,7 @@ FIGURES = {
 
 @pytest.fixture(params=FIGURES)
 def crowd(request):
-    spec = importlib.util.spec_from_file_location("aggregation_quality", SCRIPT)
+    spec = importlib.util.spec_from_file_location("real_crowds", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     found = list(module.real_sets((request.param,)))

@@ -277,7 +277,7 @@ REAL = {"labelme": 0.677, "music": 0.301, "bluebird": 0.126, "rte": 0.2415}
 
 @pytest.mark.parametrize("name", REAL)
 def test_alpha_of_real_crowds(name):
-    benchmarks = module(Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py")
+    benchmarks = module(Path(__file__).parents[2] / "benchmarks" / "real_crowds.py")
     found = list(benchmarks.real_sets((name,)))
     if not found:
         pytest.skip(f"CROWDZOO_DATA has no {name}")

@@ -15,7 +15,7 @@ from crowdzoo.datasets import data_folder
 from crowdzoo.errors import DataError
 from crowdzoo.quality import data_notes, opposed_groups, people_and_models
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py"
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "real_crowds.py"
 
 
 def noisy(rng, truth, right, num_classes=3):
@@ -93,7 +93,7 @@ def test_ordinary_crowds_have_no_such_groups(kind):
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore:.*rows were left out")
 def test_real_crowds_of_people_have_no_such_groups(name):
-    spec = importlib.util.spec_from_file_location("aggregation_quality", SCRIPT)
+    spec = importlib.util.spec_from_file_location("real_crowds", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     found = next(iter(module.real_sets((name,))), None)

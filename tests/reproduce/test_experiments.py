@@ -22,14 +22,6 @@ def reproduce():
         sys.path.remove(str(FOLDER))
 
 
-def test_annotations_for_an_accuracy_lie_on_the_line_between_two_redundancies(reproduce):
-    needed = reproduce("lia_paper").needed
-    assert needed((2, 8), (60.0, 80.0), 70.0) == pytest.approx(4.0)  # half way from 2 to 8, of the logarithms
-    assert needed((2, 8, 16), (60.0, 80.0, 75.0), 80.0) == pytest.approx(8.0)
-    assert needed((2, 8), (60.0, 80.0), 55.0) == 2
-    assert needed((2, 8), (60.0, 80.0), 80.1) is None
-
-
 def test_a_confusion_is_made_by_who_said_it_once_or_often(reproduce):
     made = reproduce("conal").confusions_made(np.array([0, 0, 1, 2]), np.array([0, 0, 0, 1]), np.array([1, 1, 1, 1]))
     assert made.shape == (3, 2, 2)
@@ -44,13 +36,6 @@ def test_confusions_are_compared_by_their_rows_and_their_most_frequent_wrong_lab
     figures = reproduce("conal").compared("own", found, truth)
     assert figures["own: L1"] == pytest.approx(0.8 / 3)
     assert figures["own: other class"] == pytest.approx(2 / 3)
-
-
-def test_the_error_of_a_start_is_that_of_its_softmax(reproduce):
-    row = np.exp(2.0 * np.eye(6)[0])
-    row /= row.sum()
-    truth = [0.4, 0.6, 0, 0, 0, 0]
-    assert reproduce("conal_paper").start_error(2.0, 0.6) == pytest.approx(np.abs(row - truth).sum())
 
 
 def test_the_shares_of_conals_figure_1_are_counts_of_annotators():
@@ -75,14 +60,6 @@ def test_a_ranking_finds_wrong_votes_by_the_pairs_that_it_orders(reproduce):
     assert finds(np.array([0.0, 2.0, 1.0, 3.0]), wrong) == 0.25  # one pair of four
     assert finds(np.ones(4), wrong) == 0.5
     assert finds(np.array([2.0, 1.0]), np.array([0.25, 1.0])) == pytest.approx(0.9)  # half of a tie with itself
-
-
-def test_the_picture_of_photographs_is_small_and_its_page_names_source_and_licence():
-    folder = Path(__file__).parents[2] / "docs" / "papers"
-    assert (folder / "waum.jpg").stat().st_size <= 200_000
-    page = " ".join((folder / "waum.md").read_text(encoding="utf-8").split())
-    part = page[page.index("(waum.jpg)") : page.index("| photograph |")]
-    assert all(words in part for words in ("LabelMe", "Lefort", "CC BY 4.0", "made smaller"))
 
 
 def test_an_annotators_skill_is_the_share_of_labels_that_agree_with_what_is_believed(reproduce):
@@ -132,17 +109,6 @@ def test_two_annotators_are_added_who_answer_every_task_by_gold_and_against_it(r
     assert dense[:, :2].tolist() == annotations.to_dense().tolist()
     assert dense[:, 2].tolist() == gold.tolist()
     assert dense[:, 3].tolist() == (1 - gold).tolist()
-
-
-def test_competences_and_difficulties_of_two_classes_are_what_adds_up_in_the_log_odds(reproduce):
-    rng = np.random.default_rng(0)
-    competence, difficulty = rng.normal(size=(5, 2)), rng.normal(size=(7, 2))
-    odds = difficulty[:, None] + competence  # of the right answer: [task, annotator, class]
-    right, wrong = -np.log1p(np.exp(-odds)), -np.log1p(np.exp(odds))
-    logs = np.stack([np.stack([right[..., 0], wrong[..., 0]], -1), np.stack([wrong[..., 1], right[..., 1]], -1)], -2)
-    log_odds = reproduce("lia_annotators").log_odds
-    np.testing.assert_allclose(log_odds(logs[3]), competence - competence.mean(axis=0), atol=1e-9)
-    np.testing.assert_allclose(log_odds(logs[:, 2]), difficulty - difficulty.mean(axis=0), atol=1e-9)
 
 
 def test_tasks_that_are_pruned_are_not_trained_on(reproduce):

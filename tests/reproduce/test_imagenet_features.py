@@ -1,4 +1,4 @@
-"""docs/images-results.md says what the saved results say, and features belong to the tasks of their photographs."""
+"""ImageNet features belong to the tasks of their photographs."""
 
 import json
 
@@ -17,15 +17,6 @@ def script(reproduce):
 @pytest.fixture(scope="module")
 def results(script):
     return json.loads(script.RESULTS.read_text(encoding="utf-8"))
-
-
-def test_the_page_is_what_the_results_render_to(script, results):
-    assert script.PAGE.read_text(encoding="utf-8") == script.render(results)
-
-
-def test_the_saved_results_are_printed(script, results, capsys):
-    script.show(results)
-    assert len(capsys.readouterr().out.splitlines()) > 15
 
 
 def test_labelme_has_every_method_and_every_row_has_its_stack_and_one_seed_a_fifth(script, results):

@@ -56,31 +56,6 @@ def test_fifths_of_one_set_of_tasks_are_wider_than_students_interval_and_hold(in
 
 
 @pytest.mark.slow
-def test_sets_that_share_their_draws_are_one_group(intervals):
-    """Eight settings of one simulation by five seeds: a seed's luck is in all eight."""
-    rng = np.random.default_rng(1)
-    apart, together = [], []
-    for _ in range(TIMES):
-        values = 2.0 + rng.normal(size=5) + 0.3 * rng.normal(size=(8, 5))
-        apart.append(intervals.mean_interval([intervals.Runs(each) for each in values]))
-        together.append(intervals.mean_interval([intervals.by_draw(values)]))
-    assert coverage(apart, 2.0) < 0.8
-    assert coverage(together, 2.0) == pytest.approx(0.95, abs=0.015)
-
-
-@pytest.mark.slow
-def test_real_sets_and_groups_of_draws_together_hold(intervals):
-    """Means over three sets of unlike spread, of which one stands for six."""
-    rng = np.random.default_rng(2)
-    found = []
-    for _ in range(TIMES):
-        real = [intervals.Runs(rng.normal(place, spread, 5)) for place, spread in ((1, 0.5), (3, 2.0))]
-        found.append(intervals.mean_interval([*real, intervals.by_draw(rng.normal(5, 1, (6, 3)))]))
-    assert found[0][0] == pytest.approx((1 + 3 + 6 * 5) / 8, abs=2)
-    assert coverage(found, (1 + 3 + 6 * 5) / 8) == pytest.approx(0.95, abs=0.02)
-
-
-@pytest.mark.slow
 def test_the_bootstrap_over_tasks_holds_for_other_test_tasks_where_the_seeds_do_not(intervals):
     """Two classifiers that are right with .8 and .75, by three seeds that agree on nearly every task."""
     rng, tasks = np.random.default_rng(3), 300
@@ -142,22 +117,3 @@ def test_tasks_drawn_again_give_an_interval_of_the_difference_that_holds(interva
 def test_methods_that_answer_alike_differ_by_nothing(intervals):
     hits = np.random.default_rng(0).random((2, 50)) < 0.5
     assert intervals.bootstrap(hits, hits, draws=50) == (0, 0, 0)
-
-
-@pytest.mark.slow
-def test_means_over_sets_hold_for_other_tasks_of_the_same_sets(intervals):
-    """Three sets of unlike size, whose tasks are right by either of two methods with probabilities of their own."""
-    rng, truth, found = np.random.default_rng(5), (0.05, -0.02, 0.0), []
-    for _ in range(TIMES):
-        gains = [
-            (rng.random(number) < 0.7 + gain).astype(float) - (rng.random(number) < 0.7)
-            for number, gain in zip((100, 400, 900), truth, strict=True)
-        ]
-        errors = [each.std(ddof=1) / np.sqrt(len(each)) for each in gains]
-        found.append(intervals.over_tasks([each.mean() for each in gains], errors))
-    assert coverage(found, np.mean(truth)) == pytest.approx(0.95, abs=0.015)
-
-
-def test_one_set_has_the_interval_of_its_own_error(intervals):
-    assert intervals.over_tasks([0.02], [0.01]) == pytest.approx((0.02, 0.0195996), rel=1e-4)
-    assert intervals.over_tasks([0.02, 0.04], [0.03, 0.04]) == pytest.approx((0.03, 0.025 * 1.95996), rel=1e-4)

@@ -35,8 +35,8 @@ def write_blocks(
 ) -> StoredBlocks:
     """Reads a file of annotations of classes into blocks on disk, with the checks of `Annotations.read`.
 
-    The file is read once. Memory follows the names of the tasks, not the rows (docs/aggregation.md has what was
-    measured). The folder takes 23 to 44 bytes a row while it is written, and about 7 when it is complete.
+    The file is read once. Memory follows the names of the tasks, not the rows. The folder takes 23 to 44 bytes a row
+    while it is written, and about 7 when it is complete.
 
     Args:
         path: path of the file: .csv, .tsv, .jsonl (each also in .gz) or .parquet.

@@ -1,0 +1,618 @@
+"""Writes the tables of docs/results.md and docs/papers/ from the saved results; runs nothing.
+
+    python benchmarks/reproduce/pages.py              # all pages
+    python benchmarks/reproduce/pages.py conal        # one, and its counts
+
+A table stands between `<!-- table: NAME -->` and `<!-- end -->`; the words around it are written by hand.
+
+Marks of published figures. ✓ reproduced: the means differ by at most one standard deviation, the paper's or that of our
+runs, whichever is larger (LIA: of our draws). ~ order only: they do not, but the row is on the same side of the table's
+baseline as in the paper (the baseline itself: on the same side of the paper's own method). ✗ not reproduced. – not run.
+Where data or features are not the paper's, equal numbers would be chance, and ~ is the best mark.
+"""
+
+import argparse
+import dataclasses
+import functools
+import json
+import re
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+import crowds  # noqa: E402  beside this folder
+import deep_methods as deep  # noqa: E402  in this folder, as all below
+import geo_crowd_net as geo  # noqa: E402
+import imagenet_features as images  # noqa: E402
+import lia  # noqa: E402
+import recipe  # noqa: E402
+from intervals import shown as interval  # noqa: E402
+from rows import grid, shown  # noqa: E402
+
+__all__ = ["MARKS", "PAGES", "TABLES", "Cell", "Table", "counts", "verdict", "written"]
+
+DOCS = HERE.parents[1] / "docs"
+RESULTS = HERE.parent / "results"
+PAPERS = ("lia", "rodrigues", "conal", "waum", "ibrahim")
+PAGES = {"results": DOCS / "results.md", "papers": DOCS / "papers" / "README.md"} | {
+    name: DOCS / "papers" / f"{name}.md" for name in PAPERS
+}
+MARKED = re.compile(r"(<!-- table: ([\w ]+) -->\n).*?(<!-- end -->)", re.S)
+MARKS = {"reproduced": "✓", "order": "~", "not": "✗", "missing": "–"}
+ROUNDING = 0.05  # published figures have one decimal
+Runs = tuple[float, ...]
+TABLES: dict[str, Callable[[], str]] = {}
+
+
+@functools.cache
+def saved(name: str) -> dict[str, Any]:
+    """One file of benchmarks/results."""
+    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def table(make: Callable[[], str]) -> Callable[[], str]:
+    """Enters a function under its name with spaces."""
+    TABLES[make.__name__.replace("_", " ")] = make
+    return make
+
+
+def per_cent(row: dict[str, Any], figure: str) -> Runs:
+    """A figure of the runs of a row, times 100."""
+    return tuple(100 * run[figure] for run in row["runs"])
+
+
+# === Verdicts on published figures ===
+
+
+def verdict(published: float, found: Sequence[float], order: bool | None = None, spread: float = 0.0) -> str:
+    """Whether a published mean is reproduced: see the head of this file.
+
+    Args:
+        published: the paper's figure.
+        found: ours, one a draw.
+        order: whether the row is on the paper's side of the baseline; None where it is the baseline itself.
+        spread: the published standard deviation; 0 where there is none.
+    """
+    if not found:
+        return "missing"
+    ours = statistics.stdev(found) if len(found) > 1 else 0.0
+    if abs(statistics.mean(found) - published) <= max(ours, spread, ROUNDING) + 1e-9:
+        return "reproduced"
+    return "order" if order else "not"
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """A published figure.
+
+    Attributes:
+        row: the paper's name of the row.
+        published: the figure, in per cent.
+        found: ours, one a run; several groups where it was run on several sets that may stand for the paper's one.
+        spread: its published standard deviation; 0 where there is none.
+        column: the figure's name, where a table has several.
+        against: ours of the row that the order is judged against, where that is not the table's.
+    """
+
+    row: str
+    published: float
+    found: tuple[Runs, ...] = ()
+    spread: float = 0.0
+    column: str = ""
+    against: tuple[Runs, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Figures of a paper that are judged together.
+
+    Attributes:
+        title: what the counts call it.
+        cells: the figures.
+        baseline: row against which the order is judged.
+        method: row against which the baseline's own order is judged.
+        same_data: whether data and features are the paper's. If not, "order" is the best verdict.
+        uncounted: a row that another table counts, here for the order only.
+    """
+
+    title: str
+    cells: tuple[Cell, ...]
+    baseline: str
+    method: str
+    same_data: bool = True
+    uncounted: str = ""
+
+    def verdicts(self) -> list[str]:
+        """One for each figure that counts."""
+        return [self.verdict(cell) for cell in self.cells if cell.row != self.uncounted]
+
+    def verdict(self, cell: Cell) -> str:
+        """Of one figure."""
+        if not any(cell.found):
+            return "missing"
+        order = self._in_order(cell)
+        each = {verdict(cell.published, found, order, cell.spread) for found in cell.found}
+        if each == {"reproduced"} and self.same_data:
+            return "reproduced"
+        return "order" if order else "not"
+
+    def _in_order(self, cell: Cell) -> bool:
+        """Whether the row is on the paper's side of the baseline, in all groups; equal to it counts as both."""
+        name = self.method if cell.row == self.baseline else self.baseline
+        others = [each for each in self.cells if (each.row, each.column) == (name, cell.column)]
+        theirs = cell.against or others[0].found
+        published = cell.published - others[0].published
+        return all(
+            published * (statistics.mean(ours) - statistics.mean(other)) >= 0
+            for ours, other in zip(cell.found, theirs, strict=True)
+        )
+
+    def lines(self) -> list[list[str]]:
+        """Row, published and ours with the mark."""
+        found = []
+        for cell in self.cells:
+            digits = max(1, len(f"{cell.published:g}".partition(".")[2]))
+            ours = "; ".join(shown(group, digits) for group in cell.found)
+            published = f"{cell.published:.{digits}f}" + (f" ± {cell.spread:.2f}" if cell.spread else "")
+            mark = "" if cell.row == self.uncounted else MARKS[self.verdict(cell)]
+            found.append([f"{cell.row} {cell.column}".strip(), published, f"{ours} {mark}".strip()])
+        return found
+
+
+def counts(tables: dict[str, list[str]]) -> str:
+    """How many figures of each table are reproduced."""
+    rows = {**tables, "all": [each for found in tables.values() for each in found]} if len(tables) > 1 else tables
+    return grid(
+        ["figures of", "published", *(f"{name} {mark}" for name, mark in MARKS.items())],
+        [(name, len(found), *(found.count(mark) for mark in MARKS)) for name, found in rows.items()],
+    )
+
+
+# === Aggregation ===
+
+
+@table
+def crowds_all() -> str:
+    return grid(crowds.HEADER, crowds.summary(_crowds(), tuple(crowds.CROWDS)))
+
+
+@table
+def crowds_by_kind() -> str:
+    header, *rows = crowds.by_kind(_crowds())
+    return grid(header, rows)
+
+
+def _crowds() -> dict[str, Any]:
+    """Without `robust` on crowds that it has learnt from."""
+    return {
+        crowd: {method: cell for method, cell in row.items() if method != "robust"}
+        for crowd, row in saved("crowds").items()
+    }
+
+
+@table
+def calibration() -> str:
+    header = ["gold tasks, method", "calibrated", "before", "annotator the gold picks", "trees on the votes", "covers"]
+    rows = []
+    for name, found in sorted(saved("calibration")["llm-judges"].items(), key=lambda one: int(one[0].split(", ")[1])):
+        method, number = name.split(", ")
+        figures = [np.mean([run[key] for run in found["runs"]]) for key in ("accuracy", "raw", "judge", "trees")]
+        cover = np.mean([run["covered"] for run in found["runs"]])
+        rows.append([f"{number}, `{method}`", *(f"{each:.3f}" for each in figures), f"{cover:.3f}"])
+    return grid(header, rows)
+
+
+@table
+def coverage() -> str:
+    rows = []
+    for part in ("calibration", "prediction-powered"):
+        for cell, row in saved("interval_coverage")[part].items():
+            means = [np.mean([one[name] for one in row["runs"]]) for name in ("covered", "bias", "width")]
+            rows.append([f"{part}: {cell}", f"{means[0]:.3f}", f"{means[1]:+.4f}", f"{means[2]:.3f}"])
+    return grid(["interval", "covers", "bias", "width"], rows)
+
+
+# === Deep methods ===
+
+
+@table
+def nine_sets() -> str:
+    """By their mean, the best first."""
+    found = recipe.complete(saved("recipe"))
+    lines = {line["row"]: line for line in recipe.compared(found, "test")}
+    rows = []
+    for row in sorted(recipe.COMPARED, key=lambda row: -recipe.average(found, row, "test")):
+        line = lines.get(row)
+        seconds = np.mean([run["cpu_seconds"] for rows in found.values() for run in rows[row]])
+        difference = f"{-line['difference']:+.1f} ± {line['half']:.1f}" if line else ""
+        each = (f"{100 * np.mean([run['test'] for run in rows[row]]):.1f}" for rows in found.values())
+        rows.append([row, f"{recipe.average(found, row, 'test'):.1f}", difference, *each, f"{seconds:.1f}"])
+    return grid(["trained by", "mean", "less cross-fitted EM", *found, "CPU s"], rows)
+
+
+@table
+def music_and_labelme() -> str:
+    results = saved("reproduce_deep")
+    rows = []
+    for row in (row for row in deep.ROWS if row not in STRENGTHS):
+        cells = []
+        for name in ("music", "labelme"):
+            one, floor = results[name][row], results[name]["DL-MV"]
+            cells += [deep.mean_and_deviation(one, "last"), "" if row == "DL-MV" else deep.against(name, one, floor)]
+        tasks = deep.mean_and_deviation(results["labelme"][row], "tasks")
+        rows.append([row, *cells, tasks, f"{results['labelme'][row]['cpu_seconds_a_training']:.1f}"])
+    header = ["trained by", "Music", "less DL-MV", "LabelMe", "less DL-MV", "LabelMe, own tasks", "CPU s"]
+    return grid(header, rows)
+
+
+@table
+def lost_classes() -> str:
+    parts = saved("lost_classes")
+    before = {row.removesuffix(": identity"): one for row, one in parts["digits"].items() if row.endswith("identity")}
+    before |= parts["digits, before"]
+    after = {row.removesuffix(": half"): one for row, one in parts["digits"].items() if row.endswith(": half")}
+    rows = []
+    for method, one in before.items():
+        now = after.get(method) if method != "ccem" else None  # which keeps its start
+        cells = [cell for each in (one, now) if each for cell in (_accuracy(each), _lost(each))]
+        rows.append([f"`{method}`", *cells, *([] if now else ["as before", ""])])
+    return grid(["method", "`scale: 1`", "lose a class", "today's start", "lose a class"], rows)
+
+
+def _accuracy(row: dict[str, Any]) -> str:
+    return f"{statistics.mean(per_cent(row, 'test')):.1f}"
+
+
+def _lost(row: dict[str, Any]) -> str:
+    return f"{sum(run['lost'] > 0 for run in row['runs'])} of {len(row['runs'])}"
+
+
+@table
+def imagenet_features() -> str:
+    results = saved("imagenet_features")
+    rows = []
+    for row in images.TRAINED:
+        cells = [
+            cell for name in ("labelme-imagenet-folds", "bluebirds-imagenet-folds")
+            for cell in images.figures(name, results[name], row)
+        ]  # fmt: skip
+        rows.append([row, *cells, f"{results['labelme-imagenet-folds'][row]['cpu_seconds_a_training']:.1f}"])
+    header = ["LabelMe", "less DL-MV", "of the gap", "Blue Birds", "less DL-MV", "of the gap", "CPU s"]
+    return grid(["trained by", *header], rows)
+
+
+# === CoNAL ===
+
+STRENGTHS = ("CoNAL 0", "CoNAL 1e-4", "CoNAL 1e-6")  # table 2; 1e-5 is the CoNAL of table 1
+# Chu, Ma, Wang, AAAI 2021, tables 1 and 2: standard deviations of five runs, of `CONAL_PAPER`
+SPREADS = {
+    "music": {
+        "DL-MV": 0.41, "CL MW": 0.53, "DoctorNet": 0.47, "Anno-Reg": 0.36, "Max-MIG": 0.33, "DL-GLAD": 0.37,
+        "DL-WC": 0.24, "DL-EM (AggNet)": 0.41, "CoNAL": 0.42, "CoNAL 0": 0.31, "CoNAL 1e-4": 0.25, "CoNAL 1e-6": 0.37,
+    },
+    "labelme": {
+        "DL-MV": 0.34, "CL MW": 0.52, "DoctorNet": 0.43, "Anno-Reg": 0.48, "Max-MIG": 0.61, "DL-GLAD": 0.34,
+        "DL-WC": 0.33, "DL-EM (AggNet)": 0.27, "CoNAL": 0.55, "CoNAL 0": 0.38, "CoNAL 1e-4": 0.41, "CoNAL 1e-6": 0.47,
+    },
+}  # fmt: skip
+OPEN_COUNTRY = {"CoNAL": 67.21, "Max-MIG": 54.19}
+SIMULATED = ("gold", "DL-MV", "DL-EM (AggNet)", "CL MW", "CoNAL", "CoNAL, scale 1")
+
+
+def conal_tables() -> list[Table]:
+    rows = [row for row in deep.CONAL_PAPER["music"] if row not in STRENGTHS]
+    found = []
+    both = (1, rows, "DL-MV", "CoNAL"), (2, ("CoNAL", *STRENGTHS), "CoNAL", STRENGTHS[0])
+    for number, names, baseline, method in both:
+        for name, title in (("music", "Music"), ("labelme", "LabelMe")):
+            cells = tuple(_conal_cell(name, row, number == 1) for row in names)
+            uncounted = "CoNAL" if number == 2 else ""
+            found.append(Table(f"table {number}, {title}", cells, baseline, method, name == "music", uncounted))
+    classes = saved("conal")["classes"]
+    cells = tuple(Cell(row, value, (per_cent(classes[row], "opencountry"),)) for row, value in OPEN_COUNTRY.items())
+    return [*found, Table("open country, LabelMe", cells, "Max-MIG", "CoNAL", same_data=False)]
+
+
+def _conal_cell(name: str, row: str, authors: bool) -> Cell:
+    """By the authors' training where it was run and asked for, at the epoch that the paper shows."""
+    there, figure, results = name, "last", saved("reproduce_deep")
+    if name == "music":
+        there, figure = ("music-conal" if authors and row in results["music-conal"] else "music"), "best"
+    runs, floor = (per_cent(results[there][each], figure) for each in (row, "DL-MV"))
+    against = (floor,) if authors and row != "DL-MV" else ()
+    return Cell(row, deep.CONAL_PAPER[name][row], (runs,), SPREADS[name][row], against=against)
+
+
+@table
+def conal_counts() -> str:
+    return counts({each.title: each.verdicts() for each in conal_tables()})
+
+
+@table
+def conal_tables_1_and_2() -> str:
+    one, other, strengths, also, _ = conal_tables()
+    lines = [*zip(one.lines(), other.lines(), strict=True)]
+    lines += [*zip(strengths.lines()[1:], also.lines()[1:], strict=True)]
+    rows = [[music[0], *music[1:], *labelme[1:]] for music, labelme in lines]
+    return grid(["row", "Music, paper", "ours", "LabelMe, paper", "ours"], rows)
+
+
+@table
+def conal_simulated() -> str:
+    results, rows = saved("reproduce_deep"), []
+    for name in (name for name in deep.SIMULATED if name.endswith("share 0.5")):
+        means = (statistics.mean(per_cent(results[name][row], "last")) for row in SIMULATED)
+        rows.append([name.removesuffix(", share 0.5"), *(f"{mean:.1f}" for mean in means)])
+    return grid(["crowd", *SIMULATED], rows)
+
+
+# === Rodrigues and Pereira ===
+
+# The notebooks of the authors' repository (fmpr/CrowdLayer), each stored run: the paper's name, ours, the figures
+NOTEBOOK_LABELME = {
+    "gold": ("gold", 91.2, 89.4), "DL-MV": ("DL-MV", 77.2, 76.4), "DL-DS": ("DL-DS", 81.2, 81.0),
+    "DL-EM": ("DL-EM (AggNet)", 82.8, 82.7), "DL-DN": ("DoctorNet", 80.98), "DL-WDN": ("WDN", 81.73),
+    "CL (MW)": ("CL MW", 83.9, 82.2),
+}  # fmt: skip
+NOTEBOOK_PETS = {"gold": 84.1, "DL-MV": 70.2, "DL-DS": 77.2, "DL-EM": 80.5, "CL (MW)": 81.2}
+NOTEBOOK_RATINGS = {"gold": ("gold", 45.3), "DL-MEAN": ("mean", 30.1), "CL (B)": ("CL (B)", 40.0)}
+NOTEBOOK_NER = {
+    "gold": ("gold", 70.28, 72.45, 71.35), "DL-MV": ("DL-MV", 64.48, 44.54, 52.68),
+    "CL (MW)": ("CL MW", 65.21, 59.27, 62.10),
+}  # fmt: skip
+
+
+def rodrigues_tables() -> list[Table]:
+    thirty, five = (saved("crowd_layer")[part] for part in ("thirty runs", "five annotators"))
+    ratings, ner = saved("movie_reviews")["bag of words"], saved("reproduce_ner")
+    labelme = tuple(
+        Cell(
+            row, round(statistics.mean(runs), 2), (per_cent(thirty[ours], "last"),),
+            round(statistics.stdev(runs), 2) if len(runs) > 1 else 0.0,
+        )
+        for row, (ours, *runs) in NOTEBOOK_LABELME.items()
+    )  # fmt: skip
+    pets = tuple(
+        Cell(row, value, (per_cent(five[NOTEBOOK_LABELME[row][0]], "last"),)) for row, value in NOTEBOOK_PETS.items()
+    )
+    reviews = tuple(
+        Cell(row, value, (tuple(100 * run["R2"] for run in ratings[ours].values()),))
+        for row, (ours, value) in NOTEBOOK_RATINGS.items()
+    )
+    names = tuple(
+        Cell(row, value, (per_cent(ner[ours], figure),), column=figure)
+        for row, (ours, *values) in NOTEBOOK_NER.items()
+        for figure, value in zip(("precision", "recall", "f1"), values, strict=True)
+    )
+    return [
+        Table("LabelMe", labelme, "DL-MV", "CL (MW)", same_data=False),
+        Table("Dogs vs. Cats", pets, "DL-MV", "CL (MW)", same_data=False),
+        Table("MovieReviews", reviews, "DL-MEAN", "CL (B)", same_data=False),
+        Table("CoNLL-2003", names, "DL-MV", "CL (MW)", same_data=False),
+    ]
+
+
+@table
+def rodrigues_counts() -> str:
+    return counts({each.title: each.verdicts() for each in rodrigues_tables()})
+
+
+@table
+def rodrigues_figures() -> str:
+    rows = [[f"{each.title}, {row}", *cells] for each in rodrigues_tables() for row, *cells in each.lines()]
+    return grid(["set, row", "authors' notebook", "ours"], rows)
+
+
+@table
+def rodrigues_starts() -> str:
+    parts = saved("crowd_layer")
+    rows = [
+        [row, shown(per_cent(one, "last")), shown([run["matrices"] for run in one["runs"]], 2),
+         shown([run["told apart"] for run in one["runs"]], 2)]
+        for row, one in parts["identity"].items()
+    ]  # fmt: skip
+    return grid(["start", "accuracy", "matrices", "told apart"], rows)
+
+
+# === WAUM ===
+
+# Lefort et al., TMLR 2024: accuracy with its standard deviation, calibration error
+CIFAR = {
+    "majority vote": (69.533, 0.84, 0.175), "naive soft": (72.149, 2.74, 0.132), "Dawid-Skene": (70.268, 0.93, 0.173),
+    "Dawid-Skene, spammers left out": (70.053, 0.81, 0.174), "GLAD": (66.569, 8.48, 0.173),
+    "WAUM": (72.747, 1.93, 0.124),
+}  # fmt: skip
+CROWDS = ("neighbours", "small classifiers", "three classifiers")
+
+
+def waum_tables() -> list[Table]:
+    cifar = [Cell(row, figures[0], spread=figures[1], column="accuracy") for row, figures in CIFAR.items()]
+    cifar += [Cell(row, round(100 * figures[2], 1), column="ECE") for row, figures in CIFAR.items()]
+    parts = [saved("waum")["circles"][f"3 circles, {crowd}"]["rows"] for crowd in CROWDS]
+    circles = tuple(
+        Cell(row, round(100 * value, 1), tuple(tuple(100 * each for each in part[row]["accuracy"]) for part in parts))
+        for row, value in saved("waum")["printed"].items()
+    )
+    return [
+        Table("CIFAR-10H", tuple(cifar), "majority vote", "WAUM"),
+        Table("three circles", circles, "majority vote", "WAUM", same_data=False),
+    ]
+
+
+@table
+def waum_counts() -> str:
+    return counts({each.title: each.verdicts() for each in waum_tables()})
+
+
+@table
+def waum_circles() -> str:
+    return grid(["row", "paper", "ours, three crowds"], waum_tables()[1].lines())
+
+
+@table
+def waum_rankings() -> str:
+    rows = []
+    parts = saved("waum_variants")
+    for name, title in (("labelme", "LabelMe"), ("music", "Music")):
+        pruned = {row: shown(per_cent(one, "accuracy")) for row, one in parts[f"pruned, {name}"].items()}
+        for row, one in parts[f"ranking, {name}"].items():
+            figures = [shown(per_cent(one, figure)) for figure in ("finds wrong votes", "worst 10%")]
+            rows.append([f"{title}, {row}", *figures, pruned.get(row, "")])
+        rows.append([f"{title}, nothing pruned", "", "", pruned["nothing"]])
+    return grid(["set, ranked by", "finds", "votes right, worst 10 %", "pruned"], rows)
+
+
+@table
+def waum_music() -> str:
+    rows = [
+        [row, *(shown([100 * each for each in one[figure]]) for figure in ("accuracy", "ece"))]
+        for row, one in saved("waum")["training"]["rows"].items()
+    ]
+    return grid(["trained on", "accuracy", "calibration error"], rows)
+
+
+# === LIA ===
+
+# published row -> its name in the paper, and our rows with which label; the first that has a figure counts
+LIA = {
+    "majority": ("MAJ", ("majority", "posterior")),
+    "MAJ*-E": ("MAJ\\*-E", ("MAJ*-E", "h")),
+    "MAJ*": ("MAJ\\*", ("MAJ*", "h")),
+    "MMCE": ("MMCE", ("MMCE, ridge per label", "posterior")),
+    "MMCE*-E": ("MMCE\\*-E", ("MMCE*-E", "h")),
+    "MMCE*": ("MMCE\\*", ("MMCE*", "h")),
+    "Snorkel": ("Snorkel",),
+    "label model": ("MeTaL", ("label model", "posterior")),
+    "LIA-E": ("LIA-E", ("LIA-E, 2 rounds", "h"), ("LIA-E", "posterior")),
+    "LIA": ("LIA", ("LIA, 2 rounds", "h"), ("LIA", "posterior")),
+    "LIA-ML": ("LIA-ML", ("LIA-ML", "posterior")),
+}
+PUBLIC = ("bluebirds", "wordsim", "rte")
+
+
+def _draws(name: str, row: str, redundancy: int, figure: str) -> list[float]:
+    """Per cent, one a draw."""
+    draws = saved("reproduce_lia")["sets"][name].get(row, {}).get("draws", {}).get(str(redundancy), {}).values()
+    return [100 * draw[figure] for draw in draws if figure in draw]
+
+
+def lia_judged(name: str, row: str, published: Sequence[float], suffix: str = "") -> list[tuple[list[float], str]]:
+    """Ours that counts at each redundancy, and its verdict by the side of majority vote on the same draws."""
+    found = []
+    for column, redundancy in enumerate(lia.REDUNDANCIES[name]):
+        lines = (_draws(name, ours, redundancy, label + suffix) for ours, label in LIA[row][1:])
+        draws = next((each for each in lines if each), [])
+        order = None
+        if draws and row != "majority":
+            votes = _draws(name, "majority", redundancy, "posterior")[: len(draws)]
+            apart = round(statistics.mean(draws) - statistics.mean(votes), 9)
+            order = (published[column] - lia.PUBLISHED[name]["majority"][column]) * apart >= 0
+        mark = verdict(published[column], draws, order)
+        if name in lia.MEDICAL and draws:  # of which only the order can be compared
+            mark = "order" if order else "not"
+        found.append((draws, mark))
+    return found
+
+
+@table
+def lia_counts() -> str:
+    found = {
+        f"table 2, {lia.TITLES[name]}": [
+            mark for row, figures in rows.items() for _, mark in lia_judged(name, row, figures)
+        ]
+        for name, rows in lia.PUBLISHED.items()
+    }
+    alone = [
+        mark for name, figures in lia.PUBLISHED_EM_ALONE.items()
+        for _, mark in lia_judged(name, "LIA", figures, lia.EM_ALONE)
+    ]  # fmt: skip
+    return counts({**found, "table 3": alone})
+
+
+@table
+def lia_table_2() -> str:
+    """The rows of the three public sets that an aggregation method or LIA has."""
+    places = [(name, r) for name in PUBLIC for r in lia.REDUNDANCIES[name]]
+    rows = []
+    for row in ("majority", "MMCE", "label model", "LIA"):
+        published = [value for name in PUBLIC for value in lia.PUBLISHED[name][row]]
+        rows.append([f"{LIA[row][0]}, paper", *(f"{value:.1f}" for value in published)])
+        found = [each for name in PUBLIC for each in lia_judged(name, row, lia.PUBLISHED[name][row])]
+        rows.append([f"{LIA[row][0]}, ours", *(f"{statistics.mean(draws):.1f} {MARKS[mark]}" for draws, mark in found)])
+    for row in ("LIA, ridge 0.1", "Dawid-Skene"):
+        rows.append([row, *(f"{statistics.mean(_draws(name, row, r, 'posterior')):.1f}" for name, r in places)])
+    return grid(["row", *(f"{lia.TITLES[name]}, {r}" for name, r in places)], rows)
+
+
+# === GeoCrowdNet ===
+
+REAL = {
+    "gold": "true labels", "DL-MV": "majority vote", "DL-EM (AggNet)": "AggNet", "CL MW": "CrowdLayer",
+    "Anno-Reg": "TraceReg", "Max-MIG": "Max-MIG", "DoctorNet": "DoctorNet", "CoNAL": "CoNAL",
+    "CCEM": "no regularization", "GeoCrowdNet F": "GeoCrowdNet(F)", "GeoCrowdNet W": "GeoCrowdNet(W)",
+}  # fmt: skip
+
+
+@table
+def ibrahim_recovery() -> str:
+    rows = []
+    for start in geo.STARTS:
+        for crowd in geo.CROWDS:
+            one, *others = (geo.recovered(saved("geo_crowd_net"), crowd, each, start) for each in (None, "F", "W"))
+            plain = np.array([run["l1"] for run in one["runs"]])
+            apart = [interval([geo.Runs(np.array([run["l1"] for run in each["runs"]]) - plain)], 3) for each in others]
+            begun = "default" if start is None else f"{start:g}"
+            rows.append([f"{crowd}, {begun}", *(geo.level(each, "l1") for each in (one, *others)), *apart])
+    return grid(["crowd, start", "CCEM", "F", "W", "F less CCEM", "W less CCEM"], rows)
+
+
+@table
+def ibrahim_real_sets() -> str:
+    results = saved("reproduce_deep")
+    rows = [[name, *(shown(per_cent(results[data][row], "last")) for data in ("labelme", "music"))]
+            for row, name in REAL.items()]  # fmt: skip
+    return grid(["trained by", "LabelMe", "Music"], rows)
+
+
+# === Pages ===
+
+
+@table
+def papers_counts() -> str:
+    rows, total = [], Counter[int]()
+    for name in PAPERS:
+        line = [0] * 5
+        if f"{name} counts" in TABLES:
+            line = [int(cell) for cell in TABLES[f"{name} counts"]().splitlines()[-1].split("|")[2:-1]]
+        total.update(dict(enumerate(line)))
+        rows.append([f"[{name}]({name}.md)", *line])
+    rows.append(["all", *(total[place] for place in range(5))])
+    return grid(["page", "published", "reproduced", "order only", "not reproduced", "not run"], rows)
+
+
+def written(text: str) -> str:
+    """A page with its tables as the saved results have them."""
+    return MARKED.sub(lambda found: f"{found[1]}\n{TABLES[found[2]]()}\n{found[3]}", text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pages", nargs="*", metavar="PAGE", help=f"of {', '.join(PAGES)}; otherwise all")
+    for name in parser.parse_args().pages or PAGES:
+        PAGES[name].write_text(written(PAGES[name].read_text(encoding="utf-8")), encoding="utf-8")
+        print(f"written: {PAGES[name].relative_to(DOCS.parent)}")
+        if f"{name} counts" in TABLES:
+            print(TABLES[f"{name} counts"]())
+
+
+if __name__ == "__main__":
+    main()
