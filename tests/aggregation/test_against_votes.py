@@ -60,11 +60,6 @@ def test_a_rare_class_may_be_empty():
     assert "1.0%" in note
 
 
-def test_a_single_annotation_makes_no_class():
-    annotations = Annotations.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 1])
-    assert notes_against_votes(annotations, np.array([1, 1])) == ()
-
-
 def test_tied_votes_and_tasks_without_votes_are_no_difference():
     annotations = Annotations.from_arrays([0, 0, 1], [0, 1, 0], [0, 1, 0], tasks=np.arange(9))
     for labels in ([0, 0], [1, 0]):
@@ -97,22 +92,6 @@ def test_usual_results_have_no_notes():
 
 def abstracts():
     return generated_abstracts(40, 20, types=("PARTICIPANTS", "OUTCOMES"))
-
-
-@pytest.mark.parametrize(
-    "method",
-    [
-        pytest.param("hmm-crowd", marks=pytest.mark.slow),
-        pytest.param("bsc-seq", marks=pytest.mark.slow),
-        pytest.param("dawid-skene", marks=pytest.mark.slow),
-        "majority-vote",
-    ],
-)
-def test_usual_results_for_sentences_have_no_notes(method):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", VotesWarning)
-        for sequences in (abstracts(), generated_ner(100)):
-            assert create(method, kind="sequence").fit(sequences).notes == ()
 
 
 @pytest.mark.parametrize("method", ["hmm-crowd", "bsc-seq"])

@@ -23,11 +23,6 @@ from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 SETTINGS = {"nominal": DependentDawidSkene(), "ordinal": DependentDawidSkene(ordinal=True)}
 
 
-@pytest.mark.parametrize("check", AGGREGATOR_CHECKS.values(), ids=AGGREGATOR_CHECKS)
-def test_battery(check):
-    check(DependentDawidSkene())
-
-
 # classes in another order; .8 of the tasks right, which ordinal matrices miss where there is no order
 OF_AN_ORDER = ("renaming_permutes", "result_is_sound")
 
@@ -82,15 +77,6 @@ def test_a_weighted_pass_is_that_of_numpy():
     np.testing.assert_allclose(counts.table, table, atol=1e-12)
     np.testing.assert_allclose(counts.classes, expected.sum(axis=0), atol=1e-12)
     assert counts.log_likelihood == pytest.approx(likelihood, rel=1e-13)
-
-
-def test_with_votes_of_one_a_pass_is_that_of_dawid_skene():
-    crowd, _ = simulated_crowd(seed=3)
-    found = HierarchicalDawidSkene().fit(crowd)
-    params = Params.from_probabilities(found.confusions, found.class_prior)
-    counts, posteriors = weighted_counts(whole_block(crowd), np.ones(len(crowd)), params)
-    np.testing.assert_allclose(posteriors, found.posteriors_of(crowd), atol=1e-13)
-    assert counts.log_likelihood == pytest.approx(found.log_likelihood, rel=1e-12)
 
 
 # === Pairs and groups ===
@@ -197,15 +183,6 @@ def test_a_ring_that_dawid_skene_believes_is_found(seed):
     assert abs(found.posteriors.max(axis=1).mean() - found.expected_accuracy(truth)) < 0.05
     assert found.effective_votes.mean() < 7
     assert found.log_likelihood is None
-
-
-@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
-def test_copies_may_be_most_of_the_votes():
-    crowd, truth = copied(num_annotators=22, copies=12, right=0.5, redundancy=22, num_tasks=500, seed=1)
-    found = DependentDawidSkene().fit(crowd)
-    np.testing.assert_array_equal(np.flatnonzero(found.clusters == 0), np.arange(12))
-    assert found.expected_accuracy(truth) > 0.88
-    assert MajorityVote().fit(crowd).expected_accuracy(truth) < 0.6
 
 
 def test_three_judges_are_enough_to_run_and_too_few_to_find_copies():

@@ -82,13 +82,6 @@ def test_the_first_thresholds_say_each_class_as_often_as_it_was_said():
     assert history[0] / 200 == pytest.approx(shares @ np.log(shares), rel=0.005)
 
 
-def test_turning_the_order_round_turns_the_result_round():
-    turned = Annotations.from_dense(np.where(DENSE < 0, -1, K - 1 - DENSE)[:80], classes=np.arange(K))
-    straight = Annotations.from_dense(DENSE[:80], classes=np.arange(K))
-    one, two = (OrdinalThresholds(tol=1e-9, max_iter=2000).fit(each) for each in (straight, turned))
-    np.testing.assert_allclose(two.posteriors[:, ::-1], one.posteriors, atol=0.01)
-
-
 def test_tasks_and_annotators_without_labels_get_the_crowds():
     dense = np.full((81, 11), -1)
     dense[:80, :10] = DENSE[:80]

@@ -25,7 +25,6 @@ from crowdzoo.aggregation.engine.comparisons import ALTERNATIVES, FORMS, PairPar
 from crowdzoo.aggregation.engine.lbfgs import maximize
 from crowdzoo.commands.main import main
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.metrics import spearman
 from crowdzoo.tables import Annotations
 
 ANSWERS = np.array(["left", "right", "equal"], object)
@@ -140,11 +139,6 @@ def test_scores_are_finite_where_a_task_never_lost_or_was_never_compared():
     assert "2 groups of tasks" in found.notes[0]
 
 
-def test_equal_scores_have_the_same_rank():
-    found = BradleyTerry().fit(table([0, 2], [1, 1], [0, 1], [0, 0]))
-    assert found.ranks.tolist() == [1, 3, 1]
-
-
 def test_bradley_terry_agrees_with_crowd_kit():
     aggregation = pytest.importorskip("crowdkit.aggregation")
     crowd, _ = simulated(ties=False)
@@ -153,14 +147,6 @@ def test_bradley_terry_agrees_with_crowd_kit():
     theirs = aggregation.BradleyTerry(n_iter=20_000, tol=0).fit_predict(frame).sort_index().to_numpy()
     ours = np.exp(BradleyTerry(prior=0, tol=1e-7).fit(crowd).scores)
     np.testing.assert_allclose(ours / ours.sum(), theirs, atol=1e-6)
-
-
-def test_a_shared_position_bias_is_found():
-    crowd, scores = simulated(size=20_000, biases=np.full(15, 0.5))
-    found = BradleyTerry(position_bias=True).fit(crowd)
-    assert found.bias == pytest.approx(0.5, abs=0.08)
-    assert np.corrcoef(found.scores, scores)[0, 1] > 0.99
-    np.testing.assert_allclose(found.position_biases(), found.bias)
 
 
 # === Noisy Bradley-Terry and CrowdBT ===
@@ -331,14 +317,6 @@ def test_methods_for_classes_take_the_pairs_and_refuse_preferences():
     with pytest.raises(DataError, match="got kind 'preference'"):
         DawidSkene().fit(crowd)
     assert MajorityVote().fit(crowd.pairs()[1]).posteriors.shape == (30, 3)
-
-
-def test_spearman_is_scipys():
-    rng = np.random.default_rng(0)
-    gold, found = rng.integers(0, 5, 40).astype(float), rng.normal(size=40)
-    assert spearman(gold, found) == pytest.approx(spearmanr(gold, found).statistic)
-    gold[:3] = np.nan
-    assert spearman(gold, found) == pytest.approx(spearmanr(gold[3:], found[3:]).statistic)
 
 
 # === More annotations later ===

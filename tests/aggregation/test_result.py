@@ -153,11 +153,6 @@ def test_a_failed_write_leaves_the_earlier_result(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["result"]
 
 
-def test_a_folder_without_a_result_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"has no tasks\.parquet"):
-        Aggregation.from_parquet(tmp_path)
-
-
 def test_frames_hold_a_row_per_task_and_per_annotator():
     result = MajorityVote(ties="lowest").fit(crowd())
     frame = result.to_frame()
@@ -178,12 +173,6 @@ def test_annotator_accuracy_weighs_the_diagonal_by_the_class_prior():
         class_prior=np.array([0.25, 0.75]),
     )
     np.testing.assert_allclose(result.annotator_accuracy(), [0.225 + 0.45, 0.125 + 0.75])
-
-
-def test_aggregators_are_created_by_name():
-    assert create("dawid-skene", max_iter=7, prior=0.5) == DawidSkene(max_iter=7, prior=0.5)
-    assert create("majority-vote") == MajorityVote()
-    assert {"majority-vote", "dawid-skene", "glad"} <= set(METHODS)
 
 
 def test_methods_sign_their_results():
