@@ -270,7 +270,7 @@ def a_pipeline():
 def on_beam(crowd, aggregator, folder, per_shard=None, make_pipeline=a_pipeline, **options):
     """Several blocks, and several pipelines."""
     pytest.importorskip("apache_beam", reason="the pipeline extra is not installed")
-    from crowdzoo.beam import aggregate
+    from crowdzoo.large.beam import aggregate
 
     method = job_of(aggregator, crowd).method
     most = {"classification": 60, "regression": 50, "sequence": 300}[aggregator.kind]
@@ -350,7 +350,7 @@ def test_a_killed_fit_goes_on_from_its_checkpoint_and_another_does_not(tmp_path,
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
 def test_blocks_of_a_pcollection_give_the_beliefs_that_the_table_gives(tmp_path):
     beam = pytest.importorskip("apache_beam")
-    from crowdzoo.beam import fit
+    from crowdzoo.large.beam import fit
 
     def run_of(aggregator, crowd, most, annotators, num_classes, **about):
         blocks = job_of(aggregator, crowd).blocks(most)
@@ -395,7 +395,7 @@ def test_equal_ratings_need_no_pipeline(tmp_path):
     ids=str,
 )
 def test_what_does_not_fit_is_refused_before_anything_runs(tmp_path, aggregator, more, message):
-    from crowdzoo.beam import aggregate, runs_on_beam
+    from crowdzoo.large.beam import aggregate, runs_on_beam
 
     crowd = crowd_of(aggregator)[0]
     with pytest.raises((ConfigError, DataError), match=re.escape(message)):

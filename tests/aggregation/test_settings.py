@@ -14,7 +14,7 @@ from crowdzoo.aggregation import (
     OneCoinDawidSkene,
     create,
 )
-from crowdzoo.constraints import Choice, Flag, Number
+from crowdzoo.checks.constraints import Choice, Flag, Number
 from crowdzoo.testing.aggregators import simulated_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")

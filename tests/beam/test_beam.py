@@ -24,7 +24,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner  # noqa: E
 from apache_beam.runners.runner import PipelineResult, PipelineState  # noqa: E402
 from apache_beam.testing.util import assert_that  # noqa: E402
 
-import crowdzoo.beam as on_beam  # noqa: E402
+import crowdzoo.large.beam as on_beam  # noqa: E402
 from crowdzoo.large.beam import checkpoints, coding, whole  # noqa: E402
 from crowdzoo.large.beam import files as beam_files  # noqa: E402
 from crowdzoo.large.beam import values as beam_values  # noqa: E402
