@@ -79,16 +79,6 @@ def test_the_speeds_are_those_of_the_saved_benchmark():
     assert f"takes {seconds:.2f} s on two cores; crowd-kit takes {times:.0f} times as long" in README
 
 
-def test_the_number_of_aggregation_methods_is_that_of_the_table():
-    from crowdzoo.aggregation.classes.methods import METHODS
-    from crowdzoo.large.forms.forms import FORMS
-
-    words = {7: "seven", 18: "Eighteen"}
-    assert f"{words[len(METHODS)]} methods, from majority vote" in README
-    # HierarchicalDawidSkene and Robust run on Beam alone, for tables
-    assert f"{words[len(FORMS) + 2]} also run on Apache Beam" in README
-
-
 def test_the_accuracies_of_the_demo_are_those_of_its_table():
     line = re.search(r"held-out accuracy(.*?)with the true labels", README, flags=re.S)[1]
     column = {

@@ -53,15 +53,6 @@ def test_it_writes_the_labels_of_people_and_models(files, capsys):
     assert json.loads((files / "out" / "summary.json").read_text())["method"] == "people-and-models"
 
 
-def test_it_writes_one_table_and_takes_its_setting_and_gold_for_calibration(files, capsys):
-    assert main.main(words(files, "--method", "people-and-models", "--set", "trusted=0.9")) == 0
-    args = words(files, "--gold", str(files / "gold.csv"), "--calibrate")
-    args[args.index("--out") + 1] = str(files / "labels.csv")
-    assert main.main(args) == 0
-    assert (files / "labels.csv").read_text().startswith('"task","label",')
-    assert "accuracy on other tasks" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("more", "said"),
     [

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from crowdzoo.commands import main as cli
-from crowdzoo.datasets import generated_ner
-from crowdzoo.sequences import write_spans
 
 
 @pytest.fixture
@@ -81,30 +79,6 @@ def test_wrong_words_are_refused_before_any_work(folder, capsys):
         assert run("a.csv", *words) == 4
         assert message in capsys.readouterr().err
     assert not (folder / "r.html").exists()
-
-
-def test_sentences_have_a_page(folder, capsys):
-    write_spans(generated_ner(40, 6, redundancy=3), folder / "spans.jsonl")
-    how = ("spans.jsonl", "--task", "sequence", "--method", "span-majority-vote", "--bootstrap", 5)
-    assert run(*how, "--out", "s.html") == 0
-    assert "F1 of" in capsys.readouterr().out
-    numbers = json.loads((folder / "s.json").read_text("utf-8"))
-    assert numbers["kind"] == "sequence"
-    assert run(*how, "--out", "t.html", "--before", "s.json", "--fail-if", "span_agreement<0.99") == 7
-    assert json.loads((folder / "t.json").read_text("utf-8"))["changes"]["tasks"]["changed"] == 0
-
-
-def test_sentences_without_their_kind_get_a_hint(folder, capsys):
-    write_spans(generated_ner(5, 4), folder / "spans.jsonl")
-    assert run("spans.jsonl", "--out", "s.html") == 3
-    assert "It looks like sentences with marked spans, which are read with --task sequence." in capsys.readouterr().err
-
-
-def test_ratings_have_a_page(folder):
-    assert run("r.csv", "--task", "regression", "--low", 0, "--out", "r.html", "--bootstrap", 0) == 0
-    numbers = json.loads((folder / "r.json").read_text("utf-8"))
-    assert numbers["kind"] == "regression"
-    assert numbers["tables"]["annotators"]["values"]["bias"][3] > numbers["tables"]["annotators"]["values"]["bias"][0]
 
 
 def test_preferences_have_a_page(folder, capsys):

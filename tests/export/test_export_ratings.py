@@ -13,7 +13,6 @@ keras = pytest.importorskip("keras")
 if keras.backend.backend() != "tensorflow":
     pytest.skip("SavedModels need the TensorFlow backend", allow_module_level=True)
 
-from crowdzoo.errors import ConfigError
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.export.saved_model import export_model
 from crowdzoo.files.served_model import MODEL_CARD_FILE, REQUEST_FILES, load_saved_model
@@ -144,9 +143,3 @@ def test_a_regressor_of_texts_takes_raw_text(form, tmp_path, monkeypatch):
     said = signature(instances=tf.constant(texts), annotator=tf.constant(["chloé", "ann", "bob", "ann"]))["value"]
     np.testing.assert_allclose(said.numpy(), wanted + UNIT * np.array([2.0, -1.0, 0.5, -1.0]), rtol=1e-5)
     assert json.loads((path / REQUEST_FILES["serving_default"]).read_text()) == {"instances": ["A fine film!"]}
-
-
-def test_classes_are_refused_for_ratings(tmp_path):
-    with pytest.raises(ConfigError, match="2 classes are named, but the model gives ratings, one a task"):
-        export_model(regressor("aggregated"), tmp_path / "1", classes=["bad", "good"])
-    assert list(tmp_path.iterdir()) == []

@@ -3,7 +3,6 @@ import os
 import subprocess
 import sys
 
-import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
@@ -11,7 +10,7 @@ from crowdzoo.aggregation import METHODS
 from crowdzoo.aggregation import SEQUENCE_METHODS as SEQUENCE_AGGREGATIONS
 from crowdzoo.errors import ConfigError
 from crowdzoo.models import METHODS as DEEP_METHODS
-from crowdzoo.pipelines.config import BEAM_RUNNERS, load_config
+from crowdzoo.pipelines.config import load_config
 from crowdzoo.training.methods import SEQUENCE_METHODS
 
 DATA = "data: {annotations: answers.csv, instances: instances.parquet}\n"
@@ -56,16 +55,6 @@ def test_overrides_win_by_dotted_key(inputs):
     assert config.seed == 3
 
 
-def test_numbers_may_be_written_with_an_exponent(inputs):
-    (inputs / "e.yaml").write_text("name: e\n" + DATA + "training: {learning_rate: 1e-3}\n")
-    assert load_config(inputs / "e.yaml").training.learning_rate == 0.001
-
-
-def test_integer_class_names_become_text(inputs):
-    (inputs / "c.yaml").write_text("name: c\n" + DATA.replace("}", ", classes: [0, 1, 2]}"))
-    assert load_config(inputs / "c.yaml").data.classes == ("0", "1", "2")
-
-
 @pytest.mark.parametrize(
     ("given", "runner"),
     [("flink", "FlinkRunner"), ("FLINKRUNNER", "FlinkRunner"), ("FnApiRunner", "FnApiRunner"), ("my.Own", "my.Own")],
@@ -73,11 +62,6 @@ def test_integer_class_names_become_text(inputs):
 def test_runners_are_spelt_as_beam_does(inputs, given, runner):
     (inputs / "c.yaml").write_text("name: c\n" + DATA + f"beam: {{runner: {given}}}\n")
     assert load_config(inputs / "c.yaml").beam.runner == runner
-
-
-def test_every_known_runner_is_one_of_beams():
-    runners = pytest.importorskip("apache_beam.runners.runner")
-    assert set(BEAM_RUNNERS) <= {name.rsplit(".", 1)[-1] for name in runners._RUNNER_MAP.values()}
 
 
 BROKEN = {
@@ -363,14 +347,6 @@ def test_a_configuration_that_does_not_fit_sentences_is_refused(inputs, case):
     assert refused(inputs, text) == message
 
 
-def test_a_missing_file_of_sentences_names_a_similar_one(inputs):
-    (inputs / "spans.jsonl").write_text("{}\n")
-    message = refused(inputs, SPANS.replace("spans.jsonl", "span.jsonl, gold: gold.txt"))
-    first, second = message.splitlines()[1:]
-    assert first == f"  data.annotations: {inputs / 'span.jsonl'} does not exist. Did you mean 'spans.jsonl'?"
-    assert second == f"  data.gold: {inputs / 'gold.txt'} does not exist."
-
-
 def test_defaults_for_sentences(inputs):
     (inputs / "spans.jsonl").write_text("{}\n")
     (inputs / "s.yaml").write_text(SPANS + "evaluation: {minimum_f1: 0.25}\n")
@@ -422,13 +398,6 @@ def test_all_problems_come_at_once_and_ten_are_shown(inputs):
     assert lines[-1] == "  ... and 2 more"
 
 
-def test_a_missing_configuration_names_a_similar_one(inputs):
-    with pytest.raises(ConfigError, match=r"tinny.yaml does not exist. Did you mean 'tiny.yaml'\?"):
-        load_config(inputs / "tinny.yaml")
-    with pytest.raises(ConfigError, match=r"is a folder\. Name a file in it"):
-        load_config(inputs)
-
-
 def test_inputs_that_are_not_regular_files_are_refused_and_heads_that_are_no_table_named(inputs):
     os.mkfifo(inputs / "pipe.csv")
     for name, content, message in (
@@ -442,35 +411,6 @@ def test_inputs_that_are_not_regular_files_are_refused_and_heads_that_are_no_tab
             (inputs / name).write_bytes(content)
         said = refused(inputs, "name: x\n" + DATA.replace("answers.csv", name))
         assert message in said, name
-
-
-def test_a_key_of_an_override_with_many_parts_is_refused(inputs):
-    with pytest.raises(ConfigError, match=r"has 5,001 parts; no setting has more than 11."):
-        load_config(inputs / "tiny.yaml", {"aggregation" + ".x" * 5000: 1})
-
-
-def test_an_override_below_a_value_is_refused(inputs):
-    with pytest.raises(ConfigError, match=r"seed.x: 'seed' holds a value, not a section"):
-        load_config(inputs / "tiny.yaml", {"seed": 1, "seed.x": 2})
-
-
-def test_a_missing_input_file_names_a_similar_one(inputs):
-    message = refused(inputs, "name: x\n" + DATA.replace("answers", "answer"))
-    assert message == f", data.annotations: {inputs / 'answer.csv'} does not exist. Did you mean 'answers.csv'?"
-    message = refused(inputs, "name: x\n" + DATA.replace("answers", "gone/answers"))
-    assert message.endswith(f"does not exist, nor does the folder {inputs / 'gone'}.")
-
-
-def test_a_missing_column_names_a_similar_one(inputs):
-    (inputs / "answers.csv").write_text("task,anotator,label\nt01,a1,cat\n")
-    message = refused(inputs, "name: x\n" + DATA)
-    assert message.endswith("has no column 'annotator' among 'task', 'anotator', 'label'. Did you mean 'anotator'?")
-
-
-def test_the_column_worker_passes_for_annotator(inputs):
-    text = (inputs / "answers.csv").read_text().replace("annotator", "worker", 1)
-    (inputs / "answers.csv").write_text(text)
-    load_config(inputs / "tiny.yaml")
 
 
 def test_columns_under_other_names_are_given_or_found_by_usual_names(inputs):
@@ -489,22 +429,6 @@ def test_columns_under_other_names_are_given_or_found_by_usual_names(inputs):
         ", data: columns: unknown column 'lable': choose one of task, left, right, winner, loser, annotator"
         in refused(inputs, wrong)
     )
-
-
-def test_instances_without_tasks_and_files_that_are_no_tables_are_named_together(inputs):
-    pyarrow.parquet.write_table(pa.table({"number": ["a"], "x": [1.0]}), inputs / "instances.parquet")
-    (inputs / "answers.csv").write_text("")
-    lines = refused(inputs, "name: x\n" + DATA).splitlines()
-    assert lines[1].endswith("answers.csv is empty.")
-    assert lines[2].endswith("has no column 'task' among 'number', 'x'.")
-    (inputs / "instances.parquet").write_bytes(b"nonsense")
-    assert "not a whole Parquet file" in refused(inputs, "name: x\n" + DATA)
-
-
-def test_an_unknown_ending_is_refused(inputs):
-    (inputs / "answers.xlsx").write_text("x")
-    message = refused(inputs, "name: x\n" + DATA.replace("csv", "xlsx"))
-    assert "has an unknown ending: choose one of .csv, .tsv" in message
 
 
 def test_reading_a_configuration_loads_no_tensorflow(inputs):
@@ -529,12 +453,6 @@ def test_the_shipped_configurations_are_valid(tmp_path, monkeypatch, name, task)
     assert loaded.data.dataset == name
     assert loaded.kind == task
     assert loaded.output.root == tmp_path / "runs" / name
-
-
-def test_a_pipe_is_no_configuration(tmp_path):
-    os.mkfifo(tmp_path / "pipe.yaml")
-    with pytest.raises(ConfigError, match="is a pipe"):
-        load_config(tmp_path / "pipe.yaml")
 
 
 def test_an_export_is_checked_by_its_platform(inputs, tmp_path):
