@@ -8,7 +8,6 @@ from sklearn.base import clone
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import (
-    METHODS,
     BradleyTerry,
     DawidSkene,
     MajorityVote,
@@ -17,7 +16,6 @@ from crowdzoo.aggregation import (
     create,
 )
 from crowdzoo.aggregation.registry import METHODS_OF
-from crowdzoo.testing.aggregators import simulated_crowd
 
 EVERY = [(kind, name) for kind, methods in METHODS_OF.items() for name in methods]
 
@@ -70,16 +68,6 @@ def test_fit_predict_gives_what_crowd_kit_gives(name):
     theirs = getattr(crowdkit, name)().fit_predict(votes()).sort_index()
     ours = getattr(crowdzoo.aggregation, name)().fit_predict(votes())
     pd.testing.assert_series_equal(ours, theirs)
-
-
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
-def test_fit_predict_is_the_label_of_fit(name):
-    crowd, _ = simulated_crowd(num_classes=2)
-    result = create(name).fit(crowd)
-    found = create(name).fit_predict(crowd.to_frame().rename(columns={"annotator": "worker"}))
-    assert found.index.tolist() == result.tasks.tolist()
-    assert (found.to_numpy() == result.classes[result.labels]).mean() > 0.95  # ties are drawn by the order of names
 
 
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")

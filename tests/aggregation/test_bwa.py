@@ -67,27 +67,6 @@ def test_equals_the_updates_in_loops(num_classes, a, strength, gold):
         assert result.history[-1] - result.history[-2] == pytest.approx(density - earlier, rel=1e-6, abs=1e-9)
 
 
-def test_scores_of_two_classes_are_each_others_complement_and_drawn_to_the_mean():
-    # all annotators are alike, so a task's score is (mu + v * named) / (1 + 4 v) with one v
-    annotations, _ = simulated_crowd(num_tasks=200, num_annotators=4, num_classes=2, redundancy=4, seed=1)
-    votes = MajorityVote().fit(annotations).posteriors
-    result = BWA(annotator_prior=1e9, tol=1e-12).fit(annotations)
-    assert np.ptp(result.reliability) < 1e-4
-    v, mu = result.reliability[0], votes[:, 0].mean()
-    np.testing.assert_allclose(result.posteriors[:, 0], (mu + v * 4 * votes[:, 0]) / (1 + 4 * v), atol=1e-5)
-    variance = 2 * (votes[:, 0] * votes[:, 1]).mean()
-    np.testing.assert_allclose(v, 1 / variance, rtol=1e-4)
-
-
-def test_better_annotators_are_more_precise_and_the_vote_is_beaten():
-    annotations, truth = simulated_crowd(num_tasks=2000, num_annotators=9, num_classes=4, redundancy=6, seed=5)
-    right = annotations.labels == truth[annotations.task_ids]
-    accuracy = np.bincount(annotations.annotator_ids, weights=right) / np.bincount(annotations.annotator_ids)
-    result = BWA().fit(annotations)
-    assert np.corrcoef(result.reliability, accuracy)[0, 1] > 0.95
-    assert result.expected_accuracy(truth) > MajorityVote().fit(annotations).expected_accuracy(truth)
-
-
 def test_tasks_and_annotators_without_annotations():
     annotations, _ = simulated_crowd()
     longer = Annotations.from_arrays(

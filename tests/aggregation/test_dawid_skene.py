@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdzoo import Annotations, DataError
-from crowdzoo.aggregation import Block, ConvergenceWarning, DawidSkene, MajorityVote, OneCoinDawidSkene
+from crowdzoo.aggregation import Block, ConvergenceWarning, DawidSkene, OneCoinDawidSkene
 from crowdzoo.aggregation.classes.dawid_skene import objective, start_weights, update
 from crowdzoo.aggregation.classes.initial import first_counts
 from crowdzoo.aggregation.engine.bayes import posteriors
@@ -115,24 +115,6 @@ def test_confusion_rows_are_the_truth_and_columns_what_was_said():
     np.testing.assert_allclose(result.annotator_accuracy(), [1, 1, 1, 1 / 3], atol=0.01)
 
 
-def test_an_annotator_who_is_always_wrong_counts_as_evidence():
-    truth = np.random.default_rng(0).integers(2, size=40)
-    labels = np.stack([truth, truth, 1 - truth], axis=1)
-    labels[0] = [-1, -1, 1 - truth[0]]  # only the liar answers task 0
-    result = DawidSkene().fit(Annotations.from_dense(labels))
-    np.testing.assert_array_equal(result.labels, truth)
-    assert MajorityVote().fit(Annotations.from_dense(labels)).labels[0] != truth[0]
-
-
-def test_simulated_confusions_are_recovered():
-    annotations, truth = simulated_crowd(num_tasks=4000, num_annotators=6, num_classes=3, redundancy=5, seed=2)
-    counts = np.zeros((6, 3, 3))
-    np.add.at(counts, (annotations.annotator_ids, truth[annotations.task_ids], annotations.labels), 1)
-    result = DawidSkene(tol=1e-8).fit(annotations)
-    assert np.abs(result.confusions - counts / counts.sum(axis=2, keepdims=True)).max() < 0.03
-    assert result.expected_accuracy(truth) >= MajorityVote().fit(annotations).expected_accuracy(truth)
-
-
 @pytest.mark.parametrize("prior", [0, 0.01, 1.0])
 @pytest.mark.parametrize("diagonal", [0, 2.0])
 def test_history_is_the_penalised_log_likelihood_and_never_falls(prior, diagonal):
@@ -160,11 +142,6 @@ def test_update_adds_the_prior_to_each_cell():
     np.testing.assert_allclose(params.class_prior, [2.5 / 3, 0.5 / 3])
 
 
-def test_rows_that_nothing_is_known_of_are_uniform_without_a_prior():
-    counts = Counts(np.array([[[3.0, 0.0], [1.0, 0.0]]]), np.array([2.0, 0.0]), 0.0, 4)
-    np.testing.assert_allclose(update(counts, prior=0, diagonal=0.0).confusions, [[[0.75, 0.25], [0.5, 0.5]]])
-
-
 def test_annotators_without_annotations_get_the_mean_of_the_prior():
     annotations = Annotations.from_arrays([0, 1], [0, 0], [0, 1], annotators=[0, 1])
     np.testing.assert_allclose(DawidSkene(diagonal=0.0).fit(annotations).confusions[1], 0.5)
@@ -173,27 +150,11 @@ def test_annotators_without_annotations_get_the_mean_of_the_prior():
     np.testing.assert_array_equal(result.annotations_per_annotator, [2, 0])
 
 
-def test_a_diagonal_prior_believes_annotators_of_few_labels():
-    annotations, truth = simulated_crowd(num_tasks=100, num_annotators=50, num_classes=4, redundancy=3, seed=4)
-    result = DawidSkene(diagonal=2.0).fit(annotations)
-    assert result.expected_accuracy(truth) > DawidSkene(prior=1.0, diagonal=0.0).fit(annotations).expected_accuracy(
-        truth
-    )
-
-
 def test_gold_of_a_task_without_annotations_counts_in_the_class_prior():
     annotations = Annotations.from_arrays([0, 1], [0, 0], [0, 1], tasks=[0, 1, 2, 3])
     result = DawidSkene().fit(annotations, gold=[0, 1, 1, -1])
     np.testing.assert_allclose(result.class_prior, [1.01 / 3.02, 2.01 / 3.02])
     np.testing.assert_allclose(result.posteriors[2:], [[0, 1], [1.01 / 3.02, 2.01 / 3.02]])
-
-
-def test_warm_start_from_an_earlier_result_is_done_at_once():
-    annotations, _ = simulated_crowd()
-    first = DawidSkene().fit(annotations)
-    again = DawidSkene().fit(annotations, initial=first)
-    assert again.num_iterations <= 1
-    np.testing.assert_allclose(again.posteriors, first.posteriors, atol=0.01)
 
 
 def test_warm_start_from_posteriors_begins_with_their_m_step():
@@ -227,12 +188,6 @@ def test_warm_start_from_confusions_decides_which_camp_is_believed():
 def test_initial_that_does_not_fit_is_refused(initial, message):
     with pytest.raises(DataError, match=message):
         DawidSkene().fit(simulated_crowd()[0], initial=initial)
-
-
-def test_initial_of_other_annotators_is_refused():
-    earlier = DawidSkene().fit(simulated_crowd(num_annotators=9)[0])
-    with pytest.raises(DataError, match="other annotators"):
-        DawidSkene().fit(simulated_crowd()[0], initial=earlier)
 
 
 def test_several_starts_keep_the_best_objective_and_repeat():
@@ -295,16 +250,6 @@ def test_blocks_add_up_to_the_whole_in_any_grouping(cuts, seed):
     np.testing.assert_allclose(
         np.concatenate([posteriors(block, params) for block in blocks]), posteriors(Block(*columns), params)
     )
-
-
-def test_counts_of_a_block_are_added_by_hand():
-    # task 7: annotator 0 says 1, annotator 1 says 0, posterior (1/4, 3/4); task 9: annotator 1 says 1, (1, 0)
-    block = Block([7, 9, 7], [0, 1, 1], [1, 1, 0])
-    counts = Counts.zero(2, 2)
-    counts.add(block, np.array([[0.25, 0.75], [1.0, 0.0]]))
-    np.testing.assert_allclose(counts.confusions, [[[0, 0.25], [0, 0.75]], [[0.25, 1], [0.75, 0]]])
-    np.testing.assert_allclose(counts.classes, [1.25, 0.75])
-    assert counts.num_annotations == 3
 
 
 # === Answers with a confidence ===

@@ -73,14 +73,6 @@ def test_as_in_the_reference(rounds):
     np.testing.assert_allclose(result.posteriors, expected, atol=1e-9)
 
 
-def test_as_in_the_reference_where_annotators_have_few_annotations():
-    crowd, _ = simulated_crowd(num_tasks=150, num_annotators=50, num_classes=5, redundancy=3, seed=2)
-    expected = reference(crowd, 25, 10.0)
-    with pytest.warns(ConvergenceWarning):
-        result = HierarchicalDawidSkene(max_iter=25, tol=0.0, annotators=10.0).fit(crowd)
-    np.testing.assert_allclose(result.posteriors, expected, atol=1e-9)
-
-
 @pytest.mark.parametrize(
     ("classes", "votes", "expected"),
     [

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import digamma, gammaln, logsumexp
 
 from crowdzoo import Annotations, DataError
-from crowdzoo.aggregation import ConvergenceWarning, DawidSkene
+from crowdzoo.aggregation import ConvergenceWarning
 from crowdzoo.aggregation.classes.ibcc import IBCC
 from crowdzoo.testing.aggregators import simulated_crowd
 
@@ -122,22 +122,6 @@ def test_annotators_without_annotations_have_the_prior_mean():
     more = replace(annotations, annotators=np.arange(annotations.num_annotators + 1))
     result = IBCC(**AUTHORS).fit(more)
     np.testing.assert_allclose(result.confusions[-1], np.full((3, 3), 1 / 6) + np.eye(3) / 2)
-
-
-def test_recovers_annotators_with_few_labels_better_than_dawid_skene():
-    """Twelve labels an annotator: what the prior is for."""
-    rng = np.random.default_rng(0)
-    truth = rng.integers(4, size=400)
-    accuracies = []
-    task = np.repeat(np.arange(400), 3)
-    annotator = np.concatenate([(np.arange(3) * 33 + shift) % 100 for shift in rng.permutation(400) % 100])
-    right = rng.random(1200) < rng.uniform(0.4, 0.95, 100)[annotator]
-    label = np.where(right, truth[task], rng.integers(4, size=1200))
-    annotations = Annotations.from_arrays(task, annotator, label, on_duplicate="first")
-    for aggregator in (IBCC(**AUTHORS), DawidSkene(diagonal=0.0)):
-        accuracies.append(aggregator.fit(annotations).expected_accuracy(truth))
-    assert accuracies[0] > accuracies[1] + 0.05
-    assert accuracies[0] > 0.75
 
 
 def test_initial_posteriors_decide_which_camp_is_believed():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations, DataError
-from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote
+from crowdzoo.aggregation import ConvergenceWarning, MajorityVote
 from crowdzoo.aggregation.classes import label_model
 from crowdzoo.aggregation.classes.label_model import LabelModel
 from crowdzoo.aggregation.engine.block import whole_block
@@ -155,20 +155,6 @@ def test_triplets_equal_the_closed_form_in_loops():
 # === Recovery ===
 
 
-@pytest.mark.parametrize("learns", ["confusions", "accuracies", "triplets"])
-def test_accuracies_are_found_though_functions_abstain(learns):
-    accuracy = np.array([0.9, 0.8, 0.75, 0.7, 0.6, 0.2])
-    confusions = accuracy[:, None, None] * np.eye(2) + (1 - accuracy)[:, None, None] * (1 - np.eye(2))
-    annotations, truth = labelling_functions(8000, confusions, [0.5, 0.5], [0.5, 0.4, 0.6, 0.5, 0.3, 0.5])
-    result = LabelModel(learns=learns).fit(annotations)
-    np.testing.assert_allclose(result.reliability, accuracy, atol=0.04)
-    covered = result.annotations_per_task > 0
-    best = DawidSkene(tol=1e-8, max_iter=2000).fit(annotations).expected_accuracy(np.where(covered, truth, -1))
-    assert result.expected_accuracy(np.where(covered, truth, -1)) > best - 0.01
-    share = result.posteriors[np.arange(8000), result.labels][covered].mean()
-    assert share == pytest.approx((result.labels == truth)[covered].mean(), abs=0.02)  # calibrated
-
-
 def test_class_balance_is_given_or_roughly_found():
     annotations, truth = labelling_functions(6000, some_functions(8, 2), [0.9, 0.1], [0.7] * 8)
     estimated, given = LabelModel().fit(annotations), LabelModel(class_balance=(0.9, 0.1)).fit(annotations)
@@ -207,18 +193,6 @@ def test_declared_copies_do_not_outvote_the_others(learns):
     assert result.log_likelihood is None
 
 
-def test_functions_that_share_no_task_have_the_mean_of_the_others():
-    annotations = Annotations.from_arrays(
-        [0, 0, 0, 1, 1, 1, 2, 2, 2, 3], list("abcabcabcd"), [0, 0, 0, 1, 1, 0, 1, 1, 1, 1]
-    )
-    result = LabelModel(learns="accuracies").fit(annotations)
-    assert result.reliability[:3].min() < result.reliability[3] < result.reliability[:3].max()
-    assert result.labels[3] == 1
-    for learns in ("confusions", "accuracies", "triplets"):
-        alone = LabelModel(learns=learns).fit(Annotations.from_arrays([0, 1, 2], list("abc"), [0, 1, 1]))
-        np.testing.assert_array_equal(alone.labels, [0, 1, 1])
-
-
 @pytest.mark.parametrize("learns", ["confusions", "accuracies", "triplets"])
 def test_known_classes_teach_about_functions(learns):
     accuracy = np.array([0.2, 0.25, 0.3, 0.2, 0.7])  # most are worse than chance
@@ -233,23 +207,6 @@ def test_known_classes_teach_about_functions(learns):
         annotations.task_ids, annotations.annotator_ids, annotations.labels, tasks=np.arange(402)
     )
     assert LabelModel(learns=learns).fit(longer, gold=unlinked).labels[400] == 0
-
-
-def test_log_likelihood_counts_known_classes():
-    annotations, truth = labelling_functions(50, some_functions(4), [0.5, 0.3, 0.2], [0.6] * 4)
-    gold = np.where(np.arange(50) < 20, truth, -1)
-    result = LabelModel().fit(annotations, gold=gold)
-    expected = 0.0
-    for task in range(50):
-        joint = result.class_prior.copy()
-        here = annotations.task_ids == task
-        for annotator, label in zip(annotations.annotator_ids[here], annotations.labels[here], strict=True):
-            joint *= result.confusions[annotator, :, label]
-        if gold[task] >= 0:
-            expected += math.log(joint[gold[task]])
-        elif here.any():
-            expected += math.log(joint.sum())
-    assert result.log_likelihood == pytest.approx(expected)
 
 
 def test_moments_in_parts_add_up(monkeypatch):

@@ -6,9 +6,9 @@ import pytest
 from scipy.special import betaln, digamma, gammaln
 
 from crowdzoo import Annotations, DataError
-from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote
+from crowdzoo.aggregation import ConvergenceWarning, MajorityVote
 from crowdzoo.aggregation.classes.initial import first_answers
-from crowdzoo.aggregation.classes.mace import MACE, objective, random_start, undecided, update
+from crowdzoo.aggregation.classes.mace import MACE, objective, undecided, update
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.right_wrong import answers_of
 from crowdzoo.testing.aggregators import simulated_crowd
@@ -121,24 +121,6 @@ def test_simulated_competences_and_habits_are_recovered(inference):
     assert result.expected_accuracy(truth) > MajorityVote().fit(annotations).expected_accuracy(truth) + 0.03
 
 
-def test_a_spammer_of_one_class_is_not_believed():
-    truth = np.tile([0, 1, 2], 20)
-    labels = np.stack([truth, truth, np.full(60, 2), np.full(60, 2)], axis=1)
-    result = MACE(class_prior="uniform").fit(Annotations.from_dense(labels))
-    np.testing.assert_array_equal(result.labels, truth)
-    assert result.reliability[:2].min() > 0.9
-    assert result.reliability[2:].max() < 0.1
-
-
-def test_nobody_is_worse_than_chance():
-    truth = np.random.default_rng(0).integers(2, size=60)
-    annotations = Annotations.from_dense(np.stack([truth, truth, truth, 1 - truth], axis=1))
-    result = MACE().fit(annotations)
-    assert result.reliability[3] < 0.05
-    assert DawidSkene().fit(annotations).confusions[3, 0, 0] < 0.05  # where the other model learns from lies
-    assert result.confusions[3].diagonal().min() > 0.3
-
-
 def test_confusions_that_would_be_huge_are_left_out(monkeypatch):
     annotations, _ = simulated_crowd()
     monkeypatch.setattr("crowdzoo.aggregation.classes.mace.MAX_CELLS", 8 * 9 - 1)
@@ -152,20 +134,6 @@ def test_what_nothing_is_known_of_has_the_priors_mean(inference):
     annotations = Annotations.from_arrays([0, 1], [0, 0], [0, 1], annotators=[0, 1])
     result = MACE(inference=inference, know=3).fit(annotations)
     assert result.reliability[1] == pytest.approx(3 / 3.5 if inference == "vb" else 0.5)
-
-
-@pytest.mark.slow
-def test_several_starts_differ_keep_the_best_and_repeat():
-    drawn = [random_start(5, 3, place, seed).know for place, seed in ((1, 0), (2, 0), (1, 1))]
-    assert len({know.tobytes() for know in drawn}) == 3
-    np.testing.assert_array_equal(drawn[0], random_start(5, 3, 1, 0).know)
-    annotations, _ = simulated_crowd(num_tasks=30, num_annotators=12, num_classes=4, redundancy=2, seed=7)
-    settings = {"inference": "em", "seed": 1, "tol": 1e-9, "max_iter": 4000}
-    results = [MACE(num_starts=n, **settings).fit(annotations) for n in (1, 4, 16, 16)]
-    finals = [result.history[-1] for result in results]
-    assert finals[0] <= finals[1] <= finals[2]
-    assert finals[0] < finals[2] - 0.05
-    np.testing.assert_array_equal(results[2].posteriors, results[3].posteriors)
 
 
 def test_initial_posteriors():

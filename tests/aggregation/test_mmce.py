@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations, DataError
-from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote
+from crowdzoo.aggregation import ConvergenceWarning
 from crowdzoo.aggregation.classes.mmce import MMCE, _climb, _Rows, _Tables
 from crowdzoo.testing.aggregators import simulated_crowd
 
@@ -99,34 +99,6 @@ def test_equals_the_paper_in_loops(num_classes, gamma, gold):
         np.testing.assert_allclose(result.difficulty, 1 - np.array(easy), atol=1e-5)
 
 
-def test_at_convergence_no_table_can_be_improved():
-    annotations, _ = simulated_crowd(num_tasks=30, num_annotators=5, num_classes=3, redundancy=4, seed=7)
-    rows = _Rows.of(annotations, None)
-    state = _Tables(rows, 0.05, None, "uniform")
-    for _ in range(3000):
-        state.step()
-
-    def objective(tasks, annotators):
-        total = 0.0
-        for i in range(30):
-            joint = np.full(3, 1 / 3)
-            for r, label in zip(rows.annotators[rows.tasks == i], rows.labels[rows.tasks == i], strict=True):
-                powers = np.exp(tasks[i] + annotators[r])
-                joint *= powers[:, label] / powers.sum(axis=1)
-            total += np.log(joint.sum())
-        return total - state.alpha / 2 * (annotators**2).sum() - state.beta / 2 * (tasks**2).sum()
-
-    assert objective(state.tasks, state.annotators) == pytest.approx(state.objective, rel=1e-9)
-    for table in (state.tasks, state.annotators):
-        for place in [(0, 0, 0), (2, 1, 0), (4, 2, 1)]:
-            slopes = []
-            for move in (1e-5, -1e-5):
-                table[place] += move
-                slopes.append(objective(state.tasks, state.annotators))
-                table[place] -= move
-            assert abs(slopes[0] - slopes[1]) / 2e-5 < 1e-3
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_no_newton_step_worsens_the_objective_however_far_it_is_from_the_optimum(seed):
     # tables of other owners far from zero: curvature is next to nothing here and large elsewhere
@@ -149,30 +121,7 @@ def test_no_newton_step_worsens_the_objective_however_far_it_is_from_the_optimum
     assert values[-1] - values[-2] < 1e-9
 
 
-def test_fewer_labels_per_task_than_per_annotator_hold_the_tables_of_tasks_back():
-    annotations, _ = simulated_crowd(num_tasks=60, num_annotators=8)
-    state = _Tables(_Rows.of(annotations, None), 0.25, None, "uniform")
-    assert state.alpha == pytest.approx(0.25 * 9)
-    assert state.beta == pytest.approx(0.25 * 9 * (300 / 8) / (300 / 60))
-    longer = Annotations.from_arrays(
-        annotations.task_ids, annotations.annotator_ids, annotations.labels, tasks=range(90), annotators=range(20)
-    )
-    assert _Tables(_Rows.of(longer, None), 0.25, None, "uniform").beta == pytest.approx(state.beta)
-
-
 # === Cross-validation ===
-
-
-def test_each_annotators_labels_are_dealt_out_evenly():
-    annotations, _ = simulated_crowd(num_tasks=57, num_annotators=9)
-    rows = _Rows.of(annotations, None)
-    parts = rows.folds(5, seed=1)
-    assert set(parts.tolist()) == {0, 1, 2, 3, 4}
-    for annotator in range(9):
-        counts = np.bincount(parts[rows.annotators == annotator], minlength=5)
-        assert counts.max() - counts.min() <= 1
-    assert not np.array_equal(parts, rows.folds(5, seed=2))
-    assert np.bincount(parts).max() < 1.2 * np.bincount(parts).min()
 
 
 def test_score_is_the_probability_of_what_was_left_out():
@@ -208,21 +157,6 @@ def test_the_most_probable_gamma_is_taken():
 
 
 # === What it is for ===
-
-
-def test_tables_of_tasks_see_what_confusions_of_annotators_cannot():
-    # on every other task of class 0 most annotators see class 1; who is right there is right elsewhere too
-    rng = np.random.default_rng(0)
-    truth, hard = rng.integers(2, size=300), rng.random(300) < 0.3
-    hard &= truth == 0
-    skill = np.where(np.arange(15) < 5, 0.95, 0.85)
-    right = rng.random((300, 15)) < np.where(hard[:, None], np.where(np.arange(15) < 5, 0.9, 0.3), skill)
-    annotations = Annotations.from_dense(np.where(right, truth[:, None], 1 - truth[:, None]))
-    result = MMCE(class_prior="uniform").fit(annotations)
-    assert result.expected_accuracy(truth) > MajorityVote().fit(annotations).expected_accuracy(truth) + 0.03
-    assert result.expected_accuracy(truth) >= DawidSkene().fit(annotations).expected_accuracy(truth) - 0.01
-    assert result.difficulty[hard].mean() > result.difficulty[~hard].mean() + 0.02
-    assert result.reliability[:5].min() > result.reliability[5:].max()
 
 
 def test_tasks_and_annotators_without_annotations():

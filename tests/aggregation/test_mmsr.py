@@ -58,12 +58,6 @@ def test_the_truth_is_one_more_annotator_where_it_is_known():
     assert sorted(table) == expected
 
 
-def test_two_answers_of_one_annotator_to_a_task_are_no_pair():
-    found = Pairs.of(Block([0, 0, 0], [0, 0, 1], [0, 1, 1]), 2)
-    np.testing.assert_array_equal(found.partners, [1, 0])
-    np.testing.assert_array_equal(found.agreement, [0.5, 0.5])
-
-
 def reference(annotations, trim, rounds):
     """Sizes |s| by trimmed alternating means, in loops over dense matrices; least divisor 1 / sqrt(N)."""
     shared, agreement = agreements(annotations)
@@ -160,18 +154,6 @@ def test_annotators_without_partners_have_the_others_mean_skill():
     alone = MMSR().fit(Annotations.from_arrays([0, 1, 2], list("abc"), [0, 1, 1]))
     np.testing.assert_array_equal(alone.labels, [0, 1, 1])
     np.testing.assert_allclose(alone.reliability, 0.5)
-
-
-def test_votes_decide_where_no_pair_shares_two_tasks():
-    rng = np.random.default_rng(0)
-    truth = rng.integers(2, size=400)
-    tasks = np.repeat(np.arange(400), 3)
-    line, slope = np.divmod(np.arange(400), 20)  # three points on each of 400 lines: two lines share at most one
-    annotators = np.stack([line, 23 + (line + slope) % 23, 46 + (line + 2 * slope) % 23], axis=1).ravel()
-    labels = np.where(rng.random(1200) < 0.8, truth[tasks], 1 - truth[tasks])
-    annotations = Annotations.from_arrays(tasks, annotators, labels)
-    assert Pairs.of(whole_block(annotations), annotations.num_annotators).shared.max() == 1
-    np.testing.assert_allclose(np.abs(MMSR().fit(annotations).reliability), 0.95)
 
 
 def test_unconnected_groups_have_their_own_scale_and_sign():

@@ -4,7 +4,7 @@ import warnings
 import numpy as np
 import pytest
 
-from crowdzoo import Annotations, DataError
+from crowdzoo import Annotations
 from crowdzoo.aggregation import Block, ConvergenceWarning, MajorityVote
 from crowdzoo.aggregation.classes.initial import first_answers
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene, objective, params_of, update
@@ -14,6 +14,13 @@ from crowdzoo.aggregation.engine.right_wrong import Answers, Cells, answers_of, 
 from crowdzoo.testing.aggregators import simulated_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
+
+
+def one_coin_crowd(num_tasks, skill, num_classes, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(num_classes, size=num_tasks)
+    other = (truth[:, None] + rng.integers(1, num_classes, (num_tasks, len(skill)))) % num_classes
+    return Annotations.from_dense(np.where(rng.random(other.shape) < skill, truth[:, None], other)), truth
 
 
 def reference(table, num_tasks, num_annotators, num_classes, rounds, right, wrong, estimated, gold=None):
@@ -120,12 +127,6 @@ def test_kernel_equals_loops_over_all_classes(num_classes, by_label, spread):
         np.testing.assert_allclose(posteriors_of(block, cells), q, rtol=1e-9, atol=1e-12)
 
 
-def test_a_class_that_nobody_said_wins_where_all_are_known_liars():
-    block = Block([0, 0], [0, 1], [0, 1])
-    params = params_of(np.full(2, 1e-4), np.full(2, 1 - 1e-4), np.full(3, 1 / 3))
-    np.testing.assert_allclose(posteriors_of(block, params), [[0, 0, 1]], atol=1e-3)
-
-
 def test_classes_that_nobody_said_keep_their_digits():
     # liars deny class 0, whose prior is nearly one: what decides is the sum of the others' tiny priors
     block = Block(np.zeros(3, int), np.arange(3), np.zeros(3, int))
@@ -143,32 +144,7 @@ def test_ties_are_drawn_by_the_code_of_the_task():
     assert 20 < result.labels.sum() < 60
 
 
-def test_liars_of_every_class_do_not_underflow():
-    # each class was denied by a thousand liars; class 2 by ten fewer
-    labels = np.repeat([0, 1, 2], [1000, 1000, 990])
-    block = Block(np.zeros(2990, int), np.arange(2990), labels)
-    params = params_of(np.full(2990, 0.1), np.full(2990, 0.9), np.array([1, 1, 1e-3]) / 2.001)
-    np.testing.assert_allclose(posteriors_of(block, params).argmax(), 2)
-    assert np.isfinite(answers_of([block], params).log_likelihood)
-
-
 # === The model ===
-
-
-def one_coin_crowd(num_tasks, skill, num_classes, seed=0):
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(num_classes, size=num_tasks)
-    other = (truth[:, None] + rng.integers(1, num_classes, (num_tasks, len(skill)))) % num_classes
-    return Annotations.from_dense(np.where(rng.random(other.shape) < skill, truth[:, None], other)), truth
-
-
-def test_simulated_skills_are_recovered():
-    skill = np.array([0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.25, 0.1])
-    annotations, truth = one_coin_crowd(4000, skill, 4)
-    result = OneCoinDawidSkene(tol=1e-8).fit(annotations)
-    observed = (annotations.labels == truth[annotations.task_ids]).reshape(4000, 8).mean(axis=0)
-    np.testing.assert_allclose(result.reliability, observed, atol=0.01)
-    assert result.expected_accuracy(truth) > MajorityVote().fit(annotations).expected_accuracy(truth) + 0.02
 
 
 def test_confusions_are_those_of_the_skills():
@@ -213,12 +189,6 @@ def test_warm_starts():
     votes = MajorityVote().fit(annotations)
     default, given = OneCoinDawidSkene().fit(annotations), OneCoinDawidSkene().fit(annotations, initial=votes)
     np.testing.assert_allclose(default.posteriors, given.posteriors)
-
-
-def test_initial_of_other_tasks_is_refused():
-    earlier = OneCoinDawidSkene().fit(simulated_crowd(num_tasks=30, num_annotators=9)[0])
-    with pytest.raises(DataError, match="other tasks"):
-        OneCoinDawidSkene().fit(simulated_crowd()[0], initial=earlier)
 
 
 # === Real crowds ===

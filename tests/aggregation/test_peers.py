@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crowdzoo.aggregation import MajorityVote
 from crowdzoo.testing.aggregators import simulated_crowd
 
 pytest.importorskip("crowdkit")
@@ -30,31 +29,6 @@ def test_frame_has_a_row_for_each_annotation(peers):
     frame = peers.crowdkit_frame(annotations)
     assert list(frame.columns) == ["task", "worker", "label"]
     np.testing.assert_array_equal(frame["worker"], annotations.annotator_ids)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["majority-vote", "dawid-skene"])
-def test_crowd_kit_runs_in_a_process_of_its_own(peers, method):
-    annotations, _ = simulated_crowd(100, 10, 3, redundancy=5)
-    found = peers.run_crowdkit(method, annotations, 50 if method == "dawid-skene" else None)
-    if method == "majority-vote":  # shares of the votes, without crowd-kit in this process
-        expected = MajorityVote().fit(annotations).posteriors
-    else:
-        here = peers.CROWDKIT[method](50).fit_predict_proba(peers.crowdkit_frame(annotations))
-        expected = here.sort_index()[[0, 1, 2]]
-    np.testing.assert_allclose(found["posteriors"], expected, atol=1e-12)
-    assert found["seconds"] > 0
-    assert found["peak_bytes"] >= found["base_bytes"] > 0
-
-
-@pytest.mark.slow
-def test_refusals_and_long_runs_are_reported_in_words(peers):
-    annotations, _ = simulated_crowd(10, 4, 3, redundancy=3)
-    error = "ValueError: KOS aggregation method is for binary classification only."
-    assert peers.run_crowdkit("kos", annotations)["error"] == error
-    annotations, _ = simulated_crowd(2000, 50, 3, redundancy=5)
-    error = "not finished in 1 s of processor time"
-    assert peers.run_crowdkit("glad", annotations, seconds=1) == {"error": error}
 
 
 def test_tasks_and_classes_without_an_answer(peers):

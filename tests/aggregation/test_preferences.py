@@ -22,7 +22,6 @@ from crowdzoo.aggregation import (
     create,
 )
 from crowdzoo.aggregation.engine.comparisons import ALTERNATIVES, FORMS, PairParams, Pairs, likelihood
-from crowdzoo.aggregation.engine.lbfgs import maximize
 from crowdzoo.commands.main import main
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.tables import Annotations
@@ -73,25 +72,6 @@ def test_the_gradient_is_the_slope_of_the_likelihood(form, alternative):
         ends = [likelihood(pairs, replace(params, **{name: values + step * direction}), form, alternative)[0]
                 for step in (1e-5, -1e-5)]  # fmt: skip
         assert (ends[0] - ends[1]) / 2e-5 == pytest.approx((getattr(gradient, name) * direction).sum(), abs=1e-6)
-
-
-@pytest.mark.parametrize("form", ["davidson", "rao-kupper"])
-def test_scores_far_apart_give_finite_numbers(form):
-    columns = [np.array(column) for column in ([0, 0, 0, 1], [1, 1, 1, 0], [0] * 4, [0, 1, 2, 2])]
-    for tie in (-1000.0, 0.0, 100.0):
-        params = replace(PairParams.neutral(2, 1, 3), scores=np.array([900.0, -900.0]), common=np.array([0, tie]))
-        total, gradient = likelihood(Pairs(*columns, np.ones(4)), params, form, "reversed")
-        assert np.isfinite(total)
-        assert all(np.isfinite(getattr(gradient, each.name)).all() for each in fields(gradient))
-
-
-def test_the_search_finds_the_top_of_a_stretched_hill_and_never_falls():
-    curvature = np.logspace(0, 4, 30)
-    found = maximize(lambda x: (-float(curvature @ (x - 1) ** 2), -2 * curvature * (x - 1)),
-                     np.zeros(30), np.ones(30), max_iter=2000, tol=1e-8)  # fmt: skip
-    assert found.converged
-    np.testing.assert_allclose(found.point, 1, atol=1e-7)
-    assert (np.diff(found.history) >= 0).all()
 
 
 # === Bradley-Terry ===
@@ -282,18 +262,6 @@ def test_renaming_tasks_and_shuffling_rows_permutes_the_scores(method):
     found = create(method, kind="preference", tol=1e-7).fit(crowd)
     other = create(method, kind="preference", tol=1e-7).fit(shuffled)
     np.testing.assert_allclose(other.scores[order], found.scores, atol=1e-5)
-
-
-@METHODS
-def test_turning_all_pairs_round_changes_no_score_and_turns_the_biases(method):
-    crowd, _ = simulated(8, 5, 300, seed=7)
-    turned = replace(
-        crowd, task_ids=crowd.right_ids, right_ids=crowd.task_ids, labels=np.array([1, 0, 2])[crowd.labels]
-    )
-    found, other = (create(method, kind="preference", tol=1e-7).fit(each) for each in (crowd, turned))
-    np.testing.assert_allclose(other.scores, found.scores, atol=1e-5)
-    if found.position_biases() is not None:
-        np.testing.assert_allclose(other.position_biases(), -found.position_biases(), atol=1e-4)
 
 
 @METHODS

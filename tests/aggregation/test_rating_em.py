@@ -214,20 +214,6 @@ def test_a_task_that_nobody_rated_gets_the_mean_and_the_spread_of_the_others():
     finite(found)
 
 
-def test_an_annotator_with_one_rating_is_drawn_to_the_others_and_one_with_none_to_the_prior():
-    dense = crowd()[0].to_dense()
-    wide = np.concatenate([dense, np.full((len(dense), 1), NAN)], axis=1)
-    found = RatingEM().fit(Annotations.from_dense(wide, kind="regression"))
-    said = dense[0, -1] - found.estimates[0]
-    assert 0 < found.biases[-2] < said  # it said 9 where the others see 5: some of it is bias
-    others = found.precisions[:-2]
-    assert others.min() < found.precisions[-2] < others.max()
-    assert found.precisions[-1] == pytest.approx(found.precisions[:-1].mean(), rel=0.05)
-    without = RatingEM().fit(Annotations.from_dense(dense, kind="regression"))
-    np.testing.assert_allclose(found.estimates, without.estimates, rtol=1e-9)
-    finite(found)
-
-
 @pytest.mark.parametrize(
     "dense",
     [
@@ -247,16 +233,6 @@ def test_ratings_that_tell_little_give_finite_numbers(dense):
     finite(found)
     assert found.estimates.min() >= dense[~np.isnan(dense)].min() - 1e-9
     assert found.estimates.max() <= dense[~np.isnan(dense)].max() * (1 + 1e-12) + 1e-9
-
-
-def test_equal_ratings_give_that_rating_and_agreement_is_believed():
-    found = RatingEM().fit(Annotations.from_dense(np.full((4, 3), 2.5), kind="regression"))
-    np.testing.assert_allclose(found.estimates, 2.5, atol=1e-9)
-    np.testing.assert_allclose(found.biases, 0, atol=1e-9)
-    agreed = np.repeat(np.arange(20.0)[:, None], 3, axis=1)
-    np.testing.assert_allclose(
-        RatingEM().fit(Annotations.from_dense(agreed, kind="regression")).estimates, agreed[:, 0], atol=0.05
-    )
 
 
 def test_running_out_of_iterations_is_said():
@@ -340,19 +316,6 @@ def test_the_level_may_be_that_of_annotators_who_follow_the_truth():
     np.testing.assert_allclose(found.biases[:3], without.biases, atol=0.05)
     np.testing.assert_allclose(found.reliability[:3], without.reliability, atol=0.05)
     assert found.biases[3] == pytest.approx(10 - found.estimates.mean(), abs=0.05)
-
-
-def test_random_raters_among_few_ratings_a_task_weigh_nothing():
-    rng = np.random.default_rng(3)
-    truth = rng.normal(5, 2, 300)
-    said = truth[:, None] + rng.normal(0, 0.8, (300, 20)) + rng.normal(0, 0.6, 20)
-    said[:, :5] = rng.uniform(3, 7, (300, 5))  # of less spread than the truth
-    said[rng.random(said.shape) < 0.75] = NAN
-    found = RatingEM().fit(Annotations.from_dense(said, kind="regression", tasks=np.arange(300)))
-    assert found.reliability[:5].max() < 1e-6
-    assert found.reliability[5:].min() > 0.5
-    earlier = RatingEM(unrelated=0.0).fit(Annotations.from_dense(said, kind="regression", tasks=np.arange(300)))
-    assert (found.estimates - truth).std() < 0.95 * (earlier.estimates - truth).std()
 
 
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")

@@ -265,18 +265,6 @@ def test_posteriors_and_bound_are_those_of_all_paths(model, votes):
 
 
 @both
-def test_words_weigh_as_their_counts_say(model):
-    """A token that one says is X and one says is O is what the same word is elsewhere."""
-    words = [["oslo"], ["oslo"], ["oslo"], ["tree"], ["tree"], ["tree"], ["oslo"], ["tree"]]
-    said = [{0: "B-X", 1: "B-X"}] * 3 + [{0: "O", 1: "O"}] * 3 + [{0: "B-X", 1: "O"}, {0: "B-X", 1: "O"}]
-    crowd = crowd_of(said, types=("X",), words=words)
-    with_words = model(words=0.1).fit(crowd)
-    assert with_words.tags()[-2:] == [["B-X"], ["O"]]
-    without = model(words=0).fit(crowd)
-    assert without.posteriors[-2].tolist() == without.posteriors[-1].tolist()
-
-
-@both
 def test_a_word_that_nobody_labelled_tells_nothing(model):
     words = [["tree"]] * 10 + [["oslo"]] * 10 + [["new"], ["oslo"]]
     said = [{0: "O", 1: "O"}] * 10 + [{0: "B-X", 1: "B-X"}] * 10 + [1, 1]
@@ -316,18 +304,6 @@ def test_the_bound_never_falls_and_tags_are_valid(model, scheme):
     np.testing.assert_allclose(result.confusions.sum(axis=2), 1)
     np.testing.assert_allclose(result.transitions.sum(axis=1), 1)
     assert np.isfinite(result.log_likelihood)
-
-
-@both
-def test_forbidden_steps_have_no_probability(model):
-    # half of the crowd writes I without B
-    tags = TagSet(CLASSES)
-    said = [{0: "O I-X I-X O", 1: "O I-X I-X O", 2: "O B-X I-X O"}] * 5
-    result = model().fit(crowd_of(said))
-    first, after, _ = tags.follows()
-    assert (result.transitions[~after] == 0).all()
-    assert (result.first[~first] == 0).all()
-    assert result.tags()[0] == ["O", "B-X", "I-X", "O"]
 
 
 @both
@@ -397,35 +373,12 @@ def test_sentences_that_nobody_labelled_get_tags_and_teach_nothing(model):
 
 
 @both
-def test_small_corners_stay_finite(model):
-    # one-token sentences, an annotator with one sentence, one with none, a type that nobody says
-    said = [{0: "B-X", 1: "O"}, {0: "O"}, {0: "B-X", 1: "B-X", 2: "B-X"}]
-    result = model().fit(crowd_of(said, num_annotators=4, types=("X", "Y", "Z")))
-    for values in (result.posteriors, result.confusions, result.transitions, result.first, result.reliability):
-        assert np.isfinite(values).all()
-    assert result.tasks_per_annotator.tolist() == [3, 2, 1, 0]
-    assert result.tags_of(2) == ["B-X"]
-
-
-@both
 def test_annotations_without_tokens_do_as_well(model):
     crowd, _, _ = simulated(40, seed=7)
     bare = model(words=0).fit(crowd.annotations)
     np.testing.assert_allclose(bare.posteriors, model(words=0).fit(crowd).posteriors, atol=1e-12)
     # and words do not matter to them
     np.testing.assert_array_equal(model(words=1.0).fit(crowd.annotations).posteriors, bare.posteriors)
-
-
-@both
-def test_a_crowd_of_none_gives_the_prior(model):
-    empty = np.empty(0, np.int64)
-    nobody = Annotations(
-        "sequence", empty, empty, empty, np.arange(2), empty, np.array(CLASSES, object), positions=empty
-    )
-    result = model().fit(CrowdSequences([["a"], ["b", "c"]], nobody))
-    assert result.posteriors.shape == (3, 5)
-    np.testing.assert_allclose(result.posteriors.sum(axis=1), 1)
-    assert result.confusions.shape == (0, 5, 5)
 
 
 @both

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import (
-    METHODS,
     SEQUENCE_METHODS,
     DawidSkene,
     SequenceAggregation,
@@ -172,25 +171,6 @@ def test_valid_decoding_changes_nothing_where_each_tokens_label_is_valid():
     assert 0 < same < 100
 
 
-def test_drawn_ties_stay_as_drawn():
-    crowd = crowd_of([["B-X", "B-Y"]] * 50)
-    draws = []
-    for seed in (0, 1):
-        each = TokenAggregation("majority-vote", decoding="each", settings={"seed": seed}).fit(crowd)
-        valid = TokenAggregation("majority-vote", settings={"seed": seed}).fit(crowd)
-        np.testing.assert_array_equal(valid.labels, each.labels)
-        draws.append(valid.labels)
-    assert set(draws[0].tolist()) == {1, 2}
-    assert (draws[0] != draws[1]).any()
-
-
-def test_tokens_that_nobody_labelled_get_what_the_method_gives():
-    result = TokenAggregation("dawid-skene").fit(crowd_of([["B-X O", "B-X O"], 2]))
-    assert result.tags()[0] == ["B-X", "O"]
-    assert not tag_problems(result.tags()[1])
-    np.testing.assert_allclose(result.posteriors[2], result.posteriors[3])
-
-
 # === Corners ===
 
 
@@ -239,14 +219,6 @@ def test_every_method_tags_every_sentence(method):
     assert not any(tag_problems(tags) for tags in result.tags())
     np.testing.assert_allclose(result.posteriors.sum(axis=1), 1)
     assert np.isfinite(result.posteriors).all()
-
-
-def test_names_and_settings_find_their_class():
-    assert set(METHODS) < set(SEQUENCE_METHODS)
-    made = create("dawid-skene", kind="sequence", prior=0.5, decoding="each", scheme="IOBES")
-    assert made == TokenAggregation("dawid-skene", "each", "IOBES", {"prior": 0.5})
-    assert create("hmm-crowd", kind="sequence", words=0.0).words == 0.0
-    assert create("span-majority-vote", kind="sequence").share == 0.5
 
 
 UNKNOWN = {

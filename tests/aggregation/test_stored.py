@@ -158,20 +158,6 @@ def test_a_result_that_is_far_from_the_votes_is_noted(tmp_path):
     assert found.notes == expected.notes
 
 
-def test_a_run_that_has_not_converged_says_by_how_much(tmp_path):
-    table, _ = simulated_crowd()
-    path = write_annotations(table, tmp_path / "a.csv")
-    messages = []
-    for call in (
-        lambda: aggregate_file(path, DawidSkene(max_iter=1), tmp_path / "out"),
-        lambda: DawidSkene(max_iter=1).fit(Annotations.read(path)),
-    ):
-        with pytest.warns(ConvergenceWarning) as caught:
-            call()
-        messages.append(str(caught[0].message))
-    assert messages[0] == messages[1]
-
-
 # === The folder of blocks ===
 
 
@@ -263,13 +249,6 @@ def test_a_block_that_kernels_cannot_trust_is_refused(tmp_path, change):
     blocks.path(1).write_bytes(encode((1, 2)))
     with pytest.raises(DataError, match="does not hold the block that belongs there"):
         blocks[1]
-
-
-def test_codes_beyond_the_annotators_are_refused(tmp_path):
-    table, _ = simulated_crowd()
-    blocks = write_blocks(write_annotations(table, tmp_path / "a.csv"), tmp_path / "blocks")
-    with pytest.raises(DataError, match="there are 2 annotators"):
-        dataclasses.replace(blocks, annotators=blocks.annotators[:2])[0]
 
 
 def test_kernels_write_nothing_to_the_files(tmp_path):

@@ -206,10 +206,3 @@ def test_every_threshold_is_in_the_table():
         module = ".".join(path.relative_to(root).with_suffix("").parts)
         for line in THRESHOLD.findall(path.read_text()):
             assert f"{module}.{line.partition(' = ')[0]}" in known, line
-
-
-def test_a_watched_threshold_notices_that_it_is_read():
-    watched = Watched(3)
-    assert not watched.was_read
-    assert min(5, watched) == 3
-    assert watched.was_read

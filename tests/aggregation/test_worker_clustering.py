@@ -9,7 +9,6 @@ from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote
 from crowdzoo.aggregation.classes.initial import first_counts
 from crowdzoo.aggregation.classes.worker_clustering import WorkerClustering, first_members
 from crowdzoo.aggregation.engine.block import whole_block
-from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.testing.aggregators import simulated_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
@@ -84,16 +83,6 @@ def test_variational_em_equals_the_model_in_loops(num_clusters, num_classes):
     chosen = np.array(members).argmax(axis=1)
     same = result.clusters[:, None] == result.clusters
     np.testing.assert_array_equal(same, chosen[:, None] == chosen)
-
-
-def test_agreement_sorts_annotators_into_first_clusters_and_equals_stay_together():
-    table = np.zeros((6, 2, 2))
-    for annotator, (right, wrong) in enumerate([(9, 1), (5, 5), (5, 5), (5, 5), (1, 9), (0, 0)]):
-        table[annotator, 0, 0], table[annotator, 1, 0] = right, wrong
-    first = first_members(Counts(table, np.array([50.0, 0.0])), 3)
-    # agreement (a mean answer, .5, added): .86, .5 three times, .14; none: the mean. The borders are .5 and .5.
-    np.testing.assert_array_equal(first.argmax(axis=1), [2, 2, 2, 2, 0, 2])
-    np.testing.assert_array_equal(first.sum(axis=1), 1)
 
 
 def test_one_cluster_is_dawid_skene_of_one_annotator_who_answers_again_and_again():

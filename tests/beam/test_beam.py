@@ -25,9 +25,8 @@ from apache_beam.runners.runner import PipelineResult, PipelineState  # noqa: E4
 from apache_beam.testing.util import assert_that  # noqa: E402
 
 import crowdzoo.large.beam as on_beam  # noqa: E402
-from crowdzoo.large.beam import checkpoints, coding, whole  # noqa: E402
+from crowdzoo.large.beam import checkpoints, coding  # noqa: E402
 from crowdzoo.large.beam import files as beam_files  # noqa: E402
-from crowdzoo.large.beam import values as beam_values  # noqa: E402
 from crowdzoo.large.forms.forms import method_of  # noqa: E402
 
 ALL = 2**26  # bytes of a shard that holds everyone
@@ -143,26 +142,6 @@ def test_a_converged_run_passes_through_the_rest_of_the_graph():
         collected((blocks | on_beam.DawidSkene(2, 2, max_iter=4, prior=0, diagonal=0))["run"], check)
 
 
-def test_majority_vote_transform_gives_posteriors_and_params():
-    annotations, _ = crowd()
-    expected = MajorityVote(voting="hard", ties="lowest").fit(annotations)
-
-    def check_posteriors(blocks):
-        assert sorted(task for block in blocks for task in block.tasks) == list(range(62))
-        for block in blocks:
-            np.testing.assert_allclose(block.posteriors, expected.posteriors[block.tasks], atol=1e-6)
-            np.testing.assert_array_equal(block.labels, expected.labels[block.tasks])
-
-    def check_params(params):
-        np.testing.assert_allclose(params[0].confusions, expected.confusions, atol=1e-6)
-
-    with make_pipeline() as pipeline:
-        blocks = pipeline | beam.Create(list(blocks_of(annotations, None, 40)))
-        found = blocks | on_beam.MajorityVote(9, 4, voting="hard", ties="lowest")
-        collected(found["posteriors"], check_posteriors)
-        collected(found["params"], check_params)
-
-
 @pytest.mark.slow
 def test_transforms_with_shards_give_the_annotators_shard_by_shard():
     annotations, gold = crowd()
@@ -193,24 +172,6 @@ def test_transforms_with_shards_give_the_annotators_shard_by_shard():
         collected(found["posteriors"], check_posteriors)
         collected(found["annotators"], check_annotators)
         collected(found["run"], check_run)
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_a_bundle_adds_up_in_any_number_of_threads(threads):
-    annotations, gold = crowd()
-    method = method_of(DawidSkene(num_starts=2), 9, 4)
-    totals = []
-    for blocks in (blocks_of(annotations, gold, 1000), blocks_of(annotations, gold, 7)):
-        first = whole.First(method, False, False, threads)
-        first.start_bundle()
-        for block in blocks:
-            assert list(first.process(beam_values.Item(block))) == []
-        (windowed,) = first.finish_bundle()
-        totals.append(windowed.value[1].parts)
-    assert totals[0][0].common[-1] == len(annotations)
-    for left, right in zip(*totals, strict=True):
-        np.testing.assert_allclose(left.rows, right.rows)
-        np.testing.assert_allclose(left.common, right.common)
 
 
 # === What crosses ===
@@ -331,23 +292,6 @@ def test_the_drivers_graph_does_not_hold_what_it_begins_from(tmp_path):
         np.testing.assert_allclose(result.confusions[-1], 0.25)  # so nothing is left of where they began
     assert len(sizes) >= 3
     assert max(sizes) < 100_000
-
-
-def test_a_step_that_went_to_a_worker_does_what_it_did():
-    annotations, gold = crowd()
-    method = method_of(DawidSkene(), 9, 4)
-    items = [beam_values.Item(block) for block in blocks_of(annotations, gold, 50)]
-
-    def counted(step):
-        step.start_bundle()
-        for item in items:
-            list(step.process(item))
-        return next(step.finish_bundle()).value[1].parts[0].rows
-
-    step = whole.First(method, False, False, 1)
-    expected = counted(step)
-    assert expected.sum() == pytest.approx(len(annotations))
-    np.testing.assert_array_equal(counted(pickler.loads(pickler.dumps(step))), expected)  # also with its totals full
 
 
 # === Checkpoints ===
@@ -541,11 +485,6 @@ def test_bad_data_are_not_tried_again(tmp_path, waited):
     assert waited == []
 
 
-def test_a_negative_number_of_retries_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"retries must be .*got -1"):
-        fit_in_steps(crowd()[0], tmp_path, make_pipeline, DawidSkene(), retries=-1)
-
-
 def test_a_checkpoint_of_something_else_is_refused(tmp_path):
     annotations, gold = crowd()
     with pytest.raises(KilledError):
@@ -562,16 +501,6 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
         with pytest.raises(ConfigError, match="checkpoint of other data or settings"):
             on_beam.aggregate(**arguments, make_pipeline=make_pipeline, folder=str(tmp_path))
         assert sorted(tmp_path.iterdir()) == left, "and it is still there"
-
-
-def test_a_checkpoint_of_as_many_shards_of_another_size_is_refused(tmp_path):
-    annotations, _ = crowd()  # nine annotators
-    aggregator = DawidSkene()
-    five_and_four, eight_and_one = (shard_bytes(aggregator, number) for number in (5, 8))
-    with pytest.raises(KilledError):
-        fit_in_steps(annotations, tmp_path, pipelines_until(1), aggregator, max_shard_bytes=five_and_four)
-    with pytest.raises(ConfigError, match="checkpoint of other data or settings"):
-        fit_in_steps(annotations, tmp_path, make_pipeline, aggregator, max_shard_bytes=eight_and_one)
 
 
 def test_a_fit_that_begins_elsewhere_does_not_go_on_from_a_checkpoint(tmp_path):
@@ -593,19 +522,6 @@ def test_a_fit_that_begins_elsewhere_does_not_go_on_from_a_checkpoint(tmp_path):
         fit(pipelines_until(1), None)
     with pytest.raises(ConfigError, match="checkpoint of other data or settings"):
         fit(make_pipeline, initial)
-
-
-@pytest.mark.slow
-def test_posteriors_that_another_call_left_are_not_read(tmp_path):
-    """As of a call on other data that was killed while it removed its files, when its checkpoint was gone."""
-    annotations, _ = crowd()
-    aggregator = IBCC(tol=0.05)
-    left = beam_values.BlockPosteriors(np.array([5, 9]), np.full((2, 4), 0.25), np.array([3, 3]), None, -1000.0)
-    checkpoints.write_posteriors(left, beam_files.Folder(str(tmp_path)))
-    assert [path.name for path in tmp_path.iterdir()] == ["posteriors-000000000005.bin"]
-    result = fit_in_steps(annotations, tmp_path, make_pipeline, aggregator)
-    assert_same(result, aggregator.fit(annotations))
-    assert list(tmp_path.iterdir()) == []
 
 
 def checkpoint(folder, number):
@@ -835,18 +751,6 @@ def test_the_local_engine_does_not_import_beam():
     code = "import sys, crowdzoo.aggregation; print({'apache_beam', 'pandas', 'pyarrow'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
-
-
-def test_a_process_that_only_reads_and_writes_files_knows_all_kinds_of_values():
-    """As a worker does that unpickles a step."""
-    code = (
-        "from dataclasses import fields; import numpy as np; "
-        "from crowdzoo.large.beam.files import decode, encode; from crowdzoo.large.beam.values import ShardRows; "
-        "row = ShardRows(*(np.arange(2) for _ in fields(ShardRows))); "
-        "print(type(decode(encode(row))).__name__)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.strip() == "ShardRows", done.stderr
 
 
 class FlinkRunner(FnApiRunner):
