@@ -259,41 +259,6 @@ def test_what_workers_call_goes_to_them(name, max_shard_bytes):
         assert vars(again).keys() == vars(function).keys()
 
 
-@pytest.mark.parametrize("name", ["dawid-skene", pytest.param("glad", marks=pytest.mark.slow)])
-def test_the_graph_of_many_annotators_is_as_small(name):
-    few, many = (graph(name, ALL, number).to_runner_api().ByteSize() for number in (9, 1000))
-    assert many < few + 2000
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
-def test_the_drivers_graph_does_not_hold_what_it_begins_from(tmp_path):
-    annotations, _ = crowd(num_annotators=1000)
-    aggregator = DawidSkene(tol=1.0, diagonal=0)
-    sizes = []
-
-    class Sized(beam.Pipeline):
-        def run(self, *args, **kwargs):
-            sizes.append(self.to_runner_api().ByteSize())
-            return super().run(*args, **kwargs)
-
-    initial = np.random.default_rng(0).dirichlet(np.ones(4), size=(1000, 4))  # 128 KB that do not pack
-    for max_shard_bytes in (ALL, 500 * 128):  # in the second shard there are no annotations
-        result = on_beam.aggregate(
-            annotations,
-            aggregator,
-            initial=initial,
-            make_pipeline=lambda: Sized(options=PipelineOptions(["--runner=FnApiRunner"])),
-            folder=str(tmp_path),
-            iterations_per_pipeline=2,
-            max_shard_bytes=max_shard_bytes,
-        )
-        assert_same(result, aggregator.fit(annotations, initial=initial))
-        np.testing.assert_allclose(result.confusions[-1], 0.25)  # so nothing is left of where they began
-    assert len(sizes) >= 3
-    assert max(sizes) < 100_000
-
-
 # === Checkpoints ===
 
 

@@ -49,19 +49,6 @@ def test_a_condition_that_holds_exits_with_7_after_the_page_is_written(folder, c
     assert (folder / "r.html").is_file()
 
 
-def test_large_crowds_are_aggregated_by_a_quick_method_unless_one_is_given(folder, monkeypatch):
-    monkeypatch.setattr("crowdzoo.commands.report.MOST_BY_DEFAULT", 119)  # the file has 120 annotations
-    for words, method in (((), "one-coin"), (("--method", "robust"), "robust")):
-        assert run("a.csv", "--out", "r.html", "--bootstrap", 0, *words) == 0
-        numbers = json.loads((folder / "r.json").read_text("utf-8"))
-        assert numbers["method"] == method
-        said = [each["fix"] for each in numbers["warnings"] if each["about"] == "one-coin"]
-        assert [each[:20] for each in said] == (["give --method robust"] if method == "one-coin" else [])
-    monkeypatch.setattr("crowdzoo.commands.report.MOST_BY_DEFAULT", 120)
-    assert run("a.csv", "--out", "r.html", "--bootstrap", 0) == 0
-    assert json.loads((folder / "r.json").read_text("utf-8"))["method"] == "robust"
-
-
 def test_wrong_words_are_refused_before_any_work(folder, capsys):
     (folder / "page.json").write_text("{}")
     (folder / "own.html").write_text("<!doctype html><title>mine</title>")
@@ -175,16 +162,3 @@ def test_the_history_of_a_training_and_the_curve_are_in_the_page(folder, capsys)
     assert run(*how, "--out", "t.html", "--history", "h.json") == 3
     assert "h.json: is no history" in capsys.readouterr().err
     assert not (folder / "t.html").exists()
-
-
-def test_predictions_of_other_kinds_and_conditions_without_their_file_are_refused(folder, capsys):
-    for words, message in (
-        (["--task", "regression", "--predictions", "p.csv"], "--predictions p.csv: a report compares with predictions"),
-        (["--task", "preference", "--predictions", "p.csv"], "--predictions p.csv: a report compares with predictions"),
-        (["--task", "sequence", "--predictions", "p.csv"], "--predictions p.csv: a report compares with predictions"),
-        (["--task", "regression", "--gold", "p.csv"], "--gold: calibration is for classes"),
-        (["--fail-if", "model_agreement<0.8"], "model_agreement is only known with --predictions FILE"),
-        (["--fail-if", "model_ece>0.1", "--predictions", "p.csv"], "model_ece is only known with --gold FILE"),
-    ):
-        assert run("a.csv", "--out", "r.html", *words) == 4
-        assert message in capsys.readouterr().err

@@ -222,19 +222,6 @@ def test_files_of_before_load_with_all_ratings_following_the_truth():
 N, ANNOTATORS = 400, 8
 
 
-def a_crowd(unit=1.0):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(N, D)).astype("float32")
-    truth = x @ np.array([1.0, -0.5, 0.5, 0.0]) + 3
-    bias = np.array([1.5, -0.5, -0.5, 0.0, -0.5, 0.5, -0.5, 0.0])
-    deviation = np.array([0.3, 0.3, 1.5, 0.6, 0.3, 0.9, 0.3, 0.3])
-    dense = truth[:, None] + bias + rng.normal(size=(N, ANNOTATORS)) * deviation
-    for row in dense:
-        row[rng.permutation(ANNOTATORS - 1)[:4]] = NAN
-    dense[:, -1] = NAN
-    return x, truth * unit, bias * unit, deviation * unit, Annotations.from_dense(dense * unit, kind="regression")
-
-
 # === The ratings' loss, and the crowd layer in units ===
 
 
@@ -261,36 +248,6 @@ def test_the_crowd_layer_in_units_answers_as_on_standardised_ratings(connection)
     np.testing.assert_allclose(other.annotator_biases(), 2 * plain.annotator_biases())
     revived = CrowdsourcedLayer.from_config(other.get_config())
     assert (revived.center, revived.unit, revived.anchor) == (5.0, 2.0, False)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager")
-def test_anchored_biases_sum_to_zero_over_the_annotations_and_answers_stay(tmp_path):
-    x, _, _, _, annotations = a_crowd()
-    center, unit = rating_unit(annotations)
-    models = []
-    for anchor in (False, True):
-        keras.utils.set_random_seed(0)
-        base = FeatureRegressor(D, hidden=(), center=center, unit=unit)
-        layer = CrowdsourcedLayer(ANNOTATORS, "B", "regression", center=center, unit=unit, anchor=anchor)
-        models.append(CrowdModel(base, layer))
-        models[-1].compile(keras.optimizers.Adam(0.02))
-        models[-1].fit(x, annotations, epochs=3, batch_size=100, verbose=0)
-    free, anchored = models
-    counts = np.bincount(annotations.annotator_ids, minlength=ANNOTATORS)
-    common = free.annotator_biases() @ counts / counts.sum()
-    assert abs(common) > 0.002
-    assert abs(anchored.annotator_biases() @ counts) < 1e-3
-    np.testing.assert_allclose(
-        anchored.predict(x, verbose=0), free.predict(x, verbose=0) + common, rtol=1e-4, atol=1e-4
-    )
-    asked = {"instances": x[:5], "annotators": np.tile(np.arange(3, dtype="int32"), (5, 1))}
-    np.testing.assert_allclose(
-        ops.convert_to_numpy(anchored(asked)), ops.convert_to_numpy(free(asked)), rtol=1e-4, atol=1e-4
-    )
-    anchored.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(loaded.predict(x, verbose=0), anchored.predict(x, verbose=0))
 
 
 def test_units_and_anchors_belong_to_ratings():

@@ -146,24 +146,6 @@ def test_a_frozen_part_of_the_base_stays_as_it_is_until_it_is_unfrozen(layer):
 # === When to stop ===
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning:keras_tuner.*")
-def test_keras_tuner_finds_the_learning_rate_that_learns(tmp_path):
-    keras_tuner = pytest.importorskip("keras_tuner")
-
-    def build(hp):
-        return a_model(optimizer=keras.optimizers.SGD(hp.Choice("learning_rate", [1e-6, 0.5])))
-
-    tuner = keras_tuner.GridSearch(
-        build, keras_tuner.Objective("val_accuracy", "max"), directory=tmp_path, project_name="tuned"
-    )
-    tuner.search(X, ANNOTATIONS, validation_data=(X, GOLD), epochs=5, verbose=0)
-    assert tuner.get_best_hyperparameters()[0].get("learning_rate") == 0.5
-    model = tuner.get_best_models()[0]
-    assert model.annotator_confusions().shape == (R, K, K)
-    assert (model.predict(X, verbose=0).argmax(axis=1) == GOLD).mean() > 0.6
-
-
 # === What was learnt of the annotators ===
 
 

@@ -10,7 +10,6 @@ import pytest
 pytest.importorskip("sklearn")  # is not beside the other backends
 
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.utils.estimator_checks import check_estimator
 
 from crowdzoo import Annotations, ConfigError, DataError
@@ -119,21 +118,6 @@ def test_the_score_against_annotators_is_the_share_of_their_labels(eager):
     np.testing.assert_allclose(found.score(x, truth), (predicted == truth).mean())
     with pytest.raises(DataError, match="sample_weight"):
         found.score(x, codes, sample_weight=np.ones(len(x)))
-
-
-@pytest.mark.slow
-def test_ratings_are_searched():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(120, 4))
-    truth = x @ [1.0, -2.0, 0.5, 0.0]
-    bias = np.array([-2.0, 0.0, 2.0])
-    y = truth[:, None] + bias + rng.normal(size=(120, 3)) * 0.3
-    y[rng.random(y.shape) < 0.3] = np.nan
-    y[np.isnan(y).all(axis=1), 1] = 0.0
-    search = GridSearchCV(CrowdRegressor(**QUICK), {"method": ["crowdsourced-layer", "rating-em"]}, cv=KFold(2))
-    found = search.fit(x, y)
-    assert np.corrcoef(found.predict(x), truth)[0, 1] > 0.9
-    assert found.best_estimator_.annotators_.tolist() == [0, 1, 2]
 
 
 def test_a_keras_model_is_the_base_and_stays_as_it_was(eager):

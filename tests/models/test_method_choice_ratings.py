@@ -7,7 +7,7 @@ from scipy.stats import multivariate_normal
 from crowdzoo.aggregation import create
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.models import TrainingSettings, choose_method, train
-from crowdzoo.training.held_out_ratings import RatingEvidence, rating_evidence, rating_scores
+from crowdzoo.training.held_out_ratings import RatingEvidence, rating_scores
 
 
 def crowd(num_tasks=240, seed=0):
@@ -41,15 +41,6 @@ def test_a_task_has_the_density_of_its_ratings_around_the_prediction(monkeypatch
         for own, answer in zip(corrected, answers, strict=True)
     ]
     np.testing.assert_allclose(found, expected)
-
-
-def test_the_evidence_is_that_of_rating_em_and_of_some_tasks():
-    _, annotations, truth = crowd()
-    evidence = rating_evidence(annotations)
-    assert np.corrcoef(evidence.mean, truth)[0, 1] > 0.95
-    some = evidence.of(np.array([3, 5]))
-    assert some.weight.tolist() == evidence.weight[[3, 5]].tolist()
-    assert some.unit == evidence.unit
 
 
 @pytest.mark.slow

@@ -154,18 +154,6 @@ def test_new_training_settings_rerun_training_and_what_follows_and_a_worse_model
     assert story.worse_again.pushed is None
 
 
-@pytest.mark.slow
-def test_a_verdict_is_not_taken_from_the_cache_once_another_model_is_served(story):
-    result = story.after_other
-    assert result.cached == COMPONENTS[:6]
-    assert result.evaluation["baseline"]["model"] == str(story.other)
-    assert result.evaluation["baseline"]["accuracy"] < result.evaluation["candidate"]["accuracy"]
-    assert result.served == [story.first.pushed.name, story.other.name, result.pushed.name]
-    np.testing.assert_array_equal(story.after_other_predictions, story.predictions)
-    assert story.after_other_again.cached == COMPONENTS
-    assert story.after_other_again.pushed == result.pushed
-
-
 def other_trainer(patch):
     """Lets the Trainer's code count as changed: what is before the Trainer may come from the cache, the rest not."""
     before = pipeline.code_version

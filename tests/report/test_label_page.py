@@ -108,24 +108,6 @@ def test_an_annotator_who_takes_one_label_for_its_opposite_is_named():
     assert '"w5"' not in hashed.to_html()
 
 
-def test_who_answers_at_random_is_inside_the_interval_of_chance_as_often_as_it_says():
-    outside = 0
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        said = rng.random((4, 60, 2)) < 0.4
-        rows = [
-            (task, who, label)
-            for who in range(4) for task in range(60)
-            for label in (np.array(["a", "b"])[said[who, task]].tolist() or ["(none)"])
-        ]  # fmt: skip
-        annotations = Annotations.from_arrays(*zip(*rows, strict=True), on_duplicate="all")
-        result = MultiLabel("majority-vote").fit(annotations)
-        values = report_page(annotations, result, bootstrap=0).numbers.tables["annotators"].values
-        outside += sum(low > 0 or high < 0 for low, high in zip(
-            values["agreement_low"], values["agreement_high"], strict=True))  # fmt: skip
-    assert outside / 240 == pytest.approx(0.05, abs=0.04)
-
-
 def test_rare_labels_and_labels_by_chance_are_warned_of():
     rng = np.random.default_rng(0)
     rows = []

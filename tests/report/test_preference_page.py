@@ -9,7 +9,7 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, create
 from crowdzoo.errors import ConditionError, ConfigError, DataError
 from crowdzoo.instances import TEXTS, Instances
-from crowdzoo.quality import krippendorff_alpha, order_of_others
+from crowdzoo.quality import order_of_others
 from crowdzoo.report.page_parts import wilson
 from crowdzoo.report.report_page import MOST_BYTES, VALUES, report_page
 
@@ -117,34 +117,6 @@ def in_both_orders(*said_of, number: int = 6) -> list[str]:
 
 def always_left(one: int, two: int) -> str:
     return "left"
-
-
-def test_several_judgments_by_one_annotator_count_as_one_of_them_drawn_at_random():
-    rng = np.random.default_rng(0)
-    rows = in_both_orders(*[lambda one, two: rng.choice(["left", "right", "equal"])] * 3)
-    annotations = table_of(*(row for row in rows if rng.random() < 0.7))
-    for metric, values in (("nominal", None), ("ordinal", None), ("interval", [-1, 0, 1])):
-        observed, expected = [], []
-        for _ in range(400):
-            order = rng.permutation(len(annotations))
-            low = np.minimum(annotations.task_ids, annotations.right_ids)[order]
-            pair = low * 6 + np.maximum(annotations.task_ids, annotations.right_ids)[order]
-            _, drawn = np.unique(pair * 3 + annotations.annotator_ids[order], return_index=True)
-            said = np.array([2, 0, 1])[annotations.labels[order][drawn]]  # right, equal, left
-            said = np.where(low[drawn] == annotations.task_ids[order][drawn], said, 2 - said)
-            names = pair[drawn].astype(str).astype(object)
-            both = Annotations.from_arrays(
-                np.concatenate([names, names + " turned"]), np.tile(annotations.annotator_ids[order][drawn], 2),
-                np.concatenate([said, 2 - said]), classes=[0, 1, 2],
-            )  # fmt: skip
-            alpha = krippendorff_alpha(both, metric, values=values)
-            observed.append(alpha.observed)
-            expected.append(alpha.expected)
-        page = report_page(annotations, fitted(annotations), metric=metric, bootstrap=0)
-        found = page.numbers.summary["krippendorff_alpha"]
-        if metric != "ordinal":  # whose distances change with the draw
-            assert found["observed"] == pytest.approx(np.mean(observed), abs=4 * np.std(observed) / 20)
-        assert found["value"] == pytest.approx(np.mean(1 - np.divide(observed, expected)), abs=0.03)
 
 
 def test_a_crowd_that_answers_by_the_side_is_not_called_reliable():
