@@ -8,10 +8,10 @@ import pytest
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import Aggregation, DawidSkene
-from crowdzoo.aggregation.engine import memory
 from crowdzoo.checks.option_types import num_bytes
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError
+from crowdzoo.reading.tables import needed_memory as memory
 from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.testing.aggregators import simulated_crowd

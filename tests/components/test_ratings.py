@@ -15,8 +15,8 @@ from crowdzoo.components.trainer import run_fn
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.files.served_model import load_saved_model
+from crowdzoo.kinds.ratings.scores import rating_scores
 from crowdzoo.records.example_dataset import ExampleDataset
-from crowdzoo.records.rating_scores import rating_scores
 from crowdzoo.training.methods import RATING_METHODS
 
 RATINGS = [

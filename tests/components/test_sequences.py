@@ -12,14 +12,14 @@ import tensorflow as tf
 from crowdzoo.aggregation import create
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.records.crowd_answers import add_answer
-from crowdzoo.records.example_files import read_dataset_info, split_by_hash
-from crowdzoo.records.sentence_examples import (
+from crowdzoo.kinds.sentences.records import (
     read_crowd_sequences,
     read_examples,
     sentence_example,
 )
-from crowdzoo.records.sentence_scores import sentence_scores
+from crowdzoo.kinds.sentences.scores import sentence_scores
+from crowdzoo.records.crowd_answers import add_answer
+from crowdzoo.records.example_files import read_dataset_info, split_by_hash
 from crowdzoo.sequences import CrowdSequences, convert_tags
 
 NAMES = [

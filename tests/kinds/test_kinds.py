@@ -12,7 +12,7 @@ from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.errors import ConfigError, DataError, DataWarning
 from crowdzoo.instances import INSTANCE_KINDS
 from crowdzoo.kinds import KINDS, kind_of
-from crowdzoo.kinds.sentences import counted_in_characters
+from crowdzoo.kinds.sentences.kind import counted_in_characters
 from crowdzoo.tables import Annotations
 from crowdzoo.training.bases import BASES
 from crowdzoo.training.methods import AGGREGATED

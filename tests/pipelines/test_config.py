@@ -71,8 +71,8 @@ BROKEN = {
     ),
     "unknown key below": (
         "name: x\n" + DATA + "training: {epoch: 1}\n",
-        ", training: unknown key 'epoch': choose one of epochs, batch_size, learning_rate, precision, "
-        "jit_compile, gradient_accumulation_steps, patience, devices, checkpoint, warm_start. Did you mean 'epochs'?",
+        ", training: unknown key 'epoch': choose one of checkpoint, warm_start, epochs, batch_size, "
+        "learning_rate, precision, jit_compile, gradient_accumulation_steps, patience, devices. Did you mean 'epochs'?",
     ),
     "unknown runner": (
         "name: x\n" + DATA + "beam: {runner: FlinkRuner}\n",
@@ -108,7 +108,7 @@ BROKEN = {
     ),
     "zero epochs": (
         "name: x\n" + DATA + "training: {epochs: 0}\n",
-        ", training.epochs: must be an integer from 1 to 1,000,000, got 0.",
+        ", training.epochs: must be an integer from 1 to 1,000,000,000, got 0.",
     ),
     "section is a value": (
         "name: x\n" + DATA + "training: 5\n",

@@ -11,9 +11,9 @@ from crowdzoo.aggregation import SpanMajorityVote
 from crowdzoo.data.sentence_annotations import sentence_annotations
 from crowdzoo.datasets import generated_ner
 from crowdzoo.errors import ConditionError, ConfigError
+from crowdzoo.kinds.sentences.page import MOST_TOKENS
 from crowdzoo.quality import marked_spans
 from crowdzoo.report.report_page import VALUES, report_page
-from crowdzoo.report.span_numbers import MOST_TOKENS
 from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags, read_spans, tags_of
 
 EVIL = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "{{DATA}}", "&lt;b&gt;"]
