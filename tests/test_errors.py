@@ -2,7 +2,6 @@
 
 import pickle
 
-import numpy as np
 import pytest
 
 from crowdzoo.errors import (
@@ -34,15 +33,6 @@ def test_a_value_of_60_kb_is_shortened_in_a_message(error):
     assert len(message) < 1100
 
 
-def test_prose_and_paths_are_left_whole():
-    for message in [
-        "'cat.' is what one annotator's labels say, and the methods' classes don't have it, nor others' ones: 'dog'",
-        "/" + "folder/" * 60 + "file.csv is empty.",
-        "choose one of " + ", ".join(f"'method-{number}'" for number in range(40)),
-    ]:
-        assert str(ConfigError(message)) == message
-
-
 def test_bad_rows_show_80_characters_of_a_value():
     deep = []
     for _ in range(10_000):
@@ -56,12 +46,6 @@ def test_bad_rows_show_80_characters_of_a_value():
     assert [short_repr(value) for value in ([1, [2.5, None]], {"a": (True,)}, b"x", "ü\n")] == [
         "[1, [2.5, None]]", "{'a': (True,)}", "b'x'", r"'ü\n'",
     ]  # fmt: skip
-
-
-def test_a_long_name_has_no_near_one_and_a_near_one_is_shown_short():
-    assert did_you_mean("dwaid", ["dawid", "mace"]) == " Did you mean 'dawid'?"
-    assert did_you_mean(LONG, [LONG + "s"]) == ""
-    assert len(did_you_mean("x" * 80, ["x" * 90])) < 110
 
 
 def test_a_near_name_is_found_in_spite_of_upper_and_lower_case_and_stands_as_it_is_written():
@@ -85,12 +69,3 @@ def test_each_error_has_its_exit_code():
 def test_errors_can_be_sent_between_processes():
     error = pickle.loads(pickle.dumps(DataError("bad", [BadRow("a.csv", 2, "label", LONG, "is bad.")])))
     assert str(error).startswith("bad\n  a.csv, row 2")
-
-
-def test_a_scalar_of_numpy_is_shown_as_the_value_that_it_is():
-    assert short_repr(np.int64(3)) == "3"
-    assert short_repr(np.str_("cat")) == "'cat'"
-    assert (
-        str(BadRow("a.csv", 2, "label", np.float64(0.5), "is no class."))
-        == "a.csv, row 2, column 'label': 0.5 is no class."
-    )

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from crowdzoo.data.label_kinds import CLASSIFICATION, LABEL_KINDS, REGRESSION, SEQUENCE, label_kind, require_kind
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.data.label_kinds import CLASSIFICATION, LABEL_KINDS, REGRESSION, SEQUENCE, label_kind
 from crowdzoo.tables import Annotations
 
 TABLES = {
@@ -42,18 +41,3 @@ def test_facts_of_each_kind():
     assert np.isnan(REGRESSION.missing)
     assert [kind.has_pairs for kind in LABEL_KINDS.values()] == [False, False, False, True]
     assert (CLASSIFICATION.shape, REGRESSION.shape, SEQUENCE.shape) == ("[tasks]", "[tasks]", "[tasks, tokens]")
-
-
-@pytest.mark.parametrize("name", ["classificatoin", None, 3, ["regression"]])
-def test_an_unknown_kind_is_refused_with_the_known_ones(name):
-    with pytest.raises(ConfigError, match=r"unknown kind .*: choose one of classification, regression, sequence"):
-        label_kind(name)
-
-
-def test_another_kind_is_refused_with_both_named():
-    require_kind(SEQUENCE, "BSC-seq", SEQUENCE)
-    require_kind(REGRESSION, "Alpha", CLASSIFICATION, REGRESSION)
-    with pytest.raises(
-        DataError, match=r"^Alpha takes annotations of kind 'classification' or 'regression', got kind 'se"
-    ):
-        require_kind(SEQUENCE, "Alpha", CLASSIFICATION, REGRESSION)

@@ -159,26 +159,6 @@ def test_classes_load_in_a_fresh_process_with_keras_and_crowdzoo_imported_in_eit
     assert not loaded.compiled
 
 
-def test_the_hook_waits_for_the_import_itself(tmp_path, monkeypatch):
-    """Others look whether a package is there without importing it."""
-    (tmp_path / "looked_at.py").write_text("number = 1\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    seen = []
-    hook = saving._AfterImport("looked_at", lambda: seen.append(sys.modules["looked_at"].number))
-    monkeypatch.setattr(sys, "meta_path", [hook, *sys.meta_path])
-    import importlib
-
-    assert importlib.util.find_spec("looked_at").origin.endswith("looked_at.py")
-    assert importlib.util.find_spec("not_there_at_all") is None
-    assert seen == []
-    import looked_at
-
-    assert seen == [1]
-    assert hook not in sys.meta_path
-    assert importlib.reload(looked_at).number == 1
-    assert seen == [1]
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -1,7 +1,6 @@
 """Results far from the votes say so, and how far."""
 
 import re
-import warnings
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ import pytest
 from crowdzoo import Annotations
 from crowdzoo.aggregation import (
     Aggregation,
-    DawidSkene,
     MajorityVote,
     SequenceAggregation,
     VotesWarning,
@@ -19,7 +17,6 @@ from crowdzoo.aggregation.against_votes import notes_against_votes
 from crowdzoo.aggregation.sentences.against_tags import notes_against_tags
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.commands import main as cli
-from crowdzoo.datasets import generated_ner
 from crowdzoo.datasets.generated_abstracts import generated_abstracts
 from crowdzoo.sequences import allowed_tags, write_conll
 from crowdzoo.testing.aggregators import simulated_crowd
@@ -60,11 +57,6 @@ def test_a_rare_class_may_be_empty():
     assert "1.0%" in note
 
 
-def test_a_single_annotation_makes_no_class():
-    annotations = Annotations.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 1])
-    assert notes_against_votes(annotations, np.array([1, 1])) == ()
-
-
 def test_tied_votes_and_tasks_without_votes_are_no_difference():
     annotations = Annotations.from_arrays([0, 0, 1], [0, 1, 0], [0, 1, 0], tasks=np.arange(9))
     for labels in ([0, 0], [1, 0]):
@@ -89,30 +81,8 @@ def test_the_result_warns_keeps_and_stores_its_notes(tmp_path):
     assert Aggregation.from_parquet(result.to_parquet(tmp_path / "result")).notes == result.notes
 
 
-def test_usual_results_have_no_notes():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", VotesWarning)
-        assert DawidSkene().fit(simulated_crowd()[0]).notes == ()
-
-
 def abstracts():
     return generated_abstracts(40, 20, types=("PARTICIPANTS", "OUTCOMES"))
-
-
-@pytest.mark.parametrize(
-    "method",
-    [
-        pytest.param("hmm-crowd", marks=pytest.mark.slow),
-        pytest.param("bsc-seq", marks=pytest.mark.slow),
-        pytest.param("dawid-skene", marks=pytest.mark.slow),
-        "majority-vote",
-    ],
-)
-def test_usual_results_for_sentences_have_no_notes(method):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", VotesWarning)
-        for sequences in (abstracts(), generated_ner(100)):
-            assert create(method, kind="sequence").fit(sequences).notes == ()
 
 
 @pytest.mark.parametrize("method", ["hmm-crowd", "bsc-seq"])
@@ -123,14 +93,6 @@ def test_sentences_without_the_spans_that_annotators_marked_say_so(method, tmp_p
     (note,) = result.notes
     assert note.endswith("of the annotators' spans are, as 1 more such types.")
     assert SequenceAggregation.from_parquet(result.to_parquet(tmp_path / "result")).notes == result.notes
-
-
-def test_sentences_far_from_the_tokens_votes_say_so_once():
-    sequences = generated_ner(100)
-    with pytest.warns(VotesWarning) as caught:
-        result = create("span-majority-vote", kind="sequence", share=0.95).fit(sequences)
-    assert len(caught) == 1
-    assert "of the annotated tokens" in result.notes[0]
 
 
 def test_a_rare_type_may_be_the_type_of_no_span():

@@ -5,29 +5,19 @@ import pandas as pd
 import pytest
 from crowdkit import aggregation as crowdkit
 from sklearn.base import clone
-from sklearn.model_selection import ParameterGrid
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import (
-    METHODS,
     BradleyTerry,
     DawidSkene,
-    LabelModel,
     MajorityVote,
     RatingEM,
     SpanMajorityVote,
-    TokenAggregation,
     create,
 )
 from crowdzoo.aggregation.registry import METHODS_OF
-from crowdzoo.testing.aggregators import simulated_crowd
 
 EVERY = [(kind, name) for kind, methods in METHODS_OF.items() for name in methods]
-WORKED = {
-    "dawid-skene": DawidSkene(prior=0.5, num_starts=2, seed=3, confidence=True),
-    "label-model": LabelModel(dependencies=[("a", "b")], class_balance=[0.25, 0.75]),
-    "tokens": TokenAggregation("wawa", settings={"num_rounds": 3}, decoding="each"),
-}
 
 
 @pytest.mark.parametrize("aggregator", [create(name, kind=kind) for kind, name in EVERY], ids=map("-".join, EVERY))
@@ -45,16 +35,6 @@ def test_fit_names_what_to_write_for_what_are_no_annotations(aggregator, given):
         aggregator.fit(given)
 
 
-@pytest.mark.parametrize("aggregator", WORKED.values(), ids=WORKED)
-def test_settings_that_were_chosen_are_cloned(aggregator):
-    assert clone(aggregator) == aggregator
-
-
-@pytest.mark.parametrize(("kind", "name"), EVERY)
-def test_an_aggregator_knows_its_kind(kind, name):
-    assert create(name, kind=kind).kind == kind
-
-
 def test_set_params_changes_all_or_nothing():
     aggregator = DawidSkene(prior=0.5)
     assert aggregator.set_params(max_iter=np.int64(7), tol=0.5) is aggregator
@@ -65,16 +45,6 @@ def test_set_params_changes_all_or_nothing():
     with pytest.raises(ConfigError, match=r"DawidSkene: .*'priors'.*prior"):
         aggregator.set_params(tol=1.0, priors=1)
     assert aggregator == DawidSkene(prior=0.5, max_iter=7, tol=0.5)
-
-
-def test_settings_are_searched_with_scikit_learns_grid():
-    crowd, truth = simulated_crowd(seed=1)
-    found = {
-        prior["prior"]: clone(DawidSkene()).set_params(**prior).fit(crowd).expected_accuracy(truth)
-        for prior in ParameterGrid({"prior": [0.01, 5.0]})
-    }
-    for prior, accuracy in found.items():
-        assert accuracy == DawidSkene(prior=prior).fit(crowd).expected_accuracy(truth)
 
 
 def frame(**columns):
@@ -98,21 +68,6 @@ def test_fit_predict_gives_what_crowd_kit_gives(name):
     theirs = getattr(crowdkit, name)().fit_predict(votes()).sort_index()
     ours = getattr(crowdzoo.aggregation, name)().fit_predict(votes())
     pd.testing.assert_series_equal(ours, theirs)
-
-
-def test_fit_predict_proba_gives_what_crowd_kit_gives():
-    theirs = crowdkit.MajorityVote().fit_predict_proba(votes())
-    pd.testing.assert_frame_equal(MajorityVote().fit_predict_proba(votes()), theirs)
-
-
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
-def test_fit_predict_is_the_label_of_fit(name):
-    crowd, _ = simulated_crowd(num_classes=2)
-    result = create(name).fit(crowd)
-    found = create(name).fit_predict(crowd.to_frame().rename(columns={"annotator": "worker"}))
-    assert found.index.tolist() == result.tasks.tolist()
-    assert (found.to_numpy() == result.classes[result.labels]).mean() > 0.95  # ties are drawn by the order of names
 
 
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")

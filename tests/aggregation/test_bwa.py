@@ -1,29 +1,13 @@
-import importlib.util
 import math
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from crowdzoo import Annotations, ConfigError, DataError
+from crowdzoo import Annotations
 from crowdzoo.aggregation import ConvergenceWarning, MajorityVote
 from crowdzoo.aggregation.classes.bwa import BWA
-from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
-
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "real_crowds.py"
-AGGREGATORS = {
-    "bwa": BWA(),
-    "to the end": BWA(tol=1e-10, max_iter=3000),
-    "no shrinking": BWA(strength=0),
-    "weak prior": BWA(annotator_prior=1.0, strength=5.0),
-}
-
-
-@pytest.mark.parametrize("check", AGGREGATOR_CHECKS.values(), ids=AGGREGATOR_CHECKS)
-@pytest.mark.parametrize("aggregator", AGGREGATORS.values(), ids=AGGREGATORS)
-def test_battery(aggregator, check):
-    check(aggregator)
+from crowdzoo.testing.aggregators import simulated_crowd
 
 
 def reference(table, num_tasks, num_annotators, num_classes, iterations, a=15.0, strength=1.0, gold=None):
@@ -83,36 +67,6 @@ def test_equals_the_updates_in_loops(num_classes, a, strength, gold):
         assert result.history[-1] - result.history[-2] == pytest.approx(density - earlier, rel=1e-6, abs=1e-9)
 
 
-def test_scores_of_two_classes_are_each_others_complement_and_drawn_to_the_mean():
-    # all annotators are alike, so a task's score is (mu + v * named) / (1 + 4 v) with one v
-    annotations, _ = simulated_crowd(num_tasks=200, num_annotators=4, num_classes=2, redundancy=4, seed=1)
-    votes = MajorityVote().fit(annotations).posteriors
-    result = BWA(annotator_prior=1e9, tol=1e-12).fit(annotations)
-    assert np.ptp(result.reliability) < 1e-4
-    v, mu = result.reliability[0], votes[:, 0].mean()
-    np.testing.assert_allclose(result.posteriors[:, 0], (mu + v * 4 * votes[:, 0]) / (1 + 4 * v), atol=1e-5)
-    variance = 2 * (votes[:, 0] * votes[:, 1]).mean()
-    np.testing.assert_allclose(v, 1 / variance, rtol=1e-4)
-
-
-def test_history_never_falls_and_converges():
-    annotations, _ = simulated_crowd(redundancy=2, seed=3)
-    result = BWA(tol=1e-10, max_iter=2000).fit(annotations)
-    assert result.converged
-    assert len(result.history) == result.num_iterations + 1
-    assert (np.diff(result.history) > -1e-12 * abs(result.history[0])).all()
-    assert result.history[-1] > result.history[0]
-
-
-def test_better_annotators_are_more_precise_and_the_vote_is_beaten():
-    annotations, truth = simulated_crowd(num_tasks=2000, num_annotators=9, num_classes=4, redundancy=6, seed=5)
-    right = annotations.labels == truth[annotations.task_ids]
-    accuracy = np.bincount(annotations.annotator_ids, weights=right) / np.bincount(annotations.annotator_ids)
-    result = BWA().fit(annotations)
-    assert np.corrcoef(result.reliability, accuracy)[0, 1] > 0.95
-    assert result.expected_accuracy(truth) > MajorityVote().fit(annotations).expected_accuracy(truth)
-
-
 def test_tasks_and_annotators_without_annotations():
     annotations, _ = simulated_crowd()
     longer = Annotations.from_arrays(
@@ -127,74 +81,4 @@ def test_tasks_and_annotators_without_annotations():
     assert result.reliability[8] == pytest.approx(1 / (variance * 4 * 2 / 3))
 
 
-def test_gold_teaches_whom_to_believe():
-    truth = np.random.default_rng(0).integers(2, size=40)
-    annotations = Annotations.from_dense(np.stack([truth, truth, 1 - truth, 1 - truth], axis=1))
-    gold = np.where(np.arange(40) < 5, truth, -1)
-    np.testing.assert_array_equal(BWA().fit(annotations, gold=gold).labels, truth)
-    np.testing.assert_array_equal(BWA().fit(annotations, gold=np.where(gold < 0, -1, 1 - gold)).labels, 1 - truth)
-
-
-def test_initial_is_where_it_begins():
-    annotations, truth = simulated_crowd()
-    first = BWA(tol=1e-8).fit(annotations)
-    again = BWA(tol=1e-8).fit(annotations, initial=np.eye(3)[truth])
-    assert again.history[0] != first.history[0]
-    np.testing.assert_allclose(again.posteriors, first.posteriors, atol=1e-5)
-    with pytest.raises(DataError, match="initial"):
-        BWA().fit(annotations, initial=np.ones((60, 3)))
-
-
-def test_not_converged_is_said():
-    annotations, _ = simulated_crowd(redundancy=2)
-    with pytest.warns(ConvergenceWarning, match="BWA did not converge in 2 iterations") as caught:
-        result = BWA(max_iter=2).fit(annotations)
-    assert caught[0].filename == __file__
-    assert not result.converged
-    assert result.num_iterations == 2
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"annotator_prior": 0}, "annotator_prior"),
-        ({"strength": -1}, "strength"),
-        ({"max_iter": 0}, "max_iter"),
-        ({"tol": float("nan")}, r"tol must be .*, got nan"),
-        ({"seed": -1}, "seed"),
-    ],
-)
-def test_wrong_settings_are_named(settings, message):
-    with pytest.raises(ConfigError, match=message):
-        BWA(**settings)
-
-
 # === Beside others ===
-
-# what the authors print (their notebook; no Python package has BWA), and, last, what was measured here
-FIGURES = {
-    "bluebird": 0.759259,
-    "dog": 0.831475,
-    "rte": 0.9275,
-    "trec": 0.604396,
-    "web": 0.822465,
-    "d_sentiment": 0.956,
-    "face": 0.618151,
-    "music": 0.785714,
-    "labelme": 0.774,
-}
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_real_sets(name):
-    spec = importlib.util.spec_from_file_location("real_crowds", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found = list(module.real_sets((name,)))
-    if not found:
-        pytest.skip(f"CROWDZOO_DATA has no {name}")
-    _, annotations, gold = found[0]
-    for tol in (1e-4, 1e-8):
-        result = BWA(tol=tol).fit(annotations)
-        assert result.converged
-        assert result.expected_accuracy(gold) == pytest.approx(FIGURES[name], abs=2e-6)

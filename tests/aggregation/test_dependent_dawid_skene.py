@@ -23,11 +23,6 @@ from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 SETTINGS = {"nominal": DependentDawidSkene(), "ordinal": DependentDawidSkene(ordinal=True)}
 
 
-@pytest.mark.parametrize("check", AGGREGATOR_CHECKS.values(), ids=AGGREGATOR_CHECKS)
-def test_battery(check):
-    check(DependentDawidSkene())
-
-
 # classes in another order; .8 of the tasks right, which ordinal matrices miss where there is no order
 OF_AN_ORDER = ("renaming_permutes", "result_is_sound")
 
@@ -84,15 +79,6 @@ def test_a_weighted_pass_is_that_of_numpy():
     assert counts.log_likelihood == pytest.approx(likelihood, rel=1e-13)
 
 
-def test_with_votes_of_one_a_pass_is_that_of_dawid_skene():
-    crowd, _ = simulated_crowd(seed=3)
-    found = HierarchicalDawidSkene().fit(crowd)
-    params = Params.from_probabilities(found.confusions, found.class_prior)
-    counts, posteriors = weighted_counts(whole_block(crowd), np.ones(len(crowd)), params)
-    np.testing.assert_allclose(posteriors, found.posteriors_of(crowd), atol=1e-13)
-    assert counts.log_likelihood == pytest.approx(found.log_likelihood, rel=1e-12)
-
-
 # === Pairs and groups ===
 
 
@@ -123,14 +109,6 @@ def test_a_pair_is_found_from_as_many_tasks_as_the_bound_asks_for():
     pairs = pairs_of([0, 0], [1, 2], [1000, 10], [0.59, 0.5])
     np.testing.assert_array_equal(dependent_pairs(pairs, np.full(2, 0.5), 0.0), [True, False])
     np.testing.assert_array_equal(dependent_pairs(pairs, np.full(2, 0.5), 0.2), [False, False])
-
-
-def test_many_true_pairs_ask_for_less_of_each():
-    """Benjamini and Hochberg: of eight pairs all may have a probability of .05, one alone at most .05 / 8."""
-    for agreeing, found in ((1, 0), (8, 8)):
-        agreement = np.where(np.arange(8) < agreeing, 1.0, 0.5)
-        pairs = pairs_of(np.zeros(8, int), np.arange(1, 9), np.full(8, 5), agreement)
-        assert dependent_pairs(pairs, np.full(8, 0.5), 0.0).sum() == found
 
 
 def test_who_is_linked_by_one_false_pair_leaves_the_group():
@@ -197,33 +175,6 @@ def test_a_ring_that_dawid_skene_believes_is_found(seed):
     assert abs(found.posteriors.max(axis=1).mean() - found.expected_accuracy(truth)) < 0.05
     assert found.effective_votes.mean() < 7
     assert found.log_likelihood is None
-
-
-@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
-def test_copies_may_be_most_of_the_votes():
-    crowd, truth = copied(num_annotators=22, copies=12, right=0.5, redundancy=22, num_tasks=500, seed=1)
-    found = DependentDawidSkene().fit(crowd)
-    np.testing.assert_array_equal(np.flatnonzero(found.clusters == 0), np.arange(12))
-    assert found.expected_accuracy(truth) > 0.88
-    assert MajorityVote().fit(crowd).expected_accuracy(truth) < 0.6
-
-
-def test_three_judges_are_enough_to_run_and_too_few_to_find_copies():
-    """Two copies who are right for 60 % look as two judges who are right for 99 %, and a bad third one."""
-    crowd, _ = copied(3, 3, 2, 0.6, 3, 600, own=0.02)
-    found = DependentDawidSkene().fit(crowd)
-    np.testing.assert_array_equal(found.clusters, [0, 1, 2])
-    np.testing.assert_allclose(found.posteriors, HierarchicalDawidSkene().fit(crowd).posteriors, atol=1e-9)
-
-
-def test_annotators_who_are_all_but_always_right_are_no_group():
-    rng = np.random.default_rng(0)
-    truth = rng.integers(0, 2, 500)
-    skill = np.array([0.98] * 4 + [0.65] * 10)
-    said = np.where(rng.random((500, 14)) < skill, truth[:, None], 1 - truth[:, None])
-    found = DependentDawidSkene().fit(Annotations.from_dense(said))
-    np.testing.assert_array_equal(found.clusters, np.arange(14))
-    assert found.expected_accuracy(truth) > 0.99
 
 
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")

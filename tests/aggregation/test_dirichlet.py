@@ -95,15 +95,6 @@ def test_taylor_coefficients_are_those_of_scipy():
         np.testing.assert_allclose(found[order - 1], scipy.special.polygamma(order, values) / factorial, rtol=1e-9)
 
 
-def test_memory_that_is_given_is_filled(counts):
-    given = np.full(counts.shape, np.nan)
-    logs, divergence = dirichlet.expected_logs(counts, PRIOR, given)
-    assert logs is given
-    again, same = dirichlet.expected_logs(counts, PRIOR)
-    np.testing.assert_array_equal(given, again)
-    assert divergence == same
-
-
 def test_many_rows_and_threads_change_nothing(monkeypatch):
     counts = np.random.default_rng(0).gamma(0.3, 10, (20_000, 4, 3))
     monkeypatch.setenv("CROWDZOO_THREADS", "1")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import IBCC, MACE, MMCE, DawidSkene, MajorityVote, OneCoinDawidSkene, VotesWarning, create
+from crowdzoo.aggregation import IBCC, MACE, MMCE, MajorityVote, OneCoinDawidSkene, create
 
 
 @functools.cache
@@ -57,14 +57,6 @@ def test_many_classes_and_few_annotations_by_each_annotator_are_no_worse_than_th
     result = fitted(create(method), annotations)
     assert result.expected_accuracy(truth) > MajorityVote().fit(annotations).expected_accuracy(truth)
     assert result.notes == ()
-
-
-@pytest.mark.parametrize("aggregator", [IBCC(prior=1.0, diagonal=3.0), DawidSkene(diagonal=0.0)], ids=repr)
-def test_priors_that_do_not_follow_the_number_of_classes_collapse_there_and_say_so(aggregator):
-    annotations, truth = many_classes()
-    with pytest.warns(VotesWarning, match="differ from the plurality"):
-        result = aggregator.fit(annotations)
-    assert result.expected_accuracy(truth) < MajorityVote().fit(annotations).expected_accuracy(truth) - 0.05
 
 
 @pytest.mark.parametrize("kind", [MACE, OneCoinDawidSkene, functools.partial(MMCE, gamma=2.0**-4)], ids=str)

@@ -8,24 +8,7 @@ from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, HierarchicalDaw
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import start, update
 from crowdzoo.aggregation.engine.class_frequencies import guarded_prior
 from crowdzoo.aggregation.engine.counts import Counts
-from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
-
-AGGREGATORS = {
-    "default": HierarchicalDawidSkene(),
-    "to the end": HierarchicalDawidSkene(tol=1e-10, max_iter=3000, annotators=1.0),
-}
-
-
-@pytest.mark.parametrize("check", AGGREGATOR_CHECKS.values(), ids=AGGREGATOR_CHECKS)
-@pytest.mark.parametrize(
-    "aggregator",
-    [
-        pytest.param(one, id=name, marks=[pytest.mark.slow] if name == "to the end" else [])
-        for name, one in AGGREGATORS.items()
-    ],
-)
-def test_battery(aggregator, check):
-    check(aggregator)
+from crowdzoo.testing.aggregators import simulated_crowd
 
 
 def counts_of(crowd, q):
@@ -90,14 +73,6 @@ def test_as_in_the_reference(rounds):
     np.testing.assert_allclose(result.posteriors, expected, atol=1e-9)
 
 
-def test_as_in_the_reference_where_annotators_have_few_annotations():
-    crowd, _ = simulated_crowd(num_tasks=150, num_annotators=50, num_classes=5, redundancy=3, seed=2)
-    expected = reference(crowd, 25, 10.0)
-    with pytest.warns(ConvergenceWarning):
-        result = HierarchicalDawidSkene(max_iter=25, tol=0.0, annotators=10.0).fit(crowd)
-    np.testing.assert_allclose(result.posteriors, expected, atol=1e-9)
-
-
 @pytest.mark.parametrize(
     ("classes", "votes", "expected"),
     [
@@ -156,15 +131,6 @@ def test_an_annotator_with_few_annotations_is_taken_for_an_average_one():
     assert np.abs(pooled.confusions[0] - others).max() < 0.1
     assert np.abs(alone.confusions[0] - others).max() > 0.2
     assert pooled.expected_accuracy(truth) > 0.95
-
-
-@pytest.mark.slow
-def test_the_bound_never_falls_on_a_crowd_of_many_classes():
-    crowd, _ = simulated_crowd(num_tasks=200, num_annotators=40, num_classes=6, redundancy=3, seed=4)
-    with pytest.warns(ConvergenceWarning):
-        history = np.array(HierarchicalDawidSkene(tol=0.0, max_iter=300).fit(crowd).history)
-    assert len(history) == 301
-    assert np.diff(history).min() >= -1e-9 * abs(history[0])
 
 
 def test_without_counts_the_strength_stays():

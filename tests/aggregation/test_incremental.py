@@ -53,13 +53,6 @@ def test_it_begins_with_the_earlier_parameters(growing):
     assert one_more.history[0] > from_votes.history[0]
 
 
-def test_nothing_new_needs_fewer_iterations(growing):
-    _, after, _ = growing
-    whole = DawidSkene(tol=1e-7, max_iter=1000).fit(after)
-    again = DawidSkene(tol=1e-7, max_iter=1000).partial_fit(after, whole)
-    assert again.num_iterations < whole.num_iterations / 2
-
-
 @pytest.mark.parametrize("method", [MajorityVote(), HierarchicalDawidSkene()], ids=str)
 def test_methods_without_one_maximum(growing, method):
     before, after, truth = growing

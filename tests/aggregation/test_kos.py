@@ -1,34 +1,15 @@
-import importlib.util
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from crowdzoo import Annotations, ConfigError, DataError
+from crowdzoo import Annotations, DataError
 from crowdzoo.aggregation import Block
 from crowdzoo.aggregation.classes.kos import KOS
 from crowdzoo.aggregation.engine.connected import connected_groups
-from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
+from crowdzoo.testing.aggregators import simulated_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
-
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "real_crowds.py"
-
-AGGREGATORS = {
-    "default": KOS(),
-    "sum": KOS(messages="sum"),
-    "centred": KOS(centre=True),
-    "random": KOS(start="random"),
-    "free sign": KOS(fix_sign=False),
-    "to the end": KOS(max_iter=500),
-}
-
-
-@pytest.mark.parametrize("check", AGGREGATOR_CHECKS.values(), ids=AGGREGATOR_CHECKS)
-@pytest.mark.parametrize("aggregator", AGGREGATORS.values(), ids=AGGREGATORS)
-def test_battery(aggregator, check):
-    check(aggregator)
 
 
 # === Against the paper in loops ===
@@ -91,33 +72,6 @@ def test_messages_found_by_hand():
 # === The sign, the graph, the start ===
 
 
-def weak_crowd(seed):
-    """Annotators who are right nine times in ten, or (one in three) wrong nine times in ten."""
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(2, size=40)
-    tasks = np.repeat(np.arange(40), 3)
-    annotators = np.concatenate([rng.permutation(12)[:3] for _ in range(40)])
-    skill = np.where(np.arange(12) % 3 == 0, 0.1, 0.9)
-    labels = np.where(rng.random(120) < skill[annotators], truth[tasks], 1 - truth[tasks])
-    names = {"tasks": np.arange(40), "annotators": np.arange(12), "classes": [0, 1]}
-    return Annotations.from_arrays(tasks, annotators, labels, **names), truth
-
-
-def test_a_random_start_may_turn_the_answer_round_and_the_majority_puts_it_right():
-    turned = 0
-    for seed in range(60):
-        annotations, truth = weak_crowd(seed)
-        free = KOS(start="random", fix_sign=False, seed=seed).fit(annotations)
-        fixed = KOS(start="random", seed=seed).fit(annotations)
-        answers = fixed.labels[annotations.task_ids] == annotations.labels
-        assert answers.mean() >= 0.5
-        if free.expected_accuracy(truth) < 0.2:
-            turned += 1
-            assert fixed.expected_accuracy(truth) > 0.8
-            np.testing.assert_allclose(fixed.posteriors, free.posteriors[:, ::-1], atol=1e-9)
-    assert turned >= 2
-
-
 def test_each_unconnected_group_has_its_own_sign_and_scale():
     first, second = simulated_crowd(40, 8, 2, seed=1)[0], simulated_crowd(50, 9, 2, seed=2)[0]
     both = Annotations.from_arrays(
@@ -145,36 +99,6 @@ def test_known_classes_decide_the_sign_against_the_majority():
     assert (result.reliability < -0.3).all()
 
 
-def test_a_regular_graph_gives_sum_and_mean_the_same_messages():
-    truth = np.random.default_rng(0).integers(2, size=48)
-    tasks = np.repeat(np.arange(48), 3)
-    annotators = (tasks + np.tile([0, 1, 3], 48)) % 12  # three annotators a task, twelve tasks an annotator
-    labels = np.where(np.random.default_rng(1).random(144) < 0.8, truth[tasks], 1 - truth[tasks])
-    annotations = Annotations.from_arrays(tasks, annotators, labels)
-    both = [KOS(messages=messages, max_iter=4).fit(annotations).posteriors for messages in ("mean", "sum")]
-    np.testing.assert_allclose(*both, atol=1e-12)
-
-
-def test_votes_decide_where_annotators_have_one_task_each():
-    annotations = Annotations.from_arrays([0, 0, 0, 1, 1], list("abcde"), [0, 0, 1, 1, 1])
-    for start in ("votes", "random"):
-        result = KOS(start=start).fit(annotations)
-        np.testing.assert_array_equal(result.labels, [0, 1])
-        np.testing.assert_array_equal(result.reliability, [0, 0, -1, 1, 1])
-        assert 0.5 < result.posteriors[0, 0] < result.posteriors[1, 1] < 0.9
-
-
-def test_who_always_says_the_same_has_no_weight_once_centred():
-    annotations, truth = simulated_crowd(200, 8, 2, seed=4)
-    # six more annotators, of every task, say 1 whatever it is
-    tasks = np.concatenate([annotations.task_ids, np.tile(np.arange(200), 6)])
-    annotators = np.concatenate([annotations.annotator_ids, np.repeat(np.arange(8, 14), 200)])
-    labels = np.concatenate([annotations.labels, np.ones(1200, np.int64)])
-    spammed = Annotations.from_arrays(tasks, annotators, labels)
-    assert KOS().fit(spammed).expected_accuracy(truth) < 0.6
-    assert KOS(centre=True).fit(spammed).expected_accuracy(truth) > 0.85
-
-
 def test_connected_groups():
     block = Block([0, 0, 1, 1, 2, 3, 3], [0, 4, 4, 2, 3, 6, 5], [0] * 7)
     groups = connected_groups(block, 8)
@@ -185,74 +109,7 @@ def test_connected_groups():
 # === Elsewhere ===
 
 
-@pytest.fixture(scope="module")
-def real_sets():
-    spec = importlib.util.spec_from_file_location("real_crowds", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return {
-        name: (annotations, gold) for name, annotations, gold in module.real_sets(("bluebird", "rte", "d_sentiment"))
-    }
-
-
-def found(real_sets, name):
-    if name not in real_sets:
-        pytest.skip(f"CROWDZOO_DATA has no {name}")
-    return real_sets[name]
-
-
-# (as the paper's letter to the end, default, centred); crowd-kit 1.4.2 has the first, and .933 is its published
-# figure of d_sentiment. On RTE the letter is at chance.
-FIGURES = {"bluebird": (0.7222, 0.7222, 0.8889), "rte": (0.4975, 0.9175, 0.9275), "d_sentiment": (0.933, 0.942, 0.959)}
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_real_sets(real_sets, name):
-    annotations, gold = found(real_sets, name)
-    settings = KOS(messages="sum", max_iter=100), KOS(), KOS(centre=True)
-    figures = [kos.fit(annotations).expected_accuracy(gold) for kos in settings]
-    assert figures == pytest.approx(FIGURES[name], abs=6e-5)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", FIGURES)
-def test_the_letter_of_the_paper_gives_the_labels_of_crowd_kit(real_sets, name):
-    crowdkit = pytest.importorskip("crowdkit.aggregation")
-    pandas = pytest.importorskip("pandas")
-    annotations, _ = found(real_sets, name)
-    columns = {"task": annotations.task_ids, "worker": annotations.annotator_ids, "label": annotations.labels}
-    labels = crowdkit.KOS(n_iter=100, random_state=0).fit_predict(pandas.DataFrame(columns)).sort_index().to_numpy()
-    # started at random there: the direction where all starts end is one, its sign is not
-    mine = KOS(messages="sum", max_iter=100, fix_sign=False).fit(annotations).labels
-    assert (mine == labels).all() or (mine == 1 - labels).all()
-
-
-@pytest.mark.parametrize(("name", "least"), [("rte", 0.26), ("d_sentiment", 0.36)])
-def test_posteriors_are_honest(real_sets, name, least):
-    annotations, gold = found(real_sets, name)
-    posteriors = KOS().fit(annotations).posteriors
-    loss = -np.log(posteriors[np.arange(len(gold)), gold]).mean()
-    assert loss < least  # Dawid-Skene: .575 and .402
-
-
 # === Settings and data ===
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"max_iter": 0},
-        {"tol": -1},
-        {"messages": "max"},
-        {"centre": 1},
-        {"start": "ones"},
-        {"fix_sign": None},
-        {"seed": -1},
-    ],
-)
-def test_settings_are_checked(settings):
-    with pytest.raises(ConfigError, match=next(iter(settings))):
-        KOS(**settings)
 
 
 def test_more_than_two_classes_are_refused_with_a_way_out():

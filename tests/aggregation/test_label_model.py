@@ -1,37 +1,19 @@
-import importlib.util
 import itertools
 import math
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from crowdzoo import Annotations, ConfigError, DataError
-from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote
+from crowdzoo import Annotations, DataError
+from crowdzoo.aggregation import ConvergenceWarning, MajorityVote
 from crowdzoo.aggregation.classes import label_model
 from crowdzoo.aggregation.classes.label_model import LabelModel
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.pairs import LabelPairs
-from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
+from crowdzoo.testing.aggregators import simulated_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
-
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "real_crowds.py"
-
-AGGREGATORS = {
-    "default": LabelModel(),
-    "uniform": LabelModel(class_balance="uniform"),
-    "accuracies": LabelModel(learns="accuracies"),
-    "triplets": LabelModel(learns="triplets"),
-    "no prior": LabelModel(prior=0),
-}
-
-
-@pytest.mark.parametrize("check", AGGREGATOR_CHECKS.values(), ids=AGGREGATOR_CHECKS)
-@pytest.mark.parametrize("aggregator", AGGREGATORS.values(), ids=AGGREGATORS)
-def test_battery(aggregator, check):
-    check(aggregator)
 
 
 def labelling_functions(num_tasks, confusions, balance, coverage, seed=0):
@@ -148,44 +130,6 @@ def test_label_pairs_count_what_two_functions_said():
     assert dict(zip(zip(*columns, strict=True), found.count, strict=True)) == counted
 
 
-def metal(annotations, balance, seed=0):
-    """The papers' fit: least squares between observed and modelled second moments, from accuracies of .7."""
-    optimize = pytest.importorskip("scipy.optimize")
-    pairs = LabelPairs.of(whole_block(annotations), annotations.num_annotators, annotations.num_classes)
-    number, num_classes = annotations.num_annotators, annotations.num_classes
-    observed = np.zeros((number, number, num_classes, num_classes))
-    observed[pairs.left, pairs.right, pairs.left_label, pairs.right_label] = pairs.count
-    total = observed.sum(axis=(2, 3))
-    left, right = np.nonzero(total)
-    moments = observed[left, right] / total[left, right][:, None, None]
-
-    def loss(logits):
-        logits = logits.reshape(number, num_classes, num_classes)
-        pi = np.exp(logits - logits.max(axis=2, keepdims=True))
-        pi /= pi.sum(axis=2, keepdims=True)
-        error = np.einsum("k,pka,pkb->pab", balance, pi[left], pi[right]) - moments
-        slope = np.zeros_like(pi)
-        np.add.at(slope, left, 2 * np.einsum("k,pab,pkb->pka", balance, error, pi[right]))
-        np.add.at(slope, right, 2 * np.einsum("k,pab,pka->pkb", balance, error, pi[left]))
-        slope = pi * (slope - (pi * slope).sum(axis=2, keepdims=True))
-        return (error**2).sum(), slope.ravel()
-
-    off = 0.3 / (num_classes - 1)
-    start = np.log(np.full((number, num_classes, num_classes), off) + (0.7 - off) * np.eye(num_classes))
-    found = optimize.minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 2000})
-    pi = np.exp(found.x.reshape(number, num_classes, num_classes))
-    return pi / pi.sum(axis=2, keepdims=True)
-
-
-def test_the_papers_least_squares_finds_the_same_functions():
-    balance = np.array([0.5, 0.3, 0.2])
-    confusions = some_functions()
-    annotations, _ = labelling_functions(20000, confusions, balance, np.linspace(0.2, 0.9, 8))
-    result = LabelModel(class_balance=tuple(balance), tol=1e-8, max_iter=2000).fit(annotations)
-    np.testing.assert_allclose(metal(annotations, balance), result.confusions, atol=0.04)
-    np.testing.assert_allclose(result.confusions, confusions, atol=0.04)
-
-
 def test_triplets_equal_the_closed_form_in_loops():
     annotations, _ = labelling_functions(200, some_functions(6), [0.4, 0.3, 0.3], [0.5] * 6)
     answers = annotations.to_dense()
@@ -209,20 +153,6 @@ def test_triplets_equal_the_closed_form_in_loops():
 
 
 # === Recovery ===
-
-
-@pytest.mark.parametrize("learns", ["confusions", "accuracies", "triplets"])
-def test_accuracies_are_found_though_functions_abstain(learns):
-    accuracy = np.array([0.9, 0.8, 0.75, 0.7, 0.6, 0.2])
-    confusions = accuracy[:, None, None] * np.eye(2) + (1 - accuracy)[:, None, None] * (1 - np.eye(2))
-    annotations, truth = labelling_functions(8000, confusions, [0.5, 0.5], [0.5, 0.4, 0.6, 0.5, 0.3, 0.5])
-    result = LabelModel(learns=learns).fit(annotations)
-    np.testing.assert_allclose(result.reliability, accuracy, atol=0.04)
-    covered = result.annotations_per_task > 0
-    best = DawidSkene(tol=1e-8, max_iter=2000).fit(annotations).expected_accuracy(np.where(covered, truth, -1))
-    assert result.expected_accuracy(np.where(covered, truth, -1)) > best - 0.01
-    share = result.posteriors[np.arange(8000), result.labels][covered].mean()
-    assert share == pytest.approx((result.labels == truth)[covered].mean(), abs=0.02)  # calibrated
 
 
 def test_class_balance_is_given_or_roughly_found():
@@ -263,18 +193,6 @@ def test_declared_copies_do_not_outvote_the_others(learns):
     assert result.log_likelihood is None
 
 
-def test_functions_that_share_no_task_have_the_mean_of_the_others():
-    annotations = Annotations.from_arrays(
-        [0, 0, 0, 1, 1, 1, 2, 2, 2, 3], list("abcabcabcd"), [0, 0, 0, 1, 1, 0, 1, 1, 1, 1]
-    )
-    result = LabelModel(learns="accuracies").fit(annotations)
-    assert result.reliability[:3].min() < result.reliability[3] < result.reliability[:3].max()
-    assert result.labels[3] == 1
-    for learns in ("confusions", "accuracies", "triplets"):
-        alone = LabelModel(learns=learns).fit(Annotations.from_arrays([0, 1, 2], list("abc"), [0, 1, 1]))
-        np.testing.assert_array_equal(alone.labels, [0, 1, 1])
-
-
 @pytest.mark.parametrize("learns", ["confusions", "accuracies", "triplets"])
 def test_known_classes_teach_about_functions(learns):
     accuracy = np.array([0.2, 0.25, 0.3, 0.2, 0.7])  # most are worse than chance
@@ -289,23 +207,6 @@ def test_known_classes_teach_about_functions(learns):
         annotations.task_ids, annotations.annotator_ids, annotations.labels, tasks=np.arange(402)
     )
     assert LabelModel(learns=learns).fit(longer, gold=unlinked).labels[400] == 0
-
-
-def test_log_likelihood_counts_known_classes():
-    annotations, truth = labelling_functions(50, some_functions(4), [0.5, 0.3, 0.2], [0.6] * 4)
-    gold = np.where(np.arange(50) < 20, truth, -1)
-    result = LabelModel().fit(annotations, gold=gold)
-    expected = 0.0
-    for task in range(50):
-        joint = result.class_prior.copy()
-        here = annotations.task_ids == task
-        for annotator, label in zip(annotations.annotator_ids[here], annotations.labels[here], strict=True):
-            joint *= result.confusions[annotator, :, label]
-        if gold[task] >= 0:
-            expected += math.log(joint[gold[task]])
-        elif here.any():
-            expected += math.log(joint.sum())
-    assert result.log_likelihood == pytest.approx(expected)
 
 
 def test_moments_in_parts_add_up(monkeypatch):
@@ -329,83 +230,7 @@ def test_initial_posteriors_are_where_it_begins():
 # === Real crowds, elsewhere ===
 
 
-@pytest.fixture(scope="module")
-def real_sets():
-    spec = importlib.util.spec_from_file_location("real_crowds", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return {name: (annotations, gold) for name, annotations, gold in module.real_sets()}
-
-
-# confusions, accuracies, triplets; measured here
-FIGURES = {
-    "bluebird": (0.889, 0.722, 0.713),
-    "dog": (0.833, 0.830, 0.828),
-    "rte": (0.9275, 0.926, 0.9175),
-    "trec": (0.702, 0.573, 0.630),
-    "web": (0.812, 0.824, 0.773),
-    "d_sentiment": (0.961, 0.947, 0.943),
-    "face": (0.652, 0.630, 0.628),
-    "music": (0.669, 0.790, 0.796),
-    "labelme": (0.789, 0.770, 0.7745),
-}
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == "labelme" else []) for name in FIGURES]
-)
-def test_real_sets(real_sets, name):
-    if name not in real_sets:
-        pytest.skip(f"CROWDZOO_DATA has no {name}")
-    annotations, gold = real_sets[name]
-    for learns, figure in zip(("confusions", "accuracies", "triplets"), FIGURES[name], strict=True):
-        result = LabelModel(learns=learns).fit(annotations)
-        assert result.converged
-        assert result.expected_accuracy(gold) == pytest.approx(figure, abs=0.003)
-
-
-# "Learning from imperfect annotations", table 2: MeTaL on Blue Birds and Snorkel on RTE, by annotations a task
-ELSEWHERE = {
-    ("bluebird", 10): 0.83,
-    ("bluebird", 20): 0.87,
-    ("bluebird", 39): 0.89,
-    ("rte", 5): 0.791,
-    ("rte", 10): 0.90,
-}
-
-
-@pytest.mark.parametrize(("name", "redundancy"), ELSEWHERE)
-def test_published_label_models_are_not_better(real_sets, name, redundancy):
-    if name not in real_sets:
-        pytest.skip(f"CROWDZOO_DATA has no {name}")
-    annotations, gold = real_sets[name]
-    draws = [annotations.restrict(redundancy=redundancy, seed=seed) for seed in range(10)]
-    accuracy = np.mean([LabelModel().fit(draw).expected_accuracy(gold) for draw in draws])
-    assert accuracy >= ELSEWHERE[name, redundancy] - 0.01
-    if name == "bluebird":
-        assert accuracy <= ELSEWHERE[name, redundancy] + 0.02
-
-
 # === Settings ===
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("learns", "all"),
-        ("class_balance", "equal"),
-        ("class_balance", (0.5, 0.6)),
-        ("class_balance", (1.0, 0.0)),
-        ("dependencies", ("ab",)),
-        ("dependencies", (("a", "a"),)),
-        ("prior", -1),
-        ("max_iter", 0),
-        ("tol", -1),
-    ],
-)
-def test_settings_are_checked(name, value):
-    with pytest.raises(ConfigError, match=name):
-        LabelModel(**{name: value})
 
 
 def test_dependencies_name_annotators():
@@ -417,8 +242,3 @@ def test_too_many_triplets_are_refused(monkeypatch):
     monkeypatch.setattr(label_model, "MAX_TRIPLETS", 20)
     with pytest.raises(DataError, match=r"168 triplets.*accuracies"):
         LabelModel(learns="triplets").fit(simulated_crowd()[0])
-
-
-def test_it_says_when_it_has_not_converged():
-    with pytest.warns(ConvergenceWarning, match="label model"):
-        LabelModel(max_iter=1, tol=0).fit(simulated_crowd()[0])

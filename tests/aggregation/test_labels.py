@@ -30,10 +30,6 @@ def test_draws_of_neighbouring_seeds_are_unrelated():
     assert abs((first == second).mean() - 0.5) < 0.03
 
 
-def test_no_tasks_no_labels():
-    assert choose_labels(np.empty((0, 3)), np.empty(0, np.int64)).shape == (0,)
-
-
 def test_rows_and_tasks_must_match():
     with pytest.raises(DataError, match="2 rows of posteriors for 1 tasks"):
         choose_labels(np.ones((2, 1)), np.array([0]))

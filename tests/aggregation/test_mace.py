@@ -1,36 +1,19 @@
-import importlib.util
 import math
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.special import betaln, digamma, gammaln
 
-from crowdzoo import Annotations, ConfigError, DataError
-from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote
+from crowdzoo import Annotations, DataError
+from crowdzoo.aggregation import ConvergenceWarning, MajorityVote
 from crowdzoo.aggregation.classes.initial import first_answers
-from crowdzoo.aggregation.classes.mace import MACE, objective, random_start, undecided, update
+from crowdzoo.aggregation.classes.mace import MACE, objective, undecided, update
 from crowdzoo.aggregation.engine.block import whole_block
-from crowdzoo.aggregation.engine.right_wrong import Answers, answers_of
-from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
+from crowdzoo.aggregation.engine.right_wrong import answers_of
+from crowdzoo.testing.aggregators import simulated_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
-
-AGGREGATORS = {
-    "mace": MACE(),
-    "em": MACE(inference="em"),
-    "em without smoothing": MACE(inference="em", smoothing=0),
-    "several starts": MACE(num_starts=3, seed=2, class_prior="uniform"),
-    "smoothed classes": MACE(class_prior="smoothed"),
-    "to the end": MACE(tol=1e-10, max_iter=5000),
-}
-
-
-@pytest.mark.parametrize("check", AGGREGATOR_CHECKS.values(), ids=AGGREGATOR_CHECKS)
-@pytest.mark.parametrize("aggregator", AGGREGATORS.values(), ids=AGGREGATORS)
-def test_battery(aggregator, check):
-    check(aggregator)
 
 
 # === The paper in loops ===
@@ -115,19 +98,6 @@ def test_iterations_equal_the_paper_in_loops(num_classes, model, gold):
     assert (result.log_likelihood is None) == (model.inference == "vb")
 
 
-def test_blocks_add_up_to_the_whole():
-    annotations, _ = simulated_crowd(20)
-    whole = whole_block(annotations)
-    params = update(first_answers([whole], 8, 3, None, by_label=True), undecided(8, 3), MACE())
-    total = Answers.zero((8, 3), 3)
-    for part in whole.cut(7):
-        total = total + answers_of([part], params.cells)
-    expected = answers_of([whole], params.cells)
-    for name in ("right", "wrong", "classes", "log_likelihood", "num_annotations"):
-        np.testing.assert_allclose(getattr(total, name), getattr(expected, name), rtol=1e-12)
-    assert objective(total, params, MACE()) == pytest.approx(objective(expected, params, MACE()))
-
-
 # === The model ===
 
 
@@ -151,24 +121,6 @@ def test_simulated_competences_and_habits_are_recovered(inference):
     assert result.expected_accuracy(truth) > MajorityVote().fit(annotations).expected_accuracy(truth) + 0.03
 
 
-def test_a_spammer_of_one_class_is_not_believed():
-    truth = np.tile([0, 1, 2], 20)
-    labels = np.stack([truth, truth, np.full(60, 2), np.full(60, 2)], axis=1)
-    result = MACE(class_prior="uniform").fit(Annotations.from_dense(labels))
-    np.testing.assert_array_equal(result.labels, truth)
-    assert result.reliability[:2].min() > 0.9
-    assert result.reliability[2:].max() < 0.1
-
-
-def test_nobody_is_worse_than_chance():
-    truth = np.random.default_rng(0).integers(2, size=60)
-    annotations = Annotations.from_dense(np.stack([truth, truth, truth, 1 - truth], axis=1))
-    result = MACE().fit(annotations)
-    assert result.reliability[3] < 0.05
-    assert DawidSkene().fit(annotations).confusions[3, 0, 0] < 0.05  # where the other model learns from lies
-    assert result.confusions[3].diagonal().min() > 0.3
-
-
 def test_confusions_that_would_be_huge_are_left_out(monkeypatch):
     annotations, _ = simulated_crowd()
     monkeypatch.setattr("crowdzoo.aggregation.classes.mace.MAX_CELLS", 8 * 9 - 1)
@@ -184,30 +136,6 @@ def test_what_nothing_is_known_of_has_the_priors_mean(inference):
     assert result.reliability[1] == pytest.approx(3 / 3.5 if inference == "vb" else 0.5)
 
 
-def test_gold_teaches_who_knows():
-    # two camps that always disagree: votes cannot tell, some known classes can
-    truth = np.random.default_rng(0).integers(2, size=40)
-    annotations = Annotations.from_dense(np.stack([truth, truth, 1 - truth, 1 - truth], axis=1))
-    gold = np.where(np.arange(40) < 8, truth, -1)
-    np.testing.assert_array_equal(MACE().fit(annotations, gold=gold).labels, truth)
-    flipped = np.where(gold < 0, -1, 1 - gold)
-    np.testing.assert_array_equal(MACE().fit(annotations, gold=flipped).labels, 1 - truth)
-
-
-@pytest.mark.slow
-def test_several_starts_differ_keep_the_best_and_repeat():
-    drawn = [random_start(5, 3, place, seed).know for place, seed in ((1, 0), (2, 0), (1, 1))]
-    assert len({know.tobytes() for know in drawn}) == 3
-    np.testing.assert_array_equal(drawn[0], random_start(5, 3, 1, 0).know)
-    annotations, _ = simulated_crowd(num_tasks=30, num_annotators=12, num_classes=4, redundancy=2, seed=7)
-    settings = {"inference": "em", "seed": 1, "tol": 1e-9, "max_iter": 4000}
-    results = [MACE(num_starts=n, **settings).fit(annotations) for n in (1, 4, 16, 16)]
-    finals = [result.history[-1] for result in results]
-    assert finals[0] <= finals[1] <= finals[2]
-    assert finals[0] < finals[2] - 0.05
-    np.testing.assert_array_equal(results[2].posteriors, results[3].posteriors)
-
-
 def test_initial_posteriors():
     annotations, truth = simulated_crowd(200, redundancy=3)
     flipped = np.eye(3)[(truth + 1) % 3]
@@ -221,70 +149,7 @@ def test_initial_posteriors():
         MACE().fit(annotations, initial=np.ones((2, 3)) / 3)
 
 
-def test_not_converged_is_said_with_advice():
-    with pytest.warns(ConvergenceWarning, match="MACE did not converge in 1 iterations.*raise max_iter") as caught:
-        result = MACE(max_iter=1, tol=0).fit(simulated_crowd()[0])
-    assert not result.converged
-    assert caught[0].filename == __file__
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"max_iter": 0}, r"max_iter must be .*, got 0"),
-        ({"tol": -1}, r"tol must be .*, got -1"),
-        ({"inference": "vbb"}, "Did you mean 'vb'"),
-        ({"know": 0}, "know must be a number from 1e-06"),
-        ({"spam": -1}, r"spam must be .*, got -1"),
-        ({"strategy": float("nan")}, r"strategy must be .*, got nan"),
-        ({"smoothing": -1}, r"smoothing must be .*, got -1"),
-        ({"num_starts": 0}, r"num_starts must be .*, got 0"),
-        ({"seed": -1}, r"seed must be .*, got -1"),
-    ],
-)
-def test_wrong_settings_are_named(settings, message):
-    with pytest.raises(ConfigError, match=message):
-        MACE(**settings)
-
-
 # === Real crowds ===
-
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "real_crowds.py"
-
-# crowd-kit 1.4.2 (50 iterations of VB) with its rows sorted by annotator and its labels named in the order in which
-# they appear. In any other order it gives the annotators' strategies, which it sorts by name, to annotators counted by
-# first appearance: .769 on bluebird, .589 on trec.
-FIGURES = {
-    "bluebird": 0.861,
-    "dog": 0.830,
-    "rte": 0.926,
-    "trec": 0.709,
-    "web": 0.839,
-    "d_sentiment": 0.957,
-    "face": 0.644,
-    "music": 0.800,
-    "labelme": 0.779,
-}
-
-
-@pytest.fixture(scope="module")
-def real_sets():
-    spec = importlib.util.spec_from_file_location("real_crowds", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.real_sets
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_accuracy_on_real_crowds(name, real_sets):
-    found = list(real_sets((name,)))
-    if not found:
-        pytest.skip(f"CROWDZOO_DATA has no {name}")
-    _, annotations, gold = found[0]
-    result = MACE(class_prior="uniform").fit(annotations)
-    assert result.converged
-    assert result.expected_accuracy(gold) == pytest.approx(FIGURES[name], abs=0.002)
-    assert (np.diff(result.history) >= -1e-9 * abs(result.history[0])).all()
 
 
 # posteriors of the six tasks that crowd-kit 1.4.2 is least sure of, as the test after the next one calls it
@@ -312,16 +177,3 @@ def fit_as_crowd_kit(inference):
 def test_posteriors_are_those_that_crowd_kit_found(inference):
     _, result = fit_as_crowd_kit(inference)
     np.testing.assert_allclose(result.posteriors[UNSURE], CROWD_KIT[inference], atol=2e-4)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("inference", CROWD_KIT)
-def test_crowd_kit_finds_the_same_where_its_rows_are_sorted(inference):
-    pandas = pytest.importorskip("pandas")
-    classification = pytest.importorskip("crowdkit.aggregation.classification")
-    annotations, result = fit_as_crowd_kit(inference)
-    order = np.lexsort((annotations.labels, annotations.annotator_ids))
-    columns = {"task": annotations.task_ids, "worker": annotations.annotator_ids, "label": annotations.labels}
-    frame = pandas.DataFrame({name: column[order] for name, column in columns.items()})
-    theirs = classification.MACE(n_restarts=1, n_iter=150, method=inference).fit(frame)
-    np.testing.assert_allclose(result.posteriors, theirs.probas_.sort_index()[[0, 1, 2]], atol=1e-4)

@@ -1,9 +1,7 @@
-import dataclasses
-
 import numpy as np
 import pytest
 
-from crowdzoo import Annotations, ConfigError, DataError
+from crowdzoo import Annotations, DataError
 from crowdzoo.aggregation import DawidSkene, MajorityVote, checks
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
@@ -91,21 +89,6 @@ def test_gold_replaces_the_vote():
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"ties": "randon"}, "Did you mean 'random'"),
-        ({"voting": "weak"}, "unknown voting 'weak': choose one of soft, hard"),
-        ({"seed": -1}, "seed must be an integer"),
-        ({"seed": 1.5}, r"seed must be .*, got 1.5"),
-        ({"seed": 2**63}, r"seed must be .*, got 9223372036854775808"),
-    ],
-)
-def test_wrong_settings_are_named(settings, message):
-    with pytest.raises(ConfigError, match=message):
-        MajorityVote(**settings)
-
-
-@pytest.mark.parametrize(
     ("gold", "message"),
     [
         ([0, 1], r"shape \(4,\)"),
@@ -117,11 +100,6 @@ def test_wrong_settings_are_named(settings, message):
 def test_gold_that_does_not_fit_is_refused(gold, message):
     with pytest.raises(DataError, match=message):
         MajorityVote().fit(crowd(), gold=gold)
-
-
-def test_numbers_are_no_classes():
-    with pytest.raises(DataError, match="kind 'regression'"):
-        MajorityVote().fit(Annotations.from_arrays([0], [0], [0.5], kind="regression"))
 
 
 # === Votes with a confidence ===
@@ -137,15 +115,6 @@ def test_votes_with_a_confidence_are_mean_probabilities():
     np.testing.assert_array_equal(MajorityVote(voting="hard", confidence=True).fit(annotations).posteriors[0], [0, 1])
     known = MajorityVote(confidence=True).fit(annotations, gold=[0, -1, -1])
     np.testing.assert_allclose(known.posteriors[0], [1, 0])
-
-
-def test_certain_votes_are_votes():
-    votes = crowd()
-    certain = dataclasses.replace(votes, confidence=np.ones(len(votes)))
-    plain, sure = MajorityVote().fit(votes), MajorityVote(confidence=True).fit(certain)
-    np.testing.assert_allclose(sure.posteriors, plain.posteriors)
-    np.testing.assert_allclose(sure.confusions, plain.confusions)
-    np.testing.assert_array_equal(sure.labels, plain.labels)
 
 
 def test_the_rest_of_a_confidence_goes_evenly_to_the_other_classes():

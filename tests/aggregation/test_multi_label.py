@@ -5,7 +5,6 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 from crowdzoo.aggregation import Aggregation, MultiLabel, MultiLabelAggregation, calibrate, create
 from crowdzoo.commands.main import main
@@ -66,26 +65,6 @@ def test_each_label_is_what_the_method_makes_of_its_yes_and_no(crowd, method, se
         np.testing.assert_allclose(found.probabilities[:, place], alone.posteriors[:, 1], rtol=0, atol=1e-12)
 
 
-def test_dawid_skene_finds_labels_and_annotators_that_votes_do_not():
-    rng = np.random.default_rng(0)
-    truth = rng.random((400, 3)) < [0.5, 0.3, 0.6]
-    said = {}
-    hits, rejections = np.array([0.9, 0.9, 0.3, 0.3, 0.3]), np.array([0.9, 0.9, 0.95, 0.95, 0.95])
-    columns = [[], [], []]
-    for who in range(5):
-        said[who] = np.where(truth, rng.random(truth.shape) < hits[who], rng.random(truth.shape) > rejections[who])
-        for task, row in enumerate(said[who]):
-            for name in np.flatnonzero(row).tolist() or ["(none)"]:
-                for column, value in zip(columns, (task, who, str(name)), strict=True):
-                    column.append(value)
-    crowd = Annotations.from_arrays(*columns, on_duplicate="all")
-    found, votes = MultiLabel("dawid-skene").fit(crowd), MultiLabel("majority-vote").fit(crowd)
-    assert found.label_names.tolist() == ["0", "1", "2"]
-    assert (found.chosen == truth).mean() > (votes.chosen == truth).mean() + 0.1
-    np.testing.assert_allclose(found.sensitivity, np.repeat(hits[:, None], 3, axis=1), atol=0.1)
-    np.testing.assert_allclose(found.specificity, np.repeat(rejections[:, None], 3, axis=1), atol=0.1)
-
-
 def test_what_is_written_is_read_again(crowd, tmp_path):
     found = MultiLabel("dawid-skene").fit(crowd)
     again = MultiLabelAggregation.from_parquet(found.to_parquet(tmp_path / "out"))
@@ -124,13 +103,6 @@ def test_an_empty_cell_stays_an_error_unless_it_stands_for_no_label(tmp_path):
         Annotations.read(tmp_path / "a.csv", no_label=" ")
 
 
-def test_a_cell_of_separators_alone_says_what_an_empty_cell_says(tmp_path):
-    (tmp_path / "a.csv").write_text("task,annotator,label\n1,a,x||y\n2,a,|\n3,a,\n", encoding="utf-8")
-    found = read(tmp_path / "a.csv")
-    tasks, labels = found.tasks[found.task_ids].tolist(), found.classes[found.labels].tolist()
-    assert list(zip(map(str, tasks), labels, strict=True)) == [("1", "x"), ("1", "y"), ("2", "(none)"), ("3", "(none)")]
-
-
 def test_the_command_prints_each_label_and_writes_the_probabilities(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "a.csv")
@@ -154,21 +126,6 @@ def test_the_command_prints_each_label_and_writes_the_probabilities(tmp_path, mo
     assert (tmp_path / "long_labels.csv").read_bytes() == (tmp_path / "labels.csv").read_bytes()
 
 
-def test_a_label_that_holds_for_half_of_the_answers_is_left_out(tmp_path):
-    crowd = read(write(tmp_path / "a.csv", [(t, a, "x|y" if a == "a" else "y") for t in "12345678" for a in "ab"]))
-    found = MultiLabel("majority-vote").fit(crowd)
-    assert found.probabilities[:, 0].tolist() == [0.5] * 8
-    assert found.label_sets == [["y"]] * 8
-
-
-@pytest.mark.parametrize("rows", [[("1", "a", "x"), ("1", "b", "x")], [("1", "a", "x"), ("2", "b", "y")]])
-def test_agreement_that_is_not_defined_is_said(tmp_path, monkeypatch, capsys, rows):
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path / "a.csv", rows)
-    assert main(["aggregate", "a.csv", "--multi-label", "--method", "majority-vote", "--out", "labels.csv"]) == 0
-    assert "agreement not defined" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -185,22 +142,6 @@ def test_options_that_do_not_go_along_are_refused(tmp_path, monkeypatch, capsys,
     assert main(["aggregate", "a.csv", "--multi-label", "--out", "out", *words]) == 4
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-def test_the_name_of_a_file_is_refused_with_how_to_read_it():
-    with pytest.raises(DataError, match=r"MultiLabel: needs Annotations, got 'a\.csv'. Read a file by Ann"):
-        MultiLabel().fit("a.csv")
-
-
-def test_a_wide_table_is_not_called_one_where_it_would_be_refused(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "w.csv").write_text("task,ann,bob\n1,x,x\n")
-    assert main(["aggregate", "w.csv", "--out", "out"]) == 3
-    assert "--wide" in capsys.readouterr().err
-    assert main(["aggregate", "w.csv", "--multi-label", "--out", "out"]) == 3
-    said = capsys.readouterr().err
-    assert "columns 'annotator' and 'label' are missing" in said
-    assert "--wide" not in said
 
 
 def drawn(seed=0, num_tasks=300):
@@ -299,13 +240,6 @@ def test_gold_that_is_empty_is_unknown(tmp_path):
     assert {label: codes.tolist() for label, codes in found.items()} == {"x": [0, -1, 1, -1], "y": [0, -1, 1, -1]}
 
 
-def test_scikit_learn_clones_it():
-    one = MultiLabel("dawid-skene", settings={"max_iter": 7})
-    assert clone(one) == one
-    assert clone(one).set_params(none="nothing").none == "nothing"
-    assert one.none == "(none)"
-
-
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("command", ["aggregate", "report"])
 def test_the_answer_that_no_label_holds_may_have_another_name(tmp_path, monkeypatch, capsys, command):
@@ -357,14 +291,3 @@ def test_empty_answers_of_a_platform_count_where_several_labels_may_hold(tmp_pat
     words = ["convert", "a.json", "--platform", platform, "--no-label", "(none)", "--out", "data"]
     assert main(words) == 0
     assert (tmp_path / "data" / "annotations.csv").read_text().count("(none)") == 2
-
-
-def test_marks_of_no_label_count_in_a_platforms_export(tmp_path):
-    export = [{"id": 1, "data": {"text": "x"}, "annotations": [
-        {"completed_by": who, "result": [{"from_name": "topic", "type": "choices", "value": {"choices": [said]}}]}
-        for who, said in (("a", "x"), ("b", "NA"), ("c", "x,y"))]}]  # fmt: skip
-    (tmp_path / "a.json").write_text(json.dumps(export))
-    found = Annotations.read(
-        tmp_path / "a.json", platform="label-studio", missing="NA", label_separator=",", on_duplicate="all"
-    )
-    assert found.classes[found.labels].tolist() == ["x", "x", "y"]

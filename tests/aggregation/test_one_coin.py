@@ -1,35 +1,26 @@
-import importlib.util
-import itertools
 import math
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from crowdzoo import Annotations, ConfigError, DataError
+from crowdzoo import Annotations
 from crowdzoo.aggregation import Block, ConvergenceWarning, MajorityVote
 from crowdzoo.aggregation.classes.initial import first_answers
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene, objective, params_of, update
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.right_wrong import Answers, Cells, answers_of, posteriors_of
-from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
+from crowdzoo.testing.aggregators import simulated_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 
-AGGREGATORS = {
-    "one-coin": OneCoinDawidSkene(),
-    "estimated class prior": OneCoinDawidSkene(class_prior="estimated"),
-    "maximum likelihood": OneCoinDawidSkene(right=0, wrong=0, class_prior="estimated", class_count=0),
-    "to the end": OneCoinDawidSkene(tol=1e-10, max_iter=2000),
-}
 
-
-@pytest.mark.parametrize("check", AGGREGATOR_CHECKS.values(), ids=AGGREGATOR_CHECKS)
-@pytest.mark.parametrize("aggregator", AGGREGATORS.values(), ids=AGGREGATORS)
-def test_battery(aggregator, check):
-    check(aggregator)
+def one_coin_crowd(num_tasks, skill, num_classes, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(num_classes, size=num_tasks)
+    other = (truth[:, None] + rng.integers(1, num_classes, (num_tasks, len(skill)))) % num_classes
+    return Annotations.from_dense(np.where(rng.random(other.shape) < skill, truth[:, None], other)), truth
 
 
 def reference(table, num_tasks, num_annotators, num_classes, rounds, right, wrong, estimated, gold=None):
@@ -136,12 +127,6 @@ def test_kernel_equals_loops_over_all_classes(num_classes, by_label, spread):
         np.testing.assert_allclose(posteriors_of(block, cells), q, rtol=1e-9, atol=1e-12)
 
 
-def test_a_class_that_nobody_said_wins_where_all_are_known_liars():
-    block = Block([0, 0], [0, 1], [0, 1])
-    params = params_of(np.full(2, 1e-4), np.full(2, 1 - 1e-4), np.full(3, 1 / 3))
-    np.testing.assert_allclose(posteriors_of(block, params), [[0, 0, 1]], atol=1e-3)
-
-
 def test_classes_that_nobody_said_keep_their_digits():
     # liars deny class 0, whose prior is nearly one: what decides is the sum of the others' tiny priors
     block = Block(np.zeros(3, int), np.arange(3), np.zeros(3, int))
@@ -159,57 +144,7 @@ def test_ties_are_drawn_by_the_code_of_the_task():
     assert 20 < result.labels.sum() < 60
 
 
-def test_liars_of_every_class_do_not_underflow():
-    # each class was denied by a thousand liars; class 2 by ten fewer
-    labels = np.repeat([0, 1, 2], [1000, 1000, 990])
-    block = Block(np.zeros(2990, int), np.arange(2990), labels)
-    params = params_of(np.full(2990, 0.1), np.full(2990, 0.9), np.array([1, 1, 1e-3]) / 2.001)
-    np.testing.assert_allclose(posteriors_of(block, params).argmax(), 2)
-    assert np.isfinite(answers_of([block], params).log_likelihood)
-
-
-def test_blocks_add_up_to_the_whole():
-    annotations, _ = simulated_crowd(20)
-    whole = whole_block(annotations)
-    params = update(first_answers([whole], 8, 3, None, by_label=False), OneCoinDawidSkene())
-    parts = [answers_of([block], params) for block in whole.cut(7)]
-    assert len(parts) > 5
-    total = Answers.zero((8,), 3)
-    for part in parts:
-        total = total + part
-    expected = answers_of([whole], params)
-    for name in ("right", "wrong", "classes", "log_likelihood", "num_annotations"):
-        np.testing.assert_allclose(getattr(total, name), getattr(expected, name), rtol=1e-12)
-
-
-@pytest.mark.slow  # test_threads.py has the same of every method on a smaller crowd
-def test_threads_do_not_matter(monkeypatch):
-    annotations, _ = simulated_crowd(30_000, 50, 3, redundancy=5)
-    results = []
-    for threads in ("1", "3"):
-        monkeypatch.setenv("CROWDZOO_THREADS", threads)
-        results.append(OneCoinDawidSkene().fit(annotations))
-    np.testing.assert_allclose(results[0].posteriors, results[1].posteriors, atol=1e-9)
-    np.testing.assert_allclose(results[0].history, results[1].history, rtol=1e-12)
-
-
 # === The model ===
-
-
-def one_coin_crowd(num_tasks, skill, num_classes, seed=0):
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(num_classes, size=num_tasks)
-    other = (truth[:, None] + rng.integers(1, num_classes, (num_tasks, len(skill)))) % num_classes
-    return Annotations.from_dense(np.where(rng.random(other.shape) < skill, truth[:, None], other)), truth
-
-
-def test_simulated_skills_are_recovered():
-    skill = np.array([0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.25, 0.1])
-    annotations, truth = one_coin_crowd(4000, skill, 4)
-    result = OneCoinDawidSkene(tol=1e-8).fit(annotations)
-    observed = (annotations.labels == truth[annotations.task_ids]).reshape(4000, 8).mean(axis=0)
-    np.testing.assert_allclose(result.reliability, observed, atol=0.01)
-    assert result.expected_accuracy(truth) > MajorityVote().fit(annotations).expected_accuracy(truth) + 0.02
 
 
 def test_confusions_are_those_of_the_skills():
@@ -237,15 +172,6 @@ def test_the_prior_is_what_is_known_of_annotators_without_annotations():
     np.testing.assert_allclose(nothing.confusions[1], 1 / 3)
 
 
-def test_gold_teaches_who_is_right():
-    truth = np.random.default_rng(0).integers(2, size=40)
-    annotations = Annotations.from_dense(np.stack([truth, truth, 1 - truth, 1 - truth], axis=1))
-    gold = np.where(np.arange(40) < 5, truth, -1)
-    np.testing.assert_array_equal(OneCoinDawidSkene().fit(annotations, gold=gold).labels, truth)
-    flipped = np.where(gold < 0, -1, 1 - gold)
-    np.testing.assert_array_equal(OneCoinDawidSkene().fit(annotations, gold=flipped).labels, 1 - truth)
-
-
 def test_warm_starts():
     annotations, truth = simulated_crowd(200, redundancy=3)
     first = OneCoinDawidSkene().fit(annotations)
@@ -265,96 +191,7 @@ def test_warm_starts():
     np.testing.assert_allclose(default.posteriors, given.posteriors)
 
 
-@pytest.mark.parametrize("initial", [np.ones((2, 3)) / 3, np.ones((60, 3)), np.ones((8, 3, 3)) / 3])
-def test_initial_that_does_not_fit_is_refused(initial):
-    with pytest.raises(DataError, match="initial"):
-        OneCoinDawidSkene().fit(simulated_crowd()[0], initial=initial)
-
-
-def test_initial_of_other_tasks_is_refused():
-    earlier = OneCoinDawidSkene().fit(simulated_crowd(num_tasks=30, num_annotators=9)[0])
-    with pytest.raises(DataError, match="other tasks"):
-        OneCoinDawidSkene().fit(simulated_crowd()[0], initial=earlier)
-
-
-def test_not_converged_is_said_with_advice():
-    with pytest.warns(
-        ConvergenceWarning, match=r"One-coin Dawid-Skene did not converge in 1 iter.*raise max_iter"
-    ) as w:
-        result = OneCoinDawidSkene(max_iter=1, tol=0).fit(simulated_crowd()[0])
-    assert not result.converged
-    assert w[0].filename == __file__
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"max_iter": 0}, r"max_iter must be .*, got 0"),
-        ({"tol": -1}, r"tol must be .*, got -1"),
-        ({"right": -0.1}, r"right must be .*, got -0.1"),
-        ({"wrong": float("nan")}, r"wrong must be .*, got nan"),
-        ({"class_prior": "uniformm"}, "Did you mean 'uniform'"),
-        ({"class_count": -1}, r"class_count must be .*, got -1"),
-        ({"seed": -1}, r"seed must be .*, got -1"),
-    ],
-)
-def test_wrong_settings_are_named(settings, message):
-    with pytest.raises(ConfigError, match=message):
-        OneCoinDawidSkene(**settings)
-
-
 # === Real crowds ===
-
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "real_crowds.py"
-
-# With no prior and an estimated class prior: crowd-kit 1.4.2 run for 100 iterations without its stopping rule (which
-# counts the log class prior once an annotation, and on web stops it after two, at .749).
-CROWD_KIT = {
-    "bluebird": 0.583,
-    "dog": 0.830,
-    "rte": 0.925,
-    "trec": 0.560,
-    "web": 0.808,
-    "d_sentiment": 0.948,
-    "face": 0.611,
-    "music": 0.793,
-    "labelme": 0.767,
-}
-# The defaults: a prior on skills and, what matters more, equal class priors.
-DEFAULTS = {
-    "bluebird": 0.722,
-    "dog": 0.831,
-    "rte": 0.925,
-    "trec": 0.572,
-    "web": 0.837,
-    "d_sentiment": 0.951,
-    "face": 0.628,
-    "music": 0.796,
-    "labelme": 0.774,
-}
-
-
-@pytest.fixture(scope="module")
-def real_sets():
-    spec = importlib.util.spec_from_file_location("real_crowds", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.real_sets
-
-
-@pytest.mark.parametrize("name", CROWD_KIT)
-def test_accuracy_on_real_crowds(name, real_sets):
-    found = list(real_sets((name,)))
-    if not found:
-        pytest.skip(f"CROWDZOO_DATA has no {name}")
-    _, annotations, gold = found[0]
-    plain = OneCoinDawidSkene(right=0, wrong=0, class_prior="estimated", class_count=0, tol=1e-8, max_iter=1000)
-    result = plain.fit(annotations)
-    assert result.expected_accuracy(gold) == pytest.approx(CROWD_KIT[name], abs=0.0015)
-    result = OneCoinDawidSkene(class_prior="uniform").fit(annotations)
-    assert result.converged
-    assert result.expected_accuracy(gold) == pytest.approx(DEFAULTS[name], abs=0.0015)
-    assert all(after >= before for before, after in itertools.pairwise(result.history))
 
 
 def fit_as_crowd_kit():
@@ -370,15 +207,3 @@ def test_skills_are_those_that_crowd_kit_found():
     np.testing.assert_allclose(result.reliability, skills, atol=2e-5)
     np.testing.assert_allclose(result.class_prior, [0.30238, 0.31255, 0.38507], atol=2e-5)
     np.testing.assert_allclose(result.posteriors[1], [0.00241, 0.96944, 0.02814], atol=2e-5)
-
-
-@pytest.mark.slow
-def test_crowd_kit_finds_the_same():
-    pandas = pytest.importorskip("pandas")
-    classification = pytest.importorskip("crowdkit.aggregation.classification")
-    annotations, result = fit_as_crowd_kit()
-    columns = {"task": annotations.task_ids, "worker": annotations.annotator_ids, "label": annotations.labels}
-    theirs = classification.OneCoinDawidSkene(n_iter=300, tol=-1e9).fit(pandas.DataFrame(columns))
-    np.testing.assert_allclose(result.reliability, theirs.skills_.sort_index(), atol=1e-5)
-    np.testing.assert_allclose(result.class_prior, theirs.priors_.sort_index(), atol=1e-5)
-    np.testing.assert_allclose(result.posteriors, theirs.probas_.sort_index()[[0, 1, 2]], atol=1e-5)

@@ -82,21 +82,6 @@ def test_the_first_thresholds_say_each_class_as_often_as_it_was_said():
     assert history[0] / 200 == pytest.approx(shares @ np.log(shares), rel=0.005)
 
 
-def test_turning_the_order_round_turns_the_result_round():
-    turned = Annotations.from_dense(np.where(DENSE < 0, -1, K - 1 - DENSE)[:80], classes=np.arange(K))
-    straight = Annotations.from_dense(DENSE[:80], classes=np.arange(K))
-    one, two = (OrdinalThresholds(tol=1e-9, max_iter=2000).fit(each) for each in (straight, turned))
-    np.testing.assert_allclose(two.posteriors[:, ::-1], one.posteriors, atol=0.01)
-
-
-def test_tasks_and_annotators_without_labels_get_the_crowds():
-    dense = np.full((81, 11), -1)
-    dense[:80, :10] = DENSE[:80]
-    found = OrdinalThresholds().fit(Annotations.from_dense(dense, classes=np.arange(K)))
-    np.testing.assert_allclose(found.posteriors[80], found.class_prior, atol=1e-9)
-    assert np.log(found.reliability[10]) == pytest.approx(np.log(found.reliability[:10]).mean(), abs=0.05)
-
-
 def test_a_class_that_nobody_said_and_a_single_class_are_no_trouble():
     found = OrdinalThresholds().fit(Annotations.from_dense(np.where(DENSE == 2, 3, DENSE)[:60], classes=np.arange(K)))
     assert np.isfinite(found.posteriors).all()

@@ -22,10 +22,8 @@ from crowdzoo.aggregation import (
     create,
 )
 from crowdzoo.aggregation.engine.comparisons import ALTERNATIVES, FORMS, PairParams, Pairs, likelihood
-from crowdzoo.aggregation.engine.lbfgs import maximize
 from crowdzoo.commands.main import main
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.metrics import spearman
 from crowdzoo.tables import Annotations
 
 ANSWERS = np.array(["left", "right", "equal"], object)
@@ -76,25 +74,6 @@ def test_the_gradient_is_the_slope_of_the_likelihood(form, alternative):
         assert (ends[0] - ends[1]) / 2e-5 == pytest.approx((getattr(gradient, name) * direction).sum(), abs=1e-6)
 
 
-@pytest.mark.parametrize("form", ["davidson", "rao-kupper"])
-def test_scores_far_apart_give_finite_numbers(form):
-    columns = [np.array(column) for column in ([0, 0, 0, 1], [1, 1, 1, 0], [0] * 4, [0, 1, 2, 2])]
-    for tie in (-1000.0, 0.0, 100.0):
-        params = replace(PairParams.neutral(2, 1, 3), scores=np.array([900.0, -900.0]), common=np.array([0, tie]))
-        total, gradient = likelihood(Pairs(*columns, np.ones(4)), params, form, "reversed")
-        assert np.isfinite(total)
-        assert all(np.isfinite(getattr(gradient, each.name)).all() for each in fields(gradient))
-
-
-def test_the_search_finds_the_top_of_a_stretched_hill_and_never_falls():
-    curvature = np.logspace(0, 4, 30)
-    found = maximize(lambda x: (-float(curvature @ (x - 1) ** 2), -2 * curvature * (x - 1)),
-                     np.zeros(30), np.ones(30), max_iter=2000, tol=1e-8)  # fmt: skip
-    assert found.converged
-    np.testing.assert_allclose(found.point, 1, atol=1e-7)
-    assert (np.diff(found.history) >= 0).all()
-
-
 # === Bradley-Terry ===
 
 
@@ -140,11 +119,6 @@ def test_scores_are_finite_where_a_task_never_lost_or_was_never_compared():
     assert "2 groups of tasks" in found.notes[0]
 
 
-def test_equal_scores_have_the_same_rank():
-    found = BradleyTerry().fit(table([0, 2], [1, 1], [0, 1], [0, 0]))
-    assert found.ranks.tolist() == [1, 3, 1]
-
-
 def test_bradley_terry_agrees_with_crowd_kit():
     aggregation = pytest.importorskip("crowdkit.aggregation")
     crowd, _ = simulated(ties=False)
@@ -153,14 +127,6 @@ def test_bradley_terry_agrees_with_crowd_kit():
     theirs = aggregation.BradleyTerry(n_iter=20_000, tol=0).fit_predict(frame).sort_index().to_numpy()
     ours = np.exp(BradleyTerry(prior=0, tol=1e-7).fit(crowd).scores)
     np.testing.assert_allclose(ours / ours.sum(), theirs, atol=1e-6)
-
-
-def test_a_shared_position_bias_is_found():
-    crowd, scores = simulated(size=20_000, biases=np.full(15, 0.5))
-    found = BradleyTerry(position_bias=True).fit(crowd)
-    assert found.bias == pytest.approx(0.5, abs=0.08)
-    assert np.corrcoef(found.scores, scores)[0, 1] > 0.99
-    np.testing.assert_allclose(found.position_biases(), found.bias)
 
 
 # === Noisy Bradley-Terry and CrowdBT ===
@@ -299,18 +265,6 @@ def test_renaming_tasks_and_shuffling_rows_permutes_the_scores(method):
 
 
 @METHODS
-def test_turning_all_pairs_round_changes_no_score_and_turns_the_biases(method):
-    crowd, _ = simulated(8, 5, 300, seed=7)
-    turned = replace(
-        crowd, task_ids=crowd.right_ids, right_ids=crowd.task_ids, labels=np.array([1, 0, 2])[crowd.labels]
-    )
-    found, other = (create(method, kind="preference", tol=1e-7).fit(each) for each in (crowd, turned))
-    np.testing.assert_allclose(other.scores, found.scores, atol=1e-5)
-    if found.position_biases() is not None:
-        np.testing.assert_allclose(other.position_biases(), -found.position_biases(), atol=1e-4)
-
-
-@METHODS
 def test_other_annotations_are_refused(method):
     aggregator = create(method, kind="preference")
     with pytest.raises(DataError, match="takes annotations of kind 'preference', got kind 'classification'"):
@@ -331,14 +285,6 @@ def test_methods_for_classes_take_the_pairs_and_refuse_preferences():
     with pytest.raises(DataError, match="got kind 'preference'"):
         DawidSkene().fit(crowd)
     assert MajorityVote().fit(crowd.pairs()[1]).posteriors.shape == (30, 3)
-
-
-def test_spearman_is_scipys():
-    rng = np.random.default_rng(0)
-    gold, found = rng.integers(0, 5, 40).astype(float), rng.normal(size=40)
-    assert spearman(gold, found) == pytest.approx(spearmanr(gold, found).statistic)
-    gold[:3] = np.nan
-    assert spearman(gold, found) == pytest.approx(spearmanr(gold[3:], found[3:]).statistic)
 
 
 # === More annotations later ===

@@ -44,18 +44,6 @@ def test_any_table_with_any_gold_gives_probabilities(aggregator, crowd, data):
     assert result.annotations_per_task.sum() == result.annotations_per_annotator.sum() == len(crowd)
 
 
-@settings(max_examples=40, deadline=None)
-@given(crowd=annotations())
-def test_soft_majority_vote_is_the_share_of_each_class(crowd):
-    result = MajorityVote().fit(crowd)
-    for task in range(crowd.num_tasks):
-        said = crowd.labels[crowd.task_ids == task].tolist()
-        if said:
-            shares = [said.count(k) / len(said) for k in range(crowd.num_classes)]
-            np.testing.assert_allclose(result.posteriors[task], shares)
-            assert said.count(result.labels[task]) == max(map(said.count, said))
-
-
 @settings(max_examples=25, deadline=None)
 @given(crowd=annotations(named=True))
 def test_any_result_is_read_back_as_written(crowd):

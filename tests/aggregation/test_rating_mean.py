@@ -29,11 +29,6 @@ def test_estimates_are_those_by_hand_and_an_unrated_task_has_their_mean(method, 
     assert found.annotations_per_annotator.tolist() == [3, 2, 2, 1, 1]
 
 
-def test_a_median_of_an_even_number_is_between_the_two_in_the_middle():
-    dense = np.array([[3.0, 1.0, 10.0, 2.0]])
-    assert create("median", kind="regression").fit(Annotations.from_dense(dense, kind="regression")).estimates[0] == 2.5
-
-
 def test_standard_errors_share_the_deviation_within_tasks():
     found = create("mean", kind="regression").fit(ANNOTATIONS)
     # squares about the task's mean: 38 of three ratings, 62.8 of five, 0 of one; 2 + 4 degrees of freedom
@@ -115,12 +110,6 @@ def test_methods_are_found_by_kind():
 
 
 # === The scale ===
-
-
-def test_ratings_on_the_scale_pass_its_ends_included():
-    ANNOTATIONS.check_scale(0, 10)
-    ANNOTATIONS.check_scale()
-    ANNOTATIONS.check_scale(low=-5.5)
 
 
 def test_all_ratings_outside_are_counted_and_ten_are_shown():

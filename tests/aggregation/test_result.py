@@ -43,15 +43,6 @@ def test_what_is_written_is_read_back(tmp_path, aggregator, ints):
     assert sorted(path.name for path in (tmp_path / "deep").iterdir()) == ["result"]
 
 
-def test_without_confusions_is_read_back(tmp_path):
-    result = dataclasses.replace(MajorityVote().fit(crowd()), confusions=None, class_prior=None)
-    read = Aggregation.from_parquet(result.to_parquet(tmp_path / "result"))
-    assert read.confusions is None
-    assert read.class_prior is None
-    assert read.annotator_accuracy() is None
-    assert read.annotator_frame().columns.tolist() == ["annotator", "annotations"]
-
-
 def test_posteriors_of_other_tasks_are_bayes_rule():
     annotations = Annotations.from_arrays([0, 0, 1, 1, 2], [0, 1, 0, 1, 0], [0, 0, 1, 0, 1], tasks=range(4))
     result = DawidSkene(prior=0.5, max_iter=3, tol=10.0).fit(annotations)
@@ -153,11 +144,6 @@ def test_a_failed_write_leaves_the_earlier_result(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["result"]
 
 
-def test_a_folder_without_a_result_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"has no tasks\.parquet"):
-        Aggregation.from_parquet(tmp_path)
-
-
 def test_frames_hold_a_row_per_task_and_per_annotator():
     result = MajorityVote(ties="lowest").fit(crowd())
     frame = result.to_frame()
@@ -169,21 +155,6 @@ def test_frames_hold_a_row_per_task_and_per_annotator():
     assert annotators["annotator"].tolist() == ["ann", "bo"]
     assert annotators["annotations"].tolist() == [2, 2]
     np.testing.assert_allclose(annotators["accuracy"], result.annotator_accuracy())
-
-
-def test_annotator_accuracy_weighs_the_diagonal_by_the_class_prior():
-    result = dataclasses.replace(
-        MajorityVote().fit(crowd()),
-        confusions=np.array([[[0.9, 0.1], [0.4, 0.6]], [[0.5, 0.5], [0.0, 1.0]]]),
-        class_prior=np.array([0.25, 0.75]),
-    )
-    np.testing.assert_allclose(result.annotator_accuracy(), [0.225 + 0.45, 0.125 + 0.75])
-
-
-def test_aggregators_are_created_by_name():
-    assert create("dawid-skene", max_iter=7, prior=0.5) == DawidSkene(max_iter=7, prior=0.5)
-    assert create("majority-vote") == MajorityVote()
-    assert {"majority-vote", "dawid-skene", "glad"} <= set(METHODS)
 
 
 def test_methods_sign_their_results():

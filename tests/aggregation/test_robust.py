@@ -4,15 +4,9 @@ import pytest
 from crowdzoo import Annotations
 from crowdzoo.aggregation import MajorityVote, Robust
 from crowdzoo.aggregation.classes import robust
-from crowdzoo.aggregation.engine.agreement import Agreement, total
+from crowdzoo.aggregation.engine.agreement import Agreement
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.learned_step import LAST_SIZES, SIZES, readout, softmax
-from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
-
-
-@pytest.mark.parametrize("check", AGGREGATOR_CHECKS.values(), ids=AGGREGATOR_CHECKS)
-def test_battery(check):
-    check(Robust())
 
 
 def test_weights_have_the_sizes_of_the_layers_and_fit_into_four_megabytes():
@@ -35,11 +29,6 @@ def test_agreement_is_counted_task_by_task():
     np.testing.assert_array_equal(found.sizes, [2, 1])
 
 
-def test_rows_of_one_number_are_added_up():
-    rows = np.arange(6.0).reshape(3, 2)
-    np.testing.assert_array_equal(total(rows, np.array([1, 0, 1]), 3), [[2, 3], [4, 6], [0, 0]])
-
-
 def test_the_last_look_is_a_mixture_of_probabilities():
     rng = np.random.default_rng(0)
     weights = robust._weights(robust.WEIGHTS)
@@ -60,11 +49,6 @@ def test_annotators_who_say_one_class_only_do_no_harm(flaggers, seed):
     result = Robust().fit(crowd)
     assert result.expected_accuracy(truth) > MajorityVote().fit(crowd).expected_accuracy(truth)
     assert "use one class only" in " ".join(result.notes)
-
-
-def test_who_uses_several_classes_is_no_reason_for_a_note():
-    crowd, _ = simulated_crowd(200, seed=3)
-    assert not Robust().fit(crowd).notes
 
 
 @pytest.mark.parametrize(("seed", "num_tasks"), [(0, 600), (1, 600), (9, 10_000)])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crowdzoo import Annotations, ConfigError, DataError
+from crowdzoo import Annotations, DataError
 from crowdzoo.aggregation import BayesianSequenceCombination, ConvergenceWarning, HMMCrowd
 from crowdzoo.aggregation.engine.markov_chain import LogChain, forward_backward, viterbi
 from crowdzoo.datasets.generated_abstracts import generated_abstracts
@@ -84,20 +84,6 @@ def test_long_sentences_do_not_underflow():
     assert found.log_normaliser == pytest.approx(-50.0 * 20_000 + np.log(2))
     np.testing.assert_allclose(found.posteriors, 0.5)
     np.testing.assert_allclose(found.after, np.eye(2) * 19_999 / 2)
-
-
-def test_threads_change_nothing(monkeypatch):
-    rng = np.random.default_rng(0)
-    starts = np.concatenate([[0], np.cumsum(rng.integers(0, 30, 2000))])
-    emissions = rng.normal(size=(int(starts[-1]), 3))
-    chain = LogChain(rng.normal(size=3), rng.normal(size=(3, 3)), np.zeros(3))
-    results = []
-    for threads in ("1", "3"):
-        monkeypatch.setenv("CROWDZOO_THREADS", threads)
-        results.append(forward_backward(chain, emissions, starts))
-    assert results[0].log_normaliser == results[1].log_normaliser
-    np.testing.assert_array_equal(results[0].after, results[1].after)
-    np.testing.assert_array_equal(results[0].posteriors, results[1].posteriors)
 
 
 # === Crowds ===
@@ -279,18 +265,6 @@ def test_posteriors_and_bound_are_those_of_all_paths(model, votes):
 
 
 @both
-def test_words_weigh_as_their_counts_say(model):
-    """A token that one says is X and one says is O is what the same word is elsewhere."""
-    words = [["oslo"], ["oslo"], ["oslo"], ["tree"], ["tree"], ["tree"], ["oslo"], ["tree"]]
-    said = [{0: "B-X", 1: "B-X"}] * 3 + [{0: "O", 1: "O"}] * 3 + [{0: "B-X", 1: "O"}, {0: "B-X", 1: "O"}]
-    crowd = crowd_of(said, types=("X",), words=words)
-    with_words = model(words=0.1).fit(crowd)
-    assert with_words.tags()[-2:] == [["B-X"], ["O"]]
-    without = model(words=0).fit(crowd)
-    assert without.posteriors[-2].tolist() == without.posteriors[-1].tolist()
-
-
-@both
 def test_a_word_that_nobody_labelled_tells_nothing(model):
     words = [["tree"]] * 10 + [["oslo"]] * 10 + [["new"], ["oslo"]]
     said = [{0: "O", 1: "O"}] * 10 + [{0: "B-X", 1: "B-X"}] * 10 + [1, 1]
@@ -330,18 +304,6 @@ def test_the_bound_never_falls_and_tags_are_valid(model, scheme):
     np.testing.assert_allclose(result.confusions.sum(axis=2), 1)
     np.testing.assert_allclose(result.transitions.sum(axis=1), 1)
     assert np.isfinite(result.log_likelihood)
-
-
-@both
-def test_forbidden_steps_have_no_probability(model):
-    # half of the crowd writes I without B
-    tags = TagSet(CLASSES)
-    said = [{0: "O I-X I-X O", 1: "O I-X I-X O", 2: "O B-X I-X O"}] * 5
-    result = model().fit(crowd_of(said))
-    first, after, _ = tags.follows()
-    assert (result.transitions[~after] == 0).all()
-    assert (result.first[~first] == 0).all()
-    assert result.tags()[0] == ["O", "B-X", "I-X", "O"]
 
 
 @both
@@ -399,21 +361,6 @@ def test_renamed_annotators_and_shuffled_rows_change_nothing(model):
 
 
 @both
-def test_two_runs_agree_to_the_last_bit(model):
-    crowd, _, _ = simulated(60, seed=6)
-    one, two = model(seed=1).fit(crowd), model(seed=1).fit(crowd)
-    np.testing.assert_array_equal(one.posteriors, two.posteriors)
-    assert one.history == two.history
-
-
-@both
-def test_a_unanimous_crowd_is_believed(model):
-    said = ["B-X I-X O B-Y", "O O", "B-Y B-Y I-Y", "B-X", "O B-X I-X I-X"]
-    result = model(words=0).fit(crowd_of([dict.fromkeys(range(3), tags) for tags in said] * 3))
-    assert result.tags() == [tags.split() for tags in said] * 3
-
-
-@both
 def test_sentences_that_nobody_labelled_get_tags_and_teach_nothing(model):
     said = [{0: "B-X I-X O", 1: "B-X O O"}, {0: "O B-X", 2: "O O"}, {1: "B-Y", 2: "B-Y"}]
     few = model().fit(crowd_of(said, types=("X", "Y")))
@@ -426,66 +373,12 @@ def test_sentences_that_nobody_labelled_get_tags_and_teach_nothing(model):
 
 
 @both
-def test_small_corners_stay_finite(model):
-    # one-token sentences, an annotator with one sentence, one with none, a type that nobody says
-    said = [{0: "B-X", 1: "O"}, {0: "O"}, {0: "B-X", 1: "B-X", 2: "B-X"}]
-    result = model().fit(crowd_of(said, num_annotators=4, types=("X", "Y", "Z")))
-    for values in (result.posteriors, result.confusions, result.transitions, result.first, result.reliability):
-        assert np.isfinite(values).all()
-    assert result.tasks_per_annotator.tolist() == [3, 2, 1, 0]
-    assert result.tags_of(2) == ["B-X"]
-
-
-@both
 def test_annotations_without_tokens_do_as_well(model):
     crowd, _, _ = simulated(40, seed=7)
     bare = model(words=0).fit(crowd.annotations)
     np.testing.assert_allclose(bare.posteriors, model(words=0).fit(crowd).posteriors, atol=1e-12)
     # and words do not matter to them
     np.testing.assert_array_equal(model(words=1.0).fit(crowd.annotations).posteriors, bare.posteriors)
-
-
-@both
-def test_a_crowd_of_none_gives_the_prior(model):
-    empty = np.empty(0, np.int64)
-    nobody = Annotations(
-        "sequence", empty, empty, empty, np.arange(2), empty, np.array(CLASSES, object), positions=empty
-    )
-    result = model().fit(CrowdSequences([["a"], ["b", "c"]], nobody))
-    assert result.posteriors.shape == (3, 5)
-    np.testing.assert_allclose(result.posteriors.sum(axis=1), 1)
-    assert result.confusions.shape == (0, 5, 5)
-
-
-def test_bsc_seq_explains_annotators_who_err_in_whole_spans_better():
-    """The bound is of the evidence, so the better model of the crowd has the higher one, its many numbers and all."""
-    crowd, _, _ = simulated(200, seed=2)
-    assert BayesianSequenceCombination(words=0).fit(crowd).history[-1] > HMMCrowd(words=0).fit(crowd).history[-1]
-
-
-@both
-@pytest.mark.parametrize(
-    ("settings_", "message"),
-    [
-        ({"max_iter": 0}, "max_iter must be an integer from 1"),
-        ({"tol": -1}, "tol must be a number"),
-        ({"prior": 0}, "prior must be a number"),
-        ({"diagonal": float("nan")}, "diagonal must be a number"),
-        ({"transitions": 0}, "transitions must be a number"),
-        ({"words": -1}, "words must be a number"),
-        ({"scheme": "BIOES"}, "Did you mean 'IOBES'"),
-        ({"seed": -1}, "seed must be an integer"),
-    ],
-)
-def test_wrong_settings_are_named(model, settings_, message):
-    with pytest.raises(ConfigError, match=message):
-        model(**settings_)
-
-
-@both
-def test_too_few_iterations_warn(model):
-    with pytest.warns(ConvergenceWarning, match="did not converge in 1 iterations"):
-        assert not model(max_iter=1, tol=0).fit(simulated(30)[0]).converged
 
 
 @both

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import (
-    METHODS,
     SEQUENCE_METHODS,
     DawidSkene,
     SequenceAggregation,
@@ -28,8 +27,6 @@ from crowdzoo.sequences import (
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
-
-CLASSES = allowed_tags(["X", "Y"])
 
 
 def crowd_of(sentences, scheme="BIO"):
@@ -67,20 +64,6 @@ def test_a_span_stands_if_more_than_half_marked_it():
     assert voted("B-X I-X O", "B-Y I-Y O", "B-X I-X B-Y") == "B-X I-X O"
 
 
-def test_half_is_not_enough():
-    assert voted("B-X O", "O O") == "O O"
-    assert voted("B-X O", "O O", share=0.49) == "B-X O"
-
-
-def test_only_those_who_labelled_the_sentence_count():
-    assert voted("B-X", "", "", "") == "B-X"
-
-
-def test_edges_that_differ_are_different_spans():
-    # every token has a majority, and no span has
-    assert voted("B-X I-X O", "O B-X I-X", "B-X I-X I-X") == "O O O"
-
-
 OVERLAPS = {
     "more votes win": (("B-X I-X O", "O B-Y I-Y", "O B-Y I-Y"), "O B-Y I-Y"),
     "then what begins first": (("B-Y I-Y O", "O B-X I-X"), "B-Y I-Y O"),
@@ -93,10 +76,6 @@ OVERLAPS = {
 @pytest.mark.parametrize(("answers", "expected"), OVERLAPS.values(), ids=OVERLAPS)
 def test_below_one_half_spans_may_overlap_and_the_rule_decides(answers, expected):
     assert voted(*answers, share=0.3) == expected
-
-
-def test_spans_that_touch_do_not_overlap():
-    assert voted("B-X I-X B-X", "B-X I-X B-X", share=0.3) == "B-X I-X B-X"
 
 
 def test_posteriors_are_vote_shares_and_reliability_is_f1():
@@ -139,20 +118,6 @@ def test_votes_are_those_counted_one_by_one(sentences, share):
             if votes[span] > share * len(said) and clear:
                 stands.append(span)
         assert result.spans_of(task) == sorted(stands, key=lambda each: each.start)
-
-
-@settings(deadline=None, max_examples=30)
-@given(answers("IOBES"))
-def test_votes_in_iobes_keep_the_scheme(sentences):
-    result = SpanMajorityVote(share=0.2).fit(crowd_of(sentences, "IOBES"))
-    assert not any(tag_problems(tags, "IOBES") for tags in result.tags())
-
-
-def test_a_share_of_all_is_refused():
-    with pytest.raises(ConfigError, match="share must be a number from 0 to below 1"):
-        SpanMajorityVote(share=1)
-    with pytest.raises(ConfigError, match="share must be a number from 0"):
-        SpanMajorityVote(share=-0.1)
 
 
 # === Tokens as tasks ===
@@ -206,36 +171,6 @@ def test_valid_decoding_changes_nothing_where_each_tokens_label_is_valid():
     assert 0 < same < 100
 
 
-def test_drawn_ties_stay_as_drawn():
-    crowd = crowd_of([["B-X", "B-Y"]] * 50)
-    draws = []
-    for seed in (0, 1):
-        each = TokenAggregation("majority-vote", decoding="each", settings={"seed": seed}).fit(crowd)
-        valid = TokenAggregation("majority-vote", settings={"seed": seed}).fit(crowd)
-        np.testing.assert_array_equal(valid.labels, each.labels)
-        draws.append(valid.labels)
-    assert set(draws[0].tolist()) == {1, 2}
-    assert (draws[0] != draws[1]).any()
-
-
-def test_hard_votes_have_valid_paths_as_well():
-    crowd = generated_ner(50, 5, redundancy=2)
-    for seed in (0, 1):
-        result = TokenAggregation("majority-vote", settings={"voting": "hard", "ties": "random", "seed": seed}).fit(
-            crowd
-        )
-        assert not any(tag_problems(tags) for tags in result.tags())
-    one, two = (TokenAggregation("majority-vote", settings={"seed": 3}).fit(crowd) for _ in range(2))
-    np.testing.assert_array_equal(one.labels, two.labels)
-
-
-def test_tokens_that_nobody_labelled_get_what_the_method_gives():
-    result = TokenAggregation("dawid-skene").fit(crowd_of([["B-X O", "B-X O"], 2]))
-    assert result.tags()[0] == ["B-X", "O"]
-    assert not tag_problems(result.tags()[1])
-    np.testing.assert_allclose(result.posteriors[2], result.posteriors[3])
-
-
 # === Corners ===
 
 
@@ -286,14 +221,6 @@ def test_every_method_tags_every_sentence(method):
     assert np.isfinite(result.posteriors).all()
 
 
-def test_names_and_settings_find_their_class():
-    assert set(METHODS) < set(SEQUENCE_METHODS)
-    made = create("dawid-skene", kind="sequence", prior=0.5, decoding="each", scheme="IOBES")
-    assert made == TokenAggregation("dawid-skene", "each", "IOBES", {"prior": 0.5})
-    assert create("hmm-crowd", kind="sequence", words=0.0).words == 0.0
-    assert create("span-majority-vote", kind="sequence").share == 0.5
-
-
 UNKNOWN = {
     "a method": (("hmmcrowd", {"kind": "sequence"}), "Did you mean 'hmm-crowd'"),
     "a sequence method for classes": (("hmm-crowd", {}), "unknown aggregation method"),
@@ -309,11 +236,6 @@ UNKNOWN = {
 def test_what_there_is_not_is_named(call, message):
     with pytest.raises(ConfigError, match=message):
         create(call[0], **call[1])
-
-
-def test_a_method_for_two_classes_says_so():
-    with pytest.raises(DataError, match="two classes"):
-        create("kos", kind="sequence").fit(crowd_of([["B-X", "O"]]))
 
 
 # === The result ===

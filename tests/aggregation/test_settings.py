@@ -14,7 +14,7 @@ from crowdzoo.aggregation import (
     OneCoinDawidSkene,
     create,
 )
-from crowdzoo.checks.constraints import Flag, Number
+from crowdzoo.checks.constraints import Choice, Flag, Number
 from crowdzoo.testing.aggregators import simulated_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
@@ -49,6 +49,43 @@ def test_nonsense_is_refused_by_method_setting_range_and_value(cls, name):
             assert cls.__name__ in text
         assert len(text) < 700
         assert "np." not in text
+
+
+# Just outside of a range, of which the nonsense above is far
+OUTSIDE = {
+    **dict.fromkeys(("max_iter", "num_starts", "num_rounds", "num_clusters", "subtypes", "step_every"), 0),
+    **dict.fromkeys(("annotator_prior", "subtype_prior", "know", "spam", "strategy", "step"), 0),
+    **dict.fromkeys(("alpha_variance", "b_variance", "bias_deviation", "sharpness_deviation"), 0),
+    "b_mean": 30.5,
+    "folds": 1,
+    "gamma": (0.25, 0),
+    "step_factor": 1.01,
+    "shape": 0.09,
+    "share": 1.0,
+    "trim": 0.5,
+    "unrelated": 0.51,
+    "class_balance": (0.5, 0.6),
+    "dependencies": (("a", "a"),),
+}
+ABOVE_ZERO = [("IBCC", "prior"), ("EBCC", "prior"), ("IBCC", "class_prior"), ("EBCC", "class_prior")]
+ABOVE_ZERO += [
+    (chain, name) for chain in ("HMMCrowd", "BayesianSequenceCombination") for name in ("prior", "transitions")
+]
+AROUND = [(cls, name, OUTSIDE[name]) for cls, name in SETTINGS if name in OUTSIDE]
+AROUND += [(cls, name, 0) for cls, name in SETTINGS if (cls.__name__, name) in ABOVE_ZERO]
+
+
+@pytest.mark.parametrize(("cls", "name", "value"), AROUND, ids=lambda one: getattr(one, "__name__", str(one)))
+def test_what_is_just_outside_is_refused_too(cls, name, value):
+    with pytest.raises(ConfigError, match=f"{cls.__name__}.*{name}"):
+        cls(**{name: value})
+
+
+@pytest.mark.parametrize(("cls", "name"), [each for each in SETTINGS if isinstance(each[0].rules.get(each[1]), Choice)])
+def test_a_misspelt_word_is_answered_with_the_nearest(cls, name):
+    known = next(iter(cls.rules[name].words))
+    with pytest.raises(ConfigError, match=f"unknown {name} '{known}x': .*{known}"):
+        cls(**{name: f"{known}x"})
 
 
 @pytest.mark.parametrize("cls", sorted(CLASSES, key=str))

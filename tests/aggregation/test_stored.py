@@ -11,7 +11,6 @@ import pytest
 from crowdzoo import Annotations
 from crowdzoo.aggregation import (
     GLAD,
-    IBCC,
     METHODS,
     Aggregation,
     ConvergenceWarning,
@@ -30,19 +29,6 @@ from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.testing.aggregators import simulated_crowd
 
-STREAMING = {
-    "majority-vote": MajorityVote(),
-    "majority-vote hard": MajorityVote(voting="hard", ties="random", seed=3),
-    "dawid-skene": DawidSkene(),
-    "dawid-skene three starts": DawidSkene(num_starts=3, seed=2),
-    "dawid-skene few": DawidSkene(max_iter=2, tol=0.0),
-    "one-coin": OneCoinDawidSkene(),
-    "one-coin estimated": OneCoinDawidSkene(class_prior="estimated", seed=1),
-    "glad": GLAD(),
-    "glad estimated": GLAD(class_prior="estimated"),
-    "ibcc": IBCC(),
-}
-every_method = pytest.mark.parametrize("aggregator", STREAMING.values(), ids=STREAMING)
 TIGHT = {"rtol": 0, "atol": 1e-9}
 
 
@@ -87,24 +73,7 @@ def assert_same(found, expected):
             assert one == other, attribute.name
 
 
-@every_method
-@pytest.mark.parametrize("max_annotations", [1, 17, 100, None])
-def test_stored_blocks_give_the_numbers_of_the_table_in_memory(tmp_path, aggregator, max_annotations):
-    table = odd_crowd()
-    table.to_parquet(tmp_path / "a.parquet")  # which names all tasks, annotators and classes
-    blocks = write_blocks(tmp_path / "a.parquet", tmp_path / "blocks", max_annotations=max_annotations)
-    assert (len(blocks) > 5) == (max_annotations in (1, 17))
-    found = quiet(aggregate_blocks, blocks, aggregator, tmp_path / "out")
-    assert_same(Aggregation.from_parquet(tmp_path / "out"), quiet(aggregator.fit, table))
-    assert found.num_tasks == 100
-    assert f"{found.learnt.method}, 100 tasks, 14 annotators, 5 classes" in repr(found)
-    assert repr(blocks).startswith(f"<StoredBlocks: {len(table)} annotations, 100 tasks, 14 annotators, 5 classes,")
-    assert found.num_annotated == np.count_nonzero(table.redundancy)
-    assert found.num_annotations == len(table)
-    np.testing.assert_array_equal(found.labelled.sum(), 100)
-
-
-@every_method
+@pytest.mark.parametrize("aggregator", [MajorityVote(), DawidSkene(), GLAD()], ids=["votes", "dawid-skene", "glad"])
 def test_a_file_is_aggregated_with_one_call(tmp_path, aggregator):
     table, _ = simulated_crowd(num_tasks=300, num_annotators=11, num_classes=4, redundancy=3, seed=1)
     path = write_annotations(table, tmp_path / "a.csv")
@@ -118,15 +87,6 @@ def test_a_file_is_aggregated_with_one_call(tmp_path, aggregator):
     assert summary.keys() == in_memory.keys()
     for name in ("num_tasks", "num_annotators", "num_annotations", "num_tasks_without_annotations", "converged"):
         assert summary[name] == in_memory[name]
-
-
-@pytest.mark.parametrize("threads", ["1", "3"])
-def test_any_number_of_threads_gives_the_same(tmp_path, monkeypatch, threads):
-    table, _ = simulated_crowd(num_tasks=200, seed=4)
-    blocks = write_blocks(write_annotations(table, tmp_path / "a.csv"), tmp_path / "blocks", max_annotations=60)
-    monkeypatch.setenv("CROWDZOO_THREADS", threads)
-    aggregate_blocks(blocks, DawidSkene(), tmp_path / "out")
-    assert_same(Aggregation.from_parquet(tmp_path / "out"), DawidSkene().fit(Annotations.read(tmp_path / "a.csv")))
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.parquet", "out.jsonl", "csv", "jsonl"])
@@ -175,13 +135,6 @@ def test_repeated_annotations_are_taken_by_methods_that_count_them(tmp_path):
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.csv", "out"]
 
 
-def test_ratings_are_refused(tmp_path):
-    table = Annotations.from_arrays(["a", "b"], ["ann", "ann"], [1.5, 2.0], kind="regression")
-    table.to_parquet(tmp_path / "a.parquet")
-    with pytest.raises(DataError, match="Aggregation out of core"):
-        aggregate_file(tmp_path / "a.parquet", MajorityVote(), tmp_path / "out")
-
-
 def test_a_folder_with_other_files_is_left_alone(tmp_path):
     table, _ = simulated_crowd()
     path = write_annotations(table, tmp_path / "a.csv")
@@ -203,20 +156,6 @@ def test_a_result_that_is_far_from_the_votes_is_noted(tmp_path):
     with pytest.warns(VotesWarning, match="differ from the plurality"):
         expected = DawidSkene(tol=1e-9, max_iter=1000).fit(Annotations.read(path))
     assert found.notes == expected.notes
-
-
-def test_a_run_that_has_not_converged_says_by_how_much(tmp_path):
-    table, _ = simulated_crowd()
-    path = write_annotations(table, tmp_path / "a.csv")
-    messages = []
-    for call in (
-        lambda: aggregate_file(path, DawidSkene(max_iter=1), tmp_path / "out"),
-        lambda: DawidSkene(max_iter=1).fit(Annotations.read(path)),
-    ):
-        with pytest.warns(ConvergenceWarning) as caught:
-            call()
-        messages.append(str(caught[0].message))
-    assert messages[0] == messages[1]
 
 
 # === The folder of blocks ===
@@ -243,12 +182,6 @@ def test_the_folder_is_opened_again(tmp_path):
         "blocks.json",
         "tasks.parquet",
     }
-
-
-def damaged(folder, name):
-    path = folder / name
-    data = path.read_bytes()
-    return path, data
 
 
 @pytest.mark.parametrize(
@@ -316,13 +249,6 @@ def test_a_block_that_kernels_cannot_trust_is_refused(tmp_path, change):
     blocks.path(1).write_bytes(encode((1, 2)))
     with pytest.raises(DataError, match="does not hold the block that belongs there"):
         blocks[1]
-
-
-def test_codes_beyond_the_annotators_are_refused(tmp_path):
-    table, _ = simulated_crowd()
-    blocks = write_blocks(write_annotations(table, tmp_path / "a.csv"), tmp_path / "blocks")
-    with pytest.raises(DataError, match="there are 2 annotators"):
-        dataclasses.replace(blocks, annotators=blocks.annotators[:2])[0]
 
 
 def test_kernels_write_nothing_to_the_files(tmp_path):

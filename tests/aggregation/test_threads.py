@@ -155,13 +155,6 @@ def posteriors(method, monkeypatch, num_threads):
         return finished(lambda: aggregator.fit(annotations)).posteriors
 
 
-@pytest.mark.parametrize("method", [*METHODS, *CHAINS])
-def test_any_number_of_threads_gives_the_same(method, monkeypatch):
-    alone = posteriors(method, monkeypatch, 1)
-    for num_threads in (2, 5):
-        np.testing.assert_allclose(posteriors(method, monkeypatch, num_threads), alone, rtol=0, atol=1e-9)
-
-
 @pytest.fixture
 def dealt(monkeypatch):
     """How many pieces of work each call of `in_threads` had, and in how many parts they went."""
@@ -198,8 +191,8 @@ THRESHOLD = re.compile(r"^(?!TOLERANCE)[A-Z_]+(?:, [A-Z_]+)* = .*2\*\*", re.M)
 NO_PARTS = {
     "engine.kernels.CACHED": "when to prefetch",
     "against_votes.CELLS": "see test_against_votes.py",
-    "engine.by_annotator.CELLS": "see test_by_annotator.py",
-    "engine.by_annotator.MOST_BYTES": "see test_by_annotator.py",
+    "engine.by_annotator.CELLS": "see test_drivers.py",
+    "engine.by_annotator.MOST_BYTES": "see test_drivers.py",
     "classes.ebcc.MAX_CELLS": "refuses",
     "classes.mmce.MAX_CELLS": "refuses",
     "classes.one_coin.MAX_CELLS": "leaves out confusions",
@@ -213,10 +206,3 @@ def test_every_threshold_is_in_the_table():
         module = ".".join(path.relative_to(root).with_suffix("").parts)
         for line in THRESHOLD.findall(path.read_text()):
             assert f"{module}.{line.partition(' = ')[0]}" in known, line
-
-
-def test_a_watched_threshold_notices_that_it_is_read():
-    watched = Watched(3)
-    assert not watched.was_read
-    assert min(5, watched) == 3
-    assert watched.was_read

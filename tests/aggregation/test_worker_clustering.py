@@ -1,43 +1,17 @@
-import importlib.util
 import math
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from crowdzoo import Annotations, ConfigError, DataError
+from crowdzoo import Annotations, DataError
 from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote
 from crowdzoo.aggregation.classes.initial import first_counts
 from crowdzoo.aggregation.classes.worker_clustering import WorkerClustering, first_members
 from crowdzoo.aggregation.engine.block import whole_block
-from crowdzoo.aggregation.engine.counts import Counts
-from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
+from crowdzoo.testing.aggregators import simulated_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
-
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "real_crowds.py"
-
-AGGREGATORS = {
-    "default": WorkerClustering(),
-    "two": WorkerClustering(num_clusters=2),
-    "one": WorkerClustering(num_clusters=1),
-    "more than annotators": WorkerClustering(num_clusters=20),
-    "no prior": WorkerClustering(prior=0),
-    "diagonal": WorkerClustering(diagonal=1.0),
-}
-
-
-@pytest.mark.parametrize("check", AGGREGATOR_CHECKS.values(), ids=AGGREGATOR_CHECKS)
-@pytest.mark.parametrize(
-    "aggregator",
-    [
-        pytest.param(one, id=name, marks=[] if name == "default" else [pytest.mark.slow])
-        for name, one in AGGREGATORS.items()
-    ],
-)
-def test_battery(aggregator, check):
-    check(aggregator)
 
 
 # === Against the model in loops ===
@@ -109,16 +83,6 @@ def test_variational_em_equals_the_model_in_loops(num_clusters, num_classes):
     chosen = np.array(members).argmax(axis=1)
     same = result.clusters[:, None] == result.clusters
     np.testing.assert_array_equal(same, chosen[:, None] == chosen)
-
-
-def test_agreement_sorts_annotators_into_first_clusters_and_equals_stay_together():
-    table = np.zeros((6, 2, 2))
-    for annotator, (right, wrong) in enumerate([(9, 1), (5, 5), (5, 5), (5, 5), (1, 9), (0, 0)]):
-        table[annotator, 0, 0], table[annotator, 1, 0] = right, wrong
-    first = first_members(Counts(table, np.array([50.0, 0.0])), 3)
-    # agreement (a mean answer, .5, added): .86, .5 three times, .14; none: the mean. The borders are .5 and .5.
-    np.testing.assert_array_equal(first.argmax(axis=1), [2, 2, 2, 2, 0, 2])
-    np.testing.assert_array_equal(first.sum(axis=1), 1)
 
 
 def test_one_cluster_is_dawid_skene_of_one_annotator_who_answers_again_and_again():
@@ -199,49 +163,3 @@ def test_initial_posteriors_are_where_it_begins():
 
 
 # === Real crowds ===
-
-# accuracy with eight clusters, the best number of clusters of those tried, and its accuracy; measured here
-FIGURES = {
-    "bluebird": (0.889, 5, 0.898),
-    "dog": (0.836, 5, 0.839),
-    "rte": (0.931, 12, 0.9325),
-    "trec": (0.696, 20, 0.7055),
-    "web": (0.836, 12, 0.845),
-    "d_sentiment": (0.958, 3, 0.960),
-    "face": (0.647, 5, 0.656),
-    "music": (0.791, 2, 0.794),
-    "labelme": (0.788, 20, 0.794),
-}
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_real_sets(name):
-    spec = importlib.util.spec_from_file_location("real_crowds", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    crowds = list(module.real_sets((name,)))
-    if not crowds:
-        pytest.skip(f"CROWDZOO_DATA has no {name}")
-    _, annotations, gold = crowds[0]
-    default, best_number, best = FIGURES[name]
-    result = WorkerClustering().fit(annotations)
-    assert result.expected_accuracy(gold) == pytest.approx(default, abs=0.003)
-    assert result.converged
-    other = WorkerClustering(num_clusters=best_number).fit(annotations)
-    assert other.expected_accuracy(gold) == pytest.approx(best, abs=0.003)
-    if name in ("music", "web"):  # few labels an annotator: where clusters pay
-        assert result.expected_accuracy(gold) > DawidSkene().fit(annotations).expected_accuracy(gold) + 0.004
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{"num_clusters": 0}, {"num_clusters": 1.5}, {"max_iter": 0}, {"tol": -1}, {"prior": -1}, {"diagonal": -1}],
-)
-def test_settings_are_checked(settings):
-    with pytest.raises(ConfigError, match=next(iter(settings))):
-        WorkerClustering(**settings)
-
-
-def test_it_says_when_it_has_not_converged():
-    with pytest.warns(ConvergenceWarning, match="Worker clustering"):
-        WorkerClustering(max_iter=1).fit(simulated_crowd()[0])

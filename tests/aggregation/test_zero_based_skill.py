@@ -1,24 +1,13 @@
-import importlib.util
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from crowdzoo import Annotations, ConfigError, DataError
-from crowdzoo.aggregation import ConvergenceWarning, MajorityVote
+from crowdzoo import Annotations, DataError
+from crowdzoo.aggregation import ConvergenceWarning
 from crowdzoo.aggregation.classes.wawa import Wawa
 from crowdzoo.aggregation.classes.zero_based_skill import ZeroBasedSkill
-from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
-
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "real_crowds.py"
-AGGREGATORS = {"zero-based-skill": ZeroBasedSkill(), "small steps": ZeroBasedSkill(step=0.3, max_iter=500)}
-
-
-@pytest.mark.parametrize("check", AGGREGATOR_CHECKS.values(), ids=AGGREGATOR_CHECKS)
-@pytest.mark.parametrize("aggregator", AGGREGATORS.values(), ids=AGGREGATORS)
-def test_battery(aggregator, check):
-    check(aggregator)
+from crowdzoo.testing.aggregators import simulated_crowd
 
 
 def reference(table, num_tasks, num_annotators, num_classes, iterations, step, every, factor, gold=None):
@@ -83,26 +72,9 @@ def test_converged_skills_are_the_agreement():
     np.testing.assert_allclose(result.reliability, agreement, atol=1.1e-7)
 
 
-def test_not_converged_is_said():
-    annotations, _ = simulated_crowd(redundancy=2)
-    with pytest.warns(ConvergenceWarning, match="Zero-based skill did not converge in 1 iterations") as caught:
-        result = ZeroBasedSkill(step=0.1, max_iter=1).fit(annotations)
-    assert caught[0].filename == __file__
-    assert not result.converged
-
-
 def test_annotators_without_annotations_keep_the_first_skill():
     annotations = Annotations.from_arrays([0, 0, 1], [0, 1, 1], [0, 0, 1], annotators=range(3))
     np.testing.assert_allclose(ZeroBasedSkill().fit(annotations).reliability, [1, 1, 0.5])
-
-
-def test_reliability_is_near_the_simulated_accuracy_and_beats_the_vote():
-    annotations, truth = simulated_crowd(num_tasks=3000, num_annotators=7, num_classes=5, redundancy=7, seed=3)
-    right = annotations.labels == truth[annotations.task_ids]
-    accuracy = np.bincount(annotations.annotator_ids, weights=right) / np.bincount(annotations.annotator_ids)
-    result = ZeroBasedSkill().fit(annotations)
-    assert np.abs(result.reliability - accuracy).max() < 0.03
-    assert result.expected_accuracy(truth) > MajorityVote().fit(annotations).expected_accuracy(truth)
 
 
 def test_initial_takes_the_place_of_the_plain_vote():
@@ -113,70 +85,4 @@ def test_initial_takes_the_place_of_the_plain_vote():
         ZeroBasedSkill().fit(annotations, initial=np.ones((40, 2)))
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"max_iter": 0}, "max_iter"),
-        ({"tol": -1}, "tol"),
-        ({"step": 0}, "step must be a number above 0 and at most 1, got 0"),
-        ({"step": 1.1}, r"step must be .*, got 1.1"),
-        ({"step_factor": 2}, r"step_factor must be .*, got 2"),
-        ({"step_every": 0.5}, "step_every"),
-        ({"seed": -1}, "seed"),
-    ],
-)
-def test_wrong_settings_are_named(settings, message):
-    with pytest.raises(ConfigError, match=message):
-        ZeroBasedSkill(**settings)
-
-
 # === Beside others ===
-
-# expected accuracy; crowd-kit 1.4.2 has .8302 .9212 .6453 .8262 .953 .6301 .8 .774: it draws ties to the lowest class
-FIGURES = {
-    "dog": 0.8302,
-    "rte": 0.9213,
-    "trec": 0.6453,
-    "web": 0.8202,
-    "d_sentiment": 0.954,
-    "face": 0.6301,
-    "music": 0.8,
-    "labelme": 0.772,
-}
-
-
-@pytest.fixture(params=FIGURES)
-def crowd(request):
-    spec = importlib.util.spec_from_file_location("real_crowds", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found = list(module.real_sets((request.param,)))
-    if not found:
-        pytest.skip(f"CROWDZOO_DATA has no {request.param}")
-    return found[0]
-
-
-def test_real_sets(crowd):
-    name, annotations, gold = crowd
-    result = ZeroBasedSkill().fit(annotations)
-    assert result.converged
-    assert result.expected_accuracy(gold) == pytest.approx(FIGURES[name], abs=6e-5)
-
-
-@pytest.mark.slow
-def test_equals_crowd_kit_once_the_first_ties_go_to_the_lowest_class(crowd):
-    aggregation = pytest.importorskip("crowdkit.aggregation")
-    pd = pytest.importorskip("pandas")
-    name, annotations, _ = crowd
-    if name == "trec":
-        pytest.skip("crowd-kit takes ten seconds; the others are enough")
-    columns = {"task": annotations.task_ids, "worker": annotations.annotator_ids, "label": annotations.labels}
-    theirs = aggregation.ZeroBasedSkill(n_iter=12)  # ours has converged by then
-    probabilities = theirs.fit_predict_proba(pd.DataFrame(columns)).sort_index().sort_index(axis=1)
-    lowest = np.eye(annotations.num_classes)[MajorityVote(ties="lowest").fit(annotations).labels]
-    ours = ZeroBasedSkill().fit(annotations, initial=lowest)
-    assert ours.num_iterations <= 12
-    # where weighted votes tie too, each draw moves its annotators a little; that happens on labelme only
-    quantile = 0.9 if name == "labelme" else 1.0
-    assert np.quantile(np.abs(ours.reliability - theirs.skills_.sort_index()), quantile) < 1e-9
-    assert np.quantile(np.abs(ours.posteriors - probabilities).max(axis=1), quantile) < 1e-9

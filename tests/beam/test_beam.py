@@ -3,7 +3,6 @@ import subprocess
 import sys
 import warnings
 from collections import Counter
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote, aggregate_blocks, write_blocks
 from crowdzoo.aggregation.classes.glad import GLAD
 from crowdzoo.aggregation.classes.ibcc import IBCC
-from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
 from crowdzoo.aggregation.engine.block import Block, blocks_of
 from crowdzoo.testing.aggregators import simulated_crowd
 
@@ -27,10 +25,8 @@ from apache_beam.runners.runner import PipelineResult, PipelineState  # noqa: E4
 from apache_beam.testing.util import assert_that  # noqa: E402
 
 import crowdzoo.large.beam as on_beam  # noqa: E402
-from crowdzoo.large.beam import checkpoints, coding, whole  # noqa: E402
+from crowdzoo.large.beam import checkpoints, coding  # noqa: E402
 from crowdzoo.large.beam import files as beam_files  # noqa: E402
-from crowdzoo.large.beam import values as beam_values  # noqa: E402
-from crowdzoo.large.beam.engine import Shards  # noqa: E402
 from crowdzoo.large.forms.forms import method_of  # noqa: E402
 
 ALL = 2**26  # bytes of a shard that holds everyone
@@ -78,129 +74,6 @@ def assert_same(left, right):
         assert getattr(left, name) == getattr(right, name)
     for name in ("tasks", "annotators", "classes", "annotations_per_task", "annotations_per_annotator"):
         np.testing.assert_array_equal(getattr(left, name), getattr(right, name))
-
-
-AGGREGATORS = {
-    "majority vote": MajorityVote(),
-    "hard majority vote": MajorityVote(voting="hard", ties="random", seed=4),
-    "dawid-skene": DawidSkene(tol=5e-3),
-    "three starts": DawidSkene(num_starts=3, seed=2, tol=5e-3, prior=0.1, diagonal=0.5),
-    "one-coin": OneCoinDawidSkene(tol=1e-3, class_prior="estimated"),
-    "glad": GLAD(tol=5e-3, class_prior="estimated", alpha_mean=0.8, b_mean=0.5),
-    "ibcc": IBCC(tol=5e-3),
-}
-
-
-CASES = [
-    *(("dawid-skene", None), ("one-coin", None), ("ibcc", None), ("hard majority vote", None), ("glad", 5)),
-    *(
-        pytest.param(*case, marks=pytest.mark.slow)
-        for case in (
-            ("glad", None), ("majority vote", 5), ("three starts", 5), ("one-coin", 5), ("ibcc", 5), ("dawid-skene", 1),
-        )
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "per_shard"), CASES, ids=str)
-def test_beam_equals_the_local_engine(tmp_path, name, per_shard):
-    aggregator = AGGREGATORS[name]
-    annotations, gold = crowd(
-        num_annotators=12, num_classes=5
-    )  # the last three have no annotations; nobody said the last class
-    result = on_beam.aggregate(
-        annotations,
-        aggregator,
-        gold=gold,
-        make_pipeline=make_pipeline,
-        folder=str(tmp_path / "new"),
-        max_annotations=30,
-        iterations_per_pipeline=2,  # several pipelines
-        max_shard_bytes=ALL if per_shard is None else shard_bytes(aggregator, per_shard, 5),
-    )
-    assert_same(result, aggregator.fit(annotations, gold=gold))
-    assert list((tmp_path / "new").iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("aggregator", "kind", "in_shards"),
-    [
-        (DawidSkene(tol=0.01), "confusions", False),
-        (DawidSkene(num_starts=2, tol=0.01), "aggregation", False),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in (
-                (GLAD(tol=0.01), "posteriors", True),
-                (DawidSkene(num_starts=2, tol=0.01), "aggregation", True),
-                (OneCoinDawidSkene(tol=0.01), "aggregation", True),
-                (OneCoinDawidSkene(tol=0.01), "posteriors", False),
-                (GLAD(tol=0.01, class_prior="estimated"), "aggregation", True),
-                (GLAD(tol=0.01), "posteriors", False),
-                (IBCC(tol=0.01), "posteriors", True),
-            )
-        ),
-    ],
-    ids=name_of,
-)
-def test_warm_start_on_beam_equals_the_local_one(tmp_path, aggregator, kind, in_shards):
-    annotations, gold = crowd()
-    earlier = aggregator if kind == "aggregation" else DawidSkene(tol=1e-2)
-    first = earlier.fit(annotations, gold=np.where(np.arange(62) % 7 == 0, 1, -1))
-    initial = first if kind == "aggregation" else getattr(first, kind)
-    result = on_beam.aggregate(
-        annotations,
-        aggregator,
-        gold=gold,
-        initial=initial,
-        make_pipeline=make_pipeline,
-        folder=str(tmp_path),
-        max_annotations=70,
-        iterations_per_pipeline=4,
-        max_shard_bytes=shard_bytes(aggregator, 4) if in_shards else ALL,
-    )
-    expected = aggregator.fit(annotations, gold=gold, initial=initial)
-    assert_same(result, expected)
-    if getattr(aggregator, "num_starts", 1) == 1:  # of several, the best may be one that does not begin there
-        assert not np.allclose(expected.history[0], aggregator.fit(annotations, gold=gold).history[0], rtol=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("aggregator", "shape"),
-    [
-        (GLAD(max_iter=2, tol=0), (200, 90, 2)),
-        (DawidSkene(max_iter=2, tol=0), (150, 40, 7)),
-        (IBCC(max_iter=2, tol=0), (40, 150, 3)),
-    ],
-    ids=name_of,
-)
-@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
-def test_tables_of_other_shapes(tmp_path, aggregator, shape):
-    """Many annotators with few annotations, one with many, tasks out of order, one class more or less."""
-    rng = np.random.default_rng(1)
-    num_tasks, num_annotators, num_classes = shape
-    size = 600
-    tasks = rng.integers(num_tasks, size=size)
-    annotators = np.where(rng.random(size) < 0.3, 5, rng.integers(num_annotators, size=size))
-    keep = np.unique(tasks * num_annotators + annotators, return_index=True)[1]
-    annotations = Annotations.from_arrays(
-        tasks[keep],
-        annotators[keep],
-        rng.integers(num_classes, size=keep.size),
-        tasks=range(num_tasks),
-        annotators=range(num_annotators),
-        classes=range(num_classes),
-    )
-    result = on_beam.aggregate(
-        annotations,
-        aggregator,
-        make_pipeline=make_pipeline,
-        folder=str(tmp_path),
-        max_annotations=100,
-        iterations_per_pipeline=3,
-        max_shard_bytes=shard_bytes(aggregator, 13, num_classes),
-    )
-    assert_same(result, aggregator.fit(annotations))
 
 
 @pytest.mark.parametrize("aggregator", [DawidSkene(), pytest.param(GLAD(), marks=pytest.mark.slow)], ids=name_of)
@@ -269,26 +142,6 @@ def test_a_converged_run_passes_through_the_rest_of_the_graph():
         collected((blocks | on_beam.DawidSkene(2, 2, max_iter=4, prior=0, diagonal=0))["run"], check)
 
 
-def test_majority_vote_transform_gives_posteriors_and_params():
-    annotations, _ = crowd()
-    expected = MajorityVote(voting="hard", ties="lowest").fit(annotations)
-
-    def check_posteriors(blocks):
-        assert sorted(task for block in blocks for task in block.tasks) == list(range(62))
-        for block in blocks:
-            np.testing.assert_allclose(block.posteriors, expected.posteriors[block.tasks], atol=1e-6)
-            np.testing.assert_array_equal(block.labels, expected.labels[block.tasks])
-
-    def check_params(params):
-        np.testing.assert_allclose(params[0].confusions, expected.confusions, atol=1e-6)
-
-    with make_pipeline() as pipeline:
-        blocks = pipeline | beam.Create(list(blocks_of(annotations, None, 40)))
-        found = blocks | on_beam.MajorityVote(9, 4, voting="hard", ties="lowest")
-        collected(found["posteriors"], check_posteriors)
-        collected(found["params"], check_params)
-
-
 @pytest.mark.slow
 def test_transforms_with_shards_give_the_annotators_shard_by_shard():
     annotations, gold = crowd()
@@ -319,47 +172,6 @@ def test_transforms_with_shards_give_the_annotators_shard_by_shard():
         collected(found["posteriors"], check_posteriors)
         collected(found["annotators"], check_annotators)
         collected(found["run"], check_run)
-
-
-@pytest.mark.slow
-def test_glad_transform_gives_difficulties():
-    annotations, _ = crowd()
-    expected = GLAD(tol=0.01).fit(annotations)
-
-    def check(blocks):
-        for block in blocks:
-            np.testing.assert_allclose(np.exp(-block.state), expected.difficulty[block.tasks], atol=1e-6)
-
-    with make_pipeline() as pipeline:
-        blocks = pipeline | beam.Create(list(blocks_of(annotations, None, 40)))
-        collected((blocks | on_beam.GLAD(9, 4, max_iter=3, tol=0.01))["posteriors"], check)
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_a_bundle_adds_up_in_any_number_of_threads(threads):
-    annotations, gold = crowd()
-    method = method_of(DawidSkene(num_starts=2), 9, 4)
-    totals = []
-    for blocks in (blocks_of(annotations, gold, 1000), blocks_of(annotations, gold, 7)):
-        first = whole.First(method, False, False, threads)
-        first.start_bundle()
-        for block in blocks:
-            assert list(first.process(beam_values.Item(block))) == []
-        (windowed,) = first.finish_bundle()
-        totals.append(windowed.value[1].parts)
-    assert totals[0][0].common[-1] == len(annotations)
-    for left, right in zip(*totals, strict=True):
-        np.testing.assert_allclose(left.rows, right.rows)
-        np.testing.assert_allclose(left.common, right.common)
-
-
-def test_threads_are_for_runners_with_one_worker_in_this_process(monkeypatch):
-    monkeypatch.setenv("CROWDZOO_THREADS", "5")
-    engine = whole.Whole(method_of(DawidSkene(), 9, 4), Shards(9, 9))
-    assert engine.threaded(make_pipeline(), None).threads == 5
-    assert engine.threaded(make_pipeline(), 3).threads == 3
-    for options in (["--direct_running_mode=multi_threading"], ["--direct_num_workers=2"]):
-        assert engine.threaded(make_pipeline(*options), None).threads == 1
 
 
 # === What crosses ===
@@ -435,38 +247,6 @@ def test_what_would_be_pickled_is_found():
         assert [name.split(".")[0].split("/")[-1].lstrip("0123456789") for name, _ in strangers(pipeline)] == ["Bad"]
 
 
-class _Recorded(beam.Pipeline):
-    """Looks at its own graph before it runs."""
-
-    found: ClassVar[list] = []
-
-    def run(self, *args, **kwargs):
-        self.found.append(list(strangers(self)))
-        return super().run(*args, **kwargs)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("aggregator", "per_shard"),
-    [(DawidSkene(tol=0.1), 9), (GLAD(tol=0.1), 5)],
-    ids=name_of,
-)
-def test_nothing_that_crosses_between_the_drivers_steps_is_pickled(tmp_path, aggregator, per_shard):
-    annotations, _ = crowd()
-    _Recorded.found.clear()
-    on_beam.aggregate(
-        annotations,
-        aggregator,
-        make_pipeline=lambda: _Recorded(options=PipelineOptions(["--runner=FnApiRunner"])),
-        folder=str(tmp_path),
-        max_annotations=100,
-        iterations_per_pipeline=1,
-        max_shard_bytes=shard_bytes(aggregator, per_shard),
-    )
-    assert len(_Recorded.found) >= 2
-    assert not any(_Recorded.found)
-
-
 @every_cut
 @every_transform
 def test_what_workers_call_goes_to_them(name, max_shard_bytes):
@@ -477,58 +257,6 @@ def test_what_workers_call_goes_to_them(name, max_shard_bytes):
         again = pickler.loads(pickler.dumps(function))
         assert type(again).__name__ == type(function).__name__
         assert vars(again).keys() == vars(function).keys()
-
-
-@pytest.mark.parametrize("name", ["dawid-skene", pytest.param("glad", marks=pytest.mark.slow)])
-def test_the_graph_of_many_annotators_is_as_small(name):
-    few, many = (graph(name, ALL, number).to_runner_api().ByteSize() for number in (9, 1000))
-    assert many < few + 2000
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
-def test_the_drivers_graph_does_not_hold_what_it_begins_from(tmp_path):
-    annotations, _ = crowd(num_annotators=1000)
-    aggregator = DawidSkene(tol=1.0, diagonal=0)
-    sizes = []
-
-    class Sized(beam.Pipeline):
-        def run(self, *args, **kwargs):
-            sizes.append(self.to_runner_api().ByteSize())
-            return super().run(*args, **kwargs)
-
-    initial = np.random.default_rng(0).dirichlet(np.ones(4), size=(1000, 4))  # 128 KB that do not pack
-    for max_shard_bytes in (ALL, 500 * 128):  # in the second shard there are no annotations
-        result = on_beam.aggregate(
-            annotations,
-            aggregator,
-            initial=initial,
-            make_pipeline=lambda: Sized(options=PipelineOptions(["--runner=FnApiRunner"])),
-            folder=str(tmp_path),
-            iterations_per_pipeline=2,
-            max_shard_bytes=max_shard_bytes,
-        )
-        assert_same(result, aggregator.fit(annotations, initial=initial))
-        np.testing.assert_allclose(result.confusions[-1], 0.25)  # so nothing is left of where they began
-    assert len(sizes) >= 3
-    assert max(sizes) < 100_000
-
-
-def test_a_step_that_went_to_a_worker_does_what_it_did():
-    annotations, gold = crowd()
-    method = method_of(DawidSkene(), 9, 4)
-    items = [beam_values.Item(block) for block in blocks_of(annotations, gold, 50)]
-
-    def counted(step):
-        step.start_bundle()
-        for item in items:
-            list(step.process(item))
-        return next(step.finish_bundle()).value[1].parts[0].rows
-
-    step = whole.First(method, False, False, 1)
-    expected = counted(step)
-    assert expected.sum() == pytest.approx(len(annotations))
-    np.testing.assert_array_equal(counted(pickler.loads(pickler.dumps(step))), expected)  # also with its totals full
 
 
 # === Checkpoints ===
@@ -563,17 +291,6 @@ RESUMED = {
     "task states": (GLAD(tol=2e-4), None),
     "task states and shards": (GLAD(tol=2e-4), 3),
 }
-
-
-def test_a_state_gives_its_rows_to_the_only_shard_and_takes_them_back():
-    rows = (np.eye(3), np.ones((3, 3)))
-    state = beam_values.State(runs=(), rows=rows)
-    number, parcel = whole.rows_of_state(state)
-    assert number == 0
-    back = whole.with_rows(beam_values.State(runs=()), (number, parcel))
-    assert len(back.rows) == 2
-    for one, other in zip(back.rows, rows, strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize(
@@ -687,20 +404,6 @@ def test_after_the_last_retry_the_runners_own_error_is_raised(tmp_path, waited):
     assert (tmp_path / "checkpoint-000001.manifest").exists()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("per_shard", [5, 9])
-@pytest.mark.parametrize("dies_at", ["tasks", "posteriors"])
-def test_a_worker_that_dies_in_a_pipeline_costs_a_retry_alone(tmp_path, monkeypatch, waited, dies_at, per_shard):
-    annotations, _ = crowd()
-    aggregator = GLAD(tol=5e-3)
-    options = {"max_annotations": 100, "max_shard_bytes": shard_bytes(aggregator, per_shard), "retries": 1}
-    monkeypatch.setattr(checkpoints, "write_value", write_until({"tasks": 3, "posteriors": 2}[dies_at], dies_at))
-    found = fit_in_steps(annotations, tmp_path, make_pipeline, aggregator, **options)
-    assert waited == [1]
-    assert_same(found, aggregator.fit(annotations))
-    assert list(tmp_path.iterdir()) == []
-
-
 class _Endless(FnApiRunner):
     """As a cluster that waits for a worker that will never come; `cancelled` counts."""
 
@@ -747,11 +450,6 @@ def test_bad_data_are_not_tried_again(tmp_path, waited):
     assert waited == []
 
 
-def test_a_negative_number_of_retries_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"retries must be .*got -1"):
-        fit_in_steps(crowd()[0], tmp_path, make_pipeline, DawidSkene(), retries=-1)
-
-
 def test_a_checkpoint_of_something_else_is_refused(tmp_path):
     annotations, gold = crowd()
     with pytest.raises(KilledError):
@@ -768,16 +466,6 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
         with pytest.raises(ConfigError, match="checkpoint of other data or settings"):
             on_beam.aggregate(**arguments, make_pipeline=make_pipeline, folder=str(tmp_path))
         assert sorted(tmp_path.iterdir()) == left, "and it is still there"
-
-
-def test_a_checkpoint_of_as_many_shards_of_another_size_is_refused(tmp_path):
-    annotations, _ = crowd()  # nine annotators
-    aggregator = DawidSkene()
-    five_and_four, eight_and_one = (shard_bytes(aggregator, number) for number in (5, 8))
-    with pytest.raises(KilledError):
-        fit_in_steps(annotations, tmp_path, pipelines_until(1), aggregator, max_shard_bytes=five_and_four)
-    with pytest.raises(ConfigError, match="checkpoint of other data or settings"):
-        fit_in_steps(annotations, tmp_path, make_pipeline, aggregator, max_shard_bytes=eight_and_one)
 
 
 def test_a_fit_that_begins_elsewhere_does_not_go_on_from_a_checkpoint(tmp_path):
@@ -799,26 +487,6 @@ def test_a_fit_that_begins_elsewhere_does_not_go_on_from_a_checkpoint(tmp_path):
         fit(pipelines_until(1), None)
     with pytest.raises(ConfigError, match="checkpoint of other data or settings"):
         fit(make_pipeline, initial)
-
-
-def test_settings_may_be_numbers_of_numpy(tmp_path):
-    annotations, _ = crowd()
-    aggregator = DawidSkene(max_iter=np.int64(3), tol=np.float32(0.05), seed=np.int32(1), num_starts=np.uint8(1))
-    result = on_beam.aggregate(annotations, aggregator, make_pipeline=make_pipeline, folder=str(tmp_path))
-    assert_same(result, aggregator.fit(annotations))
-
-
-@pytest.mark.slow
-def test_posteriors_that_another_call_left_are_not_read(tmp_path):
-    """As of a call on other data that was killed while it removed its files, when its checkpoint was gone."""
-    annotations, _ = crowd()
-    aggregator = IBCC(tol=0.05)
-    left = beam_values.BlockPosteriors(np.array([5, 9]), np.full((2, 4), 0.25), np.array([3, 3]), None, -1000.0)
-    checkpoints.write_posteriors(left, beam_files.Folder(str(tmp_path)))
-    assert [path.name for path in tmp_path.iterdir()] == ["posteriors-000000000005.bin"]
-    result = fit_in_steps(annotations, tmp_path, make_pipeline, aggregator)
-    assert_same(result, aggregator.fit(annotations))
-    assert list(tmp_path.iterdir()) == []
 
 
 def checkpoint(folder, number):
@@ -1021,24 +689,6 @@ def test_workers_of_other_kinds_fit_the_same(tmp_path, engine):
     np.testing.assert_allclose(run.params.confusions, expected.confusions, atol=1e-6)
 
 
-@pytest.mark.slow
-@every_engine
-def test_workers_of_other_kinds_find_the_same_in_shards(tmp_path, engine):
-    annotations, gold = crowd()
-    aggregator = GLAD(tol=1.0)
-    result = on_beam.aggregate(
-        annotations,
-        aggregator,
-        gold=gold,
-        make_pipeline=lambda: make_pipeline(*ENGINES[engine]),
-        folder=str(tmp_path),
-        max_annotations=60,
-        iterations_per_pipeline=2,
-        max_shard_bytes=shard_bytes(aggregator, 5),
-    )
-    assert_same(result, aggregator.fit(annotations, gold=gold))
-
-
 # === What is refused ===
 
 
@@ -1066,18 +716,6 @@ def test_the_local_engine_does_not_import_beam():
     code = "import sys, crowdzoo.aggregation; print({'apache_beam', 'pandas', 'pyarrow'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
-
-
-def test_a_process_that_only_reads_and_writes_files_knows_all_kinds_of_values():
-    """As a worker does that unpickles a step."""
-    code = (
-        "from dataclasses import fields; import numpy as np; "
-        "from crowdzoo.large.beam.files import decode, encode; from crowdzoo.large.beam.values import ShardRows; "
-        "row = ShardRows(*(np.arange(2) for _ in fields(ShardRows))); "
-        "print(type(decode(encode(row))).__name__)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.strip() == "ShardRows", done.stderr
 
 
 class FlinkRunner(FnApiRunner):

@@ -64,18 +64,3 @@ def test_only_an_earlier_table_is_replaced(here, capsys):
     assert "was not written by this command" in capsys.readouterr().err
     assert aggregate("--out", "a.csv", "--force") == 4
     assert (here / "others.csv").read_text() == (here / "a.csv").read_text() == ROWS
-
-
-def test_lists_stay_in_json_lines_and_not_in_csv(here):
-    assert aggregate("--out", "labels.jsonl") == 0
-    assert rows_of(here / "labels.jsonl")[0]["posteriors"] == [1.0, 0.0]
-    assert aggregate("--out", "labels.csv") == 0
-    assert "posteriors" not in rows_of(here / "labels.csv")[0]
-
-
-def test_ratings_are_written_as_a_file_too(here):
-    (here / "r.csv").write_text("task,annotator,label\nt1,ann,1\nt1,bob,3\n")
-    words = ["aggregate", "r.csv", "--task", "regression", "--method", "mean", "--out", "ratings.csv"]
-    assert cli.main(words) == 0
-    assert float(rows_of(here / "ratings.csv")[0]["estimate"]) == 2
-    assert cli.main([*words, "--force"]) == 0

@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from crowdzoo import Annotations, process
+from crowdzoo import Annotations
 from crowdzoo.aggregation import Aggregation, DawidSkene
 from crowdzoo.checks.option_types import num_bytes
 from crowdzoo.commands import main as cli
@@ -40,29 +40,10 @@ def test_a_short_memory_is_noticed_and_the_result_is_the_same(here, capsys):
     assert sorted(each.name for each in here.iterdir()) == ["a.csv", "out"]
 
 
-def test_few_annotations_of_each_annotator_are_noted(here, capsys):
-    write_annotations(simulated_crowd(num_tasks=30, seed=2)[0], here / "a.csv")
-    for words in ([], ["--out-of-core", "--force"]):
-        assert aggregate("--method", "dawid-skene", *words) == 0
-        assert "An annotator has 6.2 annotations of each class on average" in capsys.readouterr().out
-
-
-def test_enough_memory_changes_nothing(capsys):
-    assert aggregate("--method", "dawid-skene", "--memory", "1GB") == 0
-    assert "Out of core" not in capsys.readouterr().err
-
-
 def test_it_can_be_asked_for(capsys):
     assert aggregate("--method", "glad", "--out-of-core", "--format", "csv") == 0
     assert "Out of core: as asked for." in capsys.readouterr().err
     assert sorted(os.listdir("out")) == ["annotators.csv", "summary.json", "tasks.csv"]
-
-
-def test_memory_that_is_free_counts_where_none_is_given(monkeypatch, capsys):
-    monkeypatch.setattr("crowdzoo.commands.aggregate.SMALL", 0)
-    monkeypatch.setattr(process, "available_memory", lambda: 10_000)
-    assert aggregate("--method", "one-coin") == 0
-    assert "Out of core: about 4.01e-05 GB would be needed and 1e-05 GB may be used." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -123,11 +104,6 @@ def test_the_rows_of_a_large_text_file_are_estimated_from_its_head(here, monkeyp
     size = (here / "a.csv.gz").stat().st_size
     expected = size * memory.GROWTH * 401 / len(data) * memory.BYTES_A_ROW
     assert memory.needed_memory("a.csv.gz") == pytest.approx(expected, rel=0.2)
-
-
-def test_available_memory_is_some_part_of_the_machine():
-    if (found := process.available_memory()) is not None:
-        assert 0 <= found <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 @pytest.mark.parametrize(("text", "expected"), [("8GB", 8e9), ("500 mb", 5e8), ("1.5GiB", 1.5 * 2**30), ("7B", 7)])

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from crowdzoo.aggregation import METHODS
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError
 
@@ -60,24 +59,6 @@ def test_no_command_and_unknown_words_exit_with_2(capsys):
         said = capsys.readouterr().err.splitlines()
         assert said[0].startswith(f"crowdzoo{command}: error: ")
         assert said[1:] == [f"(`crowdzoo{command} --help` lists what it takes)"]
-
-
-def test_an_option_of_other_commands_is_said_to_be_one(capsys):
-    for words, where in (
-        (["quality", "x.csv", "--multi-label"], "; --multi-label is an option of crowdzoo aggregate, report\n"),
-        (["report", "x.csv", "--out", "r.html", "--base=x.py:f"], "; --base is an option of crowdzoo train, export\n"),
-        (["report", "x.csv", "--out", "r.html", "--bse", "x"], "unrecognized arguments: --bse x\n"),
-    ):
-        with pytest.raises(SystemExit):
-            cli.main(words)
-        assert where in capsys.readouterr().err
-
-
-def test_version_is_printed(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        cli.main(["--version"])
-    assert stopped.value.code == 0
-    assert capsys.readouterr().out.startswith("crowdzoo 0.")
 
 
 def test_an_error_is_one_message_without_a_traceback(tmp_path):
@@ -171,19 +152,6 @@ def test_aggregate_refuses_settings_that_the_method_lacks_and_filled_folders(fil
     assert (tmp_path / "filled" / "mine.txt").read_text() == "keep"
 
 
-def test_aggregate_compares_with_gold_or_uses_it(files, tmp_path, capsys):
-    words = ("aggregate", files / "annotations.csv", "--method", "one-coin", "--set", "max_iter=7")
-    gold = ("--gold", files / "instances.parquet")
-    assert run(*words, *gold, "--out", tmp_path / "compared") == 0
-    accuracy = float(re.search(r"accuracy +(0\.\d+)", capsys.readouterr().out)[1])
-    assert 0.9 < accuracy < 1
-    assert run(*words, *gold, "--use-gold", "--out", tmp_path / "used") == 0
-    assert "tasks of known class" in capsys.readouterr().out
-    tasks = pq.read_table(tmp_path / "used" / "tasks.parquet").to_pandas().set_index("task")
-    truth = pq.read_table(files / "instances.parquet").to_pandas().set_index("task")["gold"]
-    assert (tasks["label"] == truth.reindex(tasks.index)).all()
-
-
 @pytest.mark.parametrize("copies", [True, False], ids=["copies", "independent"])
 def test_aggregate_says_how_far_probabilities_are_from_the_accuracy(copies, tmp_path, capsys):
     rng, right = np.random.default_rng(0), 0.7
@@ -228,12 +196,6 @@ def test_aggregate_calibrates_by_some_gold(files, tmp_path, capsys):
     assert right.loc[truth.index[:40]].all()
 
 
-def test_every_method_aggregates(files, tmp_path):
-    for method, kind in METHODS.items():
-        expected = 0 if getattr(kind, "max_classes", 3) >= 3 else 3
-        assert run("aggregate", files / "annotations.csv", "--method", method, "--out", tmp_path / method) == expected
-
-
 def test_quality_prints_tables_and_writes_them(files, tmp_path, capsys):
     out, picture = tmp_path / "out", tmp_path / "deep" / "q.png"
     words = ("quality", files / "annotations.csv", "--out", out, "--format", "csv", "--bootstrap", 20, "--top", 2)
@@ -252,27 +214,6 @@ def test_quality_prints_tables_and_writes_them(files, tmp_path, capsys):
     listed = shown.split("tasks to look at")[1].splitlines()
     assert listed[5] == ""  # two lines, no more
     assert not picture.exists()
-
-
-def test_quality_without_an_aggregate_and_with_a_picture(files, tmp_path, capsys):
-    pytest.importorskip("matplotlib")
-    picture = tmp_path / "deep" / "q.png"
-    assert run("quality", files / "annotations.csv", "--method", "none", "--bootstrap", 0, "--plot", picture) == 0
-    shown = capsys.readouterr().out
-    assert "agreement of two annotations" in shown
-    assert "spammer" not in shown
-    assert " to " not in shown.split("alpha, nominal")[1].splitlines()[0]  # no interval
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert [path.name for path in tmp_path.iterdir()] == ["deep"]
-
-
-def test_quality_of_annotations_that_cannot_be_compared(tmp_path, capsys):
-    (tmp_path / "a.csv").write_text("task,annotator,label\n1,ann,cat\n2,bob,dog\n2,,dog\n")
-    assert run("quality", tmp_path / "a.csv", "--method", "majority-vote", "--on-bad-rows", "reject",
-               "--rejects", tmp_path / "r.csv") == 0  # fmt: skip
-    shown = capsys.readouterr().out
-    assert "No alpha or kappa" in shown
-    assert re.search(r"rows left out +1\n", shown)
 
 
 def test_quality_refuses_before_it_works(files, tmp_path, capsys):
@@ -316,19 +257,6 @@ def test_train_export_predict_end_to_end(files, tmp_path, capsys):
     assert np.mean([row["class"] == name for row, name in zip(rows, gold, strict=True)]) > 0.85
 
 
-@pytest.mark.slow  # training/test_training.py has the same without the command line
-def test_training_twice_with_one_seed_gives_one_model(files, tmp_path):
-    predictions = []
-    for name in ("one", "two"):
-        words = ("train", files / "annotations.csv", files / "instances.parquet", "--out", tmp_path / f"{name}.keras")
-        assert run(*words, "--epochs", 2, "--seed", 11, "--method", "dawid-skene") == 0
-        import keras
-
-        features = np.stack(pq.read_table(files / "instances.parquet")["features"].to_pylist()).astype(np.float32)
-        predictions.append(keras.saving.load_model(tmp_path / f"{name}.keras").predict(features, verbose=0))
-    np.testing.assert_array_equal(*predictions)
-
-
 def test_datasets_are_listed_shown_and_written(tmp_path, capsys):
     assert run("datasets") == 0
     assert "labelme" in capsys.readouterr().out
@@ -338,20 +266,6 @@ def test_datasets_are_listed_shown_and_written(tmp_path, capsys):
     assert {path.name for path in (tmp_path / "data").iterdir()} >= {"annotations.csv", "instances.parquet"}
     assert run("datasets", "labelmee") in (3, 4)
     assert "Did you mean 'labelme'" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_train_auto_compares_methods_and_trains_the_best(files, tmp_path, capsys):
-    data = (files / "annotations.csv", files / "instances.parquet", "--out", tmp_path / "model.keras")
-    words = ("train", *data, "--method", "auto", "--set", "candidates=deep-em,aggregated", "--epochs", "4")
-    assert run(*words) == 0
-    said = capsys.readouterr().out
-    assert "methods by the annotations of 90 hidden tasks" in said
-    found = re.search(r"^auto: (deep-em|aggregated)$", said, re.MULTILINE)
-    assert found
-    assert re.search(rf"^{found[1]} +[1-4] +-\d\.\d+ +0\.0000 ± 0\.0000$", said, re.MULTILINE)
-    assert re.search(r"held-out accuracy against gold +[01]\.\d+ \(30 tasks\)", said)
-    assert (tmp_path / "model.keras").is_file()
 
 
 @pytest.mark.parametrize(

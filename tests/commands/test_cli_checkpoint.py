@@ -94,23 +94,6 @@ def test_a_checkpoint_of_other_settings_is_refused_with_what_differs(stopped, tm
     assert not (tmp_path / "model.keras").exists()
 
 
-@pytest.mark.slow
-def test_the_table_says_after_which_epoch_it_went_on(stopped, capsys):
-    assert cli.main([*stopped, "--epochs", "3"]) == 0
-    assert re.search(r"resumed after epoch +2\b", capsys.readouterr().out)
-    assert cli.main([*stopped, "--epochs", "3", "--force"]) == 0  # the folder is gone
-    assert "resumed" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("place", ["model.keras", "model.names.json", "letter.txt"])
-def test_a_checkpoint_where_no_folder_can_be_is_refused_before_work(words, place, tmp_path, capsys):
-    (tmp_path / "letter.txt").write_text("dear")
-    words = [*words, "--out", str(tmp_path / "model.keras"), "--checkpoint", str(tmp_path / place)]
-    assert cli.main(words) == 4
-    assert f"--checkpoint {tmp_path / place}: is " in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
-
-
 def test_patience_ends_a_training_and_the_table_says_at_which_epoch(words, tmp_path, capsys):
     out = tmp_path / "model.keras"
     long = ["--patience", "2", "--precision", "mixed_bfloat16", "--no-jit-compile", "--learning-rate", "0.1"]
@@ -118,9 +101,3 @@ def test_patience_ends_a_training_and_the_table_says_at_which_epoch(words, tmp_p
     rows = re.findall(r"(trained for epochs|best epoch) +(\d+)", capsys.readouterr().out)
     found = {name: int(value) for name, value in rows}
     assert found["best epoch"] + 2 == found["trained for epochs"] < 50
-
-
-def test_patience_is_refused_with_the_reason_before_anything_is_trained(words, tmp_path, capsys):
-    for method, reason in (("dawid-skene", "method aggregated learns from none"), ("auto", "auto chooses the number")):
-        assert cli.main([*words, "--method", method, "--patience", "2", "--out", str(tmp_path / "a.keras")]) == 4
-        assert reason in capsys.readouterr().err

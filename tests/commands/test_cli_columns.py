@@ -8,7 +8,7 @@ import pytest
 
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError
-from crowdzoo.instances import VECTORS, Instances, read_instances
+from crowdzoo.instances import VECTORS, Instances
 from crowdzoo.serving import Client, Server
 
 
@@ -56,19 +56,6 @@ def predictions(folder, model, capsys, name):
     capsys.readouterr()
     assert run("predict", model, folder / name) == 0
     return capsys.readouterr().out
-
-
-def test_a_served_folder_and_a_warm_up_take_columns_in_any_order(folder, capsys):
-    card = json.loads((folder / "served" / "1" / "assets.extra" / "model_card.json").read_text())
-    assert card["features"] == ["size", "age", "weight"]
-    assert json.loads((folder / "m.names.json").read_text())["features"] == card["features"]
-    warm = json.loads((folder / "served" / "1" / "assets.extra" / "request.json").read_text())["instances"]
-    np.testing.assert_allclose(warm, read_instances(folder / "instances.csv").values[:1], rtol=1e-6)
-    expected = predictions(folder, folder / "served", capsys, "instances.csv")
-    assert predictions(folder, folder / "served", capsys, "other.csv") == expected
-    assert len(set(expected.splitlines())) == 61
-    assert run("predict", folder / "served", folder / "fewer.csv") != 0
-    assert "fewer.csv: lacks ['weight'] and has ['height']" in capsys.readouterr().err
 
 
 def test_a_server_tells_the_names_of_columns_and_takes_them_in_any_order(folder, capsys):

@@ -65,17 +65,6 @@ def test_a_folder_of_photographs_is_learned_exported_and_predicted(road, run, me
     assert "of 60 images some are stored and sent changed: 15 GIF, now PNG; 15 BMP, now PNG" in found.err
 
 
-def test_ratings_of_photographs(road, run):
-    rows = [line.replace("dark", "2").replace("bright", "8") for line in (road / "answers.csv").read_text().split()]
-    (road / "ratings.csv").write_text("\n".join(rows))
-    run(f"train ratings.csv photos --task regression --out ratings.keras --method rating-em {SMALL}")
-    run("export ratings.keras rated")
-    values = [float(line.split(",")[1]) for line in run("predict rated photos").out.splitlines()[1:]]
-    tasks = [int(line.split(",")[0][1:]) for line in run("predict rated photos").out.splitlines()[1:]]
-    bright = np.array(tasks) % 2 == 1
-    assert np.mean(np.array(values)[bright]) > np.mean(np.array(values)[~bright]) + 2
-
-
 def test_a_backbone_of_a_file_is_frozen_below_the_new_layers(road, run):
     import keras
 

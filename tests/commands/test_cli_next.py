@@ -62,11 +62,6 @@ def test_costs_decide_how_many_are_asked(folder):
     assert [row["cost"] for row in rows if row["annotator"] == "w0"] == ["1.0"] * 6
 
 
-def test_some_annotators_can_be_asked(folder):
-    assert run("a.csv", "--annotators", "w1, w2", "--out", "b.csv", "--per-task", 2) == 0
-    assert {row["annotator"] for row in batch("b.csv")} == {"w1", "w2"}
-
-
 def test_tasks_without_labels_are_asked_about_and_texts_go_to_label_studio(folder):
     assert run("a.csv", "texts.csv", "--budget", 60, "--sure", 0.9, "--per-annotator", 60, "--out", "b.json") == 0
     entries = json.loads((folder / "b.json").read_text("utf-8"))
@@ -78,16 +73,6 @@ def test_tasks_without_labels_are_asked_about_and_texts_go_to_label_studio(folde
         assert len(entry["data"]["annotators"]) == 1
         assert entry["meta"]["gain"] > 0
     assert run("a.csv", "--out", "b.json") == 0  # its own file is replaced
-
-
-def test_it_stops_where_all_tasks_are_sure(folder, capsys):
-    rows = "".join(f"t{task},w{who},{('no', 'yes')[task % 2]}\n" for task in range(30) for who in range(4))
-    (folder / "sure.csv").write_text("task,annotator,label\n" + rows + "t0,w4,no\n")
-    assert run("sure.csv", "--out", "b.csv") == 0
-    assert batch("b.csv") == []
-    printed = capsys.readouterr().out
-    assert "30 of 30" in printed
-    assert "all tasks are sure: stop here" in printed
 
 
 def test_where_the_default_method_has_no_confusion_matrices_those_of_another_one_are_taken(folder, monkeypatch):
@@ -111,13 +96,6 @@ def test_it_says_why_the_budget_is_not_spent(folder, capsys, words, reason):
     assert run("a.csv", *words) == 0
     said = capsys.readouterr().out
     assert (reason in said) if reason else ("why not more" not in said)
-
-
-def test_the_simulation_prints_what_is_saved(folder, capsys):
-    assert run("a.csv", "--simulate", "--gold", "gold.csv", "--runs", 3) == 0
-    printed = capsys.readouterr().out
-    assert "asked evenly at random" in printed
-    assert "paired" in printed
 
 
 def test_wrong_words_are_refused_before_any_work(folder, capsys):

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from crowdzoo.commands import main as cli
-from crowdzoo.commands.options import as_options
 
 ANNOTATIONS = "task,annotator,label\n1,ann,cat\n1,bob,dog\n2,ann,dog\n2,bob,dog\n"
 BAD = ANNOTATIONS + "3,,cat\n"
@@ -33,19 +32,6 @@ def crowdzoo(*words, **options):
 
 def tree():
     return {str(path): path.read_bytes() if path.is_file() else None for path in Path().rglob("*")}
-
-
-@pytest.mark.parametrize(
-    "name", ["d/my results", *(pytest.param(name, marks=pytest.mark.slow) for name in ("Köln", "50%", "a[1]", "a:b"))]
-)
-def test_relative_outputs_take_any_name(name):
-    words = ["--on-bad-rows", "reject", "--rejects", f"{name}.csv"]
-    assert cli.main(["aggregate", "bad.csv", "--out", name, *words]) == 0
-    assert sorted(os.listdir(name)) == ["annotators.parquet", "summary.json", "tasks.parquet"]
-    words += ["--bootstrap", "0", "--out", f"{name} q", "--plot", f"{name}.png"]
-    assert cli.main(["quality", "bad.csv", *words]) == 0
-    assert Path(f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert Path(f"{name}.csv").read_text().count("\n") == 2
 
 
 @pytest.mark.parametrize(
@@ -149,17 +135,6 @@ def test_messages_and_warnings_name_options(capsys):
     assert "raise --max-iter" in said[1]
 
 
-def test_only_arguments_become_options():
-    options = {"on_bad_rows": "--on-bad-rows", "on_duplicate": "--on-duplicate", "tol": "--tol", "out": "--out"}
-    for message, shown in [
-        ("pass on_duplicate='first' or 'last'.", "pass --on-duplicate first or last."),
-        ("on_bad_rows is 'a'. Received: on_bad_rows='b'.", "--on-bad-rows is 'a'. Received: --on-bad-rows b."),
-        ("tol is positive. Received: tol=-1.", "--tol is positive. Received: --tol -1."),
-        ("runs/tol=1/a.csv: 'tol=2' is out of the classes; x.on_bad_rows", None),
-    ]:  # fmt: skip
-        assert as_options(message, options) == (shown or message)
-
-
 @pytest.mark.slow
 def test_names_that_the_terminal_cannot_show_are_escaped():
     Path("a.csv").write_text("task,annotator,label\n1,ann,Zürich\n", encoding="utf-8")
@@ -192,16 +167,6 @@ def test_output_that_cannot_be_written_is_one_line(words):
         done = crowdzoo(*words, stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 1
     assert done.stderr == "crowdzoo: standard output: No space left on device\n"
-
-
-@pytest.mark.slow
-def test_closed_streams_get_no_file_of_the_command():
-    done = crowdzoo("aggregate", "a.csv", "--out", "o", preexec_fn=lambda: os.close(1), stdout=None, stderr=-1)
-    assert done.returncode == 1
-    assert done.stderr == "crowdzoo: standard output is closed. Send it to /dev/null where it is not wanted.\n"
-    assert not Path("o").exists()
-    done = crowdzoo("aggregate", "bad.csv", "--out", "o", preexec_fn=lambda: os.close(2), stdout=-1)
-    assert (done.returncode, done.stdout) == (3, "")
 
 
 # Says "ready" in the middle of a write of the command, and waits.
@@ -237,20 +202,6 @@ def test_sigterm_leaves_no_temporary_file_and_is_one_line():
     assert os.listdir("new") == ["r.csv"]  # reading was done
 
 
-@pytest.mark.parametrize("classes", ["", "cat,", " , "])
-def test_an_empty_class_name_is_refused(tmp_path, capsys, classes):
-    (tmp_path / "a.csv").write_text("task,annotator,label\n1,x,cat\n1,y,dog\n")
-    assert cli.main(["quality", str(tmp_path / "a.csv"), "--classes", classes]) == 4
-    assert f"--classes {classes!r}: has an empty name" in capsys.readouterr().err
-
-
-def test_two_dashes_are_no_value_of_an_option(capsys):
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["report", "crowd.csv", "--out", "r.html", "--fail-if=--"])
-    assert ended.value.code == 2
-    assert "argument --fail-if: expected one argument" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("command", ["aggregate", "report"])
 def test_a_limit_of_the_size_of_files_is_said(tmp_path, command):
     """Also where it is a library's file, whose error does not name it."""
@@ -269,3 +220,10 @@ sys.exit(cli.main({words}))
     assert done.returncode == 1
     assert "File too large" in done.stderr
     assert "not foreseen" not in done.stderr
+
+
+def test_two_dashes_are_no_value_of_an_option(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["report", "crowd.csv", "--out", "r.html", "--fail-if=--"])
+    assert ended.value.code == 2
+    assert "argument --fail-if: expected one argument" in capsys.readouterr().err

@@ -53,15 +53,6 @@ def test_it_writes_the_labels_of_people_and_models(files, capsys):
     assert json.loads((files / "out" / "summary.json").read_text())["method"] == "people-and-models"
 
 
-def test_it_writes_one_table_and_takes_its_setting_and_gold_for_calibration(files, capsys):
-    assert main.main(words(files, "--method", "people-and-models", "--set", "trusted=0.9")) == 0
-    args = words(files, "--gold", str(files / "gold.csv"), "--calibrate")
-    args[args.index("--out") + 1] = str(files / "labels.csv")
-    assert main.main(args) == 0
-    assert (files / "labels.csv").read_text().startswith('"task","label",')
-    assert "accuracy on other tasks" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -145,27 +136,6 @@ def test_the_page_of_a_report_rests_on_the_same_labels_and_compares_models_with_
     assert len(tables["model_classes"]["values"]["found"]) == 6
     assert main.main([*words, "--hash-ids"]) == 0
     assert '"m1"' not in place.with_suffix(".json").read_text()
-
-
-def test_people_whom_models_contradict_have_no_note(files):
-    """Seven models who share a view that is wrong nearly always, and two careful people."""
-    rng = np.random.default_rng(0)
-    truth, lines = rng.integers(0, 2, 120), ["task,annotator,label"]
-    for who in range(9):
-        right = 0.92 if who < 2 else 0.04
-        lines += [f"t{t},{'mp'[who < 2]}{who},{'ny'[truth[t] ^ (rng.random() > right)]}" for t in range(120)]
-    (files / "b.csv").write_text("\n".join(lines) + "\n")
-    sources = [f"p{who},person" for who in range(2)] + [f"m{who},model" for who in range(2, 9)]
-    (files / "them.csv").write_text("annotator,source\n" + "\n".join(sources) + "\n")
-    words = ["report", str(files / "b.csv"), "--bootstrap", "0", "--curve", "0", "--out", str(files / "page.html")]
-    notes = []
-    for more in ([], ["--annotator-table", str(files / "them.csv")]):
-        assert main.main([*words, *more]) == 0
-        values = json.loads((files / "page.json").read_text())["tables"]["annotators"]["values"]
-        notes.append(dict(zip(values["annotator"], values["notes"], strict=True)))
-    assert notes[0]["p0"] == ["exchange"]
-    assert notes[1]["p0"] == notes[1]["p1"] == []
-    assert all(notes[1][f"m{who}"] == ["exchange"] for who in range(2, 9))
 
 
 @pytest.mark.parametrize(

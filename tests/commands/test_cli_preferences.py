@@ -82,20 +82,6 @@ def test_from_preferences_between_texts_to_scores_of_new_texts(files, tmp_path, 
     assert float(good.removeprefix("1,")) > float(bad.removeprefix("2,")) + 3
 
 
-@pytest.mark.slow
-def test_two_runs_with_a_seed_agree_and_another_seed_does_not(files, tmp_path, capsys):
-    found = []
-    for number, seed in enumerate((1, 1, 2)):
-        model, served = tmp_path / f"{number}.keras", tmp_path / f"served{number}"
-        words = ("--task", "preference", "--hidden", 4, "--epochs", 2, "--seed", seed, "--out", model)
-        assert run("train", files / "preferences.csv", files / "vectors.csv", *words) == 0
-        assert run("export", model, served) == 0
-        capsys.readouterr()
-        assert run("predict", served, files / "vectors.csv") == 0
-        found.append(capsys.readouterr().out)
-    assert found[0] == found[1] != found[2]
-
-
 @pytest.mark.parametrize(("method", "source"), [("aggregated", "annotator-bradley-terry"), ("crowd-bt", "crowd-bt")])
 def test_an_aggregation_trains_on_its_probabilities(files, tmp_path, monkeypatch, method, source):
     from crowdzoo.training import instance_training as training
@@ -115,16 +101,6 @@ def test_an_aggregation_trains_on_its_probabilities(files, tmp_path, monkeypatch
     pairs = seen["annotations"].pairs()[0]
     np.testing.assert_allclose(seen["label_distribution"], wanted.probabilities(*pairs.T))
     assert seen["settings"].method == "aggregated"
-
-
-def test_a_method_without_equal_trains_on_none_of_it(files):
-    from crowdzoo.kinds import kind_of
-
-    crowd = Annotations.from_arrays(["a", "b"], ["x", "x"], ["left", "left"], right=["b", "c"], kind="preference")
-    found = kind_of("preference").targets(create("bradley-terry", kind="preference").fit(crowd), crowd)
-    assert found.shape == (2, 3)
-    assert (found[:, 2] == 0).all()
-    np.testing.assert_allclose(found.sum(axis=1), 1)
 
 
 @pytest.mark.parametrize(
@@ -153,20 +129,3 @@ def test_what_cannot_be_used_is_named(files, tmp_path, capsys, rows, gold, words
     assert run("train", path, files / "texts.csv", "--task", "preference", *words, "--out", model) == code
     assert message in capsys.readouterr().err
     assert {*tmp_path.iterdir()} == before
-
-
-def test_nothing_to_train_on_is_said(files, tmp_path, capsys):
-    texts = write(
-        tmp_path / "texts.csv", ("task", "text", "split"),
-        *((f"r{task}", "fine", "eval" if task else "train") for task in range(60)),
-    )  # fmt: skip
-    words = ("--task", "preference", "--out", tmp_path / "m.keras")
-    assert run("train", files / "preferences.csv", texts, *words) == 3
-    assert "no preference is between two tasks of the split 'train'" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("kind", ["classification", "regression"])
-def test_a_file_of_gold_is_refused_where_gold_is_a_column(files, tmp_path, capsys, kind):
-    words = ("--task", kind, "--gold", files / "gold.csv", "--out", tmp_path / "m.keras")
-    assert run("train", files / "preferences.csv", files / "texts.csv", *words) == 4
-    assert "is a column gold of the instances" in capsys.readouterr().err

@@ -96,67 +96,6 @@ def test_from_ratings_to_predictions(files, tmp_path, capsys):
     assert [row["task"] for row in rows] == table["task"]
 
 
-@pytest.fixture(scope="module")
-def reviews(tmp_path_factory):
-    """Ninety reviews of four words that are worth 1 to 9 points, rated by three annotators of different bias."""
-    folder = tmp_path_factory.mktemp("reviews")
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 5, size=(90, 4))
-    words = np.array(["awful", "dull", "plain", "fine", "great"])
-    truth = 1 + 2 * codes.mean(axis=1)
-    write_ratings(
-        folder / "ratings.csv",
-        [(f"r{task}", f"a{code}", round(truth[task] + code - 1, 2)) for task in range(90) for code in range(3)],
-    )
-    with open(folder / "reviews.csv", "w", newline="") as file:
-        rows = [(f"r{task}", " ".join(words[codes[task]]), truth[task], "eval" if task % 3 == 0 else "train")
-                for task in range(90)]  # fmt: skip
-        csv.writer(file).writerows([("task", "text", "gold", "split"), *rows])
-    return folder
-
-
-@pytest.mark.slow
-def test_from_ratings_of_texts_to_predictions_on_texts(reviews, tmp_path, capsys):
-    inputs = (reviews / "ratings.csv", reviews / "reviews.csv", "--task", "regression")
-    words = ("--form", "bag-of-words", "--hidden", 8, "--dropout", 0, "--epochs", 15, "--learning-rate", 0.1)
-    model = tmp_path / "model.keras"
-    assert run("train", *inputs, "--method", "rating-em", *words, "--out", model) == 0
-    assert float(shown(capsys.readouterr().out, "held-out R² against gold").split()[0]) > 0.8
-    assert run("export", model, tmp_path / "served", "--warmup", reviews / "reviews.csv") == 0
-    (tmp_path / "new.txt").write_text("Great, great!\nawful ... dull\n")
-    capsys.readouterr()
-    assert run("predict", tmp_path / "served", tmp_path / "new.txt") == 0
-    header, good, bad = capsys.readouterr().out.split()
-    assert header == "task,value"
-    assert float(good.removeprefix("1,")) > float(bad.removeprefix("2,")) + 3
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--form", "bag"), "unknown form 'bag': choose one of convolutional, bag-of-words, characters"),
-        (("--hidden", "3,4"), "--hidden: a model of texts has one hidden layer: give one number"),
-        (("--low", 3), "outside of the scale"),
-    ],
-)
-def test_what_is_not_for_texts_is_said(reviews, tmp_path, capsys, words, message):
-    inputs = (reviews / "ratings.csv", reviews / "reviews.csv", "--task", "regression")
-    assert run("train", *inputs, *words, "--out", tmp_path / "model.keras") != 0
-    assert message in capsys.readouterr().err
-    assert not any(tmp_path.iterdir())
-
-
-def test_a_form_belongs_to_texts(files, tmp_path, capsys):
-    inputs = (files / "ratings.csv", files / "instances.parquet", "--form", "bag-of-words")
-    assert run("train", *inputs, "--task", "regression", "--out", tmp_path / "model.keras") != 0
-    assert (
-        "--form: is not for base feature-regressor, which has batch_normalization, dropout, hidden."
-        in capsys.readouterr().err
-    )
-    assert run("train", *inputs, "--out", tmp_path / "model.keras") != 0
-    assert "--form: is not for base feature-classifier" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(("method", "source"), [("aggregated", "rating-em"), ("median", "median")])
 def test_an_aggregation_trains_on_its_estimates(files, tmp_path, monkeypatch, method, source):
     from crowdzoo.training import instance_training as training
@@ -202,26 +141,3 @@ def test_what_cannot_be_used_is_named(files, tmp_path, capsys, command, row, wor
     text = capsys.readouterr().err
     assert message in text
     assert not rest[0].exists()
-
-
-def test_gold_that_is_no_number_is_named(files, tmp_path, capsys):
-    (tmp_path / "gold.csv").write_text("task,gold\nt0,5\nt1,fine\n")
-    words = ("--task", "regression", "--gold", tmp_path / "gold.csv", "--out", tmp_path / "out")
-    assert run("aggregate", files / "ratings.csv", *words) == 3
-    assert "gold.csv, row 3, column 'gold': 'fine' is not a number" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("words", [("--low", 0), ("--high", 10)])
-def test_a_scale_belongs_to_ratings(files, tmp_path, capsys, words):
-    assert run("aggregate", files / "ratings.csv", *words, "--out", tmp_path / "out") == 4
-    message = f"{words[0]} {words[1]}: an end of a scale of ratings belongs to --task regression"
-    assert message in capsys.readouterr().err
-
-
-def test_the_shipped_ratings_are_listed_and_written(tmp_path, capsys):
-    assert run("datasets") == 0
-    assert "of ratings: generated-ratings" in capsys.readouterr().out
-    assert run("datasets", "generated-ratings") == 0
-    assert "generated, free for any use" in capsys.readouterr().out
-    assert run("datasets", "generated-ratings", "--write", tmp_path / "data") == 0
-    assert len(Annotations.read(tmp_path / "data" / "annotations.csv", kind="regression")) == 3600

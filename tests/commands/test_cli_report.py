@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from crowdzoo.commands import main as cli
-from crowdzoo.datasets import generated_ner
-from crowdzoo.sequences import write_spans
 
 
 @pytest.fixture
@@ -51,19 +49,6 @@ def test_a_condition_that_holds_exits_with_7_after_the_page_is_written(folder, c
     assert (folder / "r.html").is_file()
 
 
-def test_large_crowds_are_aggregated_by_a_quick_method_unless_one_is_given(folder, monkeypatch):
-    monkeypatch.setattr("crowdzoo.commands.report.MOST_BY_DEFAULT", 119)  # the file has 120 annotations
-    for words, method in (((), "one-coin"), (("--method", "robust"), "robust")):
-        assert run("a.csv", "--out", "r.html", "--bootstrap", 0, *words) == 0
-        numbers = json.loads((folder / "r.json").read_text("utf-8"))
-        assert numbers["method"] == method
-        said = [each["fix"] for each in numbers["warnings"] if each["about"] == "one-coin"]
-        assert [each[:20] for each in said] == (["give --method robust"] if method == "one-coin" else [])
-    monkeypatch.setattr("crowdzoo.commands.report.MOST_BY_DEFAULT", 120)
-    assert run("a.csv", "--out", "r.html", "--bootstrap", 0) == 0
-    assert json.loads((folder / "r.json").read_text("utf-8"))["method"] == "robust"
-
-
 def test_wrong_words_are_refused_before_any_work(folder, capsys):
     (folder / "page.json").write_text("{}")
     (folder / "own.html").write_text("<!doctype html><title>mine</title>")
@@ -81,30 +66,6 @@ def test_wrong_words_are_refused_before_any_work(folder, capsys):
         assert run("a.csv", *words) == 4
         assert message in capsys.readouterr().err
     assert not (folder / "r.html").exists()
-
-
-def test_sentences_have_a_page(folder, capsys):
-    write_spans(generated_ner(40, 6, redundancy=3), folder / "spans.jsonl")
-    how = ("spans.jsonl", "--task", "sequence", "--method", "span-majority-vote", "--bootstrap", 5)
-    assert run(*how, "--out", "s.html") == 0
-    assert "F1 of" in capsys.readouterr().out
-    numbers = json.loads((folder / "s.json").read_text("utf-8"))
-    assert numbers["kind"] == "sequence"
-    assert run(*how, "--out", "t.html", "--before", "s.json", "--fail-if", "span_agreement<0.99") == 7
-    assert json.loads((folder / "t.json").read_text("utf-8"))["changes"]["tasks"]["changed"] == 0
-
-
-def test_sentences_without_their_kind_get_a_hint(folder, capsys):
-    write_spans(generated_ner(5, 4), folder / "spans.jsonl")
-    assert run("spans.jsonl", "--out", "s.html") == 3
-    assert "It looks like sentences with marked spans, which are read with --task sequence." in capsys.readouterr().err
-
-
-def test_ratings_have_a_page(folder):
-    assert run("r.csv", "--task", "regression", "--low", 0, "--out", "r.html", "--bootstrap", 0) == 0
-    numbers = json.loads((folder / "r.json").read_text("utf-8"))
-    assert numbers["kind"] == "regression"
-    assert numbers["tables"]["annotators"]["values"]["bias"][3] > numbers["tables"]["annotators"]["values"]["bias"][0]
 
 
 def test_preferences_have_a_page(folder, capsys):
@@ -201,16 +162,3 @@ def test_the_history_of_a_training_and_the_curve_are_in_the_page(folder, capsys)
     assert run(*how, "--out", "t.html", "--history", "h.json") == 3
     assert "h.json: is no history" in capsys.readouterr().err
     assert not (folder / "t.html").exists()
-
-
-def test_predictions_of_other_kinds_and_conditions_without_their_file_are_refused(folder, capsys):
-    for words, message in (
-        (["--task", "regression", "--predictions", "p.csv"], "--predictions p.csv: a report compares with predictions"),
-        (["--task", "preference", "--predictions", "p.csv"], "--predictions p.csv: a report compares with predictions"),
-        (["--task", "sequence", "--predictions", "p.csv"], "--predictions p.csv: a report compares with predictions"),
-        (["--task", "regression", "--gold", "p.csv"], "--gold: calibration is for classes"),
-        (["--fail-if", "model_agreement<0.8"], "model_agreement is only known with --predictions FILE"),
-        (["--fail-if", "model_ece>0.1", "--predictions", "p.csv"], "model_ece is only known with --gold FILE"),
-    ):
-        assert run("a.csv", "--out", "r.html", *words) == 4
-        assert message in capsys.readouterr().err

@@ -105,16 +105,3 @@ def test_what_is_not_for_sentences_is_said(spans, tmp_path, capsys, command, wor
     assert run(command, spans, "--task", "sequence", *words, "--out", out) == 4
     assert message in capsys.readouterr().err
     assert not any(tmp_path.iterdir())
-
-
-def test_sentences_have_no_file_of_instances(spans, tmp_path, capsys):
-    assert run("train", spans, spans, "--task", "sequence", "--out", tmp_path / "model.keras") == 4
-    assert "sentences are in the file of annotations; leave this file out" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("words", [("--on-bad-rows", "reject"), ("--on-duplicate", "first")])
-def test_options_of_rows_that_would_change_nothing_are_refused(words, tmp_path, capsys):
-    (tmp_path / "s.jsonl").write_text("{}")
-    given = ["aggregate", str(tmp_path / "s.jsonl"), "--task", "sequence", "--out", str(tmp_path / "out"), *words]
-    assert cli.main(given) == 4
-    assert f"{' '.join(words)}: lines of sentences cannot be left out" in capsys.readouterr().err

@@ -8,9 +8,8 @@ import pandas as pd
 import pytest
 
 from crowdzoo.commands import main as cli
-from crowdzoo.commands.options import column_types
 from crowdzoo.commands.predict import _read, describe
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import DataError
 from crowdzoo.serving import Client, Server
 
 
@@ -65,13 +64,6 @@ def test_from_a_table_to_predictions(files, capsys):
         file.write("task,postcode,city\n1,9999,Lisbon\n")
     assert run("predict", files / "served", files / "short.csv") == DataError.exit_code
     assert "has no column 'age__years_', which the model takes" in capsys.readouterr().err
-
-
-def test_the_types_of_inputs_are_read():
-    assert column_types("postcode=category, note = text") == {"postcode": "category", "note": "text"}
-    for wrong in ("postcode", "=text", "a=text,,", "a="):
-        with pytest.raises(ConfigError, match="write COLUMN=TYPE with commas between"):
-            column_types(wrong)
 
 
 def test_a_file_is_read_as_the_model_takes_it(files):

@@ -2,7 +2,6 @@ import json
 import pathlib
 import shutil
 
-import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
@@ -85,27 +84,6 @@ def test_the_order_of_rows_in_the_files_changes_no_byte(folder):
     assert content(first) == content(second)
 
 
-def test_gold_may_be_given_as_codes_with_minus_one_for_unknown(folder):
-    folder.write(ROWS, COLUMNS | {"gold": [0, 1, -1, 0, 1, 1]})
-    examples, _ = folder.generate()
-    train = by_task(folder.records(examples, "train"))
-    assert [train[task].get("gold") for task in "pqr"] == [[0], [1], None]
-
-
-def test_numbers_that_are_class_names_are_names_and_not_codes(folder):
-    folder.write([("p", "ann", 1), ("q", "ann", 2), ("s", "ann", 1)], COLUMNS | {"gold": [1, 2, None, 1, 2, 2]})
-    examples, _ = folder.generate()
-    train = by_task(folder.records(examples, "train"))
-    assert [train[task].get("gold") for task in "pq"] == [[0], [1]]
-
-
-def test_the_order_of_declared_classes_is_the_order_of_codes(folder):
-    folder.write(ROWS, COLUMNS)
-    examples, _ = folder.generate(classes=["dog", "cat", "eel"])
-    assert by_task(folder.records(examples, "train"))["p"]["annotator_labels"] == [1, 0]
-    assert read_dataset_info(examples.uri)["classes"] == ["dog", "cat", "eel"]
-
-
 def test_without_a_split_column_a_task_keeps_its_side_when_others_go(folder):
     tasks = [f"t{number}" for number in range(200)]
     columns = {"task": tasks, "x": [float(number) for number in range(200)]}
@@ -118,22 +96,6 @@ def test_without_a_split_column_a_task_keeps_its_side_when_others_go(folder):
     assert second.keys() == first.keys() & set(tasks[:150])
     other_seed = by_task(folder.records(folder.generate(seed=1)[0], "eval"))
     assert other_seed.keys() != second.keys()
-
-
-def test_csv_instances_have_one_column_a_feature(folder):
-    folder.write(ROWS, COLUMNS)
-    table = pa.table({"task": COLUMNS["task"], "a": [1, 2, 3, 4, 5, 6], "b": [0.5] * 6, "split": COLUMNS["split"]})
-    pyarrow.csv.write_csv(table, folder.path / "instances.csv")
-    examples, _ = folder.generate(instances=str(folder.path / "instances.csv"))
-    assert by_task(folder.records(examples, "train"))["q"]["instances"] == [2.0, 0.5]
-
-
-def test_annotators_who_are_excluded_are_in_no_example(folder):
-    folder.write(ROWS, COLUMNS)
-    examples, annotations = folder.generate(exclude=["bob"])
-    info = json.loads(pathlib.Path(examples.uri, "dataset.json").read_text())
-    assert info["annotators"] == sorted({who for _, who, _ in ROWS} - {"bob"})
-    assert "bob" not in Annotations.read(pathlib.Path(annotations.uri, "annotations.parquet")).annotators.tolist()
 
 
 def test_rejected_rows_are_kept_beside_the_annotations(folder):

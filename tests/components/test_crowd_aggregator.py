@@ -9,7 +9,6 @@ import pytest
 from crowdzoo.aggregation import DawidSkene, MajorityVote, create
 from crowdzoo.components import crowd_aggregator
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.large.beam import fits_one_block
 from crowdzoo.records.example_files import read_dataset_info
 
 
@@ -111,35 +110,6 @@ def test_beam_is_asked_where_it_has_other_workers_than_this_process(shared_crowd
     monkeypatch.setattr(crowd_aggregator.tf.io.gfile, "rmtree", lambda folder: None)
     shared_crowd.aggregate(shared_crowd.examples, shared_crowd.annotations, "majority-vote", workers)
     assert len(asked) == (0 if workers == 1 else 1)
-
-
-def test_a_table_of_more_than_one_block_is_no_small_one(shared_crowd):
-    size, alone = 2**14, shared_crowd.pipeline()
-    for more, fits in ((0, True), (1, False)):
-        tasks = np.arange(size + more)
-        crowd = Annotations.from_arrays(tasks, tasks * 0, tasks % 2)
-        assert fits_one_block(crowd, alone) == fits
-        assert not fits_one_block(crowd, shared_crowd.pipeline(2))
-
-
-def test_a_task_that_nobody_annotated_has_the_class_prior_of_train(fitted_crowd):
-    prior = json.loads(pathlib.Path(fitted_crowd.report.uri, "summary.json").read_text())["class_prior"]
-    silent = posteriors(fitted_crowd, fitted_crowd.aggregated, "eval")["silent"]
-    np.testing.assert_allclose(silent, prior, atol=1e-6)
-
-
-def test_annotations_of_eval_tasks_change_nothing_for_train(crowd_folder, fitted_crowd):
-    add_silent_task(crowd_folder)
-    with open(crowd_folder.path / "answers.csv") as file:
-        rows = [tuple(row) for row in csv.reader(file)]
-    changed = [(task, annotator, "x" if int(task[1:]) >= 30 else label) for task, annotator, label in rows[1:]]
-    assert changed != rows[1:]
-    with open(crowd_folder.path / "answers.csv", "w", newline="") as file:
-        csv.writer(file).writerows([rows[0], *changed])
-    before = fitted_crowd.aggregated
-    after, _ = crowd_folder.aggregate(*crowd_folder.generate(), "dawid-skene", 2, **EM)
-    assert posteriors(crowd_folder, before, "train") == posteriors(crowd_folder, after, "train")
-    assert posteriors(crowd_folder, before, "eval") != posteriors(crowd_folder, after, "eval")
 
 
 def test_evaluation_uses_gold_where_eval_has_any_and_leaves_out_the_rest(crowd_folder):

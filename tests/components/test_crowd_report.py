@@ -1,9 +1,7 @@
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet
 import pytest
 import tensorflow as tf
 
@@ -11,7 +9,6 @@ from crowdzoo.components.artifacts import CrowdPage
 from crowdzoo.components.crowd_report import CrowdReport
 from crowdzoo.components.serving_folder import fingerprint
 from crowdzoo.components.tfx_internals import standard_artifacts
-from crowdzoo.errors import ConfigError
 
 WEIGHTS = np.eye(3)
 
@@ -89,12 +86,6 @@ def test_a_condition_that_holds_takes_the_blessing_away_and_the_page_stays(repor
     assert (Path(blessing.uri) / "NOT_BLESSED").exists()
 
 
-def test_a_model_that_the_evaluator_did_not_bless_stays_so(report):
-    _, blessing, _ = report(evaluated=False, fail_if=["tasks<1"])
-    assert blessing.get_int_custom_property("blessed") == 0
-    assert not blessing.get_string_custom_property("reason")
-
-
 def test_without_a_model_the_page_has_the_annotations_alone(report):
     numbers, blessing, page = report(model=False)
     assert numbers["model"] is None
@@ -116,35 +107,6 @@ def test_the_page_says_what_changed_since_an_earlier_one(report):
     changed = report(method="dawid-skene", before=str(earlier))[0]["changes"]
     assert changed["method"] == "majority-vote"
     assert changed["annotators"]["both"] == 5
-
-
-def test_an_earlier_page_of_another_crowd_is_left_out_with_a_line_in_the_log(report, tmp_path, caplog):
-    _, _, page = report(model=False)
-    earlier = tmp_path / "earlier.json"
-    text = Path(page.uri, "report.json").read_text()
-    earlier.write_text(text.replace('"classification"', '"regression"', 1))
-    with caplog.at_level("WARNING"):
-        assert report(model=False, before=str(earlier))[0]["changes"] is None
-    assert "The earlier report is of kind 'regression'" in caplog.text
-
-
-def test_gold_that_nobody_knows_gives_no_calibration(report, shared_crowd, tmp_path, new_folder):
-    crowd = new_folder(tmp_path / "blind")
-    shutil.copytree(shared_crowd.annotations.uri, tmp_path / "blind" / "annotations")
-    path = tmp_path / "blind" / "annotations" / "tasks.parquet"
-    table = pyarrow.parquet.read_table(path).to_pydict()
-    schema = pyarrow.parquet.read_schema(path)
-    pyarrow.parquet.write_table(pyarrow.table({**table, "gold": [None] * 40}, schema), path)
-    crowd.aggregated = shared_crowd.aggregated
-    crowd.annotations = type(shared_crowd.annotations)()
-    crowd.annotations.uri = str(path.parent)
-    numbers, _, _ = report(model=False, crowd=crowd)
-    assert numbers["calibration"] is None
-
-
-def test_a_condition_of_an_unknown_value_is_refused(report):
-    with pytest.raises(ConfigError, match="alpah"):
-        report(model=False, fail_if=["alpah<0.6"])
 
 
 def test_the_page_on_ratings_has_those_of_both_splits(report, tmp_path, new_folder):

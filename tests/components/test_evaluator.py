@@ -174,11 +174,3 @@ def test_compared_by_annotations_their_likelihood_decides_and_accuracy_only_abou
     assert found is blessed
     assert reason.startswith(f"its log-likelihood of held-out annotations {value:.4f} ")
     assert _verdict(summary, kind_of("classification"), 9.0, 0.6, "annotations")[1].startswith("its accuracy 0.5000 is")
-
-
-@pytest.mark.parametrize(("kind", "truth", "expected"), [
-    ("classification", "gold", "labels"), ("classification", "aggregated", "annotations"),
-    ("regression", "aggregated", "labels"), ("sequence", "aggregated", "labels"),
-])  # fmt: skip
-def test_classes_without_gold_are_compared_by_annotations(kind, truth, expected):
-    assert evaluator._usual_comparison(kind_of(kind), truth) == expected

@@ -4,14 +4,11 @@ import pytest
 import tensorflow as tf
 
 from crowdzoo import Annotations
-from crowdzoo.components.training import train_on_instances
 from crowdzoo.layers import DeepEM
 from crowdzoo.models import ArrayData, CrowdModel
 from crowdzoo.networks.image_pixels import ImagePixels
 from crowdzoo.records import example_dataset
 from crowdzoo.records.example_dataset import ExampleDataset, files_of, held_examples, read_batches
-from crowdzoo.training.methods import methods_of
-from crowdzoo.training.settings import ImageSettings
 from crowdzoo.training.training_state import replay
 
 INFO = {"num_features": 3, "classes": ["a", "b", "c"]}
@@ -37,38 +34,6 @@ def test_an_epoch_has_every_task_once_with_its_annotations_padded_by_minus_one(d
         for record in records
     }
     assert found == expected
-
-
-def test_targets_follow_their_tasks_and_may_change_between_epochs(data):
-    dataset, _ = data
-    instances = np.concatenate([x for x, _ in dataset.aggregated(30, 0).as_numpy_iterator()])
-    inputs = ("annotators", "labels", "tasks")
-    in_order = next(dataset.batches(30, 0, shuffle=False, inputs=inputs).as_numpy_iterator())[0]
-    assert in_order["tasks"].tolist() == [*range(30)]
-    assert sorted(map(tuple, in_order["instances"])) == sorted(map(tuple, instances))
-    targets = in_order["instances"].copy()
-    batches = dataset.batches(8, 0, inputs=inputs, targets=targets)
-    for factor in (1, 2):
-        targets[:] = factor * in_order["instances"]
-        for x, y in batches.as_numpy_iterator():
-            np.testing.assert_array_equal(y, factor * x["instances"])
-            np.testing.assert_array_equal(x["instances"], in_order["instances"][x["tasks"]])
-            width = x["labels"].shape[1]
-            np.testing.assert_array_equal(x["labels"], in_order["labels"][x["tasks"], :width])
-    assert [x.shape for x, _ in dataset.batches(30, 0, inputs=(), targets=targets).as_numpy_iterator()] == [(30, 3)]
-
-
-def test_posteriors_stay_with_their_instances(data):
-    dataset, records = data
-    found = {}
-    for instances, posteriors in dataset.aggregated(batch_size=7, seed=0).as_numpy_iterator():
-        found |= {tuple(instance): tuple(row) for instance, row in zip(instances, posteriors, strict=True)}
-    assert found == {tuple(np.float32(r["instances"])): tuple(np.float32(r["posterior"])) for r in records}
-
-
-def test_the_number_of_batches_is_known_beforehand(data):
-    dataset, _ = data
-    assert [dataset.batches(size, 0).cardinality().numpy() for size in (1, 7, 30, 64)] == [30, 5, 1, 1]
 
 
 def test_order_changes_from_epoch_to_epoch_but_not_from_run_to_run(data):
@@ -103,20 +68,6 @@ def test_the_order_depends_on_the_number_of_the_epoch_whichever_copy_is_gone_thr
     assert order(later) == epochs[3]
 
 
-def test_of_large_examples_fewer_are_held_at_a_time(shared_crowd, monkeypatch):
-    files = f"{shared_crowd.aggregated.uri}/Split-train/*"
-    size = sum(tf.io.gfile.stat(file).length for file in tf.io.gfile.glob(files))
-    monkeypatch.setattr(example_dataset, "_HELD_BYTES", 4 * size // 30)
-    dataset = ExampleDataset([files], 30, INFO)
-    batches = dataset.batches(1, 0, inputs=("tasks",)).as_numpy_iterator()
-    order = [int(x["tasks"][0]) for x, _ in batches]
-    assert sorted(order) == [*range(30)]
-    assert max(np.array(order) - np.arange(30)) <= 4  # what comes next is among the first that were not there yet
-    assert order != sorted(order)
-    assert max(len(batch) for batch in dataset.instances().as_numpy_iterator()) <= 4
-    assert sum(len(batch) for batch in dataset.instances().as_numpy_iterator()) == 30
-
-
 def test_a_batch_to_evaluate_on_holds_so_many_bytes_at_most(shared_crowd, monkeypatch):
     files = [f"{shared_crowd.aggregated.uri}/Split-eval/*"]
     num_tasks = len(shared_crowd.records(shared_crowd.aggregated, "eval"))
@@ -131,11 +82,6 @@ def test_a_batch_to_evaluate_on_holds_so_many_bytes_at_most(shared_crowd, monkey
     assert sum(batches()) == num_tasks
     monkeypatch.setattr(example_dataset, "_HELD_BYTES", 1)
     assert batches() == [1] * num_tasks
-
-
-def test_a_pattern_without_files_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no Examples in .*Split-train"):
-        ExampleDataset([f"{tmp_path}/Split-train/*"], 30, INFO)
 
 
 def write_images(path, pixels, classes=3):
@@ -174,23 +120,6 @@ def test_em_asks_the_model_about_the_pixels_of_images(tmp_path):
     assert np.ptp(expected, axis=0).min() > 0.1
     for data in (examples, ArrayData(files, crowd, crowd.tasks, encode=encode)):
         np.testing.assert_allclose(model.posteriors(data), expected, rtol=1e-5)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "method"), [(kind, method) for kind in ("classification", "regression") for method in methods_of(kind)]
-)
-@pytest.mark.filterwarnings("ignore::crowdzoo.training.faults.NotLearnedWarning")
-def test_every_method_learns_from_examples_of_images(tmp_path, kind, method):
-    pixels = np.random.default_rng(0).integers(0, 256, (18, 8, 8, 3), dtype="uint8")
-    classes = ["a", "b", "c"] if kind == "classification" else None
-    write_images(path := str(tmp_path / "examples.gz"), pixels, classes and 3)
-    info = {"num_features": None, "classes": classes, "annotators": ["x", "y", "z"], "num_tasks": {"train": 18}}
-    settings = ImageSettings(method=method, task=kind, height=8, width=8, stages=(4,), epochs=2, batch_size=6)
-    trained = train_on_instances(settings, [path], info)
-    answers = trained.model.predict(np.float32(pixels), verbose=0)
-    assert answers.shape == (18, 3 if classes else 1)
-    assert np.isfinite(answers).all()
 
 
 @pytest.mark.parametrize("inputs", [pytest.param((), marks=pytest.mark.slow), ("annotators", "tasks")])

@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 
 from crowdzoo import datasets
-from crowdzoo.components import annotation_example_gen, crowd_aggregator, evaluator
-from crowdzoo.components.annotation_example_gen import AnnotationExampleGen
+from crowdzoo.components import crowd_aggregator, evaluator
 from crowdzoo.components.code_version import code_version
-from crowdzoo.components.input_files import content_hashes
 from crowdzoo.components.module_trainer import ModuleTrainer
 from crowdzoo.components.tfx_internals import standard_artifacts
 from crowdzoo.errors import ConfigError
@@ -50,23 +48,6 @@ def test_the_pipeline_of_the_page_trains_and_pushes_a_model_with_its_transform(t
             for path in (tmp_path / "artifacts").iterdir() if (path / ".system").is_dir()}  # fmt: skip
     assert runs["AnnotationExampleGen"] == runs["CrowdAggregator"] == 1
     assert runs["ModuleTransform"] == 2
-
-
-def test_fingerprint_and_code_version_are_computed_where_they_are_not_given(tmp_path):
-    files = {name: tmp_path / f"{name}.csv" for name in ("annotations", "instances")}
-    settings = json.dumps({name: str(path) for name, path in files.items()})
-
-    def parameters(**given):
-        return AnnotationExampleGen(settings=settings, **given).exec_properties
-
-    for path in files.values():
-        path.write_text("task\n")
-    first = parameters()
-    assert json.loads(first["fingerprint"]) == content_hashes(files)
-    assert first["code_version"] == code_version(annotation_example_gen.__name__)
-    files["instances"].write_text("task\n1\n")
-    assert parameters()["fingerprint"] != first["fingerprint"]
-    assert parameters(fingerprint="{}", code_version="mine")["code_version"] == "mine"
 
 
 def channel(kind):

@@ -78,18 +78,6 @@ def test_gold_holds_in_either_order_and_true_scores_stand_in_for_it(folder):
     assert read_dataset_info(examples.uri)["num_gold"] == {"train": 2, "eval": 3}, "p and q are known once"
 
 
-def test_a_score_that_is_no_number_is_called_a_score(folder):
-    options = write_pairs(folder, columns={**COLUMNS, "gold": ["best", "1", "2", "2", "", ""]})
-    with pytest.raises(DataError, match=r"column 'gold': 'best' .* The column gold has true scores here, "):
-        folder.generate(**options)
-
-
-def test_gold_that_contradicts_itself_is_refused(folder):
-    options = write_pairs(folder, gold=[("p", "q", "left"), ("q", "p", "left")])
-    with pytest.raises(DataError, match=r"gold\.csv, row 3, column 'gold': 'left' is another answer than an earl"):
-        folder.generate(**options)
-
-
 def test_without_a_pair_of_two_training_tasks_the_message_says_how_pairs_are_split(folder):
     options = write_pairs(folder, rows=[("s", "p", "ann", "left"), ("q", "u", "ann", "left")])
     with pytest.raises(DataError, match=r"no annotated pair falls into the train split\. A pair of two tasks of train"):

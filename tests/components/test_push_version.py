@@ -125,22 +125,6 @@ def test_a_model_that_another_process_pushed_in_the_meantime_is_not_pushed_twice
     assert [push_version(model, serving)] == complete_versions(serving)
 
 
-def test_an_empty_folder_and_numbers_that_are_no_versions_are_left_alone(tmp_path):
-    model, serving = write_model(tmp_path / "a", "a"), tmp_path / "serving"
-    for name in ("5000000000", "٦٠٠٠٠٠٠٠٠٠", "9" * 30):
-        (serving / name).mkdir(parents=True)
-    assert push_version(model, serving).name == "5000000001"
-    assert len(list(serving.iterdir())) == 4
-
-
-def test_no_number_above_the_highest_is_an_error(tmp_path):
-    model, serving = write_model(tmp_path / "a", "a"), tmp_path / "serving"
-    (serving / str(2**63 - 1)).mkdir(parents=True)
-    with pytest.raises(PipelineError, match="no version number is left above 9223372036854775807"):
-        push_version(model, serving)
-    assert len(list(serving.iterdir())) == 1
-
-
 @pytest.mark.parametrize("call", [push_version, copy_model])
 def test_a_full_disk_is_one_line_that_names_the_folder_and_nothing_is_left(tmp_path, monkeypatch, call):
     model, serving = write_model(tmp_path / "a", "a"), tmp_path / "serving"

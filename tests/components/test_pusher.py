@@ -1,5 +1,3 @@
-import shutil
-
 import pytest
 from google.protobuf import json_format
 
@@ -72,20 +70,3 @@ def test_a_push_that_is_interrupted_leaves_no_version_and_is_made_good_by_the_ne
     (version,) = visible(tmp_path)
     assert (tmp_path / "serving" / version / "variables" / "data").read_text() == "weights"
     assert [path.name for path in (tmp_path / "serving").iterdir()] == [version], "the hidden folder is gone"
-
-
-def test_the_same_model_is_not_copied_a_second_time(tmp_path, model):
-    first = push(tmp_path, model)
-    shutil.rmtree(tmp_path / "pushed")
-    second = push(tmp_path, model)
-    assert len(visible(tmp_path)) == 1
-    assert second.get_string_custom_property("pushed_version") == first.get_string_custom_property("pushed_version")
-
-
-def test_versions_rise_even_if_the_clock_goes_back(tmp_path, model, monkeypatch):
-    times = iter([2000.0, 1000.0])
-    monkeypatch.setattr(push_version.time, "time", lambda: next(times))
-    push(tmp_path, model)
-    (tmp_path / "model" / "Format-Serving" / "variables" / "data").write_text("other weights")
-    push(tmp_path, model)
-    assert visible(tmp_path) == ["2000", "2001"]

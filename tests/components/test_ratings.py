@@ -2,7 +2,6 @@
 
 import functools
 import json
-import re
 
 import keras
 import numpy as np
@@ -11,11 +10,9 @@ import pyarrow.parquet
 import pytest
 import tensorflow as tf
 
-from crowdzoo.aggregation import create
 from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.trainer import run_fn
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.errors import DataError
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.files.served_model import load_saved_model
 from crowdzoo.kinds.ratings.scores import rating_scores
@@ -71,28 +68,6 @@ def test_labels_and_gold_are_numbers_and_an_unknown_gold_is_left_out(ratings_fol
     assert (kept.kind, len(kept)) == ("regression", 7)
 
 
-def test_ratings_outside_of_the_scale_are_named(ratings_folder):
-    with pytest.raises(DataError) as caught:
-        ratings_folder.generate_ratings(low=0, high=6)
-    text = str(caught.value)
-    assert re.search(r"\.csv, row 3, column 'label': 6.5 is outside of the scale 0 to 6", text), text
-    assert "-1.0 is outside" in text
-    assert "4.5" not in text
-
-
-@pytest.mark.parametrize(("label", "reason"), [("inf", "is not a finite number"), ("high", "is not a number")])
-def test_what_is_no_finite_rating_is_named_with_its_row(ratings_folder, label, reason):
-    ratings_folder.write_ratings([*RATINGS, ("t1", "bob", label)])
-    with pytest.raises(DataError, match=rf"answers.csv, row 9, column 'label': '?{label}'? {reason}"):
-        ratings_folder.generate_ratings()
-
-
-def test_gold_that_is_no_number_is_named_with_its_row(ratings_folder):
-    ratings_folder.write_ratings(gold=["5", "-1", "", "good", "nan", "inf"])
-    with pytest.raises(DataError, match=r"instances.parquet, row 3, column 'gold': 'good' is not a number"):
-        ratings_folder.generate_ratings()
-
-
 # === CrowdAggregator ===
 
 
@@ -116,19 +91,6 @@ def test_each_split_is_aggregated_by_its_own_ratings_and_gold_is_what_counts(rat
     assert len(lines) == 4
 
 
-@pytest.mark.slow
-def test_rating_em_on_beam_gives_what_it_gives_in_this_process(ratings_folder):
-    made = ratings_folder.generate_ratings()
-    here, there = (ratings_folder.aggregate(*made, "rating-em", workers, tol=0.01) for workers in (1, 2))
-    for split in ("train", "eval"):
-        expected, found = (by_task(ratings_folder, examples, split) for examples, _ in (here, there))
-        assert expected.keys() == found.keys()
-        for task, record in expected.items():
-            assert found[task]["aggregated_label"] == pytest.approx(record["aggregated_label"], abs=1e-6)
-    tables = [pyarrow.parquet.read_table(f"{report.uri}/annotators.parquet").to_pandas() for _, report in (here, there)]
-    np.testing.assert_allclose(tables[0][["bias", "precision"]], tables[1][["bias", "precision"]], rtol=1e-6)
-
-
 def test_without_gold_the_estimates_are_what_counts_where_somebody_rated(ratings_folder):
     ratings_folder.write_ratings(gold=None)
     examples, _ = ratings_folder.aggregate(*ratings_folder.generate_ratings(), method="median")
@@ -137,27 +99,6 @@ def test_without_gold_the_estimates_are_what_counts_where_somebody_rated(ratings
     assert {task: (record["evaluation_label"][0], record["evaluation_weight"][0]) for task, record in held.items()} == {
         "e0": (3.5, 1.0), "e1": (1.0, 1.0), "e2": (pytest.approx(4.75 / 3), 0.0)
     }  # fmt: skip
-
-
-def test_an_eval_that_nobody_rated_is_evaluated_by_gold(ratings_folder):
-    ratings_folder.write_ratings(RATINGS[:4])
-    examples, _ = ratings_folder.aggregate(*ratings_folder.generate_ratings(), method="mean")
-    held = by_task(ratings_folder, examples, "eval")
-    assert held["e0"]["aggregated_label"] == [pytest.approx(4.75 / 3)]
-    assert held["e0"]["evaluation_label"] == [3.5]
-
-
-def test_the_report_has_biases_and_precisions(rated_folder):
-    _, report = rated_folder.aggregated
-    table = pyarrow.parquet.read_table(f"{report.uri}/annotators.parquet")
-    assert table.column_names == ["annotator", "annotations", "reliability", "bias", "precision"]
-    biases = dict(zip(table["annotator"].to_pylist(), table["bias"].to_pylist(), strict=True))
-    for number in range(5):  # annotator r lies 2 - r above the truth, and all rate equally much
-        assert biases[f"a{number}"] == pytest.approx(2 - number, abs=0.3)
-    assert (tf.io.gfile.exists(f"{report.uri}/tasks.parquet"), tf.io.gfile.exists(f"{report.uri}/.work")) == (
-        True,
-        False,
-    )
 
 
 # === A crowd to learn from ===
@@ -310,25 +251,6 @@ def test_errors_are_those_of_the_tasks_whose_rating_is_known(ratings_folder, tmp
         rating_scores({"candidate": broken}, files, info, "", None)
 
 
-def test_the_evaluation_holds_a_batch_of_instances_at_a_time(ratings_folder, tmp_path, monkeypatch):
-    examples, _ = ratings_folder.aggregate(*ratings_folder.generate_ratings(), method="mean")
-    info = json.loads(tf.io.gfile.GFile(f"{examples.uri}/dataset.json").read())
-    asked = []
-
-    def load(folder):
-        def predict(instances, batch_size):
-            asked.append(len(instances))
-            return {"value": 2 * instances[:, 0]}
-
-        return predict
-
-    monkeypatch.setattr("crowdzoo.kinds.ratings.scores.load_predictor", load)
-    monkeypatch.setattr("crowdzoo.kinds.ratings.scores.BATCH", 1)
-    (scores,) = rating_scores({"candidate": "model"}, f"{examples.uri}/Split-eval/*", info, "", None).values()
-    assert sorted(asked) == [0, 1, 1], "of three tasks of eval one has no rating that is known"
-    assert scores["mae"] == pytest.approx((0.5 + 10.25) / 2)
-
-
 def test_a_regressor_is_blessed_by_its_r2(ratings_folder, tmp_path):
     examples, _ = ratings_folder.aggregate(*ratings_folder.generate_ratings(), method="mean")
 
@@ -351,13 +273,3 @@ def test_a_regressor_is_blessed_by_its_r2(ratings_folder, tmp_path):
     assert mean["baseline"]["r2"] == pytest.approx(1)
     assert (mean["blessed"], mean["reason"]) == (False, "its R² 0.9698 is below the 1.0000 of version 7")
     assert evaluate(slope, 4.0 - 1.5 * slope, tolerance=0.05)["blessed"]
-
-
-def test_the_estimates_are_those_of_the_method_on_the_train_split_alone(rated_folder):
-    _, report = rated_folder.aggregated
-    crowd = Annotations.from_parquet(f"{rated_folder.annotations.uri}/annotations.parquet")
-    train = crowd.select_tasks(np.array([int(name[1:]) < 60 for name in crowd.tasks]))
-    wanted = create("rating-em", kind="regression").fit(train)
-    found = pyarrow.parquet.read_table(f"{report.uri}/tasks.parquet")
-    assert found["task"].to_pylist() == wanted.tasks.tolist()
-    np.testing.assert_allclose(found["estimate"].to_numpy(), wanted.estimates)

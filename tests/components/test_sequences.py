@@ -1,19 +1,17 @@
 """Sentences through the components: from annotators' files to Examples, one answer each, and scores of taggers."""
 
-import csv
 import functools
 import json
 import pathlib
 from types import SimpleNamespace
 
 import numpy as np
-import pyarrow.parquet
 import pytest
 import tensorflow as tf
 
 from crowdzoo.aggregation import create
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.errors import CrowdzooError, DataError
+from crowdzoo.errors import DataError
 from crowdzoo.kinds.sentences.records import (
     read_crowd_sequences,
     read_examples,
@@ -162,15 +160,6 @@ def test_examples_of_spans_hold_text_tokens_codes_and_gold(spans):
     }
 
 
-def test_annotations_and_gold_of_sentences_are_kept_as_an_artifact(spans):
-    uri = pathlib.Path(spans.annotations.uri)
-    assert Annotations.from_parquet(uri / "annotations.parquet") == spans.sequences.annotations
-    tasks = pyarrow.parquet.read_table(uri / "tasks.parquet").to_pydict()
-    assert tasks["task"] == [" ".join(sentence(number)[0]) for number in range(20)]
-    assert tasks["split"] == spans.split.tolist()
-    assert [json.loads(tags) for tags in tasks["gold"]] == [BOTH] * 20
-
-
 def test_columns_are_cut_into_the_tokens_that_a_server_sees(columns):
     records = [record for side in ("train", "eval") for record in columns.folder.records(columns.examples, side)]
     assert len(records) == 18
@@ -184,27 +173,6 @@ def test_columns_are_cut_into_the_tokens_that_a_server_sees(columns):
         wrong = ["O", "O", "B-LOC", "I-LOC", "I-LOC", "I-LOC", "E-LOC"]
         assert ann == (wrong if number % 5 == 0 else ["S-PER", "O", "B-LOC", "I-LOC", "I-LOC", "E-LOC", "O"])
         assert record["annotator_ids"] == ([0] if number % 3 == 0 else [0, 1])
-
-
-def test_gold_of_columns_comes_from_its_own_file(folder):
-    answers, gold = columns_files(folder.path)
-    examples, _ = folder.generate(**options(answers, gold=gold))
-    info = read_dataset_info(examples.uri)
-    assert info["num_gold"] == info["num_tasks"]
-    assert info["annotators"] == ["1", "2"]
-    for side in ("train", "eval"):
-        for record in folder.records(examples, side):
-            tags = [info["classes"][code] for code in record["gold"]]
-            assert tags == ["B-PER", "O", "B-LOC", "I-LOC", "I-LOC", "I-LOC", "O"]
-
-
-def test_declared_classes_bring_types_that_nobody_used(tmp_path):
-    classes = ["O", "B-ORG", "B-PER", "I-ORG", "I-PER"]
-    found = read_crowd_sequences(options(spans_file(tmp_path / "spans.jsonl"), classes=classes))
-    assert found.classes == classes
-    answers, _ = columns_files(tmp_path)
-    classes = ["I-PER", "B-PER", "O", "B-LOC", "I-LOC", "B-ORG", "I-ORG"]
-    assert read_crowd_sequences(options(answers, classes=classes)).classes == classes
 
 
 # === Splits ===
@@ -260,24 +228,6 @@ def test_posteriors_are_those_of_each_split_alone(spans):
                 np.testing.assert_allclose(record["posterior"], [0, 1, 0, 1, 0, 0, 1 / 3, 2 / 3, 0], atol=1e-6)
 
 
-def test_words_and_the_scheme_reach_the_aggregation(columns):
-    tasks = np.flatnonzero(columns.split == "train")
-    train = columns.sequences.select(tasks)
-    fitted = create("hmm-crowd", kind="sequence", seed=0).fit(train)
-    without = create("hmm-crowd", kind="sequence", seed=0, words=0).fit(train)
-    assert np.abs(fitted.posteriors - without.posteriors).max() > 0.01, "the words tell something"
-    found = tasks_of(columns.folder.records(columns.aggregated, "train"))
-    for task, posterior in zip(tasks, np.split(fitted.posteriors, fitted.starts[1:-1]), strict=True):
-        np.testing.assert_allclose(found[str(task)]["posterior"], posterior.ravel(), atol=1e-6)
-
-
-def test_evaluation_compares_with_gold_where_there_is_any(spans):
-    assert read_dataset_info(spans.aggregated.uri)["truth"] == "gold"
-    for record in spans.folder.records(spans.aggregated, "eval"):
-        assert record["evaluation_label"] == [1, 0, 1]
-        assert record["evaluation_weight"] == [1.0]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["hmm-crowd", "bsc-seq", "majority-vote"])
 def test_sentences_on_beam_are_tagged_as_in_this_process(columns, method):
@@ -303,33 +253,6 @@ def test_without_gold_evaluation_falls_back_to_the_aggregation(folder):
     for record in records:
         assert record["evaluation_label"] == record["aggregated_label"]
         assert record["evaluation_weight"] == [float(len(record["annotator_ids"]) > 0)]
-
-
-def test_gold_of_some_sentences_evaluates_on_those(folder):
-    examples, annotations = folder.generate(**options(spans_file(folder.path / "spans.jsonl", without=10)))
-    aggregated, _ = folder.aggregate(examples, annotations, "majority-vote")
-    info = read_dataset_info(aggregated.uri)
-    assert info["truth"] == "gold"
-    records = folder.records(aggregated, "eval")
-    known = ["gold" in record for record in records]
-    assert {*known} == {True, False}
-    assert sum(known) == info["num_gold"]["eval"]
-    assert [record["evaluation_weight"] for record in records] == [[float(each)] for each in known]
-    assert {len(record["evaluation_label"]) for record in records} == {3}
-
-
-def test_the_report_is_of_the_train_splits_annotators(spans):
-    with open(f"{spans.report.uri}/annotators.csv") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["annotator"] for row in rows] == ["ann", "bob", "cid"]
-    train = np.flatnonzero((spans.split == "train") & spans.labelled)
-    assert [int(row["tasks"]) for row in rows] == [len(train), len(train), int(np.sum(train % 2))]
-    assert {path.name for path in pathlib.Path(spans.report.uri).iterdir()} == {
-        "annotators.csv",
-        "annotators.parquet",
-        "summary.json",
-        "tokens.parquet",
-    }
 
 
 # === From Examples back to sentences ===
@@ -362,53 +285,7 @@ def test_sentences_are_read_back_as_they_were_written(tmp_path):
         assert found.evaluation_weights[task] == (len(said) > 0)
 
 
-def test_what_the_aggregator_wrote_is_read_for_training(spans):
-    found = read_examples(pattern(spans.aggregated, "train"), read_dataset_info(spans.aggregated.uri))
-    tasks = np.flatnonzero((spans.split == "train") & spans.labelled)
-    assert sorted(found.texts) == sorted(spans.sequences.texts[task] for task in tasks)
-    assert found.annotations.redundancy.min() > 0
-    np.testing.assert_allclose(np.concatenate(found.posteriors).sum(axis=1), 1, rtol=1e-6)
-
-
-def test_a_pattern_without_files_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no Examples in .*nothing"):
-        read_examples([str(tmp_path / "nothing*")], {"classes": ["O"], "annotators": []})
-
-
 # === What cannot be used ===
-
-WRONG = {
-    "nobody marked a span": (
-        span_line("Anna left", annotator="ann", spans=[]) + span_line("Bob left", annotator="ann", spans=[]), {},
-        "nobody marked a span, so there is nothing to learn.",
-    ),
-    "gold alone": (span_line("Anna left", gold=True, spans=[]), {}, "holds no annotations."),
-    "an empty file": ("", {}, "is empty."),
-    "gold beside spans": (
-        span_line("Anna left", annotator="ann", spans=[]), {"gold": "gold.txt"},
-        "gold: spans have their gold in the same file",
-    ),
-    "one split would be empty": (
-        span_line("Anna left", annotator="ann", spans=[{"start": 0, "end": 4, "label": "PER"}]),
-        {"eval_fraction": 1e-9}, "no task falls into the eval split. Change data.eval_fraction.",
-    ),
-    "a class that is no tag": (
-        span_line("Anna left", annotator="ann", spans=[{"start": 0, "end": 4, "label": "PER"}]),
-        {"classes": ["O", "PER"]}, "'PER' is no tag of BIO",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_spans_that_cannot_be_used_are_refused(folder, case):
-    content, more, message = WRONG[case]
-    (folder.path / "spans.jsonl").write_text(content)
-    if "gold" in more:
-        (folder.path / more["gold"]).write_text("")
-        more = {"gold": str(folder.path / more["gold"])}
-    with pytest.raises(CrowdzooError) as caught:
-        folder.generate(**options(str(folder.path / "spans.jsonl"), **more))
-    assert message in str(caught.value)
 
 
 def test_nothing_to_evaluate_with_is_refused(folder):
@@ -421,14 +298,6 @@ def test_nothing_to_evaluate_with_is_refused(folder):
     seed = next(seed for seed in range(9) if split_by_hash(sequences.texts, 0.4, seed)[0] == "train")
     with pytest.raises(DataError, match="no task of the eval split has gold or annotations"):
         folder.generate(**{**settings, "seed": seed})
-
-
-def test_gold_that_does_not_fit_is_refused(folder):
-    answers, gold = columns_files(folder.path)
-    text = pathlib.Path(gold).read_text()
-    pathlib.Path(gold).write_text(text.replace("left", "saw", 1))
-    with pytest.raises(DataError, match=r"gold.txt, row 2, column 'token': 'saw' stands where .*has 'left'"):
-        folder.generate(**options(answers, gold=gold))
 
 
 def test_tags_that_break_the_scheme_are_refused_or_mended(folder):

@@ -6,15 +6,12 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 import tensorflow as tf
-from tensorflow.python.framework.config import disable_op_determinism
 
 from crowdzoo.components import pipeline_checkpoint
 from crowdzoo.components import tfx_internals as tfx
-from crowdzoo.components.task_examples import read_tasks
 from crowdzoo.components.trainer import run_fn
 from crowdzoo.components.training import _names_to_begin_with, instances_of
 from crowdzoo.models import METHODS
-from crowdzoo.records.example_files import read_dataset_info
 from crowdzoo.training.checkpoint import _Keeper
 
 
@@ -95,13 +92,6 @@ def served(folder, **more):
     model = tf.saved_model.load(str(folder / "serving"))
     signature = "annotators" if more else "serving_default"
     return model.signatures[signature](instances=tf.constant(INSTANCES), **more)["probabilities"].numpy()
-
-
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same_predictions_and_another_seed_others(train):
-    first, second, other = train("a", CROWD), train("b", CROWD), train("c", CROWD, seed=1)
-    np.testing.assert_array_equal(served(first), served(second))
-    assert not np.array_equal(served(first), served(other))
 
 
 def test_the_exported_model_says_what_the_kept_keras_model_says(trained):
@@ -205,32 +195,6 @@ def test_a_checkpoint_in_a_store_is_fetched_and_removed_there(train, killed_afte
 
 
 @pytest.mark.slow
-def test_a_training_ends_when_held_out_annotations_are_not_predicted_better(train):
-    folder = train("a", CROWD, epochs=40, training={"patience": 2, "learning_rate": 0.3})
-    likelihood = history_of(folder)["held_out_log_likelihood"]
-    assert np.argmax(likelihood) + 3 == len(likelihood) < 40
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("xla")
-@pytest.mark.parametrize(
-    "training",
-    [{"precision": "mixed_bfloat16"}, {"jit_compile": True}, {"gradient_accumulation_steps": 2}],
-    ids=lambda training: next(iter(training)),
-)
-def test_settings_of_long_trainings_end_in_a_model_that_answers(train, training):
-    disable_op_determinism()  # of the tests before, in this process
-    np.testing.assert_allclose(served(train("a", CROWD, training=training)), served(train("a", CROWD)), atol=0.1)
-
-
-@pytest.mark.slow
-def test_training_on_aggregated_labels_exports_a_model_without_annotators(train):
-    folder = train("a", {"name": "aggregated"})
-    assert served(folder).shape == (5, 3)
-    assert list(tf.saved_model.load(str(folder / "serving")).signatures) == ["serving_default"]
-
-
-@pytest.mark.slow
 def test_auto_compares_methods_on_hidden_annotations_and_says_so(train, caplog):
     caplog.set_level("INFO", "absl")
     method = {"name": "auto", "candidates": ["aggregated", "crowdsourced-layer"]}
@@ -246,16 +210,3 @@ def test_auto_compares_methods_on_hidden_annotations_and_says_so(train, caplog):
     card = json.loads((folder / "serving" / "assets.extra" / "model_card.json").read_text())
     assert card["method"] == {**method, **found}
     assert card["training"]["epochs"] == best["epochs"] <= 4
-
-
-def test_what_is_read_for_the_choice_is_what_was_labelled(shared_crowd):
-    files = [f"{shared_crowd.aggregated.uri}/Split-train/*"]
-    instances, annotations = read_tasks(files, read_dataset_info(shared_crowd.aggregated.uri))
-    records = {record["task"][0].decode(): record for record in shared_crowd.records(shared_crowd.aggregated, "train")}
-    assert sorted(instances.tasks) == sorted(records)
-    for row, task in enumerate(annotations.tasks):
-        own = annotations.task_ids == row
-        record = records[task]
-        assert instances.values[row].tolist() == record["instances"]
-        assert annotations.annotator_ids[own].tolist() == record["annotator_ids"]
-        assert annotations.labels[own].tolist() == record["annotator_labels"]

@@ -64,13 +64,3 @@ def test_two_searches_with_one_seed_draw_the_same(tmp_path):
         search.verbose = 0
         drawn.append([search.populate_space(str(each))["values"] for each in range(3)])
     assert drawn[0] == drawn[1]
-
-
-@pytest.mark.parametrize(
-    ("key", "inside", "outside"),
-    [("model.hidden", [8], [9]), ("training.batch_size", 64, 65), ("training.learning_rate", 0.001, None),
-     ("training.epochs", None, 21)],
-)  # fmt: skip
-def test_a_dimension_knows_what_it_holds(key, inside, outside):
-    assert tuner._holds(DIMENSIONS[key], inside)
-    assert not tuner._holds(DIMENSIONS[key], outside)

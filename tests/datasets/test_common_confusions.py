@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from crowdzoo.datasets.common_confusions import simulate_common_confusions
-from crowdzoo.metrics import annotator_confusions_from_gold
 
 SMALL = {"num_tasks": (600, 50, 70)}
 
@@ -34,14 +33,6 @@ def test_the_share_that_followed_the_common_confusion_is_the_one_asked_for(share
     assert abs(crowd.followed_common.mean() - share) < 4 * standard_error
 
 
-@pytest.mark.parametrize("shares", ["hidden", "fixed"])
-def test_a_share_of_none_or_all_leaves_nothing_to_chance(shares):
-    for share in (0, 1):
-        crowd = simulate_common_confusions(2, common_share=share, shares=shares, **SMALL)
-        assert (crowd.omegas == share).all()
-        assert (crowd.followed_common == share).all()
-
-
 def test_hidden_shares_are_a_sigmoid_of_agreement_and_fixed_ones_do_not_vary():
     hidden = simulate_common_confusions(3).omegas
     assert hidden.std() > 0.05
@@ -64,22 +55,6 @@ def test_an_asymmetric_confusion_leads_around_a_circle_of_all_classes():
     assert at == 0
 
 
-def test_a_symmetric_confusion_pairs_the_classes():
-    confusion = simulate_common_confusions(4, pattern="symmetric", common_strength=0.6, **SMALL).common_confusion
-    np.testing.assert_allclose(np.diagonal(confusion), 0.4)
-    np.testing.assert_array_equal(confusion, confusion.T)
-    np.testing.assert_allclose(np.sort(confusion, axis=1)[:, -2:], [[0.4, 0.6]] * 6)
-
-
-def test_own_confusions_have_one_other_class_each_and_differ_between_annotators():
-    own = simulate_common_confusions(5, own_strength=0.7, **SMALL).own_confusions
-    np.testing.assert_allclose(np.diagonal(own, axis1=1, axis2=2), 0.3)
-    np.testing.assert_allclose(own.max(axis=2), 0.7)
-    errors = own.argmax(axis=2)
-    assert (errors != np.arange(6)).all()
-    assert len(np.unique(errors, axis=0)) > 25
-
-
 @pytest.mark.parametrize("pattern", ["asymmetric", "symmetric"])
 def test_labels_follow_the_confusion_that_was_drawn(pattern):
     crowd = simulate_common_confusions(6, pattern=pattern, common_strength=0.6, own_strength=0.2)
@@ -93,15 +68,6 @@ def test_labels_follow_the_confusion_that_was_drawn(pattern):
     said_own = np.take_along_axis(own, annotations.labels[:, None], axis=1)[~followed, 0]
     assert set(np.round(said_own, 9)) == {0.2, 0.8}  # never a third class
     assert np.mean(np.isclose(said_own, 0.2)) == pytest.approx(0.2, abs=4 * math.sqrt(0.16 / 12_000))
-
-
-def test_annotators_confusions_mix_the_common_and_their_own():
-    crowd = simulate_common_confusions(7, num_tasks=(60_000, 0, 0), num_annotators=5)
-    counted, counts = annotator_confusions_from_gold(crowd.annotations, crowd.gold)
-    assert counts.min() > 5000
-    # omega depends on the class, too, which a mean over all classes cannot show: hence above the standard error, .007
-    assert np.abs(counted - crowd.annotator_confusions()).max() < 0.12
-    assert np.abs(counted - crowd.annotator_confusions()).mean() < 0.02
 
 
 def test_classes_are_as_far_apart_as_asked_for_and_the_best_classifier_knows_93_percent():
@@ -119,24 +85,3 @@ def test_the_seed_decides():
     np.testing.assert_array_equal(first.instances, again.instances)
     np.testing.assert_array_equal(first.omegas, again.omegas)
     assert first.annotations != other.annotations
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"num_tasks": (0, 1, 1)}, "num_tasks must be three numbers"),
-        ({"num_classes": 1}, "num_classes must be an integer of at least 2, got 1"),
-        ({"num_classes": 5, "pattern": "symmetric"}, "even for pattern='symmetric'"),
-        ({"num_features": 5}, r"num_features must be at least num_classes \(6\). Received: 5"),
-        ({"redundancy": 31}, "redundancy must be an integer from 1 to 30, got 31"),
-        ({"pattern": "circular"}, "unknown pattern 'circular': choose one of asymmetric, symmetric"),
-        ({"shares": "drawn"}, "unknown shares 'drawn': choose one of hidden, fixed"),
-        ({"common_strength": 1.1}, "common_strength must be a number from 0 to 1, got 1.1"),
-        ({"own_strength": -0.1}, "own_strength must be a number from 0 to 1"),
-        ({"common_share": 2}, "common_share must be a number from 0 to 1"),
-        ({"embedding_size": 0}, "embedding_size must be an integer of at least 1"),
-    ],
-)
-def test_an_impossible_argument_is_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        simulate_common_confusions(0, **arguments)

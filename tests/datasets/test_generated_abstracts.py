@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 
 from crowdzoo.datasets.generated_abstracts import generated_abstracts
 
@@ -23,10 +22,3 @@ def test_the_seed_decides():
     assert one.tokens == same.tokens != other.tokens
     np.testing.assert_array_equal(one.annotations.labels, same.annotations.labels)
     np.testing.assert_array_equal(np.concatenate(one.gold), np.concatenate(same.gold))
-
-
-def test_impossible_sizes_are_refused():
-    with pytest.raises(ValueError, match="num_annotators must be an integer of at least 6, got 5"):
-        generated_abstracts(3, 5)
-    with pytest.raises(ValueError, match="types must name at least one type"):
-        generated_abstracts(3, 6, types=())

@@ -32,17 +32,6 @@ def test_errors_of_one_in_five_are_those_of_the_careless():
     assert spread[careless].min() > spread[~careless].max()
 
 
-def test_seven_features_tell_the_score_and_the_others_who_rates():
-    correlations = [abs(np.corrcoef(LARGE.instances[:, column], LARGE.gold)[0, 1]) for column in (7, 8, 9, 10, 11)]
-    assert max(correlations) < 0.04
-    assert np.corrcoef(LARGE.instances[:, 0], LARGE.gold)[0, 1] > 0.5
-    liked = [
-        abs(LARGE.instances[LARGE.annotations.task_ids[LARGE.annotations.annotator_ids == code], 7].mean())
-        for code in range(40)
-    ]
-    assert max(liked) > 0.5
-
-
 def test_a_seed_gives_the_same_set_and_another_one_another():
     one, again, other = generated_ratings(50, 6), generated_ratings(50, 6), generated_ratings(50, 6, seed=1)
     assert one.annotations == again.annotations
@@ -60,17 +49,3 @@ def test_it_ships_and_comes_back_from_its_files(tmp_path):
     np.testing.assert_array_equal(read.values, one.instances)
     again = Annotations.read(table, kind="regression", tasks=read.tasks)
     np.testing.assert_array_equal(again.labels, one.annotations.labels)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [
-        ((3, 5, 1), "num_tasks must be an integer of at least 4, got 3"),
-        ((10, 0, 1), "num_annotators must be an integer of at least 1, got 0"),
-        ((10, 5, 0), "redundancy must be an integer from 1 to 5, got 0"),
-        ((10, 5, 6), "redundancy must be an integer from 1 to 5, got 6"),
-    ],
-)
-def test_impossible_sizes_are_refused(sizes, message):
-    with pytest.raises(ValueError, match=f"generated_ratings: {message}"):
-        generated_ratings(sizes[0], sizes[1], redundancy=sizes[2])

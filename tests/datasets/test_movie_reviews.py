@@ -44,8 +44,3 @@ def test_models_of_annotators_beat_the_mean_and_find_their_biases():
 def test_a_folder_without_the_files_is_named(tmp_path):
     with pytest.raises(DataError, match=r"answers\.txt\.gz does not exist"):
         load_movie_reviews(tmp_path)
-
-
-def test_without_the_set_the_message_says_which_setting_names_its_folder(tmp_path):
-    with pytest.raises(DataError, match=r"does not exist. Set CROWDZOO_DATA to the folder"):
-        load_movie_reviews(tmp_path / "none")

@@ -1,13 +1,12 @@
 """The named entities of CoNLL-2003 by workers on Mechanical Turk: published counts and figures."""
 
-import numpy as np
 import pytest
 
 from crowdzoo.aggregation import create
 from crowdzoo.datasets import data_folder
 from crowdzoo.datasets.ner_amt import FOLDER, load_ner_amt
 from crowdzoo.errors import DataError
-from crowdzoo.sequences import read_conll, span_scores, tag_problems
+from crowdzoo.sequences import span_scores, tag_problems
 
 
 @pytest.fixture(scope="module")
@@ -27,39 +26,11 @@ def test_the_released_part_has_the_counts_of_its_notes(ner):
 
 
 @pytest.mark.slow
-def test_the_union_with_repeats_has_the_counts_of_its_notes(ner):
-    whole = load_ner_amt(distinct=False).crowd
-    assert len(whole) == 3082
-    assert int(whole.annotations.redundancy.sum()) == 15_270
-    assert {tuple(tokens) for tokens in whole.tokens} == {tuple(tokens) for tokens in ner.crowd.tokens}
-
-
-@pytest.mark.slow
 def test_the_majority_vote_scores_what_was_published(ner):
     # Rodrigues, Pereira and Ribeiro 2014: 79.12 / 58.50 / 67.27
     scores = span_scores(ner.published.gold_tags(), ner.majority)
     assert [round(100 * value, 2) for value in (scores.precision, scores.recall, scores.f1)] == [79.12, 58.5, 67.27]
     assert sum(len(tag_problems(tags)) for tags in ner.majority) == 232
-
-
-@pytest.mark.slow
-def test_every_answer_keeps_the_scheme_after_mending(ner):
-    for annotator in range(47):
-        assert not any(tag_problems(tags) for tags in ner.crowd.answers_of(annotator)[1])
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("ner")
-def test_annotators_are_as_good_as_measured_before():
-    # on the largest part: span F1 of 19 to 85 in percent, median 65
-    folder = data_folder() / FOLDER / "data" / "small"
-    part = read_conll(folder / "answers.txt.gz", gold=folder / "ground_truth.txt.gz", on_bad_tags="mend")
-    gold = part.gold_tags()
-    f1 = []
-    for annotator in range(47):
-        tasks, answers = part.answers_of(annotator)
-        f1.append(100 * span_scores([gold[task] for task in tasks], answers).f1)
-    assert [int(min(f1)), round(np.median(f1)), round(max(f1))] == [19, 65, 85]
 
 
 @pytest.mark.slow

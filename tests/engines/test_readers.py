@@ -64,14 +64,6 @@ def test_java_reads_a_tagger_only_with_the_operations_of_tensorflow_text(exporte
         by_java(path, requests)
 
 
-@needs(JAVA_JARS)
-def test_java_gets_the_error_that_names_an_unknown_annotator(exported):
-    path, requests, _ = exported("classes of vectors")
-    asked = {**requests["annotators"], "annotator": np.array([b"zoe"] * 4, object)}
-    with pytest.raises(RuntimeError, match="zoe"):
-        by_java(path, {"annotators": asked})
-
-
 @needs(OPENVINO)
 @pytest.mark.parametrize("kind", OF_NUMBERS)
 def test_openvino_answers_signatures_of_numbers_alike(kind, exported):
@@ -88,16 +80,6 @@ def test_openvino_reads_no_table_of_names(kind, exported):
     path, requests, _ = exported(kind)
     with pytest.raises(RuntimeError, match="Conversion is failed for: HashTableV2, LookupTableFindV2"):
         by_openvino(path, "annotators", requests["annotators"])
-
-
-@needs(OPENVINO)
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in OF_NUMBERS])
-def test_openvino_reads_no_model_of_texts_or_files(kind, exported):
-    """It names operations that it lacks, or its process breaks down before: docs/serving.md lists them."""
-    path, requests, _ = exported(kind)
-    lacking = "No conversion rule found|Conversion is failed|references undeclared parameters|ended by signal (6|11)"
-    with pytest.raises(RuntimeError, match=lacking):
-        by_openvino(path, "serving_default", requests["serving_default"])
 
 
 def test_a_difference_is_found():

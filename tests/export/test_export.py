@@ -95,11 +95,6 @@ def test_an_unknown_annotator_is_an_error_that_names_it(loaded):
         loaded.signatures["annotators"](instances=tf.constant(instances(2)), annotator=tf.constant(["ann", "zoe"]))
 
 
-def test_as_many_names_as_instances_are_needed(loaded):
-    with pytest.raises(tf.errors.InvalidArgumentError, match="as many names as instances"):
-        loaded.signatures["annotators"](instances=tf.constant(instances(2)), annotator=tf.constant(["ann"]))
-
-
 @pytest.mark.slow  # a classifier also loads so in test_export_text.py, beside a tagger
 def test_it_loads_in_a_process_that_has_neither_crowdzoo_nor_keras(model, exported):
     x = instances(3)
@@ -179,14 +174,6 @@ def test_warm_up_requests_are_parsed_and_answered(model, exported, loaded):
     np.testing.assert_array_equal(tf.make_ndarray(requests[1].inputs["instances"]), instances(20)[:16])
 
 
-def test_the_json_requests_hold_the_first_warm_up_instance_exactly(exported):
-    request = json.loads((exported / REQUEST_FILES["serving_default"]).read_text())
-    np.testing.assert_array_equal(np.array(request["instances"], dtype="float32"), instances(20)[:1])
-    request = json.loads((exported / REQUEST_FILES["annotators"]).read_text())
-    assert request["signature_name"] == "annotators"
-    assert request["instances"][0]["annotator"] == "ann"
-
-
 def test_the_model_card_tells_classes_counts_signatures_and_what_was_added(exported):
     card = json.loads((exported / "assets.extra" / "model_card.json").read_text())
     assert card["name"] == "pets"
@@ -239,25 +226,6 @@ def test_a_subclassed_base_takes_the_shape_it_was_built_with(tmp_path):
     np.testing.assert_allclose(load_and_predict(path, instances())["probabilities"], expected, atol=1e-6)
 
 
-def test_a_base_on_images_takes_images(tmp_path):
-    base = keras.Sequential([
-        keras.Input((None, None, 3)), keras.layers.Conv2D(4, 3), keras.layers.GlobalAveragePooling2D(),
-        keras.layers.Dense(K, activation="softmax"),
-    ])  # fmt: skip
-    images = np.random.default_rng(0).random((2, 8, 7, 3)).astype("float32")
-    model = make_model(base=base)
-    path = export_model(model, tmp_path / "1", classes=CLASSES, annotators=ANNOTATORS, warmup_instances=images)
-    np.testing.assert_allclose(
-        load_and_predict(path, images)["probabilities"], base.predict(images, verbose=0), atol=1e-6
-    )
-
-
-def test_mixed_precision_answers_in_float32(tmp_path):
-    base = keras.Sequential([keras.Input((D,)), keras.layers.Dense(K, activation="softmax", dtype="mixed_float16")])
-    path = export_model(make_model(base=base), tmp_path / "1", classes=CLASSES, annotators=ANNOTATORS)
-    assert load_and_predict(path, instances())["probabilities"].dtype == np.float32
-
-
 SEQUENCE_BASE = lambda: keras.Sequential([keras.Input((4, D)), keras.layers.Dense(K)])  # noqa: E731
 BROKEN = {
     "too few classes": ({"classes": CLASSES[:2]}, "2 classes are named, the model has 3 outputs"),
@@ -298,12 +266,6 @@ def test_a_model_with_a_weight_that_is_nan_is_refused_by_the_weights_name(tmp_pa
     assert os.listdir(tmp_path) == []
 
 
-def test_another_backend_is_refused_with_a_way_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
-    with pytest.raises(ConfigError, match="KERAS_BACKEND=tensorflow"):
-        export_model(make_model(crowd=False), tmp_path / "1", classes=CLASSES)
-
-
 def test_load_and_predict_takes_the_highest_version_and_splits_batches(tmp_path):
     old = make_model(crowd=False)
     new = make_model(crowd=False)
@@ -330,50 +292,6 @@ def test_load_and_predict_says_what_is_wrong(exported, place, x, message):
 
 
 # === Bases that look things up ===
-
-
-def looking_up(layer, dtype):
-    """A base on one preprocessing layer of Keras', in the shape that its vocabulary needs."""
-    inputs = keras.Input((1,), dtype=dtype)
-    return keras.Model(inputs, keras.layers.Dense(K, "softmax")(layer(inputs)))
-
-
-def vectorized():
-    layer = keras.layers.TextVectorization(output_mode="multi_hot", vocabulary=["good", "bad", "film"])
-    return keras.Sequential([keras.Input((1,), dtype="string"), layer, keras.layers.Dense(K, "softmax")])
-
-
-@pytest.mark.parametrize(
-    ("make", "x"),
-    [
-        (vectorized, ["good film", "ünïcorn"]),
-        pytest.param(
-            lambda: looking_up(keras.layers.StringLookup(vocabulary=["a", "b"], output_mode="one_hot"), "string"),
-            ["a", "ünïcorn"],
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            lambda: looking_up(keras.layers.IntegerLookup(vocabulary=[3, 5], output_mode="one_hot"), "int64"),
-            [3, 9],
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            lambda: looking_up(keras.layers.Hashing(8, output_mode="one_hot"), "string"),
-            ["a", "ünïcorn"],
-            marks=pytest.mark.slow,
-        ),
-    ],
-    ids=["TextVectorization", "StringLookup", "IntegerLookup", "Hashing"],
-)
-def test_a_base_with_a_lookup_inside_is_exported_with_its_table(make, x, tmp_path):
-    """Before, SavedModel refused the table as an untracked resource."""
-    x = np.array(x, dtype=object if isinstance(x[0], str) else None)[:, None]
-    model = make_model(base=make())
-    path = model.export(tmp_path / "1", classes=CLASSES, annotators=ANNOTATORS)
-    expected = model.predict(x, verbose=0)
-    np.testing.assert_allclose(load_and_predict(path, x)["probabilities"], expected, atol=1e-6)
-    request = json.loads((path / REQUEST_FILES["serving_default"]).read_text())
-    assert request["instances"] == [["warm up" if x.dtype == object else 0]]
 
 
 # === Several inputs ===

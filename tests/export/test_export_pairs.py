@@ -14,16 +14,14 @@ if keras.backend.backend() != "tensorflow":
     pytest.skip("SavedModels need the TensorFlow backend", allow_module_level=True)
 
 from crowdzoo.aggregation.engine.comparisons import answer_probabilities
-from crowdzoo.errors import ConfigError
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.export.saved_model import export_model
-from crowdzoo.files.served_model import MODEL_CARD_FILE, REQUEST_FILES, load_saved_model
+from crowdzoo.files.served_model import MODEL_CARD_FILE, REQUEST_FILES
 from crowdzoo.layers import PairAnnotators
-from crowdzoo.models import CrowdModel, FeatureRegressor, RewardModel, TextIds, TextRegressor
+from crowdzoo.models import CrowdModel, FeatureRegressor, RewardModel
 
 CLASSES, ANNOTATORS = ["left", "right", "equal"], ["ann", "bob"]
 X = np.random.default_rng(0).normal(size=(6, 3)).astype("float32")
-TEXTS = np.array(["a fine text", "no text", "fine, fine", "a"], object)
 KERNEL = np.array([[0.2, -0.3, 0.1], [-1.0, 0.5, 0.4]], "float32")  # slope minus 1, bias, taste for "equal"
 
 
@@ -71,27 +69,3 @@ def test_each_signature_has_a_request_and_stands_in_the_card(vectors):
     card = json.loads((path / MODEL_CARD_FILE).read_text())
     assert {*card["signatures"]} == {"serving_default", "pairs", "annotators"}
     assert card["classes"] == CLASSES
-
-
-@pytest.mark.slow
-def test_texts_of_different_lengths_are_compared_and_an_empty_request_is_answered(tmp_path):
-    keras.utils.set_random_seed(0)
-    encoder = TextIds(["fine", "text", "a"])
-    model = reward_model(TextRegressor(encoder.num_words, form="bag-of-words", hidden=4))
-    model.base.scorer.adapt(encoder.to_numpy(TEXTS))
-    path = export_model(model, tmp_path / "1", classes=CLASSES, annotators=ANNOTATORS, encoder=encoder)
-    scores = model.base.scorer.predict(encoder.to_numpy(TEXTS), verbose=0)[:, 0]
-    np.testing.assert_allclose(load_and_predict(path, TEXTS)["score"], scores, rtol=1e-5)
-    found = load_and_predict(path, {"left": TEXTS[[0]], "right": TEXTS[[3]]}, signature="pairs")["probabilities"]
-    np.testing.assert_allclose(found, answer_probabilities(scores[[0]] - scores[[3]], 0.0, "davidson"), rtol=1e-4)
-    loaded = load_saved_model(path)
-    nothing = tf.constant([], tf.string)
-    assert loaded.signatures["serving_default"](instances=nothing)["score"].shape == (0,)
-    assert loaded.signatures["pairs"](left=nothing, right=nothing)["probabilities"].shape == (0, 3)
-
-
-def test_names_of_the_answers_are_needed(tmp_path):
-    model = reward_model(FeatureRegressor(3))
-    with pytest.raises(ConfigError, match="2 classes are named, the model has 3 outputs"):
-        export_model(model, tmp_path / "1", classes=CLASSES[:2], annotators=ANNOTATORS)
-    assert not (tmp_path / "1").exists()

@@ -13,15 +13,12 @@ keras = pytest.importorskip("keras")
 if keras.backend.backend() != "tensorflow":
     pytest.skip("SavedModels need the TensorFlow backend", allow_module_level=True)
 
-from crowdzoo.errors import ConfigError
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.export.saved_model import export_model
 from crowdzoo.files.served_model import MODEL_CARD_FILE, REQUEST_FILES, load_saved_model
 from crowdzoo.layers import CrowdsourcedLayer, RatingDoctorNet, RatingEM
 from crowdzoo.networks.feature_classifier import FeatureClassifier
 from crowdzoo.networks.feature_regressor import FeatureRegressor
-from crowdzoo.networks.text_ids import TextIds
-from crowdzoo.networks.text_regressor import TextRegressor
 from crowdzoo.training.crowd_model import CrowdModel
 
 CENTER, UNIT = 60.0, 15.0
@@ -113,40 +110,3 @@ def test_value_and_annotators_are_in_the_labels_unit(name, tmp_path):
     assert json.loads((path / REQUEST_FILES["annotators"]).read_text())["instances"][0]["annotator"] == "ann"
     with pytest.raises(tf.errors.InvalidArgumentError, match="dora"):
         loaded.signatures["annotators"](instances=tf.constant(X[:1]), annotator=tf.constant(["dora"]))
-
-
-@pytest.mark.parametrize("form", [pytest.param("convolutional", marks=pytest.mark.slow), "bag-of-words"])
-def test_a_regressor_of_texts_takes_raw_text(form, tmp_path, monkeypatch):
-    ids = TextIds(["a", "fine", "film", "dull", "ünd"], max_length=6)
-    texts = ["A fine film!", "", "DULL, dull dull film ÜND more words than count", "nobody knows these"]
-    keras.utils.set_random_seed(0)
-    base = TextRegressor(
-        ids.num_words, form=form, embedding=4, filters=5, hidden=3, center=CENTER, unit=UNIT
-    )  # fmt: skip
-    base.adapt(ids.to_numpy(texts))
-    crowd = CrowdsourcedLayer(3, "B", "regression", center=CENTER, unit=UNIT)
-    model = CrowdModel(base, crowd)
-    rng = np.random.default_rng(0)
-    for weight in base.trainable_weights:
-        weight.assign(rng.normal(size=weight.shape))
-    crowd.bias.assign([-1.0, 0.5, 2.0])
-    path = export_model(model, tmp_path / "1", annotators=ANNOTATORS, encoder=ids, warmup_instances=texts)
-    loaded = load_saved_model(path)
-    monkeypatch.setattr("crowdzoo.export.predict.load_saved_model", lambda folder: loaded)  # once is enough
-    by_hand = np.array([[2, 3, 4, 0, 0, 0], [0] * 6, [5, 5, 5, 4, 6, 1], [1, 1, 1, 0, 0, 0]])
-    wanted = model.predict(by_hand, verbose=0)[:, 0]
-    assert np.ptp(wanted) > 1, "texts differ"
-    np.testing.assert_allclose(load_and_predict(path, texts)["value"], wanted, rtol=1e-5)
-    for text, number in zip(texts, wanted, strict=True):
-        assert load_and_predict(path, [text])["value"] == pytest.approx([number], rel=1e-5), "padding does not count"
-    assert load_and_predict(path, np.array([], dtype=object))["value"].shape == (0,)
-    signature = loaded.signatures["annotators"]
-    said = signature(instances=tf.constant(texts), annotator=tf.constant(["chloé", "ann", "bob", "ann"]))["value"]
-    np.testing.assert_allclose(said.numpy(), wanted + UNIT * np.array([2.0, -1.0, 0.5, -1.0]), rtol=1e-5)
-    assert json.loads((path / REQUEST_FILES["serving_default"]).read_text()) == {"instances": ["A fine film!"]}
-
-
-def test_classes_are_refused_for_ratings(tmp_path):
-    with pytest.raises(ConfigError, match="2 classes are named, but the model gives ratings, one a task"):
-        export_model(regressor("aggregated"), tmp_path / "1", classes=["bad", "good"])
-    assert list(tmp_path.iterdir()) == []

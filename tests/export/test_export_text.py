@@ -24,7 +24,7 @@ from crowdzoo.datasets.generated_ner import generated_ner
 from crowdzoo.errors import ConfigError, ServingError
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.export.saved_model import export_model
-from crowdzoo.files.served_model import MODEL_CARD_FILE, REQUEST_FILES, WARMUP_FILE, load_saved_model
+from crowdzoo.files.served_model import MODEL_CARD_FILE, WARMUP_FILE, load_saved_model
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.networks.feature_classifier import FeatureClassifier
 from crowdzoo.networks.sequence_tagger import SequenceTagger
@@ -121,15 +121,6 @@ def test_tags_are_the_models_own(served):
     assert {name: array.dtype for name, array in outputs.items()} == {**types, "lengths": np.int64}
 
 
-@pytest.mark.slow
-def test_a_crf_answers_with_its_best_path_which_is_not_the_most_probable_tags(crf):
-    outputs = ask(crf, CORPUS.texts)
-    probabilities = crf.model.predict(ENCODER(CORPUS.tokens), verbose=0)
-    most_probable = np.array(crf.classes)[probabilities.argmax(axis=-1)]
-    there = np.arange(most_probable.shape[1]) < outputs["lengths"][:, None]
-    assert (most_probable != outputs["tags"].astype(str))[there].any()
-
-
 def test_spans_are_those_that_the_tags_mean(served):
     texts = [*CORPUS.texts[:40], *STRANGE]
     lengths = []
@@ -145,34 +136,6 @@ def test_spans_are_those_that_the_tags_mean(served):
         np.testing.assert_allclose(row["scores"], expected, atol=1e-5)
         lengths += [span.end - span.start for span in spans]
     assert {1, 2} <= {*lengths}  # long ones, and neighbours that are not one
-
-
-@pytest.mark.parametrize("signature", ["serving_default", "spans"])
-def test_no_texts_give_no_rows(served, signature):
-    outputs = ask(served, [], signature)
-    assert {len(array) for array in outputs.values()} == {0}
-    assert outputs["lengths"].shape == (0,)
-
-
-def test_a_text_without_tokens_has_none(plain):
-    for texts in ([""], ["", " \n"]):
-        for row in rows(ask(plain, texts)):
-            assert row == {"tokens": [], "tags": [], "scores": [], "starts": [], "ends": []}
-        outputs = ask(plain, texts, "spans")
-        assert outputs["lengths"].tolist() == [0] * len(texts)
-        assert outputs["texts"].shape == (len(texts), 0)
-
-
-@pytest.mark.slow
-def test_a_sentence_of_ten_thousand_tokens_is_tagged_beside_a_short_one(plain):
-    text = "Paris, " * 5000
-    long, short = rows(ask(plain, [text, "Anna"]))
-    assert long["tokens"] == ["Paris", ","] * 5000
-    assert long["ends"][-1] == len(text) - 1
-    assert short["tags"] == rows(ask(plain, ["Anna"]))[0]["tags"]
-    spans = rows(ask(plain, [text, "Anna"], "spans"))[0]
-    assert len(spans["texts"]) > 1000
-    assert spans["texts"] == [text[start:end] for start, end in zip(spans["starts"], spans["ends"], strict=True)]
 
 
 def test_annotators_answer_with_the_tags_that_they_would_give(plain):
@@ -303,17 +266,6 @@ def test_warm_up_requests_are_parsed_and_answered(plain):
     assert sorted(found) == [("ner", signature, size) for signature in signatures for size in (1, 3)]
 
 
-def test_each_signature_has_a_request_with_the_first_text(plain):
-    files = {name: plain.path / file for name, file in REQUEST_FILES.items()}
-    requests = {name: json.loads(file.read_text("utf-8")) for name, file in files.items() if file.exists()}
-    first = CORPUS.texts[0]
-    assert requests == {
-        "serving_default": {"instances": [first]},
-        "spans": {"signature_name": "spans", "instances": [first]},
-        "annotators": {"signature_name": "annotators", "instances": [{"instances": first, "annotator": "ann"}]},
-    }
-
-
 def test_the_model_card_lists_the_signatures(plain):
     card = json.loads((plain.path / MODEL_CARD_FILE).read_text("utf-8"))
     assert card["classes"] == plain.classes
@@ -326,20 +278,6 @@ def test_the_model_card_lists_the_signatures(plain):
     assert outputs["lengths"] == {"dtype": "int64", "shape": [None]}
     assert "tensorflow-text" in card["software"]
     assert card["num_parameters"] == plain.model.base.count_params()
-
-
-@pytest.mark.slow
-def test_tags_that_are_no_spans_have_no_signature_for_spans(tmp_path):
-    encoder = TokenEncoder(["a"], shapes=False)
-    model = CrowdModel(SequenceTagger(3, 2, embedding=2, filters=2, units=2))
-    path = export_model(model, tmp_path / "1", classes=["noun", "verb"], encoder=encoder)
-    found = load_and_predict(path, ["a b"])
-    assert found["lengths"].tolist() == [2]
-    assert {*found["tags"].ravel()} <= {"noun", "verb"}
-    assert [*json.loads((path / MODEL_CARD_FILE).read_text())["signatures"]] == ["serving_default"]
-    assert json.loads((path / REQUEST_FILES["serving_default"]).read_text()) == {"instances": ["warm up"]}
-    assert not (path / REQUEST_FILES["spans"]).exists()
-    assert "tensorflow-text" in json.loads((path / MODEL_CARD_FILE).read_text())["software"]
 
 
 @pytest.mark.filterwarnings("ignore:The structure of")
@@ -369,28 +307,3 @@ def test_what_does_not_fit_a_tagger_is_said_and_leaves_nothing(plain, tmp_path, 
 
 
 # === Ratings ===
-
-
-def test_a_regressor_answers_with_a_value_and_each_annotators(tmp_path):
-    model = CrowdModel(
-        keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)]), CrowdsourcedLayer(2, "B", "regression")
-    )
-    rng = np.random.default_rng(0)
-    model.set_weights([rng.normal(size=weight.shape) for weight in model.get_weights()])
-    x = rng.normal(size=(3, 4)).astype("float32")
-    with pytest.raises(ConfigError, match="2 classes are named, but the model gives ratings"):
-        export_model(model, tmp_path / "1", classes=["low", "high"], annotators=["ann", "bob"])
-    path = export_model(model, tmp_path / "1", annotators=["ann", "bob"])
-    kernel, bias = model.base.get_weights()
-    expected = (x @ kernel + bias)[:, 0]
-    found = load_and_predict(path, x, batch_size=2)
-    assert {*found} == {"value"}
-    assert found["value"].dtype == np.float32
-    np.testing.assert_allclose(found["value"], expected, rtol=1e-5)
-    signature = tf.saved_model.load(str(path)).signatures["annotators"]
-    said = signature(instances=tf.constant(x), annotator=tf.constant(["bob", "ann", "bob"]))["value"].numpy()
-    biases = model.crowd.get_weights()[0]
-    np.testing.assert_allclose(said, expected + biases[[1, 0, 1]], rtol=1e-5)
-    card = json.loads((path / MODEL_CARD_FILE).read_text())
-    assert card["classes"] is None
-    assert card["signatures"]["serving_default"]["outputs"] == {"value": {"dtype": "float32", "shape": [None]}}

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import Aggregation, MajorityVote, RatingAggregation, RatingMean
+from crowdzoo.aggregation import MajorityVote, RatingMean
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError
-from crowdzoo.files.arrow import open_parquet, parquet_batches, parse_csv, parse_json_lines, read_parquet
+from crowdzoo.files.arrow import parquet_batches, parse_csv, parse_json_lines, read_parquet
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = "task,annotator,label\n1,ann,cat\n1,bob,dog\n2,ann,dog\n2,bob,dog\n"
@@ -141,25 +141,6 @@ def test_whatever_cannot_be_read_is_a_data_error_that_names_the_file(tmp_path):
         path.write_bytes(content)
         with pytest.raises(DataError, match=r"t\.parquet"):
             read_parquet(path)
-
-
-def test_names_of_columns_that_are_not_utf8_are_refused(tmp_path):
-    path = tmp_path / "t.parquet"
-    pq.write_table(pa.table({"taskXY": ["a"], "b": [1]}), path)
-    path.write_bytes(path.read_bytes().replace(b"taskXY", b"task\xff\xfe"))
-    with pytest.raises(DataError, match=r"t\.parquet"):
-        open_parquet(path)
-
-
-@pytest.mark.parametrize("reader", [Aggregation, RatingAggregation])
-def test_a_result_folder_with_cut_files_is_refused(reader, tmp_path):
-    for name in ("tasks.parquet", "annotators.parquet", "summary.json"):
-        (tmp_path / name).write_bytes(b"PAR1")
-    with pytest.raises(DataError, match=r"summary\.json"):
-        reader.from_parquet(tmp_path)
-    (tmp_path / "summary.json").write_text(json.dumps({"kind": reader.kind}))
-    with pytest.raises(DataError, match=r"tasks\.parquet"):
-        reader.from_parquet(tmp_path)
 
 
 READ_CHANGED = """

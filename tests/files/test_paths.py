@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from crowdzoo.errors import ConfigError
-from crowdzoo.files.paths import check_apart, check_output_file, check_output_folder, local_path, scheme_of
+from crowdzoo.files.paths import check_output_file, check_output_folder, local_path
 
 
 @pytest.fixture(autouse=True)
@@ -41,12 +41,6 @@ def test_any_name_of_a_file_is_a_local_path(name):
 def test_what_is_no_local_path_is_refused(path, says):
     for check in (check_output_file, check_output_folder):
         assert says in refusal(check, path, "--out")
-
-
-def test_schemes_are_told_from_names():
-    assert [scheme_of(path) for path in ("GS://a", Path("hdfs://a/b"), "a:b", "/a:/b", "a/b://c", "c:/b")] == [
-        "gs", "hdfs", None, None, None, None,
-    ]  # fmt: skip
 
 
 def test_places_where_a_file_cannot_be_written_are_refused():
@@ -120,10 +114,3 @@ def test_a_folder_is_replaced_only_with_force_and_where_it_is_an_earlier_result(
     check_output_folder("out", "--out", force=True, **own)
     Path("out/other").touch()
     assert "Name a new folder." in refusal(check_output_folder, "out", "--out", force=True, **own)
-
-
-def test_outputs_do_not_share_a_place():
-    check_apart({"--out": "a", "--plot": "b", "--rejects": None})
-    os.symlink("a", "link")
-    assert refusal(check_apart, {"--out": "a", "--rejects": "link/r.csv"}).startswith("--rejects link/r.csv: is inside")
-    assert "is the same place as" in refusal(check_apart, {"--out": "a", "--rejects": "b/../a"})

@@ -1,5 +1,4 @@
 import gzip
-import tracemalloc
 from decimal import Decimal
 
 import numpy as np
@@ -8,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.errors import DataError, DataWarning
-from crowdzoo.instances import TEXTS, VECTORS, read_gold, read_inputs, read_instances
+from crowdzoo.errors import DataError
+from crowdzoo.instances import TEXTS, VECTORS, read_gold, read_instances
 
 
 def write(tmp_path, text, name="instances.csv"):
@@ -62,21 +61,6 @@ def test_a_broken_file_is_refused_with_the_place(tmp_path, text, message):
         read_instances(write(tmp_path, text), VECTORS)
 
 
-def test_ten_bad_rows_are_shown_and_the_rest_counted(tmp_path):
-    text = "task,a\n" + "".join(f"{row},nan\n" for row in range(25))
-    with pytest.raises(DataError, match=r"\.\.\. and 15 more") as caught:
-        read_instances(write(tmp_path, text), VECTORS)
-    assert len(caught.value.rows) == 10
-    assert caught.value.total == 25
-
-
-def test_lists_of_different_lengths_are_named(tmp_path):
-    table = pa.table({"task": [1, 2, 3], "features": [[1.0, 2.0], [1.0], [3.0, 4.0]]})
-    pq.write_table(table, tmp_path / "ragged.parquet")
-    with pytest.raises(DataError, match="row 1, column 'features': 1 numbers in this list, where most rows have 2"):
-        read_instances(tmp_path / "ragged.parquet")
-
-
 def test_texts_are_read_beside_gold_and_split(tmp_path):
     text = 'task,text,year,gold,split\n007,"a, b\nc",1999,3.5,train\n2,Élan 😀,2000,,eval\n'
     found = read_instances(write(tmp_path, text), TEXTS)
@@ -103,24 +87,6 @@ def test_gold_outside_the_classes_is_named_with_a_hint(tmp_path):
     instances = read_instances(write(tmp_path, "task,a,gold\n1,2,catt\n"))
     with pytest.raises(DataError, match=r"row 2, column 'gold': 'catt' is not one of the classes.*Did you mean 'cat'"):
         instances.gold_codes(np.array(["cat", "dog"]))
-
-
-def test_gold_is_read_in_the_order_of_the_tasks(tmp_path):
-    path = write(tmp_path, "task,gold\n7,cat\n3,\n5,ape\n9,cat\n", "gold.csv")
-    gold = read_gold(path, np.array([3, 5, 6, 7]), np.array(["ape", "cat"]))
-    assert gold.dtype == np.int64
-    np.testing.assert_array_equal(gold, [-1, 0, -1, 1])
-
-
-def test_gold_of_an_unknown_class_is_named(tmp_path):
-    path = write(tmp_path, "task,gold\n7,cat\n3,dgo\n", "gold.csv")
-    with pytest.raises(DataError, match=r"row 3, column 'gold': 'dgo' is not one of the classes"):
-        read_gold(path, np.array([3, 7]), np.array(["cat", "dog"]))
-
-
-def test_gold_needs_its_columns(tmp_path):
-    with pytest.raises(DataError, match=r"has no column 'gold'; its columns are \['task', 'known'\]"):
-        read_gold(write(tmp_path, "task,known\n7,cat\n", "gold.csv"), np.array([7]), np.array(["cat"]))
 
 
 # === One rule for every format ===
@@ -156,13 +122,6 @@ def test_features_that_are_no_numbers_are_refused(column, message, tmp_path):
         read_instances(pq_file(tmp_path, task=["a", "b"], features=column))
 
 
-@pytest.mark.parametrize("kind", ["timestamp[s]", "date32", "duration[s]", "time32[s]"])
-def test_times_are_no_features(kind, tmp_path):
-    column = pa.array([0, 1], pa.int32() if kind in ("date32", "time32[s]") else pa.int64()).cast(kind)
-    with pytest.raises(DataError, match=r"column 'f' holds .*; numbers are wanted"):
-        read_instances(pq_file(tmp_path, task=["a", "b"], f=column), VECTORS)
-
-
 def test_every_kind_of_list_and_number_gives_the_same_features(tmp_path):
     values = [[1.0, 0.0], [2.0, 1.0]]
     for kind in (pa.list_(pa.float64()), pa.large_list(pa.int8()), pa.list_(pa.float32(), 2), pa.list_(pa.uint64())):
@@ -192,33 +151,6 @@ def test_white_space_around_ids_counts_no_more_than_in_annotations(tmp_path):
     assert (crowd.tasks.tolist(), crowd.classes.tolist()) == (["a"], ["cat"])
 
 
-def test_gold_and_annotations_of_numbers_have_the_same_names(tmp_path):
-    crowd = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"task": [1.0, 2.0], "annotator": ["a", "b"], "label": [0.0, 1.0]}), crowd)
-    annotations = Annotations.read(crowd)
-    gold = read_gold(pq_file(tmp_path, task=[2.0, 1.0], gold=[1.0, None]), annotations.tasks, annotations.classes)
-    assert gold.tolist() == [-1, 1]
-
-
-def test_long_texts_cost_their_own_length(tmp_path):
-    """Strings of NumPy's own would take 4 bytes x 10^6 letters x 5,001 rows; NULs at the end would be lost."""
-    path = write(tmp_path, "task,text\n" + f"0,{'y' * 10**6}\n" + "".join(f"{row},short\n" for row in range(1, 5001)))
-    tracemalloc.start()
-    try:
-        found = read_instances(path, TEXTS)
-        assert tracemalloc.get_traced_memory()[1] < 100 << 20
-    finally:
-        tracemalloc.stop()
-    assert len(found.values[0]) == 10**6
-    assert read_instances(pq_file(tmp_path, task=["a\0"], text=["b\0"]), TEXTS).values.tolist() == ["b\0"]
-
-
-def test_rows_are_named_by_their_line_whatever_stands_before(tmp_path):
-    path = write(tmp_path, '\ntask,text\n1,"a\nb"\n\n2,\n')
-    with pytest.raises(DataError, match="row 6, column 'text': '' is empty"):
-        read_instances(path, TEXTS)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -237,36 +169,6 @@ def test_what_no_table_holds_is_refused_in_instances_too(text, message, tmp_path
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(DataError, match=message):
         read_instances(path)
-
-
-@pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.struct([("a", pa.int64())]), pa.duration("s"), pa.binary()])
-@pytest.mark.parametrize("column", ["task", "gold", "split"])
-def test_ids_and_gold_of_strange_types_are_refused(kind, column, tmp_path):
-    columns = {
-        "task": ["a", "b"],
-        "f": [1, 2],
-        "gold": ["x", "y"],
-        "split": ["train", "eval"],
-        column: pa.nulls(2, kind),
-    }
-    with pytest.raises(DataError, match=f"column '{column}' has the type"):
-        read_instances(pq_file(tmp_path, **columns))
-
-
-def test_columns_that_stand_twice_in_parquet_are_refused(tmp_path):
-    path = tmp_path / "i.parquet"
-    pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array([2]), pa.array([3])], ["task", "f", "f"]), path)
-    with pytest.raises(DataError, match="column 'f' is there 2 times"):
-        read_instances(path)
-
-
-@pytest.mark.parametrize("form", ["txt", "csv"])
-def test_texts_to_predict_that_are_empty_are_named(tmp_path, form):
-    path = tmp_path / f"new.{form}"
-    path.write_text("good\n\n \nbad\n" if form == "txt" else 'task,text\na,good\nb,""\nc," "\nd,bad\n')
-    place = "line 2, 3" if form == "txt" else "row 3, 4"
-    with pytest.warns(DataWarning, match=rf"new\.{form}: 2 texts are empty, in {place}\. The model gives"):
-        assert len(read_inputs(path, TEXTS)) == 4
 
 
 def test_gold_may_be_codes_of_classes_that_are_no_numbers(tmp_path):

@@ -119,9 +119,3 @@ def test_lists_that_are_missing_are_named_after_those_of_the_other_parts(tmp_pat
     memory, stored = both(path, tmp_path)
     assert str(stored) == str(memory)
     assert stored.total == 2
-
-
-def test_a_file_without_rows_is_refused(tmp_path):
-    (tmp_path / "a.csv").write_text("task,x\n")
-    memory, stored = both(tmp_path / "a.csv", tmp_path)
-    assert str(stored) == str(memory) == f"{tmp_path / 'a.csv'}: holds no instances, only column names."

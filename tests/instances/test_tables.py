@@ -79,15 +79,6 @@ def test_text_or_a_missing_value_makes_a_table(tmp_path, text, kind):
     assert recognised(path, {"a": "number"}) == TABLES  # who declares a column wants a table
 
 
-def test_declared_columns_of_numbers_are_categories(tmp_path):
-    path = csv(tmp_path, "task,postcode,age\n1,01050,3\n2,4000,4\n")
-    assert columns_of(path, postcode="category")["postcode"].tolist() == ["01050", "4000"]
-    whole = parquet(tmp_path, task=[1, 2], postcode=[1050.0, 4000.0])
-    assert columns_of(whole, postcode="category")["postcode"].tolist() == ["1050", "4000"]
-    with pytest.raises(DataError, match=r"has no column 'postcod', which inputs names\. Did you mean 'postcode'\?"):
-        columns_of(path, postcod="category")
-
-
 def test_instances_of_a_table_are_columns_beside_gold_and_split(tmp_path):
     found = read_instances(csv(tmp_path, PEOPLE), tables({"member": "category"}))
     assert (found.gold.tolist(), found.split.tolist()) == (["a", "b", ""], ["train", "train", "eval"])
@@ -106,21 +97,6 @@ def test_lists_of_numbers_beside_other_columns_are_vectors(tmp_path):
     np.testing.assert_array_equal(read_instances(listed, tables()).values["features"], [[1, 2], [3, 4]])
     given = given_columns({"embedding": np.float32([[1, 2], [3, 4]]), "city": ["Porto", None]})
     np.testing.assert_array_equal(given["embedding"], found["embedding"])
-
-
-def test_texts_keep_their_white_space_and_may_be_empty(tmp_path):
-    path = csv(tmp_path, "task,text,note,size\n1,a b ,x y,2\n2,,z,3\n")
-    found = columns_of(path, note="text")
-    assert (found["text"].tolist(), found["note"].tolist()) == (["a b ", ""], ["x y", "z"])
-
-
-def test_a_word_among_numbers_is_an_error_and_no_category(tmp_path):
-    path = csv(tmp_path, "task,age\n1,31\n2,thirty\n3,32\n4,\n")
-    with pytest.raises(
-        DataError, match=r"row 3, column 'age': 'thirty' is not a number, but most values.*leave it emp"
-    ):
-        columns_of(path)
-    assert columns_of(path, age="category")["age"].tolist() == ["31", "thirty", "32", ""]
 
 
 def test_free_text_and_ids_are_noticed_and_named(tmp_path):
@@ -175,11 +151,6 @@ def test_columns_of_a_trained_model_are_matched_by_their_served_names(tmp_path):
     assert typed_columns(table_of(empty), types)["city"].tolist() == [""]
 
 
-def test_equal_categories_are_one_object(tmp_path):
-    found = columns_of(csv(tmp_path, "task,city\n" + "".join(f"{row},Vila Nova de Gaia\n" for row in range(50))))
-    assert len({id(value) for value in found["city"]}) == 1
-
-
 def test_a_column_is_served_under_a_name_that_tensorflow_takes(tmp_path):
     names = {
         "age": "age",
@@ -224,14 +195,6 @@ def test_a_column_that_may_be_the_truth_is_said_before_a_model_learns_from_it(tm
     assert found.names == ("f0",)
 
 
-def test_a_table_with_a_broken_row_is_recognised_by_the_others_and_refused_for_that_row(tmp_path):
-    path = tmp_path / "i.csv"
-    path.write_text("task,city,f\n" + "".join(f"{row},Paris,1\n{row}b,Rome,2\n" for row in range(30)) + "x,y,1,2\n")
-    assert recognised(path) == TABLES
-    with pytest.raises(DataError, match=r"row 62.*4 values where the header has 3"):
-        read_instances(path)
-
-
 @pytest.mark.parametrize(
     ("row", "message"),
     [
@@ -245,17 +208,3 @@ def test_a_table_with_a_value_that_is_refused_is_a_table_all_the_same(tmp_path, 
     assert recognised(path) == TABLES
     with pytest.raises(DataError, match=message):
         read_instances(path)
-
-
-def test_a_column_whose_first_value_comes_late_is_no_empty_one(tmp_path):
-    path = tmp_path / "i.csv"
-    path.write_text("task,city,f\n" + "".join(f"{row},Paris,\n" for row in range(1000)) + "last,Rome,2\n")
-    assert recognised(path) == TABLES
-    assert read_instances(path).values["f"][-1] == 2
-
-
-def test_instances_in_utf_8_beside_annotations_of_another_encoding_stay_as_they_are(tmp_path):
-    layout = Layout.of_second(None, {"encoding": "latin-1"})
-    for encoding in ("utf-8", "latin-1"):
-        (tmp_path / "i.csv").write_text("task,text\n1,schön\n", encoding=encoding)
-        assert read_instances(tmp_path / "i.csv", layout=layout).values.tolist() == ["schön"]

@@ -11,7 +11,7 @@ from crowdzoo.aggregation import create
 from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.errors import ConfigError, DataError, DataWarning
 from crowdzoo.instances import INSTANCE_KINDS
-from crowdzoo.kinds import KINDS, Kind, kind_of
+from crowdzoo.kinds import KINDS, kind_of
 from crowdzoo.kinds.sentences.kind import counted_in_characters
 from crowdzoo.tables import Annotations
 from crowdzoo.training.bases import BASES
@@ -59,11 +59,6 @@ def test_every_kind_has_every_part(kind):
     assert set(kind.scale) <= set(kind.reading)
 
 
-def test_no_two_kinds_can_be_mistaken_for_each_other():
-    for part in ("answer", "header", "metric"):
-        assert len({getattr(kind, part) for kind in KINDS.values()}) == len(KINDS)
-
-
 def test_every_base_model_has_settings_and_belongs_to_one_kind_of_instance():
     bases = [base for instances in INSTANCE_KINDS for base in {*instances.bases.values()}]
     assert sorted(bases) == sorted([*BASES, "sequence-tagger"])
@@ -71,20 +66,6 @@ def test_every_base_model_has_settings_and_belongs_to_one_kind_of_instance():
         for base in kind.bases:
             assert (kind.settings(base).base, kind.settings(base).kind) == (base, name)
     assert {name for instances in INSTANCE_KINDS for name in instances.bases} <= set(KINDS)
-
-
-@pytest.mark.parametrize("name", ["ratings", "Classification", "", None, ["classification"]])
-def test_an_unknown_kind_is_refused_with_the_known_ones(name):
-    with pytest.raises(ConfigError, match=r"unknown kind of label .*: choose one of classification, sequence, regr"):
-        kind_of(name)
-
-
-def test_a_kind_without_a_part_cannot_be_made():
-    class Incomplete(Kind):
-        name = "incomplete"
-
-    with pytest.raises(TypeError, match="abstract"):
-        Incomplete()
 
 
 def test_an_aggregator_gets_the_seed_where_it_takes_one_and_the_settings_win():
@@ -96,16 +77,6 @@ def test_an_aggregator_gets_the_seed_where_it_takes_one_and_the_settings_win():
     assert sentences.create_aggregator().seed == 0
     with pytest.raises(ConfigError, match="glad"):
         ratings.create_aggregator("glad")
-
-
-def test_a_method_is_a_deep_one_or_an_aggregation(kind):
-    assert kind.split_method(AGGREGATED) == (AGGREGATED, kind.aggregation)
-    assert kind.split_method(kind.method) == (kind.method, None)
-    only = next(name for name in kind.aggregators() if name not in kind.methods())
-    assert kind.split_method(only) == (AGGREGATED, only)
-    with pytest.raises(ConfigError, match=f"unknown method 'x': choose one of .*{only}") as error:
-        kind.split_method("x")
-    assert f" {kind.method}," in str(error.value)
 
 
 def test_options_of_other_kinds_are_refused_by_name(kind):

@@ -15,16 +15,6 @@ def test_the_image_is_installed_from_the_lock_by_the_uv_that_made_it():
     assert all("--frozen" in line for line in syncs)
 
 
-def test_the_extras_of_the_image_exist_and_have_what_a_container_runs():
-    extras = re.search(
-        r"\[project.optional-dependencies\]\n(.+?)\n\[", (ROOT / "pyproject.toml").read_text(), re.DOTALL
-    )
-    known = re.findall(r"^(\w+) = \[", extras[1], re.MULTILINE)
-    named = re.findall(r"--extra (\w+)", DOCKERFILE)
-    assert {*named} <= {*known}
-    assert {"pipeline", "s3"} <= {*named}
-
-
 def test_the_image_runs_as_a_user_that_is_not_root_and_may_write_where_kubeflow_copies_artifacts():
     last = DOCKERFILE.split("FROM ")[-1]
     user = re.findall(r"^USER (\d+)$", last, re.MULTILINE)

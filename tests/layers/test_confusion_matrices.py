@@ -1,7 +1,5 @@
 """ConfusionMatrices (CCEM) against the paper's likelihood, written out in NumPy with loops and float64."""
 
-import dataclasses
-
 import keras
 import numpy as np
 import pytest
@@ -11,10 +9,8 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.layers import WAUM, GeoCrowdNet, MaxMIG, TraceRegularization, UnionNet
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.losses import MaskedCrowdCrossentropy
-from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel
 from crowdzoo.testing import LAYER_CHECKS, LayerCase, finite_differences, gradients
-from crowdzoo.training.expectation import padded_answers
 
 R, K, B = 5, 3, 4
 # annotator 4 labels nothing; task 2 nobody labelled
@@ -104,15 +100,6 @@ def test_loss_and_gradients_are_the_papers(form):
     np.testing.assert_allclose(by_kernel, finite_differences(lambda x: paper_loss(p, x), kernel), rtol=1e-3, atol=1e-5)
 
 
-def test_an_annotator_without_labels_gets_no_gradient_and_the_others_do():
-    loss = MaskedCrowdCrossentropy()
-    _, (by_kernel,) = gradients(
-        made(some_kernel()), lambda answers: loss(LABELS, answers), bottleneck(), annotators=IDS
-    )
-    np.testing.assert_array_equal(by_kernel[4], np.zeros((K, K)))
-    assert all(np.abs(by_kernel[r]).max() > 1e-3 for r in range(4))
-
-
 def test_a_batch_of_padding_costs_nothing_and_moves_nothing():
     loss, nobody = MaskedCrowdCrossentropy(), np.full_like(IDS, -1)
     layer = made(some_kernel())
@@ -120,17 +107,6 @@ def test_a_batch_of_padding_costs_nothing_and_moves_nothing():
     by_p, (by_kernel,) = gradients(layer, lambda answers: loss(nobody, answers), bottleneck(), annotators=nobody)
     np.testing.assert_array_equal(by_p, np.zeros_like(by_p))
     np.testing.assert_array_equal(by_kernel, np.zeros_like(by_kernel))
-
-
-def test_certain_predictions_and_impossible_labels_stay_finite():
-    layer, loss = made(np.zeros((R, K, K))), MaskedCrowdCrossentropy()
-    layer.set_weights([np.stack([200 * np.eye(K)] * R)])  # exactly the identity in float32
-    p = np.eye(K, dtype="float32")[[0, 0, 0, 2]]
-    answers = ops.convert_to_numpy(layer(p, annotators=IDS))
-    assert np.isfinite(answers).all()
-    by_p, (by_kernel,) = gradients(layer, lambda answers: loss(LABELS, answers), p, annotators=IDS)
-    assert np.isfinite(by_p).all()
-    assert np.isfinite(by_kernel).all()
 
 
 @pytest.mark.parametrize("diagonal", [0.2, 0.5, 0.95])
@@ -181,21 +157,6 @@ def test_the_log_joint_is_the_prior_times_the_likelihood_of_the_labels():
             np.testing.assert_allclose(found[i, k], expected, rtol=1e-5, atol=1e-5)
 
 
-def test_without_a_diagonal_the_kernels_are_identities():
-    layer = ConfusionMatrices(R)
-    layer.build((None, K))
-    np.testing.assert_array_equal(ops.convert_to_numpy(layer.kernel), np.tile(np.eye(K), (R, 1, 1)))
-    np.testing.assert_allclose(layer.annotator_confusions()[0, 0, 0], np.e / (np.e + K - 1), rtol=1e-6)
-
-
-@pytest.mark.parametrize("diagonal", [0, 1, -0.5, 2, float("nan")])
-def test_an_impossible_diagonal_is_named(diagonal):
-    with pytest.raises(
-        ValueError, match=r"ConfusionMatrices: diagonal must be a number from 1e-06 to 0.999999, or None"
-    ):
-        ConfusionMatrices(R, diagonal)
-
-
 def test_impossible_inputs_are_named():
     with pytest.raises(ValueError, match=r"ConfusionMatrices: the input must have shape \[batch, classes\]"):
         ConfusionMatrices(R).build((None, 2, K))
@@ -236,17 +197,6 @@ def trained(x, annotations, epochs, layer=ConfusionMatrices, **arguments):
     return model
 
 
-@pytest.mark.learning
-@pytest.mark.parametrize("diagonal", [None, 0.6, 0.8])
-def test_simulated_annotators_are_recovered_from_ten_thousand_labels(diagonal):
-    x, gold, annotations = a_crowd()
-    assert len(annotations) == 10_000
-    model = trained(x, annotations, epochs=25, diagonal=diagonal)
-    recovery = confusion_recovery(TRUE, model.annotator_confusions())
-    assert recovery.mean_absolute_error < 0.03
-    assert np.mean(model.predict(x, verbose=0).argmax(axis=1) == gold) > 0.98
-
-
 @pytest.mark.usefixtures("eager")
 def test_posteriors_follow_bayes_rule_and_the_instance_alone_where_nobody_labelled():
     x, _, annotations = a_crowd(300)
@@ -268,52 +218,10 @@ def test_posteriors_follow_bayes_rule_and_the_instance_alone_where_nobody_labell
 # === Answers with a confidence ===
 
 
-@pytest.mark.slow  # test_deep_em.py trains on such answers, too
-def test_training_on_answers_with_a_confidence_is_gradient_descent_on_their_evidence():
-    rng = np.random.default_rng(0)
-    classes, annotators, number = 3, 4, 5
-    dense = rng.integers(-1, classes, size=(number, annotators))
-    dense[0] = [-1, 2, -1, 0]
-    sure = rng.uniform(0.3, 1.0, size=dense.shape)
-    x = rng.normal(size=(number, 2)).astype("float32")
-    annotations = Annotations.from_dense(dense, classes=np.arange(classes))
-    given = sure[annotations.task_ids, annotations.annotator_ids]
-    annotations = dataclasses.replace(annotations, confidence=given)
-    keras.utils.set_random_seed(0)
-    base = keras.Sequential([keras.Input((2,)), keras.layers.Dense(classes, activation="softmax")])
-    model = CrowdModel(base, ConfusionMatrices(annotators, diagonal=0.7, confidence=True))
-    model.compile(keras.optimizers.SGD(0.0))
-    loss = model.fit(x, annotations, epochs=1, batch_size=32, verbose=0).history["loss"][0]
-    expected = []
-    for i, r in zip(*np.nonzero(dense >= 0), strict=True):
-        said = base.predict(x[i : i + 1], verbose=0)[0] @ model.annotator_confusions()[r]
-        own = sure[i, r]
-        shares = np.where(np.arange(classes) == dense[i, r], own, (1 - own) / (classes - 1))
-        expected.append(-np.log(shares @ said))
-    assert loss == pytest.approx(np.mean(expected), rel=1e-5)
-
-
-def test_the_answers_of_a_task_stand_where_its_annotators_stand():
-    annotations = Annotations.from_arrays([1, 0, 1, 2], [5, 5, 4, 4], [0, 1, 1, 0], tasks=[0, 1, 2, 3])
-    shares = np.array([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6], [1.0, 0.0]])
-    found = padded_answers(annotations, shares)
-    ids, labels = annotations.padded()
-    assert found.shape == (4, 2, 2)
-    assert (found.sum(axis=2) == (ids >= 0)).all()
-    assert (found.argmax(axis=2)[ids >= 0] == labels[ids >= 0]).all()
-    np.testing.assert_allclose(found[1][ids[1] == 1], [[0.9, 0.1]])  # annotator 5 is code 1
-
-
 @pytest.mark.parametrize("layer", [MaxMIG, UnionNet, WAUM])
 def test_layers_whose_training_does_not_count_confidence_refuse_it(layer):
     with pytest.raises(ValueError, match=f"{layer.__name__}: confidence=True is not for this layer"):
         layer(3, confidence=True)
-
-
-def test_batches_made_elsewhere_are_refused_with_confidence():
-    layer = ConfusionMatrices(3, confidence=True)
-    with pytest.raises(ValueError, match=r"annotations count by their confidence \(confidence=True\), which gradient"):
-        layer(np.full((2, 2), 0.5, "float32"), training=True)
 
 
 @pytest.mark.parametrize("layer", [GeoCrowdNet, TraceRegularization])

@@ -56,16 +56,6 @@ def test_decoding_finds_the_best_of_all_paths():
         assert (found[i, max(length, 1) :] == found[i, max(length, 1) - 1]).all()
 
 
-def test_one_token_and_padding_change_nothing():
-    scores, transitions = inputs()
-    alone = ops.convert_to_numpy(crf_marginals(scores[2:3, :1], MASK[2:3, :1], transitions))
-    beside = ops.convert_to_numpy(crf_marginals(scores, MASK, transitions))[2:3, :1]
-    np.testing.assert_allclose(alone, beside, rtol=1e-6)
-    odds = np.exp(scores[2, 0])
-    np.testing.assert_allclose(alone[0, 0], odds / odds.sum(), rtol=1e-5)
-    assert ops.convert_to_numpy(crf_decode(scores[2:3, :1], MASK[2:3, :1], transitions)).shape == (1, 1)
-
-
 @pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
 def test_the_routine_of_every_layer(check):
     allowed = [[True, True, False], [True, True, True], [True, True, True], [True, True, False]]

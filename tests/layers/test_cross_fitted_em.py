@@ -1,6 +1,5 @@
 """CrossFittedEM against its equations, written out in NumPy with loops and float64."""
 
-import dataclasses
 import warnings
 
 import keras
@@ -11,7 +10,6 @@ from keras import ops
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers import CrossFittedEM, DeepEM
-from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel, FeatureClassifier
 from crowdzoo.testing import LAYER_CHECKS, LayerCase
 from crowdzoo.training.recipes.cross_fitted_em import _copies_of
@@ -31,12 +29,6 @@ def test_the_battery_passes(check, form):
     p = np.random.default_rng(0).dirichlet(np.ones(K), size=B).astype("float32")
     ids = {"annotators": IDS} if form == "sparse" else {}
     check(LayerCase(CrossFittedEM, arguments, p, (B, 3 if ids else R, K), ids))
-
-
-@pytest.mark.parametrize("folds", [1, 0, 2.5, True])
-def test_a_wrong_number_of_folds_is_refused(folds):
-    with pytest.raises(ValueError, match=f"CrossFittedEM: folds must be .*, got {folds}"):
-        CrossFittedEM(R, folds=folds)
 
 
 def test_fewer_tasks_than_folds_are_refused():
@@ -140,15 +132,6 @@ def test_a_base_is_trained_as_without_copies_where_no_posterior_changes(kind):
     for one, other in zip(models[0].base.get_weights(), models[1].base.get_weights(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
     assert np.isfinite(models[0].crowd.task_posteriors).all()
-
-
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="text is TensorFlow's")
-def test_copies_have_the_bases_vocabulary():
-    texts = np.array(["red", "green blue", "red blue"])
-    words = keras.layers.TextVectorization(output_mode="multi_hot")
-    words.adapt(texts)
-    base = keras.Sequential([keras.Input((), dtype="string"), words])
-    np.testing.assert_array_equal(_copies_of(base, 1)[0](texts), base(texts))
 
 
 @pytest.mark.filterwarnings("ignore:.build... was called on layer 'silent_base'")
@@ -257,15 +240,6 @@ def trained(layer, crowd, epochs=15):
 
 
 @pytest.mark.learning
-def test_confusions_of_simulated_annotators_are_recovered():
-    crowd = a_crowd()
-    model = trained(CrossFittedEM(6), crowd)
-    recovery = confusion_recovery(crowd[2], model.annotator_confusions())
-    assert recovery.mean_absolute_error < 0.03
-    assert (model.predict(crowd[0], verbose=0).argmax(axis=1) == crowd[1]).mean() > 0.93
-
-
-@pytest.mark.learning
 def test_a_base_that_learns_by_heart_does_not_confirm_itself():
     # few tasks of ten features and two labels each, from annotators who are often wrong: the base fits any labels
     crowd = a_crowd(tasks=300, features=10, redundancy=2, right=0.4)
@@ -276,47 +250,3 @@ def test_a_base_that_learns_by_heart_does_not_confirm_itself():
     right = {"crossed": crossed.crowd.task_posteriors, "plain": by_heart}
     right = {name: (q.argmax(axis=1) == truth).mean() for name, q in right.items()}
     assert right["crossed"] > right["plain"] + 0.03
-
-
-class Unregistered(keras.Model):
-    """A base whose class Keras cannot make again."""
-
-    def __init__(self, units):
-        super().__init__()
-        self.dense = keras.layers.Dense(units, activation="softmax")
-
-    def call(self, inputs):
-        return self.dense(inputs)
-
-
-def test_a_base_that_cannot_be_copied_is_named():
-    x, _, _, annotations = a_crowd(tasks=40)
-    model = CrowdModel(Unregistered(K), CrossFittedEM(6))
-    model.build((None, D))
-    with pytest.raises(ValueError, match="cannot be made again from its configuration"):
-        model.fit(x, annotations, verbose=0)
-
-
-@pytest.mark.slow
-def test_certain_answers_train_as_labels_do_and_unsure_ones_change_the_posteriors():
-    rng = np.random.default_rng(0)
-    x, truth = rng.normal(size=(60, D)).astype("float32"), rng.integers(K, size=60)
-    dense = np.where(rng.random((60, R)) < 0.6, truth[:, None], rng.integers(K, size=(60, R)))
-    annotations = Annotations.from_dense(dense, classes=np.arange(K))
-
-    def posteriors(confidence, given):
-        keras.utils.set_random_seed(0)
-        model = CrowdModel(
-            FeatureClassifier(D, K, hidden=(8,), dropout=0.0), CrossFittedEM(R, folds=2, confidence=confidence)
-        )
-        model.compile(keras.optimizers.Adam(0.01))
-        said = dataclasses.replace(annotations, confidence=given)
-        model.fit(x, said, tasks=said.tasks, epochs=2, batch_size=64, verbose=0)
-        return model.crowd.task_posteriors
-
-    certain = np.ones(len(annotations))
-    labels = posteriors(False, certain)
-    np.testing.assert_allclose(posteriors(True, certain), labels, atol=1e-4)
-    right = annotations.labels == truth[annotations.task_ids]
-    unsure = posteriors(True, np.where(right, 0.9, 0.4))
-    assert (unsure.argmax(axis=1) == truth).mean() > (labels.argmax(axis=1) == truth).mean()

@@ -8,7 +8,6 @@ from keras import ops
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.layers import CrowdLayer
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
-from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.models import ArrayData, CrowdModel
 from crowdzoo.testing import gradients
 from crowdzoo.training import recipes
@@ -84,11 +83,6 @@ def test_the_log_joint_of_a_layer_with_features_uses_the_tasks_own():
     np.testing.assert_allclose(ops.convert_to_numpy(found), joint_of(bottleneck(), matrix_of), rtol=1e-4, atol=1e-5)
 
 
-def test_a_class_that_the_base_rules_out_gives_a_finite_log_joint():
-    p = np.array([[1, 0, 0]] * B, "float32")
-    assert np.isfinite(ops.convert_to_numpy(made(confusions()).log_joint(p, IDS, LABELS))).all()
-
-
 @pytest.mark.parametrize("ids", [IDS, np.full((2, 3), -1), np.array([[4, 4], [4, 4]]), np.arange(5)[:, None]])
 def test_a_distinct_sum_counts_everybody_of_the_batch_once(ids):
     value_of = np.random.default_rng(0).normal(size=R)
@@ -145,18 +139,6 @@ def test_the_parent_says_what_it_does_not_know():
         made(confusions()).log_confusions(np.zeros(B, "int32"))
 
 
-def test_the_parents_defaults():
-    layer = CrowdLayer(R, name="mine")
-    assert isinstance(layer.default_loss(), MaskedCrowdCrossentropy)
-    p = bottleneck()
-    assert layer.truth(p) is p
-    assert layer.compute_mask(p, "mask") is None
-    config = layer.get_config()
-    assert (config["num_annotators"], config["name"]) == (R, "mine")
-    everybody = ops.convert_to_numpy(layer._everybody(p))
-    np.testing.assert_array_equal(everybody, [[0, 1, 2, 3, 4]] * B)
-
-
 # === Posteriors of a model ===
 
 
@@ -209,23 +191,6 @@ def test_posteriors_are_bayes_rule_and_without_labels_the_estimate_of_the_base(b
         np.testing.assert_allclose(value, likelihood, rtol=1e-5)  # task 3 adds log 1
 
 
-def test_many_sure_labels_do_not_underflow():
-    # 400 labels of probability 1e-4 under the wrong classes: 1e-1600
-    right = 1 - 2e-4
-    matrices = np.full((400, K, K), 1e-4) + (right - 1e-4) * np.eye(K)
-    layer = ConfusionMatrices(400)
-    layer.build((None, K))
-    layer.set_confusions(matrices)
-    model = a_model(None, layer)
-    dense = np.array([[1] * 400, [0] * 200 + [2] * 200])
-    p = np.array([[0.8, 0.1, 0.1], [0.2, 0.2, 0.6]], "float32")
-    found, likelihood = model.e_step(ArrayData(p, Annotations.from_dense(dense, classes=np.arange(K))))
-    np.testing.assert_allclose(found[0], [0, 1, 0], atol=1e-6)
-    np.testing.assert_allclose(found[1], [0.25, 0, 0.75], atol=0.03)
-    expected = np.log(0.1) + 400 * np.log(right) + np.log(0.8) + 200 * np.log(right * 1e-4)
-    np.testing.assert_allclose(likelihood, expected, rtol=1e-4)
-
-
 def test_posteriors_look_at_the_features_where_the_layer_does():
     p = bottleneck(7)
     model = a_model(None, ByFeature(R))
@@ -236,12 +201,6 @@ def test_posteriors_look_at_the_features_where_the_layer_does():
         matrix = np.where(np.eye(K) > 0, right, (1 - right) / (K - 1))
         joint = p[i] * np.prod([matrix[:, label] for label in row if label >= 0], axis=0)
         np.testing.assert_allclose(found[i], joint / joint.sum(), rtol=1e-4)
-
-
-def test_posteriors_need_a_crowd_layer():
-    base = keras.Sequential([keras.Input((K,)), keras.layers.Identity()])
-    with pytest.raises(ValueError, match="there is no crowd layer"):
-        CrowdModel(base).posteriors(bottleneck(7), some_labels())
 
 
 @pytest.mark.usefixtures("eager")

@@ -7,7 +7,7 @@ from keras import ops
 
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
-from crowdzoo.testing import LAYER_CHECKS, LayerCase, check_layer, finite_differences, gradients
+from crowdzoo.testing import LAYER_CHECKS, LayerCase, finite_differences, gradients
 
 R, K, B, T = 5, 3, 4, 2
 CONNECTIONS = [
@@ -122,12 +122,6 @@ def test_the_battery_passes(kind, connection, check, form):
     check(case)
 
 
-def test_check_layer_runs_the_whole_battery():
-    check_layer(CrowdsourcedLayer, {"num_annotators": R}, bottleneck("classification"), (B, R, K))
-    with pytest.raises(AssertionError):
-        check_layer(CrowdsourcedLayer, {"num_annotators": R}, bottleneck("classification"), (B, R + 1, K))
-
-
 @each_connection
 def test_answers_are_the_papers(kind, connection):
     kernel, bias = some_weights(kind, connection)
@@ -184,13 +178,6 @@ def test_at_first_every_annotator_says_what_the_base_says(kind, connection):
     np.testing.assert_allclose(answers, np.broadcast_to(said, answers.shape), rtol=1e-6)
 
 
-@pytest.mark.parametrize("connection", ["MW", "VW", "VW+B", "S"])
-def test_scale_multiplies_the_identity_that_kernels_start_at(connection):
-    p = bottleneck("classification")
-    answers = ops.convert_to_numpy(CrowdsourcedLayer(R, connection, scale=4)(p))
-    np.testing.assert_allclose(answers, np.broadcast_to(4 * p[:, None], answers.shape), rtol=1e-6)
-
-
 def test_confusions_are_annotator_then_true_then_said():
     # Annotator 1 calls class 0 class 2, and knows the rest; a transposed matrix would put class 2's answers at 0.
     kernel = np.stack([np.eye(K)] * R) * 20
@@ -221,13 +208,6 @@ def test_a_regression_shows_scales_and_biases(connection):
     np.testing.assert_allclose(layer.annotator_biases(), np.zeros(R) if bias is None else bias, rtol=1e-6)
     with pytest.raises(ValueError, match=r"annotator_scales\(\) and annotator_biases\(\)"):
         layer.annotator_confusions()
-
-
-def test_classification_has_confusions_and_no_scales():
-    layer = made("classification", "S", *some_weights("classification", "S"))
-    for name in ("annotator_scales", "annotator_biases"):
-        with pytest.raises(ValueError, match=r"use annotator_confusions\(\)"):
-            getattr(layer, name)()
 
 
 @each_connection
@@ -294,75 +274,6 @@ def test_one_line_makes_a_sequential_model_learn_from_a_crowd(kind, connection, 
         assert (new[:4] != old[:4]).any()
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager")
-def test_annotators_without_labels_do_not_change_the_training():
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(B, 6)).astype("float32"), labels_of("classification")[0]
-    wide = np.concatenate([y, np.full((B, 30), -1)], axis=1)
-    few, many = one_line_model(annotators=R), one_line_model(annotators=R + 30)
-    np.testing.assert_allclose(
-        few.fit(x, y, epochs=5, verbose=0).history["loss"],
-        many.fit(x, wide, epochs=5, verbose=0).history["loss"],
-        rtol=1e-5,
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(keras.backend.backend() == "torch", reason="PyTorch has no XLA here")
-@pytest.mark.parametrize("form", ["dense", "sparse"])
-@pytest.mark.parametrize(
-    ("kind", "connection"), [("classification", "MW"), ("sequence", "VW+B"), ("regression", "S+B")]
-)
-def test_xla_gives_the_same_training(kind, connection, form, xla):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(B, T, 6) if kind == "sequence" else (B, 6)).astype("float32")
-    y = labels_of(kind)[form == "sparse"]
-
-    def losses(jit_compile):
-        if form == "dense":
-            return one_line_model(connection, kind, jit_compile=jit_compile).fit(x, y, epochs=3, verbose=0).history
-        keras.utils.set_random_seed(0)
-        inputs, ids = keras.Input(x.shape[1:]), keras.Input((3,), dtype="int32")
-        p = keras.layers.Dense(1)(inputs) if kind == "regression" else None
-        p = keras.layers.Dense(K, activation="softmax")(inputs) if p is None else p
-        layer = CrowdsourcedLayer(R, connection, kind, majority_epochs=0 if kind == "sequence" else None)
-        model = keras.Model([inputs, ids], layer(p, annotators=ids))
-        model.compile("adam", loss=loss_of(kind), jit_compile=jit_compile)
-        return model.fit([x, IDS.astype("int32")], y, epochs=3, verbose=0).history
-
-    np.testing.assert_allclose(losses(True)["loss"], losses(False)["loss"], rtol=1e-5)
-
-
-def test_a_million_annotators_train_because_only_those_who_labelled_are_read():
-    # dense answers of this batch would be 512 x 1,000,000 x 3 floats: 6 GB
-    ids = np.random.default_rng(0).integers(1_000_000, size=(512, 3)).astype("int32")
-    p = np.full((512, K), 1 / K, dtype="float32")
-    layer = CrowdsourcedLayer(1_000_000, "VW")
-    layer.build(p.shape)
-    labels = np.zeros((512, 3), dtype="int32")
-    loss = MaskedCrowdCrossentropy()
-    _, (by_kernel,) = gradients(layer, lambda answers: loss(labels, answers), p, annotators=ids)
-    assert set(np.flatnonzero(by_kernel[:, 0])) == set(ids.ravel())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"connection": "mw"}, r"unknown connection 'mw'.*MW, VW, VB, VW\+B, S\. Did you mean 'MW'\?"),
-        ({"connection": "B"}, r"unknown connection 'B': choose one of MW, VW"),
-        ({"connection": "MW", "kind": "regression"}, r"unknown connection 'MW': choose one of S, B, S\+B"),
-        ({"kind": "classifcation"}, r"unknown kind.*Did you mean 'classification'\?"),
-        ({"num_annotators": 0}, "num_annotators must be .*, got 0"),
-        ({"num_annotators": 2.5}, "num_annotators must be .*, got 2.5"),
-        ({"scale": float("nan")}, "scale must be a number from -10000 to 10000"),
-    ],
-)
-def test_a_wrong_argument_is_refused_with_the_way_out(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        CrowdsourcedLayer(**{"num_annotators": R, **arguments})
-
-
 @pytest.mark.parametrize(
     ("kind", "shape", "message"),
     [
@@ -376,17 +287,6 @@ def test_an_input_of_the_wrong_shape_is_refused(kind, shape, message):
     layer = CrowdsourcedLayer(R, "B" if kind == "regression" else "MW", kind)
     with pytest.raises(ValueError, match=message):
         layer(np.zeros(shape, dtype="float32"))
-
-
-def test_another_number_of_classes_than_it_was_built_for_is_refused():
-    layer = made("classification", "VW", *some_weights("classification", "VW"))
-    with pytest.raises(ValueError, match="built for 3 classes"):
-        layer(np.zeros((B, K + 1), dtype="float32"))
-
-
-def test_annotators_of_the_wrong_rank_are_refused():
-    with pytest.raises(ValueError, match=r"annotators must have shape \[batch, most annotations of a task\]"):
-        CrowdsourcedLayer(R)(bottleneck("classification"), annotators=np.zeros(B, dtype="int32"))
 
 
 def test_a_layer_without_weights_says_so():

@@ -10,8 +10,6 @@ from keras import ops
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers.deep_em import DeepEM
-from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
-from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel, FeatureClassifier
 from crowdzoo.testing import LAYER_CHECKS, LayerCase
 from crowdzoo.training.expectation import answers_of
@@ -29,22 +27,6 @@ def test_the_battery_passes(check, form):
     p = np.random.default_rng(0).dirichlet(np.ones(K), size=B).astype("float32")
     ids = {"annotators": IDS} if form == "sparse" else {}
     check(LayerCase(DeepEM, arguments, p, (B, 3 if ids else R, K), ids))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"prior": 0}, "DeepEM: prior must be .*, got 0"),
-        ({"prior": float("nan")}, "DeepEM: prior must be .*, got nan"),
-        ({"diagonal": 1}, "DeepEM: diagonal must be .*, got 1"),
-        ({"epochs_per_round": 0}, "DeepEM: epochs_per_round must be .*, got 0"),
-        ({"epochs_per_round": 1.5}, "DeepEM: epochs_per_round must be .*, got 1.5"),
-        ({"num_annotators": 0}, "DeepEM: num_annotators must be .*, got 0"),
-    ],
-)
-def test_a_wrong_argument_is_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        DeepEM(**{"num_annotators": R, **arguments})
 
 
 # === The equations ===
@@ -206,79 +188,6 @@ def a_model(seed=0, dropout=0.0, annotators=ANNOTATORS, **more):
     model = CrowdModel(FeatureClassifier(D, K, hidden=(16,), dropout=dropout), DeepEM(annotators, **more))
     model.compile(keras.optimizers.Adam(0.02))
     return model
-
-
-@pytest.mark.learning
-def test_confusions_of_simulated_annotators_are_recovered():
-    x, truth, confusions, annotations = a_crowd()
-    model = a_model()
-    history = model.fit(x, annotations, epochs=12, batch_size=32, verbose=0).history
-    found = model.annotator_confusions()
-    # a count of some 130 labels a row alone errs by .02 on average
-    recovery = confusion_recovery(confusions, found[:6])
-    assert recovery.mean_absolute_error < 0.03
-    assert recovery.diagonal_correlation > 0.98
-    assert (model.predict(x, verbose=0).argmax(axis=1) == truth).mean() > 0.93
-    posteriors = model.posteriors(x, annotations)
-    np.testing.assert_allclose(posteriors.sum(axis=1), 1, rtol=1e-5)
-    votes = (annotations.to_dense()[..., None] == np.arange(K)).sum(axis=1)
-    assert (posteriors.argmax(axis=1) == truth).mean() > (votes.argmax(axis=1) == truth).mean() + 0.05
-    assert history["log_likelihood"][-1] > history["log_likelihood"][0]
-
-
-def test_the_optimizer_does_not_see_the_matrices():
-    model = a_model()
-    assert not any(weight is model.crowd.kernel for weight in model.trainable_weights)
-    assert len(model.trainable_weights) == 4  # kernel and bias of two layers of the base
-    assert isinstance(model.loss, ExpectedLogLikelihood)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager")
-def test_annotators_without_labels_do_not_change_the_training():
-    x, _, _, annotations = a_crowd()
-    wide = np.concatenate([annotations.to_dense(), np.full((N, 30), -1)], axis=1)
-    few, many = a_model(), a_model(annotators=ANNOTATORS + 30)
-    losses = few.fit(x, annotations, epochs=2, batch_size=100, verbose=0).history["loss"]
-    np.testing.assert_allclose(
-        many.fit(x, wide, epochs=2, batch_size=100, verbose=0).history["loss"], losses, rtol=1e-5
-    )
-    confusions = many.annotator_confusions()
-    np.testing.assert_allclose(confusions[:ANNOTATORS], few.annotator_confusions(), rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(confusions[ANNOTATORS:], [prior_matrix(1, 0.8)] * 30, rtol=1e-5)
-
-
-class Recorder(keras.callbacks.Callback):
-    """What a user's callback sees at the end of an epoch."""
-
-    def __init__(self):
-        super().__init__()
-        self.epochs, self.logs, self.models = [], [], []
-
-    def on_epoch_end(self, epoch, logs=None):
-        self.epochs.append(epoch)
-        self.logs.append(dict(logs or {}))
-        self.models.append(self.model)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Early stopping conditioned on metric")
-@pytest.mark.usefixtures("eager")
-def test_callbacks_see_the_likelihood_and_may_stop_the_training():
-    x, _, _, annotations = a_crowd()
-    model, seen = a_model(), Recorder()
-    stop = keras.callbacks.EarlyStopping("log_likelihood", mode="max", min_delta=1e9)
-    callbacks = [seen, stop]
-    history = model.fit(x, annotations, epochs=20, batch_size=100, callbacks=callbacks, verbose=0)
-    assert callbacks == [seen, stop]
-    assert all(one is model for one in seen.models)
-    # no likelihood in the first round, one to compare with in the second, and no better one in the third
-    assert seen.epochs == history.epoch == [0, 1, 2]
-    assert [logs.get("log_likelihood") for logs in seen.logs[1:]] == history.history["log_likelihood"]
-    assert "log_likelihood" not in seen.logs[0]
-    # one callback need not be a list
-    model.fit(x, annotations, batch_size=100, callbacks=seen, verbose=0)
-    assert seen.epochs == [0, 1, 2, 0]
 
 
 @pytest.mark.usefixtures("eager")

@@ -66,20 +66,6 @@ def test_the_battery_passes(weighted, check, form):
     check(LayerCase(DoctorNet, arguments, hidden(), (B, 3 if ids else R, K), ids))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"num_classes": 1}, "DoctorNet: num_classes must be .*, got 1"),
-        ({"weight_epochs": 0}, "DoctorNet: weight_epochs must be .*, got 0"),
-        ({"heads_at_once": 1.5}, "DoctorNet: heads_at_once must be .*, got 1.5"),
-        ({"num_annotators": 0}, "DoctorNet: num_annotators must be .*, got 0"),
-    ],
-)
-def test_a_wrong_argument_is_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        DoctorNet(**{"num_annotators": R, "num_classes": K, **arguments})
-
-
 def test_an_input_of_the_wrong_shape_is_refused():
     layer, _ = made()
     with pytest.raises(ValueError, match=r"must have shape \[batch, units\], units known, got \(4, 2, 6\)"):
@@ -132,24 +118,6 @@ def test_heads_that_vote_are_counted_by_their_weight(weighted, heads_at_once):
             means[i] += weights[r] * opinion
     np.testing.assert_allclose(ops.convert_to_numpy(layer.truth(h)), shares, rtol=1e-5, atol=1e-7)
     assert (shares.argmax(axis=1) != means.argmax(axis=1)).any()  # so that the two can be told apart
-
-
-def test_before_training_every_head_counts_alike():
-    layer, values = made(seen=[0] * R)
-    np.testing.assert_allclose(layer.annotator_weights(), 1 / R)
-    expected = np.mean([head(values, r, hidden()[0]) for r in range(R)], axis=0)
-    np.testing.assert_allclose(ops.convert_to_numpy(layer.truth(hidden()))[0], expected, rtol=1e-4)
-
-
-def test_heads_start_in_the_range_of_glorot_for_one_head():
-    layer = DoctorNet(400, K)
-    layer.build((None, D))
-    limit = np.sqrt(6 / (D + K))
-    kernel = ops.convert_to_numpy(layer.kernel)
-    assert 0.98 * limit < np.abs(kernel).max() <= limit
-    np.testing.assert_allclose(kernel.std(), limit / np.sqrt(3), rtol=0.05)
-    assert not ops.convert_to_numpy(layer.bias).any()
-    assert (kernel[0] != kernel[1]).any()
 
 
 @both
@@ -232,12 +200,6 @@ def test_a_batch_without_labels_costs_nothing_and_moves_nothing(weighted, loss):
         np.testing.assert_array_equal(gradient, np.zeros_like(gradient))
 
 
-def test_the_loss_of_the_weights_is_registered():
-    config = keras.saving.serialize_keras_object(VoteShareCrossentropy(name="mine"))
-    assert config["registered_name"] == "crowdzoo>VoteShareCrossentropy"
-    assert keras.saving.deserialize_keras_object(config).name == "mine"
-
-
 def test_confusions_on_instances_are_means_of_the_heads_by_estimated_truth():
     layer, values = made(heads_at_once=2)
     h = hidden(12)
@@ -301,27 +263,6 @@ def weights_of(model):
     return [ops.convert_to_numpy(weight) for weight in model.weights]
 
 
-@pytest.mark.learning
-@both
-def test_the_truth_is_learnt_and_heads_of_experts_are_told_from_those_of_guessers(weighted):
-    x, truth, annotations = a_crowd()
-    model = a_model(weighted)
-    assert model.crowd.num_classes == K
-    history = model.fit(x, annotations, epochs=12, batch_size=32, verbose=0).history
-    estimate = model.predict(x, verbose=0)
-    assert estimate.shape == (N, K)
-    np.testing.assert_allclose(estimate.sum(axis=1), 1, rtol=1e-5)
-    assert (estimate.argmax(axis=1) == truth).mean() > 0.9
-    assert len(history["loss"]) == 24 if weighted else 12
-    weights = model.crowd.annotator_weights()
-    assert weights[7] == 0
-    if not weighted:
-        np.testing.assert_allclose(weights[:7], 1 / 7, rtol=1e-6)
-    confusions = model.crowd.confusions_on(model.base.predict(x, verbose=0))
-    diagonals = np.diagonal(confusions, axis1=1, axis2=2)
-    assert diagonals[:4].min() > diagonals[4:7].max() + 0.1
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_the_second_phase_moves_the_weights_alone():
@@ -361,70 +302,6 @@ def test_the_second_phase_comes_near_the_best_weights():
     np.testing.assert_array_equal(ops.convert_to_numpy(model.crowd.kernel), kernel)
 
 
-class Recorder(keras.callbacks.Callback):
-    """Remembers what a user's callback sees."""
-
-    def __init__(self):
-        super().__init__()
-        self.epochs, self.losses, self.rates, self.models = [], [], [], []
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.epochs.append(epoch)
-        self.losses.append(type(self.model.loss).__name__)
-        self.rates.append(float(ops.convert_to_numpy(self.model.optimizer.learning_rate)))
-        self.models.append(self.model)
-
-
-@pytest.mark.slow
-def test_callbacks_see_one_count_of_epochs_and_the_history_is_one():
-    x, _, annotations = a_crowd()
-    model, seen = a_model(True, weight_epochs=2), Recorder()
-    history = model.fit(
-        x, annotations, epochs=5, initial_epoch=2, validation_data=(x, annotations), callbacks=[seen], verbose=0
-    )
-    assert seen.epochs == history.epoch == [2, 3, 4, 5, 6]
-    assert seen.losses == ["MaskedCrowdCrossentropy"] * 3 + ["VoteShareCrossentropy"] * 2
-    assert all(one is model for one in seen.models)
-    assert {name: len(values) for name, values in history.history.items()} == {"loss": 5, "val_loss": 5}
-    assert model.history is history
-    # unless told otherwise, as many epochs again
-    assert a_model(True).fit(x, annotations, epochs=2, verbose=0).epoch == [0, 1, 2, 3]
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager")
-def test_early_stopping_ends_a_phase_and_the_next_one_goes_on_from_there():
-    x, _, annotations = a_crowd()
-    model, seen = a_model(True, weight_epochs=9), Recorder()
-    stop = keras.callbacks.EarlyStopping("loss", mode="max", patience=2, min_delta=100)  # never better
-    history = model.fit(x, annotations, epochs=50, batch_size=100, callbacks=[stop, seen], verbose=0)
-    # one epoch to set the mark and two without a better one; the first phase's mark is forgotten in the second
-    assert seen.losses == ["MaskedCrowdCrossentropy"] * 3 + ["VoteShareCrossentropy"] * 3
-    assert history.epoch == seen.epochs == [0, 1, 2, 3, 4, 5]
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager")
-def test_the_second_phase_starts_from_the_users_optimizer_and_leaves_it_as_it_was():
-    x, _, annotations = a_crowd()
-    optimizer = keras.optimizers.SGD(0.05, momentum=0.9)
-    model, seen = a_model(True, weight_epochs=1, optimizer=optimizer, metrics=["accuracy"]), Recorder()
-
-    def halved(epoch, rate):
-        return rate / 2
-
-    slower = keras.callbacks.LearningRateScheduler(halved)
-    history = model.fit(x, annotations, epochs=2, batch_size=100, callbacks=[slower], verbose=0)
-    assert model.optimizer is optimizer
-    assert int(ops.convert_to_numpy(optimizer.iterations)) == 2 * N // 100
-    np.testing.assert_allclose(history.history["learning_rate"], [0.025, 0.0125, 0.025], rtol=1e-6)
-    assert len(history.history["loss"]) == 3
-    assert isinstance(model.loss, MaskedCrowdCrossentropy)
-    assert set(model.evaluate(x, annotations, verbose=0, return_dict=True)) == {"loss"}
-    model.fit(x, annotations, epochs=1, batch_size=100, callbacks=[seen], verbose=0)  # and once more
-    assert seen.losses == ["MaskedCrowdCrossentropy", "VoteShareCrossentropy"]
-
-
 @pytest.mark.usefixtures("eager")
 def test_what_the_user_froze_stays_frozen_and_nothing_else_does():
     x, _, annotations = a_crowd()
@@ -457,34 +334,6 @@ def test_what_the_user_froze_stays_frozen_and_nothing_else_does():
     assert isinstance(model.loss, MaskedCrowdCrossentropy)
 
 
-@pytest.mark.parametrize(
-    "weighted", [pytest.param(False, id="DN"), pytest.param(True, id="WDN", marks=pytest.mark.slow)]
-)
-@pytest.mark.usefixtures("eager")
-def test_an_annotator_without_labels_is_neither_trained_nor_asked(weighted):
-    x, _, annotations = a_crowd()
-    model = a_model(weighted)
-    before = ops.convert_to_numpy(model.crowd.kernel)
-    model.fit(x, annotations, epochs=2, batch_size=100, verbose=0)
-    np.testing.assert_array_equal(ops.convert_to_numpy(model.crowd.kernel)[7], before[7])
-    estimate = model.predict(x, verbose=0)
-    kernel = ops.convert_to_numpy(model.crowd.kernel).copy()
-    kernel[7] *= 1000
-    model.crowd.kernel.assign(kernel)
-    np.testing.assert_array_equal(model.predict(x, verbose=0), estimate)
-
-
-@pytest.mark.usefixtures("eager")
-def test_who_labelled_in_an_earlier_fit_still_counts():
-    x, _, annotations = a_crowd()
-    dense = annotations.to_dense()
-    model = a_model()
-    for columns in ([0, 1], [1, 2]):
-        some = np.where(np.isin(np.arange(ANNOTATORS), columns), dense, -1)
-        model.fit(x, some, epochs=1, batch_size=100, verbose=0)
-    np.testing.assert_allclose(model.crowd.annotator_weights(), [1 / 3] * 3 + [0] * 5, rtol=1e-6)
-
-
 @pytest.mark.usefixtures("eager")
 def test_one_label_one_class_and_ties_give_finite_numbers():
     x = hidden(4)
@@ -497,27 +346,3 @@ def test_one_label_one_class_and_ties_give_finite_numbers():
     assert np.isfinite(losses).all()
     assert np.isfinite(model.predict(x, verbose=0)).all()
     np.testing.assert_allclose(model.crowd.annotator_weights().sum(), 1)
-
-
-@pytest.mark.slow
-@both
-def test_an_exported_model_predicts_and_speaks_for_annotators(weighted, tmp_path):
-    if keras.backend.backend() != "tensorflow":
-        pytest.skip("SavedModels need the TensorFlow backend")
-    pytest.importorskip("tensorflow_serving.apis")
-    import tensorflow as tf
-
-    x, _, annotations = a_crowd()
-    model = a_model(weighted)
-    model.fit(x, annotations, epochs=1, verbose=0)
-    names = [f"annotator {r}" for r in range(ANNOTATORS)]
-    path = model.export(tmp_path / "1", classes=["a", "b", "c"], annotators=names)
-    loaded = tf.saved_model.load(str(path))
-    truth = loaded.signatures["serving_default"](instances=tf.constant(x[:5]))
-    np.testing.assert_allclose(truth["probabilities"], model.predict(x[:5], verbose=0), atol=1e-6)
-    asked = np.array([3, 0, 6, 6, 1])
-    said = loaded.signatures["annotators"](
-        instances=tf.constant(x[:5]), annotator=tf.constant([names[r] for r in asked])
-    )
-    dense = ops.convert_to_numpy(ops.softmax(model.crowd(model.base(x[:5]))))
-    np.testing.assert_allclose(said["probabilities"], dense[np.arange(5), asked], atol=1e-6)

@@ -1,6 +1,5 @@
 """The parts of EM against their definitions, written out in loops."""
 
-import keras
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -60,13 +59,6 @@ def test_the_loss_is_the_expected_log_likelihood_of_a_task():
     np.testing.assert_allclose(loss(q, ops.convert_to_tensor(joint)), np.mean(expected), rtol=1e-5)
     each = ExpectedLogLikelihood(reduction="none")(q, ops.convert_to_tensor(joint))
     np.testing.assert_allclose(each, expected, rtol=1e-5)
-
-
-def test_the_loss_is_registered_and_holds_its_config():
-    config = keras.saving.serialize_keras_object(ExpectedLogLikelihood(name="mine", reduction="sum"))
-    assert config["registered_name"] == "crowdzoo>ExpectedLogLikelihood"
-    revived = keras.saving.deserialize_keras_object(config)
-    assert (revived.name, revived.reduction) == ("mine", "sum")
 
 
 class CountingModel:

@@ -13,12 +13,6 @@ def test_values_come_back_in_the_labels_unit_and_by_default_as_they_are():
     np.testing.assert_array_equal(ops.convert_to_numpy(LabelUnit()(x)), x)
 
 
-def test_mixed_precision_keeps_float32():
-    x = ops.convert_to_tensor(np.float16([1.0]))
-    out = LabelUnit(1000.25, 1.0, dtype="mixed_float16")(x)
-    assert float(ops.convert_to_numpy(out)[0]) == 1001.25
-
-
 @pytest.mark.parametrize(("center", "unit"), [(float("nan"), 1.0), (0.0, 0.0), (0.0, float("inf"))])
 def test_a_unit_that_cannot_be_is_refused(center, unit):
     with pytest.raises(ValueError, match=r"center|unit"):

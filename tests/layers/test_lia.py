@@ -11,7 +11,6 @@ from crowdzoo.layers.lia import LIA
 from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel
-from crowdzoo.quality.next_annotation import information_gain, next_annotations
 from crowdzoo.testing import LAYER_CHECKS, LayerCase, gradients
 from crowdzoo.training.data import ArrayData
 
@@ -177,25 +176,6 @@ def test_the_battery_passes(form, latent, known, check, which):
     check(LayerCase(LIA, arguments, bottleneck(), (B, 3 if which == "sparse" else R, K), more))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"form": "sum"}, "LIA: unknown form 'sum'"),
-        ({"hidden": (4, 0)}, r"LIA: hidden must be .*, got 0"),
-        ({"latent": 0}, "LIA: latent must be .*, got 0"),
-        ({"annotator_embedding": 1.5}, "LIA: annotator_embedding must be .*, got 1.5"),
-        ({"epochs_per_round": 0}, "LIA: epochs_per_round must be .*, got 0"),
-        ({"marginal_epochs": -1}, "LIA: marginal_epochs must be .*, got -1"),
-        ({"ridge": -1}, "LIA: ridge must be .*, got -1"),
-        ({"annotator_features": [[1.0]]}, r"LIA: annotator_features must be finite numbers \[6, features\], got shape"),
-        ({"annotator_features": [[np.nan]] * R}, "LIA: annotator_features must be finite"),
-    ],
-)
-def test_a_wrong_argument_is_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        LIA(**{"num_annotators": R, **arguments})
-
-
 def test_what_is_missing_is_said():
     with pytest.raises(ValueError, match="no weights yet"):
         LIA(R).annotator_confusions()
@@ -271,45 +251,6 @@ def test_labels_and_confusions_are_recovered(learnt):
     found = confusion_recovery(confusions, model.annotator_confusions())
     assert found.mean_absolute_error < 0.06
     assert found.diagonal_correlation > 0.95
-
-
-@pytest.mark.slow
-def test_who_is_always_right_ranks_first_and_who_is_always_wrong_last(learnt):
-    model = learnt[0]
-    diagonal = np.trace(model.annotator_confusions(), axis1=1, axis2=2)
-    assert diagonal.argmax() == 0
-    assert diagonal.argmin() == 1
-
-
-@pytest.mark.slow
-def test_the_likelihood_rises_from_e_step_to_e_step(learnt):
-    likelihood = learnt[1].history["log_likelihood"]
-    assert len(likelihood) == 30  # 40 epochs, without the first round, which starts from votes
-    rounds = np.array(likelihood)[::10]
-    assert (np.diff(rounds) > 0).all()
-
-
-@pytest.mark.slow
-def test_the_history_is_that_of_both_phases(learnt):
-    history = learnt[1]
-    assert history.epoch == list(range(45))
-    assert len(history.history["loss"]) == 45
-    # the second phase's loss is per label, the first's per task with log p besides
-    assert history.history["loss"][40] < history.history["loss"][39]
-
-
-@pytest.mark.learning
-def test_em_from_votes_turns_annotators_who_start_as_liars():
-    # the same labels are as likely with all classes and annotators the other way round: only votes tell which it is
-    x, gold, _, annotations = crowd(redundancy=6)
-    keras.utils.set_random_seed(0)
-    layer = LIA(8, hidden=(8,), annotator_embedding=4, epochs_per_round=20, marginal_epochs=0)
-    model = CrowdModel(base(classes=2), layer)
-    layer._competence[-1].bias.assign([-2.0, 2.0, 2.0, -2.0])
-    model.compile(keras.optimizers.Adam(0.05), jit_compile=False)
-    assert np.mean(model.posteriors(x, annotations).argmax(axis=1) == gold) < 0.5
-    model.fit(x, annotations, epochs=60, batch_size=120, verbose=0)
-    assert np.mean(model.posteriors(x, annotations).argmax(axis=1) == gold) >= 0.95
 
 
 @pytest.mark.usefixtures("eager")
@@ -405,23 +346,6 @@ def test_answers_with_a_confidence_are_the_equations():
     np.testing.assert_allclose(model.posteriors(features(), annotations), posteriors, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager")
-def test_a_mean_answer_may_be_another_class_than_the_votes():
-    annotations = Annotations.from_arrays(
-        [0, 0, 0], [0, 1, 2], [0, 0, 1], tasks=[0], classes=[0, 1], confidence=[0.55, 0.55, 1.0]
-    )
-    x, found = np.zeros((1, D), "float32"), {}
-    for confidence in (False, True):
-        keras.utils.set_random_seed(0)
-        layer = LIA(3, hidden=(2,), annotator_embedding=2, marginal_epochs=0, confidence=confidence)
-        model = CrowdModel(base(classes=2), layer)
-        model.compile(keras.optimizers.Adam(0.02), jit_compile=False)
-        model.fit(x, annotations, epochs=10, verbose=0)
-        found[confidence] = model.predict(x, verbose=0).argmax()
-    assert found == {False: 0, True: 1}
-
-
 def test_confidence_needs_a_column():
     annotations = Annotations.from_arrays(np.arange(B), np.arange(B), [0, 1, 2, 0], annotators=np.arange(R))
     with pytest.raises(DataError, match="LIA: confidence=True needs annotations with a column `confidence`"):
@@ -430,58 +354,6 @@ def test_confidence_needs_a_column():
     assert LIA.from_config(made.get_config()).confidence
     with pytest.raises(ValueError, match="LIA: confidence must be"):
         LIA(R, confidence="yes")
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager")
-def test_the_ridge_adds_up_to_one_penalty_for_each_annotator_and_task():
-    annotations = Annotations.from_arrays(
-        np.array([0, 0, 1, 3, 3, 3]), np.array([0, 2, 1, 3, 0, 5]), np.array([1, 1, 0, 2, 0, 2]),
-        tasks=np.arange(B), annotators=np.arange(R), classes=np.arange(K),
-    )  # fmt: skip
-    losses = {}
-    for ridge in (0.0, 0.3):
-        layer = made(marginal_epochs=1, ridge=ridge)
-        keras.utils.set_random_seed(0)
-        model = CrowdModel(base(), layer)
-        model.compile(keras.optimizers.SGD(0.0), jit_compile=False)
-        losses[ridge] = model.fit(features(), annotations, epochs=1, batch_size=4, verbose=0).history["loss"]
-    alpha = 0.3 * K**2
-    beta = alpha * (6 / 5) / (6 / 3)  # 6 labels, 5 annotators and 3 tasks that have any
-    shape = (K, K, 1)
-    competences = [network(layer._competence, ops.convert_to_numpy(layer.embedding)[r]) for r in (0, 1, 2, 3, 5)]
-    difficulties = [network(layer._difficulty, features()[i]).reshape(shape) for i in (0, 1, 3)]
-    penalty = alpha / 2 * np.sum(np.square(competences)) + beta / 2 * np.sum(np.square(difficulties))
-    found = np.array(losses[0.3]) - losses[0.0]
-    np.testing.assert_allclose(found, [penalty / 3, penalty / 6], rtol=1e-4)  # per task, then per label
-
-
-@keras.saving.register_keras_serializable("crowdzoo_tests")
-def confidence(labels, log_probabilities):
-    """A metric of the answers, which EM's log-joints have no axis for."""
-    return ops.mean(ops.exp(ops.max(log_probabilities, axis=2)))
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager")
-def test_the_models_own_settings_come_back_after_em():
-    x, _, _, annotations = crowd(num_tasks=30)
-    keras.utils.set_random_seed(0)
-    model = CrowdModel(base(classes=2), LIA(8, hidden=(4,), epochs_per_round=2, marginal_epochs=2))
-    model.compile(
-        keras.optimizers.SGD(0.01),
-        loss=MaskedCrowdCrossentropy(name="mine"),
-        metrics=[confidence],
-        jit_compile=False,
-    )
-    optimizer = model.optimizer
-    history = model.fit(x, annotations, epochs=3, batch_size=8, validation_data=(x, annotations), verbose=0)
-    assert model.optimizer is optimizer
-    assert int(optimizer.iterations) == 5 * 4
-    assert len(history.history["confidence"]) == len(history.history["val_loss"]) == 2
-    assert model.loss.name == "mine"
-    found = model.evaluate(x, annotations, verbose=0, return_dict=True)
-    assert set(found) == {"loss", "confidence"}
 
 
 @pytest.mark.usefixtures("eager")
@@ -510,75 +382,6 @@ def test_odd_crowds_give_no_nan():
         assert (found >= 0).all()
     nobody = model({"instances": features(), "annotators": np.full((B, 2), -1, "int32")})
     assert np.isfinite(ops.convert_to_numpy(nobody)).all()
-
-
-@pytest.mark.slow
-def test_typical_tasks_follow_the_posteriors(learnt):
-    model, _, x, _, _, annotations = learnt
-    posteriors = model.posteriors(x, annotations).astype("float64")
-    everybody = np.tile(np.arange(8, dtype="int32"), (len(x), 1))
-    q = np.exp(ops.convert_to_numpy(model.crowd.log_confusions(everybody, x)))
-    expected = np.einsum("ik,irkl->rkl", posteriors, q) / posteriors.sum(axis=0)[:, None]
-    # 64 tasks stand for about 120 of a class
-    np.testing.assert_allclose(model.annotator_confusions(), expected, atol=0.02)
-
-
-@pytest.mark.slow
-def test_a_trained_model_comes_back_from_a_file(learnt, tmp_path):
-    model, _, x, _, _, annotations = learnt
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(loaded.predict(x, verbose=0), model.predict(x, verbose=0))
-    np.testing.assert_array_equal(loaded.annotator_confusions(), model.annotator_confusions())
-    np.testing.assert_array_equal(loaded.posteriors(x, annotations), model.posteriors(x, annotations))
-    before, after = (each.evaluate(x, annotations, verbose=0) for each in (model, loaded))
-    np.testing.assert_allclose(after, before, rtol=1e-6)
-
-
-@pytest.mark.learning
-def test_task_numbers_under_an_embedding_do_without_features():
-    # the paper's LIA-E
-    _, gold, _, annotations = crowd(num_tasks=120, redundancy=6)
-    keras.utils.set_random_seed(0)
-    numbers = keras.Input((), dtype="int32")
-    embedded = keras.layers.Embedding(120, 8, name="task")(numbers)
-    own = keras.Model(numbers, keras.layers.Dense(2, activation="softmax")(embedded))
-    x = np.arange(120)
-    model, _ = trained(x, annotations, model_base=own, features="task", ridge=0.02, learning_rate=0.01)
-    assert np.mean(model.posteriors(x, annotations).argmax(axis=1) == gold) >= 0.95
-
-
-@pytest.mark.learning
-def test_annotators_nobody_asked_are_known_by_their_features():
-    rng = np.random.default_rng(0)
-    skill = rng.uniform(0.5, 1, size=40)
-    known = np.stack([4 * (skill - 0.75), rng.normal(size=40)], axis=1)
-    gold = rng.integers(2, size=400)
-    x = rng.normal(size=(400, D)).astype("float32")
-    x[:, 0] += 2.0 * gold
-    confusions = np.stack([np.stack([skill, 1 - skill], -1), np.stack([1 - skill, skill], -1)], axis=1)
-    annotations = simulate_annotations(gold, confusions[:30], 5, 0)  # the last ten are never asked
-    model, _ = trained(x, annotations, annotator_features=known[:30].tolist(), ridge=0.01)
-    found = model.crowd.confusions_of(known)
-    np.testing.assert_allclose(found[:30], model.annotator_confusions(), rtol=1e-5)
-    unseen = confusion_recovery(confusions[30:], found[30:])
-    assert unseen.mean_absolute_error < 0.08
-    assert unseen.diagonal_correlation > 0.8
-
-
-@pytest.mark.slow
-def test_the_next_question_goes_by_task_and_annotator(learnt):
-    model, _, x, _, _, annotations = learnt
-    posteriors = model.posteriors(x, annotations)
-
-    def confusions(tasks, annotators):
-        return np.exp(ops.convert_to_numpy(model.crowd.log_confusions(annotators, x[tasks])))
-
-    found = next_annotations(posteriors, confusions, 5, asked=annotations)
-    q = confusions(np.arange(len(x)), np.tile(np.arange(8), (len(x), 1)))
-    gains = information_gain(posteriors[:, None], q)
-    gains[annotations.task_ids, annotations.annotator_ids] = -1
-    np.testing.assert_allclose(found.gains, np.sort(gains.ravel())[::-1][:5], rtol=1e-4)
 
 
 def test_no_more_is_read_of_a_million_annotators_than_those_who_labelled():

@@ -92,30 +92,6 @@ def test_fewer_than_two_labelled_tasks_cost_nothing_and_move_nothing(tasks):
     np.testing.assert_array_equal(by_kernel, np.zeros_like(by_kernel))
 
 
-def test_independent_views_gain_nothing_and_equal_ones_gain_the_entropy():
-    rng, loss, n = np.random.default_rng(0), MutualInformationGain(), 300
-    labels = np.zeros((n, 1), "int32")
-    truth = np.eye(K)[np.arange(n) % K]
-
-    def cost(h, g):
-        both = np.log(np.maximum(np.concatenate([h, g * K], axis=1), 1e-30)).astype("float32")
-        return float(ops.convert_to_numpy(loss(labels, both)))
-
-    # the base gives away nothing: m_ij = 1 for all pairs
-    np.testing.assert_allclose(cost(np.full((n, K), 1 / K), truth), 0, atol=1e-4)
-    np.testing.assert_allclose(cost(truth, truth), -np.log(K), atol=0.02)
-    assert cost(truth, rng.permutation(truth)) > 10  # certain and wrong
-
-
-def test_certain_views_stay_finite():
-    p, loss = np.eye(K, dtype="float32")[[0, 0, 1, 2]], MutualInformationGain()
-    views = made(30 * some_kernel(), Views)
-    assert np.isfinite(ops.convert_to_numpy(loss(LABELS, views(p, annotators=IDS, labels=LABELS))))
-    by_p, (by_kernel,) = gradients(views, lambda both: loss(LABELS, both), p, annotators=IDS, labels=LABELS)
-    assert np.isfinite(by_p).all()
-    assert np.isfinite(by_kernel).all()
-
-
 def test_the_posterior_is_the_product_of_both_views_over_the_prior():
     p, kernel = bottleneck(), some_kernel()
     layer = made(kernel)
@@ -174,20 +150,6 @@ def one_layer_model(rate=0.02):
     return model
 
 
-def test_fit_starts_from_the_votes():
-    x, _, annotations = a_crowd(50)
-    model = one_layer_model(rate=0)
-    model.fit(x, annotations, epochs=1, batch_size=25, verbose=0)
-    dense = annotations.to_dense()
-    shares = np.stack([(dense == k).mean(axis=1) for k in range(K)], axis=1)
-    confusions = np.array([[shares[dense[:, r] == said].sum(axis=0) for said in range(K)] for r in range(R)])
-    confusions = np.swapaxes(confusions, 1, 2)
-    confusions /= confusions.sum(axis=2, keepdims=True)
-    kernel, prior = model.crowd.get_weights()
-    np.testing.assert_allclose(kernel, np.log(confusions + 0.01), rtol=1e-4)
-    np.testing.assert_allclose(prior, shares.mean(axis=0), atol=1e-3)
-
-
 @pytest.mark.learning
 def test_training_finds_the_truth_on_both_sides_though_one_annotator_swaps_classes():
     x, gold, annotations = a_crowd(1001)  # the last batch has one task
@@ -225,9 +187,3 @@ def test_validation_data_are_judged_by_the_cross_entropy_of_their_labels():
     answers = model.crowd(model.predict(x, verbose=0))
     expected = MaskedCrowdCrossentropy()(annotations.to_dense(), answers)
     np.testing.assert_allclose(history["val_loss"][-1], float(ops.convert_to_numpy(expected)), rtol=1e-4)
-
-
-@pytest.mark.parametrize("smoothing", [0, -1, float("nan"), float("inf")])
-def test_an_impossible_smoothing_is_named(smoothing):
-    with pytest.raises(ValueError, match="MaxMIG: smoothing must be a number from 1e-09"):
-        MaxMIG(R, smoothing)

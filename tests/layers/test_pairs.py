@@ -7,8 +7,6 @@ import pytest
 from crowdzoo.aggregation.engine.comparisons import answer_probabilities
 from crowdzoo.errors import ConfigError
 from crowdzoo.layers import PairAnnotators, PairProbabilities
-from crowdzoo.models import CrowdModel
-from crowdzoo.tables import Annotations
 from crowdzoo.testing import LAYER_CHECKS, LayerCase
 
 R, B = 5, 4
@@ -74,38 +72,3 @@ def test_wrong_shapes_and_values_are_refused():
         PairAnnotators(R, 0)
     with pytest.raises(ConfigError, match="tie"):
         PairProbabilities(tie=float("nan"))
-
-
-@pytest.mark.slow  # test_reward_model.py trains one in `make test`
-def test_a_reward_model_learns_scores_of_new_tasks_and_who_answers_at_random(tmp_path):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(200, 4)).astype("float32")
-    truth = x @ np.array([1.5, -1.0, 0.5, 0.0], "float32")
-    left = rng.integers(0, 150, 6000)
-    right = (left + rng.integers(1, 150, 6000)) % 150
-    who = rng.integers(0, 10, 6000)
-    left, right, who = np.unique(np.stack([left, right, who]), axis=1)
-    slopes = np.where(np.arange(10) < 7, 1.3, 0.0)
-    p = answer_probabilities(slopes[who] * (truth[left] - truth[right]).astype(float), -0.5, "davidson")
-    answers = (rng.random(len(who))[:, None] > p.cumsum(axis=1)).sum(axis=1)
-    crowd = Annotations.from_arrays(
-        left, who, np.array(["left", "right", "equal"], object)[answers], right=right, kind="preference",
-        tasks=np.arange(150),
-    )  # fmt: skip
-    keras.utils.set_random_seed(0)
-    scorer = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
-    sides = [keras.Input((4,), name=name) for name in ("left", "right")]
-    scores = keras.layers.Concatenate()([scorer(side) for side in sides])
-    base = keras.Model(dict(zip(("left", "right"), sides, strict=True)), PairProbabilities()(scores))
-    pairs, table = crowd.pairs()
-    model = CrowdModel(base, PairAnnotators(10, len(table)))
-    model.compile(keras.optimizers.Adam(0.05))
-    model.fit({"left": x[pairs[:, 0]], "right": x[pairs[:, 1]]}, table, epochs=12, batch_size=128, verbose=0)
-    found = scorer.predict(x[150:], verbose=0)[:, 0]
-    assert np.corrcoef(found, truth[150:])[0, 1] > 0.97
-    slopes = model.crowd.slopes
-    assert slopes[:7].min() > slopes[7:].max() + 0.3
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    ends = {"left": x[150:170], "right": x[170:190]}
-    np.testing.assert_allclose(again.predict(ends, verbose=0), model.predict(ends, verbose=0), rtol=1e-6)

@@ -1,14 +1,10 @@
 """PooledConfusions against its table, written out in NumPy with loops and float64."""
 
-import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from crowdzoo import Annotations
-from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.pooled_confusions import PooledConfusions
-from crowdzoo.models import CrowdModel
 from crowdzoo.testing import LAYER_CHECKS, LayerCase
 
 R, K, B, J = 5, 4, 4, 2
@@ -107,21 +103,6 @@ def test_the_joint_is_bayes_rule(form, per_class):
             assert joint[i, k] == pytest.approx(expected, rel=1e-4, abs=1e-4)
 
 
-@each_form
-def test_the_full_matrices_that_say_the_same_answer_the_same(form, per_class):
-    layer, p = made(form, per_class), bottleneck()
-    matrices = ConfusionMatrices(R)
-    matrices.build((None, K))
-    matrices.set_confusions(layer.annotator_confusions())
-    for annotators in (None, IDS):
-        np.testing.assert_allclose(
-            ops.convert_to_numpy(layer(p, annotators=annotators)),
-            ops.convert_to_numpy(matrices(p, annotators=annotators)),
-            rtol=1e-4,
-            atol=1e-5,
-        )
-
-
 @pytest.mark.parametrize("form", ["diagonal", "low-rank"])
 def test_certain_annotators_stay_finite_and_exact(form):
     """One who is right but for e^-60, and one who is wrong but for it; float32 probabilities would round to 0 and 1."""
@@ -180,115 +161,6 @@ def test_padding_and_a_batch_of_nothing_else_cost_nothing(form, per_class):
     layer(bottleneck(), annotators=np.full((B, 2), -1, "int32"))
     assert float(layer.losses[0]) == 0
     assert made(form, per_class, ridge=0.0).losses == []
-
-
-def crowd(seed=0, warm=10, cold=200, tasks=1500):
-    """Ten annotators with hundreds of labels who confuse each in their own way, and many with one label each.
-
-    Instances are the truth itself (one-hot), so that only annotators are to be learnt. Returns instances,
-    annotations, and the true matrices.
-    """
-    rng = np.random.default_rng(seed)
-    common = 0.7 * np.eye(K) + 0.3 * np.roll(np.eye(K), 1, axis=1)  # everybody takes a class for the next one
-    warm_own = 0.2 * np.eye(K) + 0.8 * np.roll(np.eye(K), 2, axis=1)  # annotator 0 does something else
-    confusions = np.stack([warm_own] + [common] * (warm - 1 + cold)) * 0.94 + 0.06 / K
-    truth = rng.integers(K, size=tasks)
-    annotator = np.where(rng.random(tasks) < 1 / 3, 0, rng.integers(1, warm, size=tasks))
-    task = np.concatenate([np.arange(tasks), rng.integers(tasks, size=cold)])
-    annotator = np.concatenate([annotator, warm + np.arange(cold)])
-    label = np.array([rng.choice(K, p=confusions[r, truth[i]]) for i, r in zip(task, annotator, strict=True)])
-    annotations = Annotations.from_arrays(
-        task, annotator, label, tasks=np.arange(tasks), annotators=np.arange(warm + cold), classes=np.arange(K)
-    )
-    return np.eye(K, dtype="float32")[truth], annotations, confusions
-
-
-def model_of(form, ridge, annotations):
-    keras.utils.set_random_seed(1)
-    base = keras.Sequential([keras.Input((K,)), keras.layers.Activation("linear")])
-    model = CrowdModel(base, PooledConfusions(annotations.num_annotators, form, ridge=ridge, rank=2))
-    model.compile(keras.optimizers.Adam(0.03))
-    return model
-
-
-def trained(form, ridge, x, annotations, steps=200):
-    """Descends on all labels at once, so that it ends where loss and ridge balance."""
-    model = model_of(form, ridge, annotations)
-    model.crowd.set_counts(np.bincount(annotations.annotator_ids, minlength=annotations.num_annotators))
-    ids, labels = annotations.padded(np.arange(annotations.num_tasks))
-    for _ in range(steps):
-        model.train_on_batch({"instances": x, "annotators": ids.astype("int32")}, labels.astype("int32"))
-    return model
-
-
-def held_out(model, confusions, chosen):
-    """Expected log-likelihood of a new label of the chosen annotators, classes equally frequent; nats a label."""
-    found = model.annotator_confusions()[chosen]
-    return (confusions[chosen] * np.log(found)).sum(axis=-1).mean()
-
-
-@pytest.mark.slow
-def test_one_label_moves_nobody_and_five_hundred_do():
-    x, annotations, confusions = crowd()
-    pooled, free = (trained("full", ridge, x, annotations) for ridge in (1.0, 0.0))
-    found = pooled.annotator_confusions()
-    common = ops.convert_to_numpy(ops.softmax(pooled.crowd.common_kernel, axis=-1))
-    counts = np.bincount(annotations.annotator_ids)
-    assert counts[0] >= 450
-    assert counts[10:].max() == 1
-    # where one label's likelihood and the ridge balance, a logit has moved by 1 - pi at most
-    assert np.abs(ops.convert_to_numpy(pooled.crowd.kernel)[10:]).max() < 1
-    assert np.abs(found[10:] - common).max() < 0.26
-    assert np.abs(found[10:] - common).mean() < 0.03
-    assert np.abs(found[0] - confusions[0]).mean() < 0.03
-    assert np.abs(common - confusions[1]).mean() < 0.05
-    cold = np.arange(10, annotations.num_annotators)
-    assert held_out(pooled, confusions, cold) > held_out(free, confusions, cold) + 0.3
-    # the truth itself would have this likelihood
-    best = (confusions[cold] * np.log(confusions[cold])).sum(axis=-1).mean()
-    assert held_out(pooled, confusions, cold) > best - 0.05
-
-
-@pytest.mark.learning
-@pytest.mark.parametrize("form", ["diagonal", "low-rank"])
-def test_small_forms_find_the_annotators_accuracies(form):
-    x, annotations, confusions = crowd()
-    model = trained(form, 1.0, x, annotations)
-    right = np.diagonal(model.annotator_confusions(), axis1=1, axis2=2).mean(axis=1)
-    true = np.diagonal(confusions, axis1=1, axis2=2).mean(axis=1)  # .20 and .67
-    assert (
-        np.abs(right - true)[:10].max() < 0.12
-    )  # of a hundred labels, 9 annotators: two standard deviations and a half
-    assert np.abs(right - true)[:10].mean() < 0.05
-
-
-@pytest.mark.learning
-def test_low_rank_errors_are_the_crowds():
-    """Everybody errs towards two classes: rank 2 finds which, spread evenly they would be 1/3 each."""
-    rng = np.random.default_rng(0)
-    truth = rng.integers(K, size=2000)
-    label = np.where(rng.random(2000) < 0.6, truth, rng.choice(K, p=[0.5, 0.5, 0, 0], size=2000))
-    annotations = Annotations.from_arrays(np.arange(2000), np.arange(2000) % R, label, classes=np.arange(K))
-    model = trained("low-rank", 1.0, np.eye(K, dtype="float32")[truth], annotations)
-    for k in (2, 3):
-        expected = np.array([0.2, 0.2, 0.0, 0.0]) + 0.6 * np.eye(K)[k]
-        assert np.abs(model.annotator_confusions().mean(axis=0)[k] - expected).max() < 0.05
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"form": "circular"}, "unknown form 'circular': choose one of full, diagonal, low-rank"),
-        ({"ridge": -1.0}, "ridge must be .*, got -1.0"),
-        ({"ridge": float("nan")}, "ridge must be"),
-        ({"rank": 0}, "rank must be .*, got 0"),
-        ({"rank": 1.5}, "rank must be"),
-        ({"diagonal": 1.0}, "diagonal must be .*, got 1.0"),
-    ],
-)
-def test_impossible_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError, match="PooledConfusions: " + message):
-        PooledConfusions(R, **arguments)
 
 
 def test_counts_of_another_shape_and_accuracies_of_the_full_form_are_refused():

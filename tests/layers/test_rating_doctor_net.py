@@ -78,16 +78,3 @@ def test_training_learns_weights_in_a_phase_of_their_own_and_is_saved(tmp_path):
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(loaded.predict(x, verbose=0), model.predict(x, verbose=0))
     assert model.predict(x, verbose=0).shape == (200, 1)
-
-
-def test_what_makes_no_sense_is_refused():
-    with pytest.raises(ValueError, match=r"unknown weighting 'votes'"):
-        RatingDoctorNet(R, "votes")
-    with pytest.raises(ValueError, match=r"weight_epochs must be .*, got 0"):
-        RatingDoctorNet(R, weight_epochs=0)
-    layer = RatingDoctorNet(R)
-    layer(np.zeros((B, D), "float32"))
-    with pytest.raises(ValueError, match="built for 3 units"):
-        layer(np.zeros((B, D + 1), "float32"))
-    with pytest.raises(ValueError, match="heads look at the instance and know no truth"):
-        layer.annotator_confusions()

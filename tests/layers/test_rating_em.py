@@ -7,7 +7,7 @@ from keras import ops
 from scipy.special import gammaln
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.layers import CrowdsourcedLayer, LabelUnit
+from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.layers.rating_em import RatingEM, posterior
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.losses import MaskedCrowdMeanSquaredError
@@ -34,30 +34,6 @@ def test_the_battery_passes(check, form):
     p = np.random.default_rng(0).normal(size=(B, 1)).astype("float32")
     ids = {"annotators": IDS} if form == "sparse" else {}
     check(LayerCase(RatingEM, arguments, p, (B, 3 if ids else R), ids))
-
-
-@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
-def test_the_battery_passes_for_the_label_unit(check):
-    x = np.random.default_rng(0).normal(size=(3, 2)).astype("float32")
-    check(LayerCase(LabelUnit, {"center": -3.0, "unit": 0.5}, x, (3, 2)))
-    np.testing.assert_allclose(ops.convert_to_numpy(LabelUnit(-3.0, 0.5)(x)), x * 0.5 - 3, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"prior": 0}, "prior must be .*, got 0"),
-        ({"prior": NAN}, "prior must be .*, got nan"),
-        ({"epochs_per_round": 0}, "epochs_per_round must be .*, got 0"),
-        ({"start_rounds": 1.5}, "start_rounds must be .*, got 1.5"),
-        ({"unrelated": 0.6}, "unrelated must be a number from 0 to 0.5, got 0.6"),
-        ({"unit": 0.0}, "unit must be .*, got 0.0"),
-        ({"center": np.inf}, "center must be .*, got inf"),
-    ],
-)
-def test_a_wrong_argument_is_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        RatingEM(**{"num_annotators": R, **arguments})
 
 
 def test_a_wrong_input_and_questions_for_classes_are_refused():
@@ -246,91 +222,6 @@ def test_files_of_before_load_with_all_ratings_following_the_truth():
 N, ANNOTATORS = 400, 8
 
 
-def a_crowd(unit=1.0):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(N, D)).astype("float32")
-    truth = x @ np.array([1.0, -0.5, 0.5, 0.0]) + 3
-    bias = np.array([1.5, -0.5, -0.5, 0.0, -0.5, 0.5, -0.5, 0.0])
-    deviation = np.array([0.3, 0.3, 1.5, 0.6, 0.3, 0.9, 0.3, 0.3])
-    dense = truth[:, None] + bias + rng.normal(size=(N, ANNOTATORS)) * deviation
-    for row in dense:
-        row[rng.permutation(ANNOTATORS - 1)[:4]] = NAN
-    dense[:, -1] = NAN
-    return x, truth * unit, bias * unit, deviation * unit, Annotations.from_dense(dense * unit, kind="regression")
-
-
-def a_model(annotations, seed=0, dropout=0.0, **more):
-    keras.utils.set_random_seed(seed)
-    center, unit = rating_unit(annotations)
-    base = FeatureRegressor(D, hidden=(16,), dropout=dropout, center=center, unit=unit)
-    model = CrowdModel(base, RatingEM(annotations.num_annotators, center=center, unit=unit, **more))
-    model.compile(keras.optimizers.Adam(0.01))
-    return model
-
-
-@pytest.mark.learning
-@pytest.mark.parametrize("unit", [1.0, 1e-4])
-def test_a_simulated_crowd_is_recovered_in_any_unit(unit):
-    x, truth, bias, deviation, annotations = a_crowd(unit)
-    model = a_model(annotations)
-    model.fit(x, annotations, epochs=12, batch_size=50, verbose=0)
-    counts = np.bincount(annotations.annotator_ids, minlength=ANNOTATORS)
-    common = bias @ counts / counts.sum()
-    np.testing.assert_allclose(model.annotator_biases()[:7], bias[:7] - common, atol=0.15 * unit)
-    np.testing.assert_allclose(1 / np.sqrt(model.crowd.annotator_precisions()[:7]), deviation[:7], rtol=0.25)
-    found = model.predict(x, verbose=0)[:, 0] - common
-    assert np.std(found - truth) < 0.35 * unit
-    means, errors = model.crowd.posterior_ratings(
-        found + common, annotations.task_ids, annotations.annotator_ids, annotations.labels
-    )
-    ratings = np.bincount(annotations.task_ids, annotations.labels, N) / annotations.redundancy
-    assert np.std(means - truth) < 0.5 * np.std(ratings - truth)
-    assert (errors > 0).all()
-
-
-@pytest.mark.usefixtures("eager")
-def test_validation_is_the_squared_error_of_the_answers_and_annotators_without_ratings_change_nothing():
-    x, _, _, _, annotations = a_crowd()
-    wide = np.concatenate([annotations.to_dense(), np.full((N, 20), NAN)], axis=1)
-    model = a_model(annotations)
-    history = model.fit(x, annotations, validation_data=(x, annotations), epochs=2, batch_size=N, verbose=0).history
-    answers = ops.convert_to_numpy(model.crowd(model.base(x)))[annotations.task_ids, annotations.annotator_ids]
-    unit = model.crowd.unit
-    np.testing.assert_allclose(
-        history["val_loss"][-1], np.mean(((annotations.labels - answers) / unit) ** 2), rtol=1e-4
-    )
-    other = a_model(Annotations.from_dense(wide, kind="regression"))
-    np.testing.assert_allclose(
-        other.fit(x, wide, epochs=2, batch_size=N, verbose=0).history["loss"], history["loss"], rtol=1e-4
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager")
-def test_two_runs_with_one_seed_agree_and_a_saved_model_is_the_same(tmp_path):
-    x, _, _, _, annotations = a_crowd()
-    models = []
-    for _ in range(2):
-        models.append(a_model(annotations, dropout=0.2, prior=0.5))
-        models[-1].fit(x, annotations, epochs=2, batch_size=100, seed=3, verbose=0)
-    one, two = models
-    for left, right in zip(one.get_weights(), two.get_weights(), strict=True):
-        np.testing.assert_array_equal(left, right)
-    one.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(loaded.predict(x, verbose=0), one.predict(x, verbose=0))
-    np.testing.assert_array_equal(loaded.annotator_biases(), one.annotator_biases())
-    assert (loaded.crowd.prior, loaded.crowd.unit) == (0.5, one.crowd.unit)
-
-
-@pytest.mark.usefixtures("eager")
-def test_without_biases_they_stay_zero():
-    x, _, _, _, annotations = a_crowd()
-    model = a_model(annotations, bias=False)
-    model.fit(x, annotations, epochs=1, batch_size=100, verbose=0)
-    np.testing.assert_array_equal(model.annotator_biases(), np.zeros(ANNOTATORS))
-
-
 # === The ratings' loss, and the crowd layer in units ===
 
 
@@ -357,36 +248,6 @@ def test_the_crowd_layer_in_units_answers_as_on_standardised_ratings(connection)
     np.testing.assert_allclose(other.annotator_biases(), 2 * plain.annotator_biases())
     revived = CrowdsourcedLayer.from_config(other.get_config())
     assert (revived.center, revived.unit, revived.anchor) == (5.0, 2.0, False)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager")
-def test_anchored_biases_sum_to_zero_over_the_annotations_and_answers_stay(tmp_path):
-    x, _, _, _, annotations = a_crowd()
-    center, unit = rating_unit(annotations)
-    models = []
-    for anchor in (False, True):
-        keras.utils.set_random_seed(0)
-        base = FeatureRegressor(D, hidden=(), center=center, unit=unit)
-        layer = CrowdsourcedLayer(ANNOTATORS, "B", "regression", center=center, unit=unit, anchor=anchor)
-        models.append(CrowdModel(base, layer))
-        models[-1].compile(keras.optimizers.Adam(0.02))
-        models[-1].fit(x, annotations, epochs=3, batch_size=100, verbose=0)
-    free, anchored = models
-    counts = np.bincount(annotations.annotator_ids, minlength=ANNOTATORS)
-    common = free.annotator_biases() @ counts / counts.sum()
-    assert abs(common) > 0.002
-    assert abs(anchored.annotator_biases() @ counts) < 1e-3
-    np.testing.assert_allclose(
-        anchored.predict(x, verbose=0), free.predict(x, verbose=0) + common, rtol=1e-4, atol=1e-4
-    )
-    asked = {"instances": x[:5], "annotators": np.tile(np.arange(3, dtype="int32"), (5, 1))}
-    np.testing.assert_allclose(
-        ops.convert_to_numpy(anchored(asked)), ops.convert_to_numpy(free(asked)), rtol=1e-4, atol=1e-4
-    )
-    anchored.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(loaded.predict(x, verbose=0), anchored.predict(x, verbose=0))
 
 
 def test_units_and_anchors_belong_to_ratings():

@@ -1,7 +1,5 @@
 """Crowd layers on tokens, against their equations token by token in NumPy with loops and float64."""
 
-import json
-
 import keras
 import numpy as np
 import pytest
@@ -10,17 +8,11 @@ from keras import ops
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers import (
-    WAUM,
     ConfusionMatrices,
-    CrossFittedEM,
     CrowdsourcedLayer,
     DeepEM,
     DoctorNet,
-    GeoCrowdNet,
-    MaxMIG,
     PooledConfusions,
-    TraceRegularization,
-    UnionNet,
 )
 from crowdzoo.layers.doctor_net import VoteShareCrossentropy
 from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
@@ -151,34 +143,6 @@ def test_rounds_are_those_of_tokens_and_the_likelihood_does_not_fall():
     np.testing.assert_allclose(model.annotator_confusions()[3], start, rtol=1e-4)  # who said nothing keeps the prior
 
 
-@pytest.mark.learning
-def test_confusions_of_simulated_annotators_of_sequences_are_recovered():
-    rng = np.random.default_rng(0)
-    sentences, annotators, tokens = 150, 6, 8
-    truth = rng.choice(K, p=[0.5, 0.3, 0.2], size=(sentences, tokens))
-    x = (1.5 * np.eye(K)[truth] + rng.normal(size=(sentences, tokens, K))).astype("float32")
-    confusions = np.array([0.7 * np.eye(K) + 0.3 * rng.dirichlet(np.ones(K), K) for _ in range(annotators)])
-    confusions[1] = 0.1 / K + 0.9 * np.eye(K)[[1, 2, 0]]  # always wrong
-    dense = np.full((sentences, tokens, annotators), -1)
-    lengths = rng.integers(4, tokens + 1, sentences)
-    for i, length in enumerate(lengths):
-        for r in rng.permutation(annotators)[:3]:
-            dense[i, :length, r] = [rng.choice(K, p=confusions[r, k]) for k in truth[i, :length]]
-    keras.utils.set_random_seed(0)
-    base = keras.Sequential([keras.Input((None, K)), keras.layers.Dense(K, activation="softmax")])
-    model = CrowdModel(base, DeepEM(annotators, kind="sequence"))
-    model.compile(keras.optimizers.Adam(0.05))
-    annotations = Annotations.from_dense(dense, kind="sequence", classes=np.arange(K))
-    model.fit(x, annotations, epochs=8, batch_size=50, verbose=0)
-    # a count of some 75 to 220 labels a row alone errs by .03 on average
-    assert np.abs(model.annotator_confusions() - confusions).mean() < 0.06
-    there = np.arange(tokens) < lengths[:, None]
-    posteriors = model.posteriors(x, annotations)
-    votes = (dense[..., None] == np.arange(K)).sum(axis=2)
-    right = [(array.argmax(axis=-1) == truth)[there].mean() for array in (posteriors, votes)]
-    assert right[0] > right[1] + 0.05
-
-
 def test_the_expected_log_likelihood_of_a_sentence_is_the_sum_over_its_tokens():
     rng = np.random.default_rng(0)
     q, joint = probabilities(), -rng.exponential(size=(N, T, K)).astype("float32")
@@ -248,58 +212,9 @@ def test_the_base_starts_with_so_many_epochs_on_the_majoritys_labels(arguments, 
         assert (counts.max(axis=-1) == np.sort(counts, axis=-1)[..., 1]).any()  # ties are there
 
 
-def test_the_majoritys_phase_trains_the_base_alone_and_is_not_repeated():
-    dense, annotations = a_crowd()
-    x, rate = features(), 0.5
-    # the decay would pull at the annotators' weights, too
-    optimizer = keras.optimizers.SGD(rate, weight_decay=0.1)
-    model = Recorded(a_base(), CrowdsourcedLayer(R, kind="sequence", majority_epochs=1))
-    model.compile(optimizer)
-    kernel, bias = (weight.astype("float64") for weight in model.base.get_weights())
-    model.trains = True
-    history = model.fit(x, annotations, epochs=1, batch_size=N, verbose=0)
-    assert len(history.history["loss"]) == 1  # of the second phase only
-    assert model.optimizer is optimizer
-    assert int(ops.convert_to_numpy(optimizer.iterations)) == 1
-    assert type(model.loss).__name__ == "MaskedCrowdCrossentropy"
-    assert len(model.trainable_variables) == 3
-    # the loss of the second phase's only step was that of identities on the base after the first phase's step
-    counts = votes_by_hand(dense)
-    winners = (counts == counts.max(axis=-1, keepdims=True)) & (counts > 0)
-    target = winners / np.maximum(winners.sum(axis=-1, keepdims=True), 1)
-    tokens = counts.sum(axis=-1) > 0
-    error = softmax(x @ kernel + bias) - target
-    kernel_step = np.einsum("ntd,ntk->dk", x * tokens[..., None], error) / tokens.sum()
-    bias_step = (error * tokens[..., None]).sum(axis=(0, 1)) / tokens.sum()
-    kernel, bias = ((1 - 0.1 * rate) * old - rate * step for old, step in ((kernel, kernel_step), (bias, bias_step)))
-    answers = np.log(softmax(softmax(x @ kernel + bias)))
-    loss = -np.mean([answers[i, t, dense[i, t, r]] for i, t, r in np.argwhere(dense >= 0)])
-    assert history.history["loss"][0] == pytest.approx(loss, rel=1e-4)
-    model.fit(x, annotations, epochs=1, batch_size=N, verbose=0)
-    assert [phase[0] for phase in model.phases] == ["MaskedCrossentropy", *["MaskedCrowdCrossentropy"] * 2]
-
-
 def softmax(logits):
     odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return odds / odds.sum(axis=-1, keepdims=True)
-
-
-@pytest.mark.parametrize("wrong", [-1, 1.5])
-def test_impossible_majority_epochs_are_named(wrong):
-    with pytest.raises(ValueError, match="majority_epochs must be an integer from 0 to 10,000, or None"):
-        CrowdsourcedLayer(R, kind="sequence", majority_epochs=wrong)
-
-
-def test_ratings_have_no_majority():
-    with pytest.raises(ValueError, match="takes no majority_epochs, as ratings have no majority"):
-        CrowdsourcedLayer(R, "B", "regression", majority_epochs=1)
-    assert CrowdsourcedLayer(R, "B", "regression", majority_epochs=0).majority_epochs == 0
-
-
-@pytest.mark.parametrize("epochs", [None, 0, 3])
-def test_the_config_holds_the_majoritys_epochs(epochs):
-    config = CrowdsourcedLayer(R, kind="sequence", majority_epochs=epochs).get_config()
-    assert CrowdsourcedLayer.from_config(json.loads(json.dumps(config))).majority_epochs == epochs
 
 
 # === MaskedCrossentropy ===
@@ -321,11 +236,6 @@ def test_masked_crossentropy_is_the_mean_over_tokens_that_have_a_distribution():
     first = np.mean([cost for (_, t), cost in costs.items() if t == 0])
     assert float(ops.convert_to_numpy(loss(q[:, 0], p[:, 0]))) == pytest.approx(first, rel=1e-5)
     assert float(ops.convert_to_numpy(loss(np.zeros_like(q), p))) == 0.0
-
-
-def test_distributions_of_another_shape_are_refused_instead_of_repeated():
-    with pytest.raises(ValueError, match=r"same shape, got \(5, 1, 3\) and \(5, 4, 3\)"):
-        MaskedCrossentropy()(probabilities((N, 1)), probabilities())
 
 
 # === DoctorNet ===
@@ -391,12 +301,6 @@ def test_the_loss_of_the_weights_sums_over_the_tokens_of_a_sentence():
 
 
 # === Layers for classes only ===
-
-
-@pytest.mark.parametrize("layer", [GeoCrowdNet, TraceRegularization, MaxMIG, WAUM, CrossFittedEM, UnionNet])
-def test_layers_that_know_no_sequences_say_so(layer):
-    with pytest.raises(ValueError, match=f"{layer.__name__}: unknown kind 'sequence'"):
-        layer(2, kind="sequence")
 
 
 @pytest.mark.parametrize("layer", [ConfusionMatrices, DeepEM])

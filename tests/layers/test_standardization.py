@@ -1,4 +1,3 @@
-import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -33,13 +32,6 @@ def test_a_feature_that_never_varied_is_only_centred():
     np.testing.assert_allclose(new, [[0.5]], rtol=1e-5)
 
 
-def test_a_tiny_feature_that_varies_is_still_brought_to_variance_one():
-    layer = Standardization()
-    layer.adapt(np.array([[1e-3], [2e-3], [3e-3]], dtype="float32"))
-    out = ops.convert_to_numpy(layer(np.array([[1e-3], [3e-3]], dtype="float32")))
-    np.testing.assert_allclose(out, [[-np.sqrt(1.5)], [np.sqrt(1.5)]], rtol=1e-4)
-
-
 def test_features_too_large_for_half_precision_are_standardised_in_float32():
     x = X * 1e5  # variances of 1e11
     layer = Standardization(dtype="mixed_float16")
@@ -68,15 +60,6 @@ def test_bad_features_are_refused(x, message):
     layer.build((None, 3))
     with pytest.raises(DataError, match=message):
         layer.adapt(x)
-
-
-def test_half_a_statistic_is_refused():
-    with pytest.raises(ValueError, match="both mean and variance"):
-        Standardization(mean=[1.0])
-    with pytest.raises(ValueError, match="same length"):
-        Standardization(mean=[1.0], variance=[1.0, 2.0])
-    with pytest.raises(ValueError, match="statistics of 2 features, input has 3"):
-        keras.Sequential([keras.Input((3,)), Standardization(mean=[1, 2], variance=[1, 1])])
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])

@@ -8,7 +8,6 @@ from keras import ops
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.trace_regularization import TraceRegularization
-from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel
 from crowdzoo.testing import LAYER_CHECKS, LayerCase, finite_differences, gradients
 
@@ -118,14 +117,6 @@ def test_the_sum_of_traces_moves_absent_annotators_too_and_needs_a_label():
     assert float(ops.convert_to_numpy(layer(bottleneck(), annotators=NOBODY))) == 0
 
 
-def test_padding_and_a_second_task_of_an_annotator_do_not_count():
-    layer, p = penalty_layer(), bottleneck()
-    expected = float(ops.convert_to_numpy(layer(p, annotators=IDS)))
-    more = np.concatenate([np.concatenate([IDS, NOBODY]), np.tile(IDS[:, :1], (2, 1))], axis=1)
-    found = float(ops.convert_to_numpy(layer(np.concatenate([p, p]), annotators=more)))
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-
-
 def test_the_gradient_is_the_papers_and_leaves_absent_annotators_alone():
     kernel, step = some_kernel(), 1e-5
     _, (by_kernel,) = gradients(penalty_layer(), lambda value: value, bottleneck(), annotators=IDS)
@@ -136,13 +127,6 @@ def test_the_gradient_is_the_papers_and_leaves_absent_annotators_alone():
         expected = (paper_penalty([0, 1, 2, 3], above) - paper_penalty([0, 1, 2, 3], below)) / (2 * step)
         np.testing.assert_allclose(by_kernel[cell], expected, rtol=1e-3, atol=1e-6)
     np.testing.assert_array_equal(by_kernel[4], np.zeros((K, K)))
-
-
-def test_a_batch_of_padding_costs_nothing_and_moves_nothing():
-    layer, p = penalty_layer(), bottleneck()
-    assert float(ops.convert_to_numpy(layer(p, annotators=NOBODY))) == 0
-    _, (by_kernel,) = gradients(layer, lambda value: value, p, annotators=NOBODY)
-    np.testing.assert_array_equal(by_kernel, np.zeros((R, K, K)))
 
 
 # anchors: the classes lie apart; experts: annotators 0 and 1; annotator 3 has two classes the wrong way round
@@ -180,40 +164,3 @@ def test_the_penalty_is_added_to_the_loss_times_the_strength():
     plain, priced = one_layer_model(ConfusionMatrices(R, 0.7)), one_layer_model(TraceRegularization(R, 0.5, 0.7))
     difference = priced.evaluate(x, annotations, verbose=0) - plain.evaluate(x, annotations, verbose=0)
     np.testing.assert_allclose(difference, 0.5 * K * 0.7, rtol=1e-4)  # all matrices start at the same trace
-
-
-@pytest.mark.learning
-def test_strength_0_trains_as_plain_confusion_matrices():
-    x, _, annotations = a_crowd(60)
-    weights = []
-    for layer in (ConfusionMatrices(R, 0.7), TraceRegularization(R, 0, 0.7)):
-        model = one_layer_model(layer)
-        model.fit(x, annotations, epochs=2, verbose=0)
-        weights.append(np.concatenate([weight.ravel() for weight in model.get_weights()]))
-    np.testing.assert_array_equal(weights[0], weights[1])
-
-
-@pytest.mark.learning
-def test_annotators_recover_from_ten_thousand_labels_and_strength_makes_them_less_reliable():
-    x, gold, annotations = a_crowd(2000)
-    traces = []
-    for strength in (0.01, 0.2):
-        model = one_layer_model(TraceRegularization(R, strength))
-        model.fit(x, annotations, epochs=12, batch_size=100, verbose=0)
-        confusions = model.annotator_confusions()
-        traces.append(np.trace(confusions, axis1=1, axis2=2).mean())
-        if strength == 0.01:
-            assert confusion_recovery(TRUE, confusions).mean_absolute_error < 0.03
-            assert np.mean(model.predict(x, verbose=0).argmax(axis=1) == gold) > 0.98
-    assert traces[1] < traces[0] - 0.05
-
-
-def test_an_unknown_way_to_add_traces_is_named():
-    with pytest.raises(ValueError, match="TraceRegularization: unknown traces 'total': choose one of mean, sum"):
-        TraceRegularization(R, traces="total")
-
-
-@pytest.mark.parametrize("strength", [-1, float("nan"), float("inf")])
-def test_an_impossible_strength_is_named(strength):
-    with pytest.raises(ValueError, match="TraceRegularization: strength must be a number from 0 to 1e"):
-        TraceRegularization(R, strength)

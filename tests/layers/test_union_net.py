@@ -1,21 +1,16 @@
 """UnionNet against the paper's union of annotators, written out in NumPy with loops and float64."""
 
-import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from crowdzoo.data.annotations import Annotations
-from crowdzoo.layers.union_net import MaskedNegativeLogLikelihood, UnionNet
-from crowdzoo.metrics import confusion_recovery
-from crowdzoo.models import CrowdModel
+from crowdzoo.layers.union_net import UnionNet
 from crowdzoo.testing import LAYER_CHECKS, LayerCase, finite_differences, gradients
 
 R, K, B = 5, 3, 4
 # annotator 4 labels nothing; task 2 nobody labelled
 IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]], "int32")
 LABELS = np.array([[2, 0, -1], [1, -1, -1], [-1, -1, -1], [0, 1, 1]], "int32")
-NOBODY = np.full_like(IDS, -1)
 
 
 def bottleneck():
@@ -68,13 +63,6 @@ def test_answers_are_rows_of_the_union_and_sum_to_one_over_all_annotators():
     np.testing.assert_allclose(answers.sum(axis=(1, 2)), 1, rtol=1e-5)
 
 
-def test_sparse_answers_are_the_dense_ones_of_who_was_asked():
-    layer, p = made(some_kernel()), bottleneck()
-    dense, sparse = ops.convert_to_numpy(layer(p)), ops.convert_to_numpy(layer(p, annotators=IDS))
-    for i, m in np.argwhere(IDS >= 0):
-        np.testing.assert_allclose(sparse[i, m], dense[i, IDS[i, m]], rtol=1e-5, atol=1e-6)
-
-
 def test_loss_and_gradients_are_the_papers():
     p, kernel = bottleneck(), some_kernel()
     layer = made(kernel)
@@ -86,24 +74,6 @@ def test_loss_and_gradients_are_the_papers():
     expected = finite_differences(lambda kernel: paper_loss(p, kernel), kernel)
     np.testing.assert_allclose(by_kernel, expected, rtol=1e-3, atol=1e-5)
     assert np.abs(by_kernel[4]).max() > 1e-3  # annotators compete: who does not label becomes less likely
-
-
-def test_a_batch_of_padding_costs_nothing_and_moves_nothing():
-    layer, p = made(some_kernel()), bottleneck()
-    loss = layer.default_loss()
-    assert ops.convert_to_numpy(loss(NOBODY, layer(p, annotators=NOBODY))) == 0
-    by_p, (by_kernel,) = gradients(layer, lambda answers: loss(NOBODY, answers), p, annotators=NOBODY)
-    np.testing.assert_array_equal(by_p, np.zeros_like(by_p))
-    np.testing.assert_array_equal(by_kernel, np.zeros_like(by_kernel))
-
-
-def test_large_weights_and_certain_predictions_stay_finite():
-    layer, p = made(300 * some_kernel()), np.eye(K, dtype="float32")[[0, 0, 1, 2]]
-    loss = layer.default_loss()
-    assert np.isfinite(ops.convert_to_numpy(layer(p, annotators=IDS))).all()
-    by_p, (by_kernel,) = gradients(layer, lambda answers: loss(LABELS, answers), p, annotators=IDS)
-    assert np.isfinite(by_p).all()
-    assert np.isfinite(by_kernel).all()
 
 
 def test_confusions_are_what_an_annotator_says_given_that_they_label():
@@ -132,64 +102,3 @@ def test_the_posterior_is_that_of_the_union_of_annotators_and_labels():
     np.testing.assert_allclose(found, expected, rtol=1e-4)
     np.testing.assert_allclose(found[2], p[2], rtol=1e-5)  # nobody labelled it
     assert np.abs(expected - without).max() > 0.1
-
-
-def test_who_labels_tells_the_truth_where_annotators_label_one_class_each():
-    kernel = np.zeros((R, K, K))  # labels by chance, so that only who labels says something
-    kernel[[0, 1, 3], [0, 1, 2]] = 6
-    found = ops.convert_to_numpy(ops.softmax(made(kernel).log_joint(np.full((B, K), 1 / K, "float32"), IDS, LABELS)))
-    assert found[1, 1] > 0.99
-    np.testing.assert_allclose(found[2], 1 / K, rtol=1e-5)
-    np.testing.assert_allclose(found[3].max(), 1 / 3, rtol=1e-3)  # one of each
-
-
-def test_the_loss_is_the_given_log_probability_of_the_observed_labels():
-    logs = np.log(np.array([[[0.1, 0.2], [0.3, 0.4]], [[0.5, 0.1], [0.2, 0.2]]]))
-    labels = np.array([[1, -1], [0, 1]])
-    expected = -np.log([0.2, 0.5, 0.2])
-    loss = MaskedNegativeLogLikelihood()
-    np.testing.assert_allclose(ops.convert_to_numpy(loss(labels, logs)), expected.mean(), rtol=1e-5)
-    weighted = ops.convert_to_numpy(loss(labels, logs, sample_weight=np.array([0.0, 3.0])))
-    np.testing.assert_allclose(weighted, 3 * expected[1:].sum() / 3, rtol=1e-5)
-    assert np.isnan(ops.convert_to_numpy(loss(np.array([[2, -1], [0, 1]]), logs)))
-    with pytest.raises(ValueError, match="MaskedNegativeLogLikelihood: labels must have the predictions' shape"):
-        loss(labels[0], logs)
-
-
-# anchors: the classes lie apart; experts: annotators 0 and 1; annotator 3 has two classes the wrong way round
-TRUE = np.array(
-    [
-        [[0.97, 0.02, 0.01], [0.02, 0.97, 0.01], [0.01, 0.01, 0.98]],
-        [[0.9, 0.1, 0], [0, 0.95, 0.05], [0.1, 0, 0.9]],
-        [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.25, 0.15, 0.6]],
-        [[0.1, 0.8, 0.1], [0.7, 0.2, 0.1], [0.1, 0.1, 0.8]],
-        [[0.34, 0.33, 0.33], [0.33, 0.34, 0.33], [0.33, 0.33, 0.34]],
-    ]
-)
-
-
-def a_crowd(num_tasks):
-    rng = np.random.default_rng(0)
-    gold = rng.integers(K, size=num_tasks)
-    x = (np.eye(K)[gold] + rng.normal(scale=0.1, size=(num_tasks, K))).astype("float32")
-    labels = np.array([[rng.choice(K, p=TRUE[r, true]) for r in range(R)] for true in gold])
-    return x, gold, Annotations.from_dense(labels, classes=range(K))
-
-
-def trained(x, annotations, epochs):
-    keras.utils.set_random_seed(0)
-    base = keras.Sequential(
-        [keras.Input((K,)), keras.layers.Dense(K, activation="softmax", kernel_initializer="zeros")]
-    )
-    model = CrowdModel(base, UnionNet(R))
-    model.compile(keras.optimizers.Adam(0.05))
-    model.fit(x, annotations, epochs=epochs, batch_size=100, verbose=0)
-    return model
-
-
-@pytest.mark.learning
-def test_simulated_annotators_are_recovered_from_ten_thousand_labels():
-    x, gold, annotations = a_crowd(2000)
-    model = trained(x, annotations, epochs=12)
-    assert confusion_recovery(TRUE, model.annotator_confusions()).mean_absolute_error < 0.03
-    assert np.mean(model.predict(x, verbose=0).argmax(axis=1) == gold) > 0.98

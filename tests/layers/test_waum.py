@@ -5,19 +5,16 @@ import dataclasses
 import keras
 import numpy as np
 import pytest
-from keras import ops
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene
 from crowdzoo.datasets import simulate_annotations
 from crowdzoo.layers.waum import WAUM, VotesCrossentropy
-from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel, FeatureClassifier
 from crowdzoo.quality import waum
 from crowdzoo.testing import LAYER_CHECKS, LayerCase
 from crowdzoo.training.data import ArrayData
-from crowdzoo.training.recipes.waum import TrainingStart
 
 K, R = 3, 8
 ARGUMENTS = {
@@ -63,12 +60,6 @@ def test_a_batch_without_votes_costs_nothing_and_a_certain_mistake_is_finite():
     assert float(loss(np.zeros((4, K), "float32"), P)) == 0
     certain = np.eye(K, dtype="float32")
     assert np.isfinite(float(loss(np.roll(certain, 1, axis=0), certain)))
-
-
-def test_labels_beside_annotators_answers_have_the_parents_loss():
-    labels = np.where(IDS >= 0, 1, -1)
-    answers = np.random.default_rng(1).normal(size=(4, 3, K)).astype("float32")
-    assert float(VotesCrossentropy()(labels, answers)) == float(MaskedCrowdCrossentropy()(labels, answers))
 
 
 # === fit ===
@@ -144,15 +135,6 @@ def test_the_second_training_begins_anew_on_the_soft_labels_of_the_kept_tasks_al
     np.testing.assert_allclose(model.annotator_confusions(), confusions, atol=1e-5)
 
 
-@pytest.mark.usefixtures("eager")
-def test_nothing_is_pruned_at_quantile_zero():
-    x, _, annotations, _ = a_crowd()
-    model = fitted(x, annotations, epochs=1, prune=0.0)
-    np.testing.assert_allclose(
-        model.annotator_confusions(), DawidSkene(prior=0.01, diagonal=0.0).fit(annotations).confusions, atol=1e-5
-    )
-
-
 @pytest.mark.learning
 def test_bad_tasks_are_pruned_truth_is_learnt_and_confusions_are_recovered():
     x, gold, annotations, confusions = a_crowd(number=800, bad=40)
@@ -163,51 +145,6 @@ def test_bad_tasks_are_pruned_truth_is_learnt_and_confusions_are_recovered():
     recovery = confusion_recovery(confusions, model.annotator_confusions()[: R - 1])
     assert recovery.mean_absolute_error < 0.05
     np.testing.assert_allclose(model.annotator_confusions()[R - 1], 1 / K, atol=1e-5)  # nothing is known
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager")
-def test_tasks_keep_their_codes_whatever_the_order_of_the_rows():
-    x, _, annotations, _ = a_crowd()
-    order = np.random.default_rng(1).permutation(len(annotations))
-    columns = [getattr(annotations, name)[order] for name in ("task_ids", "annotator_ids", "labels")]
-    shuffled = Annotations("classification", *columns, annotations.tasks, annotations.annotators, annotations.classes)
-    first, second = fitted(x, annotations, epochs=2), fitted(x, shuffled, epochs=2)
-    np.testing.assert_allclose(first.crowd.scores.waum, second.crowd.scores.waum, atol=1e-5)
-    np.testing.assert_allclose(first.predict(x, verbose=0), second.predict(x, verbose=0), atol=1e-4)
-
-
-@pytest.mark.slow
-def test_the_history_is_the_second_trainings_with_the_first_ones_loss_beside_it():
-    x, _, annotations, _ = a_crowd()
-    model = a_model(margin_epochs=4)
-    counted = []
-    history = model.fit(
-        x, annotations, validation_data=(x, annotations), epochs=3, batch_size=64, verbose=0,
-        callbacks=[keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: counted.append(epoch))],
-    )  # fmt: skip
-    assert counted == [0, 1, 2]
-    assert {name: len(values) for name, values in history.history.items()} == {
-        "loss": 3, "val_loss": 3, "margin_loss": 4
-    }  # fmt: skip
-    # validation and evaluation: how well the annotators' labels are foretold
-    value = model.evaluate(x, annotations, verbose=0)
-    assert value == pytest.approx(history.history["val_loss"][-1], rel=0.05)
-    assert 0 < value < np.log(K)
-
-
-def test_a_learning_rate_that_a_callback_lowered_is_put_back():
-    model = a_model()
-    before = [np.array(weight) for weight in model.base.get_weights()]
-    start = TrainingStart(model)
-    model.optimizer.learning_rate.assign(0.5)
-    model.optimizer.iterations.assign(7)
-    model.base.set_weights([weight + 1 for weight in before])
-    start.restore()
-    assert float(ops.convert_to_numpy(model.optimizer.learning_rate)) == pytest.approx(0.02)
-    assert int(model.optimizer.iterations) == 0
-    for weight, value in zip(model.base.get_weights(), before, strict=True):
-        np.testing.assert_array_equal(weight, value)
 
 
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
@@ -222,37 +159,3 @@ def test_a_crowd_of_lone_labels_with_a_class_never_said_trains_without_a_nan():
     np.testing.assert_allclose(scores.waum, scores.aum)  # one label each
     for array in (*model.get_weights(), model.predict(x, verbose=0), model.posteriors(x, lonely)):
         assert np.isfinite(array).all()
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager")
-def test_a_trained_model_is_saved_and_loaded_without_its_scores(tmp_path):
-    x, _, annotations, _ = a_crowd()
-    model = fitted(x, annotations, epochs=2)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(loaded.predict(x, verbose=0), model.predict(x, verbose=0))
-    np.testing.assert_array_equal(loaded.annotator_confusions(), model.annotator_confusions())
-    assert loaded.crowd.get_config() == model.crowd.get_config()
-    assert loaded.crowd.scores is None
-    loaded.fit(x, annotations, epochs=1, verbose=0)
-    assert loaded.crowd.scores is not None
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"prune": 1.0}, "prune must be .*, got 1.0"),
-        ({"prune": -0.1}, "prune"),
-        ({"margin_epochs": 0}, "margin_epochs must be .*, got 0"),
-        ({"margin_epochs": 1.5}, "margin_epochs"),
-        ({"margin": "yang"}, "unknown margin 'yang'"),
-        ({"denominator": "votes"}, "unknown denominator 'votes'"),
-        ({"smoothing": 0.0}, "smoothing must be .*, got 0.0"),
-        ({"diagonal": 1.0}, "diagonal"),
-    ],
-)
-def test_a_wrong_argument_is_refused_by_name(settings, message):
-    with pytest.raises(ValueError, match=message) as caught:
-        WAUM(R, **settings)
-    assert str(caught.value).startswith("WAUM: ")

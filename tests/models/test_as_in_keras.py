@@ -1,7 +1,5 @@
 """What a Keras user expects of a model with a crowd layer, on every backend; see docs/keras.md."""
 
-import contextlib
-
 import keras
 import numpy as np
 import pytest
@@ -100,59 +98,7 @@ def test_batches_of_gold_are_for_validation_and_not_to_train_on(make):
         a_model(CrowdsourcedLayer(K)).evaluate(make(np.eye(K)[GOLD]), verbose=0)
 
 
-def test_shares_of_votes_for_as_many_classes_as_annotators_are_not_taken_for_annotators():
-    three = Annotations.from_dense(DENSE[:, :K], classes=np.arange(K))
-    model = a_model(CrowdsourcedLayer(K, majority_epochs=1))
-    model.fit(X, three, epochs=1, **HALVES)
-    votes = (DENSE[:, :K, None] == np.arange(K)).sum(axis=1)
-    labelled = votes.sum(axis=1) > 0
-    keras.utils.set_random_seed(0)
-    base = a_base()
-    base.compile(keras.optimizers.SGD(0.5), "categorical_crossentropy", run_eagerly=True)
-    base.fit(X[labelled], votes[labelled] / votes[labelled].sum(axis=1, keepdims=True), epochs=1, **HALVES)
-    after = a_model(CrowdsourcedLayer(K), base=base)
-    after.fit(X, three, epochs=1, **HALVES)
-    same_weights(model, after)
-
-
 # === Settings of the training ===
-
-
-def test_gradients_of_two_half_batches_accumulate_to_those_of_the_whole():
-    halves = a_model(optimizer=keras.optimizers.SGD(0.5, gradient_accumulation_steps=2))
-    halves.fit(X, ANNOTATIONS, epochs=2, **HALVES)
-    whole = a_model()
-    whole.fit(X, ANNOTATIONS, epochs=2, **{**HALVES, "batch_size": N})
-    same_weights(halves, whole)
-
-
-@contextlib.contextmanager
-def policy(name):
-    keras.mixed_precision.set_dtype_policy(name)
-    try:
-        yield
-    finally:
-        keras.mixed_precision.set_dtype_policy("float32")
-
-
-METHODS = [CrowdsourcedLayer, *(pytest.param(m, marks=pytest.mark.slow) for m in (CoNAL, DeepEM, LIA, CrossFittedEM))]
-
-
-@pytest.mark.slow  # test_lazy_adam.py trains so in `make test`
-@pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
-@pytest.mark.parametrize("layer", METHODS)
-def test_mixed_precision_learns_what_float32_learns(layer, precision):
-    """The crowd layer computes in float32, the base in half of it."""
-    single = a_model(layer(R))
-    single.fit(X, ANNOTATIONS, epochs=12, **HALVES)
-    with policy(precision):
-        model = a_model(layer(R))
-        assert model.base.compute_dtype == precision.removeprefix("mixed_")
-        model.fit(X, ANNOTATIONS, epochs=12, **HALVES)
-        estimate = model.predict(X, verbose=0).astype("float32")
-    expected = single.predict(X, verbose=0)
-    assert (expected.argmax(axis=1) == GOLD).mean() > 0.6
-    np.testing.assert_allclose(estimate, expected, atol=0.05)
 
 
 # === A base that was trained before ===
@@ -198,40 +144,6 @@ def test_a_frozen_part_of_the_base_stays_as_it_is_until_it_is_unfrozen(layer):
 
 
 # === When to stop ===
-
-
-@pytest.mark.slow
-def test_early_stopping_looks_at_held_out_annotations():
-    held = np.arange(N) >= 36
-    ids = np.arange(N)
-    parts = [ANNOTATIONS.select_tasks(np.flatnonzero(rows)) for rows in (~held, held)]
-    model = a_model(optimizer=keras.optimizers.SGD(4.0))
-    stop = keras.callbacks.EarlyStopping(monitor="val_loss", patience=2, restore_best_weights=True)
-    validation = ({"instances": X[held], "tasks": ids[held]}, parts[1])
-    history = model.fit(
-        X[~held], parts[0], tasks=ids[~held], validation_data=validation, epochs=60, callbacks=[stop], verbose=0
-    ).history
-    assert 3 <= len(history["val_loss"]) < 60
-    found = model.evaluate(X[held], parts[1], tasks=ids[held], verbose=0)
-    assert found == pytest.approx(min(history["val_loss"]), rel=1e-4)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning:keras_tuner.*")
-def test_keras_tuner_finds_the_learning_rate_that_learns(tmp_path):
-    keras_tuner = pytest.importorskip("keras_tuner")
-
-    def build(hp):
-        return a_model(optimizer=keras.optimizers.SGD(hp.Choice("learning_rate", [1e-6, 0.5])))
-
-    tuner = keras_tuner.GridSearch(
-        build, keras_tuner.Objective("val_accuracy", "max"), directory=tmp_path, project_name="tuned"
-    )
-    tuner.search(X, ANNOTATIONS, validation_data=(X, GOLD), epochs=5, verbose=0)
-    assert tuner.get_best_hyperparameters()[0].get("learning_rate") == 0.5
-    model = tuner.get_best_models()[0]
-    assert model.annotator_confusions().shape == (R, K, K)
-    assert (model.predict(X, verbose=0).argmax(axis=1) == GOLD).mean() > 0.6
 
 
 # === What was learnt of the annotators ===

@@ -26,19 +26,7 @@ def test_distributions_count_by_their_largest_share_and_zeros_do_not():
     assert accuracy([[0.3, 0.7], [0.3, 0.7], [0.0, 0.0]], SAID) == 0.5
 
 
-def test_targets_of_another_shape_do_not_count():
-    metric = CrowdAccuracy()
-    metric.update_state([[0.3, 0.3, 0.4]] * 3, SAID)
-    metric.update_state(np.zeros((3, 4, 5, 6)), SAID)
-    assert float(metric.count) == 0
-
-
 def test_rows_count_by_their_weight():
     assert accuracy([0, 0, 0], SAID, [1.0, 2.0, 3.0]) == pytest.approx(4 / 6)
     both = np.stack([SAID[:2], SAID[1:]])
     assert accuracy([[0, 1], [0, 1]], both, [1.0, 3.0]) == pytest.approx(2 / 8)
-
-
-def test_one_output_has_no_accuracy():
-    with pytest.raises(ValueError, match="accuracy is for classes, and this model has one output"):
-        accuracy([0.5, 0.4], [[0.5], [0.4]])

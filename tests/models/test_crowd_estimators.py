@@ -10,13 +10,10 @@ import pytest
 pytest.importorskip("sklearn")  # is not beside the other backends
 
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, KFold
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from crowdzoo import Annotations, ConfigError, DataError
-from crowdzoo.models import CrowdClassifier, CrowdRegressor, TrainingSettings, train
+from crowdzoo.models import CrowdClassifier, CrowdRegressor
 
 QUICK = {"hidden": (32,), "dropout": 0.0, "epochs": 20, "batch_size": 32, "learning_rate": 0.03}
 SHORT = {"hidden": (8,), "dropout": 0.0, "epochs": 3, "batch_size": 32, "learning_rate": 0.03}
@@ -84,15 +81,6 @@ def test_a_matrix_a_table_and_a_frame_of_labels_give_the_same_model(eager):
     assert found[0].shape == (90, 3)
 
 
-def test_it_is_the_training_of_the_command_line(eager):
-    x, _, codes = crowd()
-    estimator = CrowdClassifier(method="ccem", random_state=4, **SHORT).fit(x, codes)
-    settings = TrainingSettings(method="ccem", seed=4, **SHORT)
-    model, _ = train(settings, x, annotations=Annotations.from_dense(codes))
-    np.testing.assert_allclose(estimator.predict_proba(x), model.predict(x, verbose=0), atol=1e-6)
-    assert estimator.model_.annotator_confusions().shape == (6, 3, 3)
-
-
 def test_rows_of_a_table_are_matched_by_ids(eager):
     x, _, codes = crowd()
     names = np.array([f"t{row}" for row in range(len(x))], object)
@@ -132,32 +120,6 @@ def test_the_score_against_annotators_is_the_share_of_their_labels(eager):
         found.score(x, codes, sample_weight=np.ones(len(x)))
 
 
-@pytest.mark.slow
-def test_it_is_searched_in_a_pipeline():
-    x, truth, codes = crowd(num_tasks=120)
-    pipeline = make_pipeline(StandardScaler(), CrowdClassifier(**QUICK))
-    grid = {"crowdclassifier__method": ["crowdsourced-layer", "deep-em"], "crowdclassifier__hidden": [(4,), (16,)]}
-    search = GridSearchCV(pipeline, grid, cv=2).fit(x, codes)
-    assert len(search.cv_results_["params"]) == 4
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    assert (search.predict(x) == truth).mean() > 0.85
-
-
-@pytest.mark.slow
-def test_ratings_are_searched():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(120, 4))
-    truth = x @ [1.0, -2.0, 0.5, 0.0]
-    bias = np.array([-2.0, 0.0, 2.0])
-    y = truth[:, None] + bias + rng.normal(size=(120, 3)) * 0.3
-    y[rng.random(y.shape) < 0.3] = np.nan
-    y[np.isnan(y).all(axis=1), 1] = 0.0
-    search = GridSearchCV(CrowdRegressor(**QUICK), {"method": ["crowdsourced-layer", "rating-em"]}, cv=KFold(2))
-    found = search.fit(x, y)
-    assert np.corrcoef(found.predict(x), truth)[0, 1] > 0.9
-    assert found.best_estimator_.annotators_.tolist() == [0, 1, 2]
-
-
 def test_a_keras_model_is_the_base_and_stays_as_it_was(eager):
     x, _, codes = crowd()
     base = keras.Sequential([keras.Input((3,)), keras.layers.Dense(3, activation="softmax")])
@@ -168,17 +130,6 @@ def test_a_keras_model_is_the_base_and_stays_as_it_was(eager):
     for weights, old in zip(base.get_weights(), before, strict=True):
         np.testing.assert_array_equal(weights, old)
     assert first.model_.base.count_params() == base.count_params()
-
-
-def test_a_function_makes_the_base(eager):
-    x, truth, codes = crowd()
-
-    def small(context):
-        assert (context.kind, context.num_annotators) == ("classification", 6)
-        inputs = context.inputs()
-        return keras.Model(inputs, keras.layers.Dense(context.num_classes, activation="softmax")(inputs))
-
-    assert CrowdClassifier(small, **SHORT).fit(x, codes).predict(x).shape == truth.shape
 
 
 @pytest.mark.parametrize(
@@ -199,16 +150,3 @@ def test_it_is_pickled(eager):
     found = CrowdClassifier(**SHORT).fit(x, codes)
     again = pickle.loads(pickle.dumps(found))
     np.testing.assert_allclose(again.predict_proba(x), found.predict_proba(x), atol=1e-7)
-
-
-def test_unusable_labels_are_refused(eager):
-    x, _, codes = crowd()
-    with pytest.raises(DataError, match="holds no label"):
-        CrowdClassifier(**SHORT).fit(x, np.full_like(codes, -1))
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        CrowdClassifier(**SHORT).fit(x[:-1], codes)
-    ratings = Annotations.from_arrays([0], [0], [1.5], kind="regression")
-    with pytest.raises(DataError, match="of kind regression"):
-        CrowdClassifier(**SHORT).fit(x[:1], ratings)
-    with pytest.raises(ConfigError, match="unknown method 'deep'"):
-        CrowdClassifier(method="deep", **SHORT).fit(x, codes)

@@ -5,10 +5,9 @@ from keras import ops
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.layers import CoNAL, CrowdLayer, CrowdsourcedLayer, DeepEM
+from crowdzoo.layers import CoNAL, CrowdLayer, CrowdsourcedLayer
 from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
-from crowdzoo.models import METHODS, RATING_METHODS, ArrayData, CrowdBatches, CrowdModel, FeatureClassifier
-from crowdzoo.training.methods import create_crowd_layer
+from crowdzoo.models import CrowdBatches, CrowdModel, FeatureClassifier
 
 N, D, K, R, T = 256, 6, 3, 8, 4
 on_tensorflow = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="tf.data is TensorFlow's")
@@ -70,20 +69,6 @@ def test_the_truth_is_learnt_from_unreliable_labels(kind):
     np.testing.assert_array_equal(confusions[1:].argmax(axis=2), [[0, 1, 2]] * (R - 1))
 
 
-@pytest.mark.slow
-def test_biases_of_a_regression_are_learnt():
-    x, truth, annotations = a_crowd("regression")
-    model = a_model("regression")
-    model.fit(x, annotations, epochs=30, batch_size=32, verbose=0)
-    estimate = model.predict(x, verbose=0)
-    assert estimate.shape == (N, 1)
-    assert np.corrcoef(estimate[:, 0], truth)[0, 1] > 0.98
-    biases = model.annotator_biases()[: R - 1]
-    # only differences are determined
-    np.testing.assert_allclose(biases - biases.mean(), np.arange(-3, 4) / 2, atol=0.1)
-    np.testing.assert_array_equal(model.annotator_scales(), np.ones(R))
-
-
 @pytest.mark.slow  # test_methods.py trains twice in `make test`
 @pytest.mark.usefixtures("eager")
 def test_two_runs_with_one_seed_agree_exactly_and_another_seed_does_not():
@@ -98,16 +83,6 @@ def test_two_runs_with_one_seed_agree_exactly_and_another_seed_does_not():
     for one, other in zip(first, weights(3), strict=True):
         np.testing.assert_array_equal(one, other)
     assert any((one != other).any() for one, other in zip(first, weights(4), strict=True))
-
-
-@pytest.mark.usefixtures("eager")
-def test_a_dense_matrix_trains_like_its_annotations():
-    x, _, annotations = a_crowd()
-    losses = [
-        a_model().fit(x, labels, epochs=2, batch_size=128, verbose=0).history["loss"]
-        for labels in (annotations, annotations.to_dense())
-    ]
-    assert losses[0] == losses[1]
 
 
 @pytest.mark.slow
@@ -160,18 +135,6 @@ def test_padded_arrays_train_like_their_annotations(kind):
     np.testing.assert_allclose(
         a_model(kind).fit(padded, labels, epochs=2, batch_size=128, verbose=0).history["loss"], losses, rtol=1e-5
     )
-
-
-def test_padded_arrays_that_do_not_fit_are_refused():
-    x, _, annotations = a_crowd()
-    ids, labels = annotations.padded()
-    model = a_model()
-    with pytest.raises(DataError, match=r"labels \[tasks, M\], got \(256, 3\) and \(256, 2\)"):
-        model.fit({"instances": x, "annotators": ids}, labels[:, :2])
-    with pytest.raises(DataError, match="row 5 of annotators has padding"):
-        model.fit({"instances": x, "annotators": np.where(np.arange(N)[:, None] == 5, -1, ids)}, labels)
-    with pytest.raises(DataError, match=r"annotator codes must be 0 to 7 .* codes 0 to 9"):
-        model.fit({"instances": x, "annotators": np.where(ids == 6, 9, ids)}, labels)
 
 
 def test_calling_with_annotators_gives_their_answers():
@@ -258,37 +221,6 @@ def test_a_base_without_weights_yet_is_built_by_the_first_data_and_saved(make, t
         np.testing.assert_array_equal(ops.convert_to_numpy(one), ops.convert_to_numpy(other))
 
 
-def summary_of(model):
-    lines = []
-    model.summary(print_fn=lines.append, expand_nested=True)
-    return "\n".join(lines)
-
-
-def test_a_summary_shows_base_and_crowd_layer_before_and_after_they_are_built(tmp_path):
-    def base(units, *inputs):
-        return keras.Sequential([*inputs, keras.layers.Dense(units)])
-
-    shown = {"classification": f"(None, {R}, {K})", "regression": f"(None, {R})"}
-    for task, methods in (("classification", METHODS), ("regression", RATING_METHODS)):
-        for method in methods[:-1]:  # but for "aggregated"
-            layer = create_crowd_layer(method, R, K, kind=task)
-            model = CrowdModel(base(1 if task == "regression" else K, keras.Input((D,))), layer)
-            assert shown[task] in summary_of(model), method
-    model.save(tmp_path / "model.keras")
-    assert summary_of(keras.saving.load_model(tmp_path / "model.keras")) == summary_of(model)
-    assert "0 (unbuilt)" in summary_of(CrowdModel(base(K), CrowdsourcedLayer(R)))
-    assert "sequential" in summary_of(CrowdModel(base(K, keras.Input((D,)))))
-
-
-def test_the_config_holds_what_was_passed():
-    model = a_model()
-    revived = CrowdModel.from_config(model.get_config())
-    assert revived.name == model.name
-    assert revived.base.get_config() == model.base.get_config()
-    assert revived.crowd.get_config() == model.crowd.get_config()
-    assert CrowdModel(FeatureClassifier(D, K)).get_config()["crowd"] is None
-
-
 def test_compile_chooses_the_right_loss():
     def loss_of(model):
         model.compile()
@@ -301,26 +233,6 @@ def test_compile_chooses_the_right_loss():
     assert isinstance(loss_of(CrowdModel(FeatureClassifier(D, K))), keras.losses.CategoricalCrossentropy)
     one_output = keras.Sequential([keras.Input((D,)), keras.layers.Dense(1)])
     assert isinstance(loss_of(CrowdModel(one_output)), keras.losses.MeanSquaredError)
-
-
-@pytest.mark.slow
-def test_a_base_alone_learns_from_given_distributions(tmp_path):
-    x, truth, annotations = a_crowd()
-    model = CrowdModel(FeatureClassifier(D, K, dropout=0))
-    model.compile(keras.optimizers.Adam(0.02))
-    model.fit(x, np.eye(K)[truth], epochs=8, verbose=0)
-    assert (model.predict(x, verbose=0).argmax(axis=1) == truth).mean() > 0.9
-    with pytest.raises(ValueError, match="nothing was learnt about the annotators"):
-        model.annotator_confusions()
-    with pytest.raises(ValueError, match="annotators cannot be asked"):
-        model({"instances": x, "annotators": annotations.padded()[0]})
-    with pytest.raises(DataError, match="aggregate the annotations first"):
-        model.fit(x, annotations)
-    with pytest.raises(DataError, match="256 instances, but 255 targets"):
-        model.fit(x, np.eye(K)[truth[1:]])
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(loaded.predict(x, verbose=0), model.predict(x, verbose=0))
 
 
 @pytest.mark.parametrize(
@@ -395,18 +307,6 @@ def test_mixed_precision_trains_with_logits_and_loss_in_float32(policy):
         assert (model.predict(x, verbose=0).argmax(axis=1) == truth).mean() > 0.9
     finally:
         keras.config.set_dtype_policy("float32")
-
-
-@pytest.mark.slow  # test_lazy_adam.py trains with XLA in `make test`
-@pytest.mark.skipif(keras.backend.backend() == "torch", reason="PyTorch has no XLA here")
-def test_xla_gives_the_same_training(xla):
-    x, _, annotations = a_crowd()
-    losses = []
-    for jit_compile in (False, True):
-        model = a_model()
-        model.compile(keras.optimizers.Adam(0.02), jit_compile=jit_compile)
-        losses.append(model.fit(x, annotations, epochs=3, batch_size=64, verbose=0).history["loss"])
-    np.testing.assert_allclose(*losses, rtol=1e-4)
 
 
 @pytest.mark.slow  # test_keras_arguments.py fits such bases in `make test`
@@ -488,11 +388,6 @@ def test_a_layer_that_looks_at_instances_gets_the_features_named(features, tmp_p
     np.testing.assert_array_equal(ops.convert_to_numpy(loaded({"instances": x, "annotators": ids})), answers)
 
 
-def test_features_that_the_base_has_not_are_named():
-    with pytest.raises(ValueError, match="features='hidden' must be the name of a layer"):
-        CrowdModel(two_layers(), Watcher(R), features="hidden")
-
-
 def test_log_confusions_are_those_of_the_task_where_the_layer_looks_at_it():
     rng = np.random.default_rng(0)
     x, ids = rng.normal(size=(6, T, D)).astype("float32"), rng.integers(0, R, (6, 2)).astype("int32")
@@ -510,13 +405,3 @@ def test_log_confusions_are_those_of_the_task_where_the_layer_looks_at_it():
     np.testing.assert_allclose(alone, logs[3:4], rtol=1e-4, atol=1e-5)
     elsewhere = looking.log_confusions(x[4:5], ids[3:4])
     assert np.abs(elsewhere - alone).max() > 1e-3
-
-
-@pytest.mark.usefixtures("eager")
-def test_a_base_that_learns_its_shape_from_the_data_is_built_before_a_method_asks_for_sizes():
-    """DeepEM asked for the number of classes of a model that had none yet: `cannot reshape array`."""
-    x, _, annotations = a_crowd()
-    base = keras.Sequential([keras.layers.Dense(K, activation="softmax")])
-    model = CrowdModel(base, DeepEM(R))
-    model.fit(ArrayData(x, annotations), epochs=1, batch_size=N, verbose=0)
-    assert model.posteriors(x, annotations).shape == (N, K)

@@ -46,46 +46,6 @@ def test_probabilities_are_those_of_the_network_written_in_numpy():
     )
 
 
-def test_statistics_are_saved_and_not_trained(tmp_path):
-    model = FeatureClassifier(3, 4, hidden=(5,))
-    model.adapt(X * 100 + 1e4)
-    assert len(model.trainable_weights) == 4  # two layers, kernel and bias
-    expected = model.predict(X * 100 + 1e4, verbose=0)
-    model.save(tmp_path / "base.keras")
-    loaded = keras.saving.load_model(tmp_path / "base.keras")
-    np.testing.assert_array_equal(loaded.predict(X * 100 + 1e4, verbose=0), expected)
-
-
-def test_a_seed_decides_weights_and_dropout():
-    def training_output(seed):
-        keras.utils.set_random_seed(seed)
-        return ops.convert_to_numpy(FeatureClassifier(3, 4)(X, training=True))
-
-    np.testing.assert_array_equal(training_output(1), training_output(1))
-    assert (training_output(1) != training_output(2)).any()
-
-
-def test_no_hidden_layer_is_softmax_regression():
-    model = FeatureClassifier(3, 4, hidden=())
-    assert len(model.trainable_weights) == 2
-    assert tuple(model(X[:1]).shape) == (1, 4)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"num_classes": 1}, "num_classes must be .*, got 1"),
-        ({"num_features": 0}, "num_features must be .*, got 0"),
-        ({"hidden": (0,)}, "hidden must be .*, got 0"),
-        ({"dropout": 1.0}, "dropout must be .*, got 1.0"),
-        ({"mean": [0.0]}, "both mean and variance"),
-    ],
-)
-def test_impossible_arguments_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        FeatureClassifier(**{"num_features": 3, "num_classes": 4, **arguments})
-
-
 def test_features_of_another_length_are_refused():
     with pytest.raises(DataError, match="takes 3 features, the data have 2"):
         FeatureClassifier(3, 4).adapt(X[:, :2])

@@ -8,7 +8,7 @@ import pytest
 from keras import ops
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import DataError
 from crowdzoo.models import RATING_METHODS, FeatureRegressor, TrainingSettings, rating_unit, train
 
 ARGUMENTS = {
@@ -55,21 +55,6 @@ def test_estimates_are_those_of_the_network_written_in_numpy(tmp_path):
     np.testing.assert_array_equal(loaded.predict(X, verbose=0), model.predict(X, verbose=0))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"num_features": 0}, "num_features must be .*, got 0"),
-        ({"hidden": (0,)}, r"hidden must be .*, got 0"),
-        ({"dropout": 1.0}, "dropout must be .*, got 1.0"),
-        ({"unit": -1.0}, "unit must be .*, got -1.0"),
-        ({"center": NAN}, "center must be .*, got nan"),
-    ],
-)
-def test_impossible_arguments_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        FeatureRegressor(**{"num_features": 3, **arguments})
-
-
 def test_center_and_unit_are_mean_and_deviation_of_the_ratings():
     assert rating_unit(ANNOTATIONS) == pytest.approx((np.nanmean(DENSE), np.nanstd(DENSE)))
     assert rating_unit(np.array([2.0, NAN, 4.0])) == (3.0, 1.0)
@@ -100,39 +85,6 @@ def test_every_method_speaks_in_the_labels_unit(method, arguments):
     assert np.sqrt(np.mean((found - TRUTH) ** 2)) < 4  # ratings alone differ by 10
     if method != "doctor-net":
         assert np.isfinite(model.annotator_biases()).all()
-
-
-@pytest.mark.slow
-def test_training_on_aggregated_ratings_leaves_unknown_ones_out_and_agrees_with_itself():
-    settings = TrainingSettings(method="aggregated", **QUICK)
-    ratings = np.where(np.arange(N) % 4 == 0, NAN, TRUTH)
-    model, same = (train(settings, X, ratings=ratings)[0] for _ in range(2))
-    assert model.crowd is None
-    assert np.sqrt(np.mean((model.predict(X, verbose=0)[:, 0] - TRUTH) ** 2)) < 3
-    for one, other in zip(model.get_weights(), same.get_weights(), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"method": "deep-em"},
-            "method 'deep-em' is not for task regression; choose one of crowdsourced-layer, rating-em",
-        ),
-        ({"method": "rating-em", "task": "classification"}, "method 'rating-em' is not for task classification"),
-        ({"method": "ratingem"}, "unknown method 'ratingem': .* Did you mean 'rating-em'"),
-        ({"task": "regresion"}, "unknown kind 'regresion': .* Did you mean 'regression'"),
-        ({"arguments": {"connection": "MW"}}, r"unknown connection 'MW': choose one of S, B, S\+B"),
-        ({"arguments": {"unit": 2.0}}, "unknown setting of crowdsourced-layer 'unit'"),
-        ({"low": 2, "high": 1}, "training: low must be below high, got low=2, high=1"),
-        ({"low": NAN}, "training: low must be a finite number, or None, got nan"),
-        ({"task": "classification", "low": 0}, "low and high belong to task regression"),
-    ],
-)
-def test_a_setting_that_makes_no_sense_is_named(changes, message):
-    with pytest.raises(ConfigError, match=message):
-        TrainingSettings(**{**QUICK, **changes})
 
 
 def test_labels_that_the_method_needs_must_be_there_and_on_the_scale():

@@ -10,7 +10,7 @@ from keras import ops
 import crowdzoo
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers.mirror_and_shift import MirrorAndShift
-from crowdzoo.models import CrowdModel, ImageClassifier, ImageRegressor
+from crowdzoo.models import ImageClassifier, ImageRegressor
 from crowdzoo.networks.image_backbone import load_backbone, pixel_scale_of
 
 X = np.random.default_rng(0).integers(0, 256, (6, 16, 24, 3)).astype("float32")
@@ -40,16 +40,6 @@ def test_the_config_holds_every_argument_and_revives(model, arguments):
     assert type(revived) is model
     assert revived.get_config() == arguments
     assert [weight.shape for weight in revived.weights] == [weight.shape for weight in made.weights]
-
-
-def test_probabilities_sum_to_one_and_a_regressor_speaks_in_the_labels_unit():
-    answers = ops.convert_to_numpy(ImageClassifier(**CLASSIFIER)(X))
-    assert answers.shape == (6, 3)
-    np.testing.assert_allclose(answers.sum(axis=1), 1, rtol=1e-5)
-    regressor = ImageRegressor(**REGRESSOR)
-    value = regressor.get_layer("value")
-    value.set_weights([np.zeros((5, 1)), np.array([0.5])])
-    np.testing.assert_allclose(ops.convert_to_numpy(regressor(X)), np.full((6, 1), 4.0 + 2.0 * 0.5), rtol=1e-6)
 
 
 def test_a_residual_block_adds_its_input():
@@ -102,12 +92,6 @@ def test_a_model_augments_only_when_it_is_trained():
     answers = [ops.convert_to_numpy(model(X)) for _ in range(2)]
     np.testing.assert_array_equal(*answers)
     assert (ops.convert_to_numpy(model(X, training=True)) != ops.convert_to_numpy(model(X, training=True))).any()
-
-
-def test_without_classes_or_head_the_last_hidden_layer_comes_out():
-    assert ImageClassifier(16, 24, None, filters=(4,), hidden=(5, 6)).output_shape == (None, 6)
-    assert ImageClassifier(16, 24, None, filters=(4, 7)).output_shape == (None, 7)
-    assert ImageRegressor(16, 24, filters=(4,), hidden=(5,), head=False).output_shape == (None, 5)
 
 
 MEANS = X.mean(axis=(1, 2))
@@ -182,38 +166,3 @@ def test_a_keras_file_is_a_backbone_and_mistakes_are_named(tmp_path):
         ImageClassifier(16, 24, 3, backbone=keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Flatten()]))
     with pytest.raises(ConfigError, match="gives features"):
         ImageClassifier(16, 24, 3, backbone=keras.Sequential([keras.Input((16, 24, 3)), keras.layers.Reshape((-1, 3))]))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"height": 0}, "height must be"),
-        ({"filters": ()}, "filters"),
-        ({"pixel_scale": "caffe"}, "unknown pixel_scale 'caffe'"),
-        ({"num_classes": 1}, "num_classes must be"),
-    ],
-)
-def test_impossible_arguments_are_refused(arguments, message):
-    with pytest.raises(ConfigError, match=message):
-        ImageClassifier(**{**CLASSIFIER, **arguments})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["crowdsourced-layer", "doctor-net", "conal"])
-def test_crowd_layers_learn_on_images(method):
-    from crowdzoo.training.methods import create_crowd_layer
-
-    rng = np.random.default_rng(0)
-    truth = rng.integers(0, 2, 60)
-    images = (rng.normal(size=(60, 16, 16, 3)) * 20 + 60 + 120 * truth[:, None, None, None]).clip(0, 255)
-    said = np.where(rng.random((60, 3)) < 0.2, 1 - truth[:, None], truth[:, None])
-    task, annotator = np.nonzero(said >= 0)
-    annotations = crowdzoo.Annotations.from_arrays(task, annotator, said[task, annotator])
-    crowd = create_crowd_layer(method, 3, 2, {})
-    keras.utils.set_random_seed(0)
-    base = ImageClassifier(16, 16, None if crowd.stands_on_hidden_layer else 2, filters=(4,), hidden=(8,), dropout=0.0)
-    model = CrowdModel(base, crowd, features="features")
-    model.compile(keras.optimizers.Adam(0.01))
-    model.fit(images.astype("float32"), annotations, tasks=np.arange(60), epochs=15, batch_size=20, seed=0, verbose=0)
-    found = model.predict(images.astype("float32"), verbose=0)
-    assert (found.argmax(axis=1) == truth).mean() > 0.9

@@ -5,8 +5,6 @@ import io
 import numpy as np
 import pytest
 
-from crowdzoo.errors import ConfigError
-
 tf = pytest.importorskip("tensorflow")
 Image = pytest.importorskip("PIL.Image")
 
@@ -98,14 +96,6 @@ def test_crop_takes_the_middle():
 
 
 @pytest.mark.slow
-def test_a_wide_crop_keeps_all_columns_and_stretch_keeps_all():
-    wide = PICTURE.crop((0, 14, 80, 34)).resize((32, 8), Image.Resampling.BILINEAR)
-    np.testing.assert_allclose(ImagePixels(8, 32)([PNG])[0], np.asarray(wide), atol=1.01)
-    squeezed = PICTURE.resize((12, 12), Image.Resampling.BILINEAR)
-    np.testing.assert_allclose(ImagePixels(12, 12, "stretch")([PNG])[0], np.asarray(squeezed), atol=1.01)
-
-
-@pytest.mark.slow
 def test_of_a_large_photograph_fewer_pixels_are_computed_and_the_picture_is_the_same():
     large = PICTURE.resize((1600, 960), Image.Resampling.BILINEAR)
     same = np.asarray(large.crop((320, 0, 1280, 960)).resize((16, 16), Image.Resampling.BILINEAR))
@@ -131,13 +121,6 @@ def test_a_request_names_the_rows_that_hold_no_image(whole, bad, message):
 
 
 @pytest.mark.slow
-def test_a_limit_on_pixels_is_an_argument():
-    assert ImagePixels(8, 8, max_megapixels=48 * 80 / 1e6)([PNG]).shape == (1, 8, 8, 3)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"more than 0.0038 megapixels in row\W+0"):
-        ImagePixels(8, 8, max_megapixels=0.0038)([PNG])
-
-
-@pytest.mark.slow
 def test_the_same_pixels_come_out_of_a_saved_graph_and_of_a_data_set(tmp_path):
     encoder = ImagePixels(**ImagePixels(9, 11, "stretch", 30).get_config())
     expected = encoder([JPEG, PNG, lying(8)])
@@ -151,30 +134,3 @@ def test_the_same_pixels_come_out_of_a_saved_graph_and_of_a_data_set(tmp_path):
     mapped = tf.data.Dataset.from_tensor_slices([JPEG, PNG, lying(8)]).batch(2).map(encoder)
     np.testing.assert_array_equal(np.concatenate(list(mapped.as_numpy_iterator())), expected)
     assert encoder(tf.constant([], tf.string)).shape == (0, 9, 11, 3)
-
-
-@pytest.mark.slow  # components/test_example_dataset.py reads images one by one in `make test`
-@pytest.mark.parametrize(("height", "width"), [(9, 11), (8, 16)])
-def test_each_image_alone_has_the_pixels_that_it_has_in_a_batch(height, width):
-    encoder, images = ImagePixels(height, width), [JPEG, PNG, lying(3), lying(6)]
-    alone = tf.data.Dataset.from_tensor_slices(images).map(encoder.each).batch(4).get_single_element()
-    np.testing.assert_array_equal(alone, encoder(images))
-
-
-@pytest.mark.slow
-def test_an_image_of_the_wanted_size_keeps_every_pixel():
-    pixels = np.random.default_rng(0).integers(0, 256, (10, 12, 3), dtype="uint8")
-    np.testing.assert_array_equal(ImagePixels(10, 12)([tf.io.encode_png(pixels).numpy()])[0], pixels)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"height": 7}, "height must be an integer from 8 to 4,096, got 7"),
-        ({"fit": "squeeze"}, "unknown fit 'squeeze'"),
-        ({"max_megapixels": 0}, "max_megapixels must be a number above 0"),
-    ],
-)
-def test_impossible_arguments_are_refused(arguments, message):
-    with pytest.raises(ConfigError, match=message):
-        ImagePixels(**arguments)

@@ -37,48 +37,8 @@ def a_model_alone(**arguments):
     return model
 
 
-def against(gold, model, x=X):
-    """Cross-entropy and accuracy of the model's estimate, by hand, with the base's L2 penalty."""
-    p, known = model.predict(x, verbose=0), gold >= 0
-    penalty = 0.01 * np.square(model.base.get_weights()[0]).sum()
-    loss = -np.log(p[known, gold[known]]).mean() + penalty
-    return {"loss": loss, "accuracy": (p.argmax(axis=1) == gold)[known].mean()}
-
-
 def doctor_net(num_annotators):
     return DoctorNet(num_annotators, K)
-
-
-# every form of gold with one layer, and one form with every layer; in `make test-all` each with each
-FORMS = [GOLD, GOLD[:, None], np.eye(K)[GOLD], PARTLY_KNOWN, PARTLY_KNOWN.astype(float)]
-CASES = [
-    pytest.param(crowd, gold, marks=[pytest.mark.slow] if number > 0 and crowd is not CrowdsourcedLayer else [])
-    for crowd in (CrowdsourcedLayer, DeepEM, MaxMIG, doctor_net)
-    for number, gold in enumerate(reversed(FORMS))
-]
-
-
-@pytest.mark.parametrize(("crowd", "gold"), CASES)
-def test_gold_is_compared_with_the_models_estimate(crowd, gold):
-    model = a_model(crowd(R))
-    codes = PARTLY_KNOWN if gold.ndim == 1 and gold[0] == -1 else GOLD
-    found = model.evaluate(X, gold, batch_size=N, verbose=0, return_dict=True)
-    assert found == pytest.approx(against(codes, model), rel=1e-5)
-
-
-def test_early_stopping_looks_at_gold():
-    model = a_model()
-    stop = keras.callbacks.EarlyStopping(monitor="val_accuracy", patience=1, restore_best_weights=True)
-    stop_loss = keras.callbacks.EarlyStopping(monitor="val_loss", patience=9)
-    history = model.fit(
-        X, ANNOTATIONS, validation_data=(X, GOLD), validation_batch_size=N, epochs=30, callbacks=[stop, stop_loss],
-        verbose=0,
-    ).history  # fmt: skip
-    assert stop.stopped_epoch > 0
-    assert against(GOLD, model)["accuracy"] == pytest.approx(max(history["val_accuracy"]), abs=1e-6)
-    # accuracy is that of the estimate, so annotators' labels have none
-    assert "accuracy" not in history
-    assert set(model.evaluate(X, ANNOTATIONS, verbose=0, return_dict=True)) == {"loss"}
 
 
 def by_keras(found):
@@ -181,31 +141,6 @@ def test_what_does_not_work_says_what_to_write(call, error, message):
 def test_an_array_that_may_be_gold_or_labels_is_refused():
     with pytest.raises(DataError, match=r"one-hot truth, or labels of 3 annotators\? .* y\.argmax\(axis=-1\)"):
         a_model(CrowdsourcedLayer(K)).evaluate(X, np.eye(K)[GOLD])
-
-
-def test_gold_ratings_are_compared_in_their_unit():
-    truth = GOLD + 0.5
-    crowd = CrowdsourcedLayer(R, "B", "regression", center=1.0, unit=2.0)
-    model = a_model(crowd, metrics=(), outputs=1, activation=None)
-    gold = np.where(np.arange(N) < 9, np.nan, truth)
-    expected = np.square(model.predict(X, verbose=0)[:, 0] - gold)[9:].mean()
-    expected += 0.01 * np.square(model.base.get_weights()[0]).sum()
-    for y in (gold, gold[:, None]):
-        assert model.evaluate(X, y, batch_size=N, verbose=0) == pytest.approx(expected, rel=1e-5)
-    with pytest.raises(ConfigError, match=r"metric 'accuracy' is for classes.*metrics=\['mae'\]"):
-        model.compile(metrics=["accuracy"])
-
-
-def test_tags_are_compared_token_by_token():
-    keras.utils.set_random_seed(0)
-    base = keras.Sequential([keras.Input((None, D)), keras.layers.Dense(K, "softmax")])
-    model = CrowdModel(base, CrowdsourcedLayer(R, kind="sequence"))
-    model.compile(metrics=["accuracy"], run_eagerly=True)
-    x, gold = X.reshape(10, 4, D), np.where(np.arange(N) % 4 == 3, -1, GOLD).reshape(10, 4)
-    p, known = model.predict(x, verbose=0), gold >= 0
-    loss = -np.log(np.take_along_axis(p, np.maximum(gold, 0)[..., None], axis=-1)[..., 0][known]).mean()
-    expected = [loss, (p.argmax(axis=-1) == gold)[known].mean()]
-    assert model.evaluate(x, gold, verbose=0) == pytest.approx(expected, rel=1e-5)
 
 
 # === Without a crowd layer ===

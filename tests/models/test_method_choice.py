@@ -1,13 +1,11 @@
 """The choice of a deep method by hidden annotations."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.models import TextSettings, TrainingSettings, choose_method, train
+from crowdzoo.models import TrainingSettings, choose_method, train
 from crowdzoo.training.held_out_annotations import scores
 from crowdzoo.training.method_choice import num_trainings
 
@@ -72,35 +70,6 @@ def test_a_model_that_predicts_annotators_better_is_chosen_and_the_choice_is_rep
     assert choose_method(settings(), x, annotations, candidates=tried) == choice
     model, _ = train(choice.settings, x, annotations=annotations)
     assert np.mean(model.predict(x, verbose=0).argmax(axis=1) == gold) > 0.9
-
-
-@pytest.mark.slow
-def test_rows_of_x_are_matched_by_task_and_unlabelled_ones_are_left_out():
-    x, annotations, _ = crowd(num_tasks=60)
-    tried = (("aggregated", {}),)
-    plain = choose_method(settings(epochs=2), x, annotations, candidates=tried)
-    order = np.random.default_rng(1).permutation(60)
-    shuffled = np.vstack([x[order], np.full((5, 4), 99.0, "float32")])
-    names = np.array([str(task) for task in annotations.tasks])
-    named = replace(annotations, tasks=names)
-    ids = np.array([*names[order], *(f"new{number}" for number in range(5))])
-    other = choose_method(settings(epochs=2), shuffled, named, tasks=ids, candidates=tried)
-    assert other.num_hidden == plain.num_hidden == 60
-    assert other.candidates[0].score == pytest.approx(plain.candidates[0].score, abs=0.3)
-
-
-@pytest.mark.slow
-def test_texts_are_encoded_as_in_training():
-    pytest.importorskip("tensorflow")
-    _, annotations, gold = crowd(num_tasks=80)
-    words = np.array([["bad", "poor", "dull"], ["good", "fine", "great"]])
-    rng = np.random.default_rng(0)
-    texts = [" ".join(rng.choice(words[label], 3)) for label in gold]
-    of_texts = TextSettings(task="classification", form="bag-of-words", epochs=6, batch_size=16, learning_rate=0.02)
-    tried = (("aggregated", {}), ("crowdsourced-layer", {}))
-    choice = choose_method(of_texts, texts, annotations, candidates=tried)
-    model, encoder = train(replace(choice.settings, method="deep-em"), texts, annotations=annotations)
-    assert np.mean(model.predict(encoder.to_numpy(np.array(texts, object))).argmax(axis=1) == gold) > 0.9
 
 
 @pytest.mark.slow

@@ -6,9 +6,8 @@ from scipy.stats import multivariate_normal
 
 from crowdzoo.aggregation import create
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.errors import DataError
 from crowdzoo.models import TrainingSettings, choose_method, train
-from crowdzoo.training.held_out_ratings import RatingEvidence, rating_evidence, rating_scores
+from crowdzoo.training.held_out_ratings import RatingEvidence, rating_scores
 
 
 def crowd(num_tasks=240, seed=0):
@@ -44,24 +43,6 @@ def test_a_task_has_the_density_of_its_ratings_around_the_prediction(monkeypatch
     np.testing.assert_allclose(found, expected)
 
 
-def test_the_evidence_is_that_of_rating_em_and_of_some_tasks():
-    _, annotations, truth = crowd()
-    evidence = rating_evidence(annotations)
-    assert np.corrcoef(evidence.mean, truth)[0, 1] > 0.95
-    some = evidence.of(np.array([3, 5]))
-    assert some.weight.tolist() == evidence.weight[[3, 5]].tolist()
-    assert some.unit == evidence.unit
-
-
-def test_a_level_is_free_and_a_better_prediction_scores_higher():
-    _, annotations, truth = crowd()
-    evidence = rating_evidence(annotations)
-    noise = np.random.default_rng(1).normal(size=len(truth))
-    exact, rough = (rating_scores(truth + by * noise, evidence).sum() for by in (0.1, 1.0))
-    assert exact > rough + 50
-    assert rating_scores(truth + 0.1 * noise + 7, evidence).sum() == pytest.approx(exact)
-
-
 @pytest.mark.slow
 def test_a_method_for_ratings_is_chosen_and_trains():
     x, annotations, truth = crowd(1000)
@@ -76,9 +57,3 @@ def test_a_method_for_ratings_is_chosen_and_trains():
         given = {"ratings": create("rating-em", kind="regression").fit(annotations).estimates}
     model, _ = train(choice.settings, x, **given)
     assert np.corrcoef(model.predict(x, verbose=0)[:, 0], truth)[0, 1] > 0.9
-
-
-def test_labels_of_another_kind_than_the_settings_are_refused():
-    x, annotations, _ = crowd(40)
-    with pytest.raises(DataError, match="for classes or for ratings; these are labels of another kind"):
-        choose_method(TrainingSettings(), x, annotations)

@@ -10,7 +10,7 @@ import pytest
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import kind_of
-from crowdzoo.training.bases import BASES, own_files, own_function, source_hash
+from crowdzoo.training.bases import own_files, own_function, source_hash
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("the command line and the pipeline train on TensorFlow", allow_module_level=True)
@@ -22,7 +22,6 @@ VECTORS = (RNG.normal(size=(N, D)) / 4 + np.eye(K, D)[GOLD]).astype("float32") *
 TEXTS = [f"{('good', 'bad', 'dull')[k]} film number {i}" for i, k in enumerate(GOLD)]
 LABELS = np.where(RNG.random((N, R)) < 0.8, GOLD[:, None], RNG.integers(K, size=(N, R)))
 CLASSES = Annotations.from_dense(LABELS, classes=np.arange(K))
-RATINGS = Annotations.from_dense(LABELS.astype(float), kind="regression")
 
 PRELUDE = "import keras\nfrom keras import layers\n\n"
 OF_VECTORS = """
@@ -79,25 +78,6 @@ def test_a_base_of_ones_own_is_trained_exported_and_asked(source, x, instances, 
     assert (answers["label"] == GOLD).mean() > 0.9
     given = x if encoder is None else encoder.to_numpy(x)
     np.testing.assert_allclose(answers["probabilities"], model.predict(given, verbose=0), atol=1e-5)
-
-
-@pytest.mark.slow
-def test_ratings_and_heads_of_annotators_stand_on_ones_own_base(tmp_path):
-    reference = own(tmp_path, OF_VECTORS)
-    model, _ = trained(reference, VECTORS, RATINGS, base_arguments={"units": 3})
-    assert model.base.layers[-2].units == 3
-    assert np.corrcoef(model.predict(VECTORS, verbose=0)[:, 0], GOLD)[0, 1] > 0.5
-    model, _ = trained(reference, VECTORS, CLASSES, method="doctor-net", epochs=1)
-    assert model.base.output_shape == (None, 8)
-    assert model.predict(VECTORS, verbose=0).shape == (N, K)
-
-
-@pytest.mark.slow
-def test_features_reach_the_layers_that_standardise(tmp_path):
-    source = OF_VECTORS.replace("Standardization()(x)", "layers.Normalization()(x)")
-    model, _ = trained(own(tmp_path, source), VECTORS, CLASSES, epochs=1, method="conal")
-    np.testing.assert_allclose(model.base.layers[1].mean, VECTORS.mean(axis=0)[None], rtol=1e-4)
-    assert BASES[own(tmp_path, source)].features(model.base) is None
 
 
 def a_model(end, inputs="context.inputs()"):
@@ -168,13 +148,6 @@ def test_two_bases_and_a_changed_file_have_their_own_modules_of_one_name(tmp_pat
     assert (first(), second(), first()) == (3, 4, 3)
     assert sys.modules["sizes"] is user
     assert not list(tmp_path.rglob("*.pyc"))
-
-
-def test_a_setting_that_the_function_should_get_is_refused():
-    with pytest.raises(ConfigError, match="dropout: is not for a base of your own"):
-        kind_of("classification").settings("a:b", dropout=0.1)
-    with pytest.raises(ConfigError, match=r"hidden: is not for a base of your own\. .* --base-set hidden="):
-        kind_of("classification").settings("a:b", hidden=(3,))
 
 
 def test_settings_of_the_encoder_are_those_of_the_kind_of_instances():

@@ -10,7 +10,6 @@ from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers import PairAnnotators
 from crowdzoo.models import PREFERENCE_METHODS, CrowdModel, FeatureRegressor, RewardModel, TrainingSettings, train
 from crowdzoo.tables import Annotations
-from crowdzoo.training.faults import NotLearnedWarning
 
 N, TRAINED, R = 120, 90, 8
 RNG = np.random.default_rng(0)
@@ -78,16 +77,6 @@ def test_scores_of_new_instances_are_learned_and_saved(method, tmp_path):
     np.testing.assert_allclose(loaded.predict(sides, verbose=0), model.predict(sides, verbose=0), rtol=1e-6)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", PREFERENCE_METHODS)
-def test_the_order_of_the_rows_changes_nothing(method):
-    given, how = distribution(method), settings(method, epochs=3)
-    first, _ = train(how, X, annotations=CROWD, tasks=NAMES, label_distribution=given)
-    order = np.random.default_rng(2).permutation(N)
-    again, _ = train(how, X[order], annotations=CROWD, tasks=NAMES[order], label_distribution=given)
-    np.testing.assert_allclose(scores(again), scores(first), rtol=1e-4, atol=1e-4)
-
-
 def test_several_inputs_are_named_by_side_and_scored_in_float32_under_mixed_precision():
     policy = keras.config.dtype_policy()
     keras.config.set_dtype_policy("mixed_float16")
@@ -134,10 +123,3 @@ def test_what_does_not_fit_is_refused():
         settings("rating-em")
     with pytest.raises(ConfigError, match="unknown setting of pair-annotators 'slope'"):
         settings(arguments={"slope": 1})
-
-
-@pytest.mark.slow
-def test_a_scorer_that_learned_nothing_says_so():
-    zeros = np.zeros_like(X)
-    with pytest.warns(NotLearnedWarning, match="nearly one score"):
-        train(settings(epochs=1), zeros, annotations=CROWD, tasks=NAMES)

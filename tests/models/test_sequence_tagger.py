@@ -91,14 +91,6 @@ def test_neither_padding_nor_the_rest_of_the_batch_changes_a_sentence(kind):
             np.testing.assert_array_equal(found[place][1], tags)
 
 
-def test_padding_of_characters_does_not_change_a_token():
-    kind = "bidirectional with shapes and characters"
-    x = sentences(kind)
-    wide = {**x, "characters": np.pad(x["characters"], [(0, 0), (0, 0), (0, 2)])}
-    for (one, _), (other, _) in zip(answers(tagger(kind), wide), expected(kind), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
-
-
 def test_decoding_with_a_crf_is_the_best_of_all_paths():
     model, x = tagger("with a CRF"), sentences("with a CRF")
     scores = ops.convert_to_numpy(keras.Model(model.inputs, model.get_layer("logits").output)([x["words"]]))
@@ -111,29 +103,6 @@ def test_decoding_with_a_crf_is_the_best_of_all_paths():
                 own = sum(float(scores[i, t, tag]) for t, tag in enumerate(path))
                 weights[path] = own + sum(float(transitions[step]) for step in steps)
         assert tuple(tags.tolist()) == max(weights, key=weights.get)
-
-
-def test_without_a_crf_decoding_takes_the_most_probable_tags():
-    for probabilities, tags in expected("plain"):
-        np.testing.assert_array_equal(tags, probabilities.argmax(axis=-1))
-
-
-@pytest.mark.parametrize("kind", ["plain", "with a CRF"])
-def test_tagging_many_sentences_is_decoding_without_padding(kind):
-    model, x = tagger(kind), sentences(kind)
-    found = model.tag(x, batch_size=2)
-    assert [tags.dtype for tags in found] == [np.int64] * len(LENGTHS)
-    for tags, (_, decoded) in zip(found, expected(kind), strict=True):
-        np.testing.assert_array_equal(tags, decoded)
-    assert model.tag({"words": x["words"][:0]}) == []
-
-
-def test_without_classes_the_hidden_layer_comes_out():
-    model = SequenceTagger(**{**TINY, "num_classes": None}, bidirectional=True)
-    assert model.output_shape == (None, None, 6)
-    names = [layer.name for layer in model.layers]
-    assert "logits" not in names
-    assert {"embedding", "convolution", "grus"} <= {*names}
 
 
 def test_the_network_is_the_papers_unless_told_otherwise():
@@ -163,27 +132,6 @@ def test_given_word_vectors_are_used_and_rows_of_nan_stay():
         model.set_word_vectors(vectors[:, :4])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"num_words": 1}, "num_words must be .*, got 1"),
-        ({"num_classes": 1}, "num_classes must be .*, got 1"),
-        ({"num_classes": True}, "num_classes must be .*, got True"),
-        ({"embedding": 0}, "embedding must be .*, got 0"),
-        ({"num_shapes": -1}, "num_shapes must be .*, got -1"),
-        ({"filters": 1.5}, r"filters must be .*, got 1\.5"),
-        ({"kernel_size": 4}, "kernel_size must be odd, got 4"),
-        ({"units": 0}, "units must be .*, got 0"),
-        ({"dropout": 1.0}, r"dropout must be .*, got 1\.0"),
-        ({"num_classes": None, "crf": True}, "a CRF needs num_classes"),
-        ({"allowed": ALLOWED}, "allowed belongs to the CRF; set crf=True"),
-    ],
-)
-def test_an_impossible_argument_is_named(arguments, message):
-    with pytest.raises(ValueError, match=f"SequenceTagger: {message}"):
-        SequenceTagger(**{**TINY, **arguments})
-
-
 @each_kind
 def test_a_saved_tagger_is_the_same_tagger(kind, tmp_path):
     model, x = tagger(kind), sentences(kind)
@@ -194,14 +142,6 @@ def test_a_saved_tagger_is_the_same_tagger(kind, tmp_path):
     for one, other in zip(answers(loaded, x), expected(kind), strict=True):
         for array, same in zip(one, other, strict=True):
             np.testing.assert_array_equal(array, same)
-
-
-def test_the_config_holds_every_argument():
-    arguments = {
-        **TINY, "num_shapes": S, "num_characters": C, "kernel_size": 3, "dropout": 0.25, "bidirectional": True,
-        "crf": True, "allowed": ALLOWED, "name": "mine", "trainable": False,
-    }  # fmt: skip
-    assert SequenceTagger(**arguments).get_config() == arguments
 
 
 # === Under a crowd layer ===

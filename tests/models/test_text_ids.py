@@ -53,15 +53,6 @@ def test_the_same_ids_come_out_of_a_saved_graph(tmp_path):
     np.testing.assert_array_equal(loaded.serve(tf.constant(TEXTS)).numpy(), module.ids.to_numpy(TEXTS))
 
 
-def test_a_vocabulary_that_makes_no_sense_is_refused():
-    with pytest.raises(DataError, match="'a' is there more often"):
-        TextIds(["a", "b", "a"])
-    with pytest.raises(DataError, match="at least one word, and no empty one"):
-        TextIds(["a", ""])
-    with pytest.raises(ValueError, match="max_length must be an integer of at least 1"):
-        TextIds(["a"], max_length=0)
-
-
 def split(text, splitting):
     return [word.decode() for word in words_of([text], splitting).to_list()[0]]
 
@@ -80,19 +71,6 @@ def split(text, splitting):
 )
 def test_scripts_without_spaces_are_cut_into_letters_and_pairs(text, words):
     assert split(text, "scripts") == words
-
-
-def test_all_texts_of_a_batch_are_cut_as_each_alone():
-    texts = ["我来。你走 OK", "", "a b", "ไป", "..."]
-    assert [[word.decode() for word in row] for row in words_of(texts, "scripts").to_list()] == [
-        split(text, "scripts") for text in texts
-    ]
-
-
-def test_texts_in_latin_letters_have_the_words_that_they_had():
-    letters = "".join(map(chr, range(1, 0x250))).replace("İ", "")  # its lower case has a mark, which was left out
-    texts = [*TEXTS, letters, " ".join(letters), "a\nb\tc\x00d"]
-    assert words_of(texts, "scripts").to_list() == words_of(texts, "words").to_list()
 
 
 def test_characters_are_all_there_in_lower_case_and_their_pairs():

@@ -5,12 +5,10 @@ import numpy as np
 import pytest
 from keras import ops
 
-from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.layers import RatingEM
 from crowdzoo.layers.masked_convolution import MaskedConvolution
 from crowdzoo.layers.tf_idf import TfIdf
-from crowdzoo.models import CrowdModel, TextRegressor
+from crowdzoo.models import TextRegressor
 
 IDS = np.array([[2, 3, 2, 4, 0, 0, 0], [5, 1, 0, 0, 0, 0, 0], [6, 7, 8, 9, 2, 3, 4]], "int32")
 SMALL = {"embedding": 4, "filters": 6, "hidden": 5}
@@ -70,36 +68,6 @@ def test_tf_idf_is_numpys():
     expected = counts * (1 + np.log(4 / (1 + texts)))
     expected = expected / np.linalg.norm(expected, axis=1, keepdims=True)
     np.testing.assert_allclose(ops.convert_to_numpy(layer(IDS)), expected, rtol=1e-5, atol=1e-7)
-
-
-@pytest.mark.slow
-def test_it_trains_under_a_crowd_layer():
-    ids = np.random.default_rng(0).integers(2, 10, size=(60, 6)).astype("int32")
-    truth = (ids == 4).sum(axis=1) - (ids == 5).sum(axis=1)
-    annotations = Annotations.from_dense(truth[:, None] + np.array([[0.0, 1.0, -1.0]]), kind="regression")
-    keras.utils.set_random_seed(0)
-    base = TextRegressor(10, "bag-of-words", hidden=8, dropout=0.0)
-    base.adapt(ids)
-    model = CrowdModel(base, RatingEM(3))
-    model.compile(keras.optimizers.Adam(0.02))
-    model.fit(ids, annotations, epochs=15, batch_size=20, verbose=0)
-    assert np.corrcoef(model.predict(ids, verbose=0)[:, 0], truth)[0, 1] > 0.9
-    np.testing.assert_allclose(model.annotator_biases(), [0, 1, -1], atol=0.1)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"form": "bag"}, "unknown form 'bag'"),
-        ({"num_words": 2}, "num_words must be .*, got 2"),
-        ({"filters": 0}, "filters must be .*, got 0"),
-        ({"dropout": 1.0}, "dropout must be a number from 0 to below 1"),
-        ({"unit": 0.0}, "unit must be a number above 0"),
-    ],
-)
-def test_impossible_arguments_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        TextRegressor(**{"num_words": 10, **arguments})
 
 
 def test_ids_that_there_are_not_and_impossible_layers_are_refused():

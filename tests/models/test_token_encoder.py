@@ -2,7 +2,6 @@
 
 # ruff: noqa: E402
 
-import json
 import unicodedata
 
 import numpy as np
@@ -17,7 +16,6 @@ if keras.backend.backend() != "tensorflow":
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from crowdzoo.errors import ConfigError
 from crowdzoo.networks.token_encoder import TokenEncoder
 from crowdzoo.sequences import split_tokens
 
@@ -73,24 +71,11 @@ def test_a_model_from_before_scripts_were_told_apart_cuts_as_it_did():
     assert ENCODER.split(["在東京, a"])[0] == [["在", "東", "京", ",", "a"]]
 
 
-def test_white_space_alone_may_separate_tokens():
-    encoder = TokenEncoder(["a"], tokenizer="whitespace")
-    tokens, places = encoder.split(["a b. \u00a0 U.N.-é\u3000$5\n", "  "])
-    assert tokens == [["a", "b.", "U.N.-é", "$5"], []]
-    assert places == [[(0, 1), (2, 4), (8, 15), (18, 20)], []]  # NBSP and é have two bytes, U+3000 three
-
-
 def test_words_are_looked_up_in_lower_case_with_every_digit_as_0():
     # ids from 2 in the vocabulary's order: 0 is padding and 1 any other word
     encoder = TokenEncoder(["the", "0000", "ünï", "0.0%", "σίσυφος"], shapes=False)
     sentences = [["THE", "the", "1996", "19965"], ["ÜNÏ"], ["3.5%", "٣.٥%", "Ⅷ"], ["ΣΊΣΥΦΟΣ"]]
     assert ids(encoder(sentences)) == {"words": [[2, 2, 3, 1], [4, 0, 0, 0], [5, 5, 1, 0], [6, 0, 0, 0]]}
-
-
-def test_without_a_vocabulary_every_word_is_unknown():
-    encoder = TokenEncoder([], shapes=False)
-    assert ids(encoder([["a", "\x00", "1", "0", "\x01"]])) == {"words": [[1] * 5]}
-    assert encoder.sizes == {"num_words": 2, "num_shapes": 0, "num_characters": 0}
 
 
 def test_shapes_tell_digits_signs_and_capitals():
@@ -134,17 +119,6 @@ def test_empty_texts_and_no_texts_have_one_place_of_padding():
     assert {array.dtype for array in ENCODER([["a"]]).values()} == {np.dtype("int32")}
 
 
-def test_a_text_of_ten_thousand_tokens_is_read_to_its_end():
-    text = "Anna, " * 5000
-    tokens, places = ENCODER.split([text, "in"])
-    assert tokens == [["Anna", ","] * 5000, ["in"]]
-    assert places[0] == [place for i in range(5000) for place in ((6 * i, 6 * i + 4), (6 * i + 4, 6 * i + 5))]
-    words = ENCODER(tokens)["words"]
-    assert words.shape == (2, 10_000)
-    assert words[:, :2].tolist() == [[3, 1], [6, 0]]
-    assert words[0].tolist() == [3, 1] * 5000
-
-
 @pytest.mark.parametrize("broken", [b"\xff\xfe", b"caf\xc3", b"\xed\xa0\x80", b"\xc0\xaf", b"\x80"])
 def test_a_text_that_is_not_utf_8_is_named_by_its_row(broken):
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"not valid UTF-8 in row\W+1\b"):
@@ -164,21 +138,3 @@ def test_words_are_those_that_occur_often_enough_the_most_frequent_first():
     assert TokenEncoder.fit(sentences).characters == ""
     # characters as they are written, those that occur twice or more
     assert TokenEncoder.fit([["aab", "bé"], ["Aé!"]], characters=True).characters == "abé"
-
-
-def test_the_config_makes_the_same_encoder():
-    encoder = TokenEncoder(["a", "ü"], characters="aü", shapes=False, tokenizer="whitespace", max_characters=2)
-    config = encoder.get_config()
-    assert config == {
-        "words": ["a", "ü"], "characters": "aü", "shapes": False, "tokenizer": "whitespace", "max_characters": 2
-    }  # fmt: skip
-    again = TokenEncoder(**json.loads(json.dumps(config)))
-    assert again.get_config() == config
-    assert ids(again([["Ü", "a.a"]])) == ids(encoder([["Ü", "a.a"]]))
-
-
-def test_impossible_settings_are_named_with_the_way_out():
-    with pytest.raises(ConfigError, match=r"unknown tokenizer 'word': .*whitespace\. Did you mean 'words'"):
-        TokenEncoder(["a"], tokenizer="word")
-    with pytest.raises(ConfigError, match="max_characters must be an integer of at least 1, got 0"):
-        TokenEncoder(["a"], max_characters=0)

@@ -66,12 +66,6 @@ def test_an_annotator_never_seen_answers_by_the_common_matrix():
     np.testing.assert_allclose(confusions[[2, 3, 0]], before.crowd.annotator_confusions(), rtol=1e-5)
 
 
-def test_annotators_who_are_gone_take_their_weights_with_them():
-    before, after = a_model(CrowdsourcedLayer(3), 1), a_model(CrowdsourcedLayer(2), 2)
-    assert warm_start(after, before, BEFORE, ["cy", "ann"]) == 0
-    np.testing.assert_array_equal(after.crowd.get_weights()[0], before.crowd.get_weights()[0][[2, 0]])
-
-
 def test_other_layers_or_classes_change_nothing():
     before = a_model(CrowdsourcedLayer(3), 1)
     for other in (a_model(CoNAL(3), 2), a_model(None, 2), a_model(CrowdsourcedLayer(3), 2, width=5),

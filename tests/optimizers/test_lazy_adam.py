@@ -116,20 +116,6 @@ def crowd_model(optimizer, connection="MW", jit_compile=False, dtype=None):
     return model
 
 
-@pytest.mark.parametrize(
-    "connection", ["MW", pytest.param("VW+B", marks=pytest.mark.slow), pytest.param("S", marks=pytest.mark.slow)]
-)
-@pytest.mark.usefixtures("eager")
-def test_with_every_annotator_in_every_batch_it_is_adam(connection):
-    x, y = crowd_batch([[0, 1, 2], [3, 4, 5]])
-    models = [crowd_model(optimizer, connection) for optimizer in (LazyAdam(0.01), keras.optimizers.Adam(0.01))]
-    for model in models:
-        for _ in range(10):
-            model.train_on_batch(x, y)
-    for lazy, dense in zip(models[0].get_weights(), models[1].get_weights(), strict=True):
-        np.testing.assert_allclose(lazy, dense, rtol=1e-4, atol=1e-5)
-
-
 @has_sparse_gradients
 @pytest.mark.parametrize("jit_compile", [False, True] if BACKEND == "tensorflow" else [False])
 def test_a_model_trains_the_annotators_of_its_batch_only(jit_compile):
@@ -141,18 +127,6 @@ def test_a_model_trains_the_annotators_of_its_batch_only(jit_compile):
     assert np.flatnonzero((after_first != start).any(axis=(1, 2))).tolist() == [1, 2, 4]
     model.train_on_batch(*crowd_batch([[4, 4]], seed=2))
     assert np.flatnonzero((numpy(model.crowd.kernel) != after_first).any(axis=(1, 2))).tolist() == [4]
-
-
-@pytest.mark.usefixtures("eager")
-def test_two_runs_agree_exactly():
-    weights = []
-    for _ in range(2):
-        model = crowd_model(LazyAdam(0.01))
-        for step in range(5):
-            model.train_on_batch(*crowd_batch([[1, 2], [2, 5], [5, 0]], seed=step))
-        weights.append(model.get_weights())
-    for one, other in zip(*weights, strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.usefixtures("eager")
@@ -169,14 +143,6 @@ def test_a_loaded_model_trains_on_as_if_it_had_not_been_saved(tmp_path):
             trained.train_on_batch(*crowd_batch([[1, 4], [2, 1]], seed=step))
     for one, other in zip(model.get_weights(), loaded.get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_a_config_holds_every_argument():
-    given = {"learning_rate": 0.02, "beta_1": 0.8, "beta_2": 0.99, "epsilon": 1e-6, "name": "mine", "clipnorm": 1.5}
-    config = LazyAdam(**given).get_config()
-    for name, value in given.items():
-        assert config[name] == (pytest.approx(value) if name == "learning_rate" else value)
-    assert LazyAdam.from_config(config).get_config() == config
 
 
 @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])

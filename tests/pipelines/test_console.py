@@ -42,14 +42,6 @@ def test_streams_are_restored_after_an_error_and_its_traceback_is_in_the_log(con
     assert log.endswith("ValueError: wrong\n")
 
 
-def test_no_file_descriptor_is_left_open(console):
-    before = len(os.listdir("/proc/self/fd"))
-    for _ in range(3):
-        with console.captured():
-            pass
-    assert len(os.listdir("/proc/self/fd")) == before
-
-
 def test_a_step_has_one_line_with_its_time_or_cached_or_failed(console, capfd):
     with console.step(1, 3, "First"):
         pass
@@ -62,9 +54,3 @@ def test_a_step_has_one_line_with_its_time_or_cached_or_failed(console, capfd):
     lines = capfd.readouterr().err.splitlines()
     assert lines[:2] == ["[1/3] First … 0.0 s", "[2/3] Second … cached"]
     assert lines[2:] == ["[3/3] Third … failed", "[3/3] Third … interrupted"]
-
-
-def test_quiet_says_nothing(tmp_path, capfd):
-    with Console(tmp_path / "run.log", quiet=True).step(1, 1, "First"):
-        pass
-    assert capfd.readouterr() == ("", "")

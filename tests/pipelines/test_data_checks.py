@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from crowdzoo.commands import main as cli
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import DataError
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.config.data_checks import check_data
 from crowdzoo.reading.tables import sources
@@ -20,20 +20,6 @@ def test_sound_files_are_counted(inputs, capsys):
     assert cli.main(["run", str(inputs / "tiny.yaml"), "--check"]) == 0
     assert capsys.readouterr().out.endswith(f"tiny.yaml: fine, read {rows} annotations, {tasks} instances\n")
     assert not (inputs / "out").exists()
-
-
-def test_annotators_whom_the_configuration_excludes_are_not_counted(inputs):
-    lines = (inputs / "answers.csv").read_text().splitlines()[1:]
-    kept = sum(line.split(",")[1] != "a0" for line in lines)
-    config = load_config(inputs / "tiny.yaml", {"data.exclude": ["a0"]})
-    assert check_data(config).startswith(f"{kept} annotations")
-    with pytest.raises(ConfigError, match=r"no annotation of .*answers\.csv is by 'nobody'"):
-        check_data(load_config(inputs / "tiny.yaml", {"data.exclude": ["nobody"]}))
-
-
-def test_the_file_may_stand_after_the_option(inputs):
-    assert cli.main(["run", "--check", str(inputs / "tiny.yaml")]) == 0
-    assert cli.main(["run", "--check=all", str(inputs / "tiny.yaml")]) == 0
 
 
 def test_a_sample_is_the_first_block_and_all_is_all(inputs, monkeypatch):
@@ -82,14 +68,6 @@ def test_a_search_by_gold_needs_gold_of_tasks_that_are_trained_on(inputs):
     )
     with pytest.raises(DataError, match=r"tuner.objective: gold is known of 15 tasks of train, and at least 20 are"):
         check_data(load_config(inputs / "tiny.yaml", search))
-
-
-def test_gold_that_is_no_class_is_named(inputs):
-    table = pq.read_table(inputs / "instances.parquet")
-    gold = pa.array(["gnu", *table["gold"].to_pylist()[1:]])
-    pq.write_table(table.set_column(table.column_names.index("gold"), "gold", gold), inputs / "instances.parquet")
-    with pytest.raises(DataError, match="row 0, column 'gold': 'gnu' is not one of the classes"):
-        check_data(load_config(inputs / "tiny.yaml"))
 
 
 def test_data_are_checked_without_tensorflow(inputs):
@@ -147,14 +125,6 @@ def test_a_task_without_an_image_is_named_where_only_some_are_opened(photographs
     (photographs / "photos/40.jpg").unlink()
     with pytest.raises(DataError, match=r"1 of the 80 tasks have no row in .*photos: '40'"):
         check_data(load_config(photographs / "pets.yaml"))
-
-
-def test_sentences_are_read_too(tmp_path, capsys):
-    line = '{"task": "1", "annotator": "ann", "text": "Bob met", "spans": [{"start": 0, "end": 3, "label": "PER"}]}'
-    (tmp_path / "s.jsonl").write_text(line + "\n")
-    (tmp_path / "s.yaml").write_text("name: x\ntask: sequence\ndata: {annotations: s.jsonl}\noutput: {root: out}\n")
-    assert cli.main(["run", str(tmp_path / "s.yaml"), "--check"]) == 0
-    assert capsys.readouterr().out.endswith("s.yaml: fine, read 1 sentences\n")
 
 
 @pytest.mark.parametrize(("there", "missing"), [("train", "eval"), ("eval", "train")])

@@ -86,18 +86,6 @@ def test_no_path_of_this_machine_is_in_the_spec(compiled):
     assert str(folder) not in text
 
 
-def test_resources_are_those_of_the_component_or_the_default(compiled):
-    containers = compiled[3]
-    found = {
-        name: (each.resources.cpu_limit, each.resources.memory_limit, each.resources.accelerator.count)
-        for name, each in containers.items()
-    }
-    assert found == dict.fromkeys(TASKS, (2, 8, 0)) | {"Trainer": (2, 16, 1), "Pusher": (0.5, 8, 0)}
-    assert containers["Trainer"].resources.accelerator.type == "nvidia.com/gpu"
-    assert containers["Trainer"].resources.cpu_request == 2
-    assert containers["Pusher"].resources.memory_request == 8
-
-
 def test_every_container_runs_the_image_with_its_environment_secrets_and_volumes(compiled):
     _, documents, spec, containers = compiled
     labels = {component.executor_label for component in spec.components.values()}
@@ -257,28 +245,6 @@ def test_a_tuner_is_a_task_before_the_trainer_and_gets_the_runs_parameters_too(t
     assert config["tuner"]["dimensions"] == {"model.hidden": {"values": [[8], [32]]}}
 
 
-def test_without_secrets_and_volumes_there_is_one_document(tmp_path):
-    (tmp_path / "labelme.yaml").write_text(CONFIG)
-    places = {"kubeflow.secrets": {}, "kubeflow.volumes": {}, "data.instances": "gs://crowd/i.parquet"}
-    config = load_config(tmp_path / "labelme.yaml", places, on="kubeflow")
-    compile_pipeline(config, tmp_path / "pipeline.yaml")
-    assert len(list(yaml.safe_load_all((tmp_path / "pipeline.yaml").read_text()))) == 1
-
-
-def test_a_shipped_data_set_is_written_in_the_container(tmp_path):
-    text = CONFIG.replace(
-        "{annotations: s3://crowd/answers.csv, instances: /mnt/crowd/instances.parquet}", "{dataset: labelme}"
-    )
-    (tmp_path / "labelme.yaml").write_text(text)
-    config = load_config(tmp_path / "labelme.yaml", {"kubeflow.parameters": []}, on="kubeflow")
-    compile_pipeline(config, tmp_path / "pipeline.yaml")
-    spec, _ = yaml.safe_load_all((tmp_path / "pipeline.yaml").read_text())
-    given = spec["root"]["dag"]["tasks"]["AnnotationExampleGen"]["inputs"]["parameters"]
-    settings = json.loads(given["settings"]["runtimeValue"]["constant"])
-    assert (settings["dataset"], settings["annotations"], settings["instances"]) == ("labelme", None, None)
-    assert not (tmp_path / "here").exists(), "nothing is written here but the pipeline"
-
-
 @pytest.mark.parametrize(
     "file", sorted(Path(pipelines.__file__).parent.glob("configs/*.yaml")), ids=lambda file: file.stem
 )
@@ -302,20 +268,6 @@ def test_the_command_writes_the_file_and_says_so(tmp_path, capsys, monkeypatch):
     capsys.readouterr()
     assert main(["run", "labelme.yaml", "--on", "kubeflow", "--check"]) == 0
     assert capsys.readouterr().out == "labelme.yaml: fine for Kubeflow, no input file was read\n"
-
-
-def test_the_command_replaces_a_file_that_it_did_not_write_only_where_that_is_asked_for(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "labelme.yaml").write_text(CONFIG)
-    (tmp_path / "other.yaml").write_text(CONFIG)
-    words = ["run", "labelme.yaml", "--on", "kubeflow", "--out", "other.yaml"]
-    assert main(words) == 4
-    assert "other.yaml: exists and was not written by this command" in capsys.readouterr().err
-    assert (tmp_path / "other.yaml").read_text() == CONFIG
-    assert main([*words, "--force"]) == 0
-    assert "schemaVersion" in (tmp_path / "other.yaml").read_text()
-    assert main(["run", "labelme.yaml", "--force"]) == 4
-    assert "--force is for --on kubeflow" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -50,14 +50,6 @@ def test_a_local_path_is_refused_with_its_key_and_value(tmp_path):
     assert "kubeflow.serving: /models is a path of this machine" in refused(tmp_path, **{"kubeflow.serving": "/models"})
 
 
-def test_a_path_below_a_mounted_volume_is_taken(tmp_path):
-    places = {"kubeflow.volumes": {"crowd-data": "/mnt/crowd"}, "data.annotations": "/mnt/crowd/answers.csv"}
-    config = loaded(tmp_path, **places, **{"kubeflow.serving": "/mnt/crowd/serving"})
-    assert str(config.data.annotations) == "/mnt/crowd/answers.csv"
-    for outside in ("/mnt/crowd", "/mnt/crowd2/answers.csv", "/mnt/crowd/../answers.csv"):
-        assert "is a path of this machine" in refused(tmp_path, **{**places, "data.annotations": outside}), outside
-
-
 @pytest.mark.parametrize("key", ["image", "pipeline_root", "serving"])
 def test_what_kubeflow_needs_is_asked_for(tmp_path, key):
     assert refused(tmp_path, **{f"kubeflow.{key}": None}).startswith(f", kubeflow.{key}: is missing. Name ")
@@ -90,13 +82,6 @@ def test_what_kubeflow_needs_is_asked_for(tmp_path, key):
 )  # fmt: skip
 def test_what_cannot_be_used_is_named_with_its_key(tmp_path, key, value, says):
     assert says in refused(tmp_path, **{key: value})
-
-
-def test_a_file_of_weights_is_no_place_for_a_container(tmp_path):
-    photographs = {"model.base": "image-classifier", "model.backbone": "own.keras"}
-    problem = refused(tmp_path, **photographs)
-    assert "model.backbone: " in problem
-    assert "own.keras is a file of this machine, which no container sees" in problem
 
 
 def test_resources_of_a_component_go_before_the_default(tmp_path):

@@ -20,7 +20,7 @@ from crowdzoo.components import evaluator
 from crowdzoo.components.input_files import content_hashes
 from crowdzoo.errors import ConfigError, DataError, PipelineError
 from crowdzoo.files.version_folders import complete_versions
-from crowdzoo.pipelines import local, local_runner, pipeline
+from crowdzoo.pipelines import local_runner, pipeline
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.local import run
 from crowdzoo.pipelines.pipeline import create_pipeline
@@ -152,28 +152,6 @@ def test_new_training_settings_rerun_training_and_what_follows_and_a_worse_model
     assert "not pushed" in worse.summary
     assert story.worse_again.cached == COMPONENTS
     assert story.worse_again.pushed is None
-
-
-@pytest.mark.slow
-def test_a_verdict_is_not_taken_from_the_cache_once_another_model_is_served(story):
-    result = story.after_other
-    assert result.cached == COMPONENTS[:6]
-    assert result.evaluation["baseline"]["model"] == str(story.other)
-    assert result.evaluation["baseline"]["accuracy"] < result.evaluation["candidate"]["accuracy"]
-    assert result.served == [story.first.pushed.name, story.other.name, result.pushed.name]
-    np.testing.assert_array_equal(story.after_other_predictions, story.predictions)
-    assert story.after_other_again.cached == COMPONENTS
-    assert story.after_other_again.pushed == result.pushed
-
-
-@pytest.mark.slow  # where a run was killed, the next one also finds no pushed version
-def test_a_model_whose_pushed_version_was_deleted_is_pushed_again(story):
-    shutil.rmtree(story.folder / "out" / "serving")
-    result = story.go()
-    assert set(COMPONENTS) - set(result.cached) <= {"Evaluator", "Pusher"}
-    assert "Pusher" not in result.cached
-    assert result.served == [result.pushed.name]
-    np.testing.assert_array_equal(predictions(result.pushed), story.predictions)
 
 
 def other_trainer(patch):
@@ -311,38 +289,9 @@ def test_a_run_on_a_table_that_grew_begins_with_the_served_model_and_is_compared
     assert "newcomer" in names["annotators"]
 
 
-@pytest.mark.slow
-def test_several_beam_threads_give_the_same_model(inputs, story):
-    options = ["--direct_running_mode=multi_threading", "--direct_num_workers=2"]
-    result = run(load_config(inputs / "tiny.yaml", {"beam.options": options}), quiet=True)
-    np.testing.assert_array_equal(predictions(result.pushed), story.predictions)
-
-
 def parameters(config):
     """The parameters of each component, which with its inputs are what decides about a rerun."""
     return {component.id: dict(component.exec_properties) for component in create_pipeline(config).components}
-
-
-def test_components_that_are_not_named_run_in_this_process(inputs):
-    section = (
-        "beam: {runner: flink, options: [--job_endpoint=host:1], components: [CrowdAggregator], retries: 3, "
-        "timeout: 600}"
-    )
-    (inputs / "cluster.yaml").write_text((inputs / "tiny.yaml").read_text() + section + "\n")
-    made = create_pipeline(load_config(inputs / "cluster.yaml"))
-    arguments = {each.id: getattr(each.executor_spec, "beam_pipeline_args", None) for each in made.components}
-    image = "--sdk_container_image=local"
-    here = [image, "--runner=FnApiRunner"]
-    assert {name: given for name, given in arguments.items() if given is not None} == {
-        **dict.fromkeys(("StatisticsGen", "Evaluator"), here),
-        "CrowdAggregator": [
-            image,
-            "--runner=FlinkRunner",
-            "--job_endpoint=host:1",
-            "--crowdzoo_retries=3",
-            "--crowdzoo_timeout=600",
-        ],
-    }
 
 
 def test_what_reruns_follows_from_content_and_settings(inputs):
@@ -405,20 +354,6 @@ def test_a_change_of_code_reruns_the_components_that_use_it(inputs, monkeypatch)
     assert [name for name in before if after[name] != before[name]] == ["Trainer", "Evaluator"]
 
 
-def test_components_come_in_the_order_of_the_data(inputs):
-    assert tuple(c.id for c in create_pipeline(load_config(inputs / "tiny.yaml")).components) == COMPONENTS
-
-
-def test_data_that_cannot_be_used_is_reported_as_such_with_the_log(inputs, capfd):
-    table = pyarrow.parquet.read_table(inputs / "instances.parquet")
-    pyarrow.parquet.write_table(table.slice(0, 59), inputs / "instances.parquet")
-    with pytest.raises(DataError, match=r"1 of the 60 tasks have no row in .*instances.parquet: 't59'"):
-        run(load_config(inputs / "tiny.yaml"))
-    lines = capfd.readouterr().err.splitlines()
-    assert lines[-2] == "[1/8] AnnotationExampleGen … failed"
-    assert lines[-1].startswith(f"Log: {inputs / 'out' / 'logs'}")
-
-
 def test_a_run_whose_input_is_replaced_after_it_began_fails_and_is_not_taken_from_the_cache(inputs, monkeypatch):
     table = pyarrow.parquet.read_table(inputs / "instances.parquet")
 
@@ -432,12 +367,6 @@ def test_a_run_whose_input_is_replaced_after_it_began_fails_and_is_not_taken_fro
         run(load_config(inputs / "tiny.yaml"), quiet=True)
     executions = store_of(inputs / "out").get_executions()
     assert [execution.last_known_state for execution in executions] == [mlmd.Execution.FAILED]
-
-
-def test_a_folder_for_results_that_cannot_be_made_is_named(inputs):
-    (inputs / "file").write_text("")
-    with pytest.raises(ConfigError, match=r"output.root: .*file/out cannot be made: .*file is a file"):
-        run(load_config(inputs / "tiny.yaml", {"output.root": str(inputs / "file" / "out")}), quiet=True)
 
 
 def test_anomalies_become_sentences_with_split_and_feature(tmp_path):
@@ -454,10 +383,3 @@ def test_a_second_run_in_the_same_folder_is_refused(inputs):
         fcntl.flock(file, fcntl.LOCK_EX)
         with pytest.raises(PipelineError, match="another run is at work here"):
             run(load_config(inputs / "tiny.yaml"), quiet=True)
-
-
-def test_the_command_line_is_hidden_from_beam(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["crowdzoo", "run", "--debug", "tiny.yaml"])
-    with local._no_arguments():
-        assert sys.argv == ["crowdzoo"]
-    assert sys.argv == ["crowdzoo", "run", "--debug", "tiny.yaml"]

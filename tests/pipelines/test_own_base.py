@@ -74,29 +74,6 @@ def test_check_runs_a_batch_through_the_base_and_names_what_does_not_fit(own):
         check_own_base(load_config(own / "own.yaml"))
 
 
-def test_check_reads_the_files_as_the_pipeline_does(own):
-    """Other names of columns, images that the labels name with their ending, and types of columns."""
-    PIL = pytest.importorskip("PIL.Image")
-    text = (own / "answers.csv").read_text().replace("task,annotator,label", "HIT,who,said", 1)
-    (own / "answers.csv").write_text("\n".join(line.replace(",", ".png,", 1) for line in text.splitlines()[1:]))
-    tasks = {line.split(",")[0] for line in (own / "answers.csv").read_text().splitlines()}
-    (own / "photos").mkdir()
-    for task in tasks:
-        PIL.new("RGB", (8, 8)).save(own / "photos" / task)
-    (own / "own" / "base.py").write_text(
-        "import keras\n\ndef build(context):\n    x = inputs = context.inputs()\n"
-        "    assert context.shapes == (16, 9, 3)\n"
-        "    x = keras.layers.Flatten()(x)\n"
-        "    return keras.Model(inputs, keras.layers.Dense(context.num_classes, 'softmax')(x))\n"
-    )
-    (own / "images.yaml").write_text(
-        "name: images\ndata: {annotations: answers.csv, instances: photos, header: false, "
-        "columns: {task: 1, annotator: 2, label: 3}}\n"
-        "model: {base: 'own/base.py:build', encoder: {height: 16, width: 9}}\noutput: {root: out}\n"
-    )
-    check_own_base(load_config(own / "images.yaml"))
-
-
 @pytest.mark.slow
 def test_a_run_trains_it_and_trains_again_when_a_file_beside_it_changes(own):
     def go():

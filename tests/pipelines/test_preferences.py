@@ -6,14 +6,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import yaml
 
 from crowdzoo.commands.main import main
 from crowdzoo.errors import ConfigError
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.metrics import spearman
 from crowdzoo.pipelines.config import load_config
-from crowdzoo.pipelines.kubeflow import compile_pipeline
 from crowdzoo.pipelines.local import run
 
 CONFIG = """\
@@ -92,16 +90,6 @@ def test_a_run_ends_in_a_served_reward_model(inputs, method):
     assert slopes["a2"] < min(slopes["a0"], slopes["a1"])
 
 
-def test_defaults_suit_preferences(inputs):
-    config = load_config(inputs.path / "essays.yaml")
-    assert (config.aggregation.method, config.method.name) == ("annotator-bradley-terry", "pair-annotators")
-    assert (config.base, config.minimum) == ("text-regressor", 0.6)
-    with_arguments = load_config(inputs.path / "essays.yaml", {"aggregation.ties": "rao-kupper"})
-    assert with_arguments.aggregation.method == "annotator-bradley-terry"
-    other = load_config(inputs.path / "essays.yaml", {"aggregation.method": "crowd-bt", "method.name": "aggregated"})
-    assert (other.aggregation.method, other.method.name) == ("crowd-bt", "aggregated")
-
-
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
@@ -121,23 +109,6 @@ def test_what_is_not_for_preferences_is_said(inputs, key, value, message):
     assert message in str(caught.value)
 
 
-def test_a_page_on_preferences_may_have_conditions(inputs):
-    config = load_config(inputs.path / "essays.yaml", {"report.fail_if": ["order_agreement<0.6"]})
-    assert config.has_page
-    with pytest.raises(ConfigError, match=r"report\.fail_if: unknown value 'fleiss_kappa': choose one of alpha,"):
-        load_config(inputs.path / "essays.yaml", {"report.fail_if": ["fleiss_kappa<0.6"]})
-
-
-def test_columns_that_are_missing_are_named(inputs):
-    (inputs.path / "judgments.csv").write_text("left,who,label\nt1,a0,left\n")
-    (inputs.path / "known.csv").write_text("left,right,better\nt1,t2,left\n")
-    with pytest.raises(ConfigError) as caught:
-        load_config(inputs.path / "essays.yaml")
-    assert "data.annotations: " in str(caught.value)
-    assert "judgments.csv has no column 'right'" in str(caught.value)
-    assert "known.csv has no column 'gold' among 'left', 'right', 'better'" in str(caught.value)
-
-
 def test_the_check_reads_preferences_instances_and_gold(inputs, capsys, monkeypatch):
     monkeypatch.chdir(inputs.path)
     assert main(["run", "essays.yaml", "--check"]) == 0
@@ -147,18 +118,3 @@ def test_the_check_reads_preferences_instances_and_gold(inputs, capsys, monkeypa
     assert main(["run", "essays.yaml", "--check"]) == 3
     assert "known.csv, row 182, column 'right': 'zed' is none of the 60 tasks" in capsys.readouterr().err
     assert not (inputs.path / "out").exists()
-
-
-def test_it_compiles_for_kubeflow(inputs):
-    text = CONFIG.replace("judgments.csv, instances: essays.csv, gold: known.csv",
-                          "s3://a/judgments.csv, instances: s3://a/essays.csv, gold: s3://a/known.csv")  # fmt: skip
-    text = text.replace("model: {", "model: {base: text-regressor, ")
-    (inputs.path / "essays.yaml").write_text(
-        text + "kubeflow: {image: 'crowdzoo:1.0', pipeline_root: s3://a/runs, serving: s3://a/serving, "
-        "parameters: [data.gold, evaluation.minimum_pair_accuracy]}\n"
-    )
-    compile_pipeline(load_config(inputs.path / "essays.yaml", on="kubeflow"), inputs.path / "compiled.yaml")
-    (spec,) = yaml.safe_load_all((inputs.path / "compiled.yaml").read_text())
-    parameters = spec["root"]["inputDefinitions"]["parameters"]
-    found = {name: each["defaultValue"] for name, each in parameters.items()}
-    assert found == {"data_gold": "s3://a/known.csv", "evaluation_minimum_pair_accuracy": 0.6}

@@ -9,11 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from crowdzoo.errors import ConfigError, DataError, ServingError
+from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.local import run
-from crowdzoo.serving import Client, Server
 
 CONFIG = """\
 name: stars
@@ -85,99 +84,6 @@ def test_a_run_ends_in_a_served_regressor_that_speaks_in_the_labels_unit(story):
     assert [biases[f"a{code}"] for code in range(4)] == pytest.approx([-1.5, -0.5, 0.5, 1.5], abs=0.3)
 
 
-@pytest.mark.slow
-def test_a_rerun_comes_from_the_cache(story):
-    assert story.again.cached == tuple(story.again.seconds)
-    assert story.again.pushed == story.first.pushed
-
-
-def write_reviews(folder):
-    """Sixty reviews of four words worth 1 to 9 points, and four annotators with biases of -1.5 to 1.5."""
-    generator = np.random.default_rng(0)
-    codes = generator.integers(0, 5, size=(60, 4))
-    texts = [" ".join(("awful", "dull", "plain", "fine", "great")[code] for code in row) for row in codes]
-    gold = 1 + 2 * codes.mean(axis=1)
-    with open(folder / "ratings.csv", "w", newline="") as file:
-        rows = [(f"t{task}", f"a{code}", f"{gold[task] + code - 1.5:.2f}") for task in range(60) for code in range(4)]
-        csv.writer(file).writerows([("task", "annotator", "label"), *rows])
-    with open(folder / "reviews.csv", "w", newline="") as file:
-        sides = ["eval" if task % 4 == 3 else "train" for task in range(60)]
-        rows = [(f"t{task}", texts[task], gold[task], sides[task]) for task in range(60)]
-        csv.writer(file).writerows([("task", "text", "gold", "split"), *rows])
-    (folder / "reviews.yaml").write_text(
-        "name: reviews\ntask: regression\ndata: {annotations: ratings.csv, instances: reviews.csv}\n"
-        "model: {base: text-regressor, form: bag-of-words, hidden: [8], dropout: 0.0}\n"
-        "method: {name: rating-em}\ntraining: {epochs: 30, batch_size: 16, learning_rate: 0.05}\n"
-        "evaluation: {minimum_r2: 0.5}\noutput: {root: out}\n"
-    )
-    return SimpleNamespace(path=folder, texts=texts, gold=gold)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["rating-em", "aggregated"])
-def test_a_run_on_texts_ends_in_a_served_regressor_that_takes_strings(tmp_path, method):
-    inputs = write_reviews(tmp_path)
-    result = run(load_config(tmp_path / "reviews.yaml", {"output.root": str(tmp_path / "out"), "method.name": method}),
-                 quiet=True)  # fmt: skip
-    assert result.anomalies == ()
-    held = [task for task in range(60) if task % 4 == 3]
-    found = load_and_predict(result.pushed, [inputs.texts[task] for task in held])["value"]
-    candidate = result.evaluation["candidate"]
-    assert candidate["mae"] == pytest.approx(np.abs(found - inputs.gold[held]).mean(), rel=1e-4)
-    assert (candidate["tasks"], result.blessed) == (15, True)
-    assert candidate["r2"] > 0.8
-    with (
-        Server(result.pushed.parent, rest_port=0, grpc_port=0) as server,
-        Client(f"http://127.0.0.1:{server.rest_port}", model="model") as client,
-    ):
-        good, bad = client.predict(["Great, great film!", "dull; awful"])["value"]
-        with pytest.raises(ServingError, match="instances: not valid UTF-8 in row 1"):
-            client.predict(["great", b"caf\xe9"])
-    assert good > bad + 3
-    card = json.loads((result.pushed / "assets.extra" / "model_card.json").read_text())
-    assert card["model"]["form"] == "bag-of-words"
-
-
-def test_what_is_not_for_texts_is_said(tmp_path):
-    path = write_reviews(tmp_path).path / "reviews.yaml"
-    config = load_config(path)
-    assert config.base_arguments == {
-        "base": "text-regressor", "form": "bag-of-words", "embedding": 64, "filters": 128, "hidden": 8, "dropout": 0.0,
-        "max_words": 20000, "min_texts": 1, "max_length": None,
-    }  # fmt: skip
-    for key, value, message in (
-        (
-            "model.hidden",
-            [8, 8],
-            "model: hidden: a model of texts has one hidden layer: give one",
-        ),
-        ("model.units", 8, "model.units is not for base text-regressor, where model has base, dropout, hidden, form"),
-        (
-            "model.base",
-            "feature-regressor",
-            "model.form is not for task regression, where model has base",
-        ),
-        ("model.form", "bag", "model.form: must be one of convolutional, bag-of-words, characters, got 'bag'"),
-        ("data.instances", str(tmp_path / "ratings.csv"), "data.instances: .* has no column 'text' among 'task'"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            load_config(path, {key: value})
-    (tmp_path / "shipped.yaml").write_text(
-        "name: a\ntask: regression\ndata: {dataset: generated-ratings}\nmodel: {base: text-regressor}\n"
-    )
-    with pytest.raises(ConfigError, match="'generated-ratings' has feature vectors and no texts"):
-        load_config(tmp_path / "shipped.yaml")
-
-
-def test_an_empty_text_stops_the_run_and_is_named(tmp_path):
-    path = write_reviews(tmp_path).path
-    with open(path / "reviews.csv", "a") as file:
-        file.write("t60,,,train\n")
-    config = load_config(path / "reviews.yaml", {"output.root": str(tmp_path / "out")})
-    with pytest.raises(DataError, match=r"reviews.csv, row 62, column 'text': '' is empty"):
-        run(config, quiet=True)
-
-
 def test_a_rating_outside_of_the_scale_stops_the_run_and_is_named(inputs):
     with open(inputs.path / "ratings.csv", "a") as file:
         file.write("t1,zoe,10.5\n")
@@ -232,12 +138,6 @@ def test_what_is_not_for_ratings_is_said(inputs, key, value, message):
     assert message in str(caught.value)
 
 
-def test_a_scale_belongs_to_ratings(tmp_path):
-    (tmp_path / "one.yaml").write_text("name: one\ndata: {dataset: labelme, low: 0}\n")
-    with pytest.raises(ConfigError, match=r"data.low is not for task classification"):
-        load_config(tmp_path / "one.yaml")
-
-
 def test_the_shipped_configuration_takes_the_shipped_set():
     from crowdzoo.pipelines.demo import CONFIGS
 
@@ -246,13 +146,3 @@ def test_the_shipped_configuration_takes_the_shipped_set():
     assert (config.kind, config.data.dataset) == ("regression", "generated-ratings")
     with pytest.raises(ConfigError, match=r"data: unknown dataset 'labelme': choose one of generated-ratings"):
         load_config(shipped, {"data.dataset": "labelme"})
-
-
-@pytest.mark.slow
-def test_the_shipped_configuration_runs_to_its_report(tmp_path):
-    from crowdzoo.pipelines.demo import CONFIGS
-
-    result = run(load_config(CONFIGS / "generated-ratings.yaml", {"output.root": str(tmp_path / "out")}), quiet=True)
-    assert result.blessed
-    metrics = json.loads(result.page.with_suffix(".json").read_text())["history"]["metrics"]
-    assert len(metrics["loss"]) == len(metrics["log_likelihood"]) > 1

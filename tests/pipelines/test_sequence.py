@@ -14,7 +14,7 @@ from crowdzoo.networks.token_encoder import TokenEncoder
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.local import run
 from crowdzoo.pipelines.pipeline import create_pipeline
-from crowdzoo.sequences import read_spans, span_scores, spans_of, split_tokens, write_spans
+from crowdzoo.sequences import span_scores, spans_of, split_tokens, write_spans
 
 # one of the runs trains for one epoch
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.training.faults.NotLearnedWarning")
@@ -153,49 +153,3 @@ def test_a_rerun_is_cached_and_a_tagger_is_compared_with_the_last_pushed_one(sto
     assert after.evaluation["baseline"]["f1"] == after.evaluation["candidate"]["f1"]
     assert after.evaluation["candidate"]["f1"] == story.first.evaluation["candidate"]["f1"]
     assert after.pushed not in (None, story.first.pushed, other)
-
-
-@pytest.mark.slow
-def test_other_epochs_begin_at_the_trainer_and_aggregated_tags_train_a_tagger(story):
-    other = story.go(**{
-        "training.epochs": 1, "method": {"name": "aggregated"}, "evaluation.tolerance": 1.0,
-        "evaluation.minimum_f1": 0.0,
-    })  # fmt: skip
-    assert other.cached == COMPONENTS[:5]
-    assert other.evaluation["baseline"]["f1"] == pytest.approx(story.first.evaluation["candidate"]["f1"])
-    assert other.pushed not in (None, story.first.pushed)
-    assert set(load_saved_model(other.pushed).signatures) == {"serving_default", "spans"}, "it has no annotators"
-
-
-def parameters(folder, **overrides):
-    """What with its inputs decides about a component's rerun."""
-    config = load_config(folder / "tiny.yaml", overrides)
-    return {component.id: dict(component.exec_properties) for component in create_pipeline(config).components}
-
-
-def test_what_reruns_follows_from_content_and_settings(data, tmp_path):
-    for name in ("tiny.yaml", "spans.jsonl"):
-        shutil.copy(data / name, tmp_path)
-    before = parameters(tmp_path)
-
-    def changed(**overrides):
-        after = parameters(tmp_path, **overrides)
-        return [name for name in before if after[name] != before[name]]
-
-    assert changed() == []
-    assert changed(**{"training.epochs": 9, "model.crf": True, "method.connection": "VW"}) == ["Trainer"]
-    assert changed(**{"evaluation.minimum_f1": 0.5, "aggregation.words": 0}) == ["CrowdAggregator", "Evaluator"]
-    text = (tmp_path / "spans.jsonl").read_text(encoding="utf-8")
-    (tmp_path / "spans.jsonl").write_text(text.replace('"LOC"', '"ORG"', 1), encoding="utf-8")
-    assert changed() == ["AnnotationExampleGen"]
-
-
-def test_a_shipped_set_of_sentences_is_written_below_the_root(tmp_path):
-    (tmp_path / "shipped.yaml").write_text(
-        "name: x\ntask: sequence\ndata: {dataset: generated-ner}\noutput: {root: out}\n"
-    )
-    pipeline = create_pipeline(load_config(tmp_path / "shipped.yaml"))
-    settings = json.loads(pipeline.components[0].exec_properties["settings"])
-    assert settings["gold"] is None
-    assert settings["annotations"].startswith(str(tmp_path / "out" / "data" / "generated-ner"))
-    assert read_spans(settings["annotations"]).gold is not None

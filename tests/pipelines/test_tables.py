@@ -6,9 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import DataError
 from crowdzoo.export.predict import load_and_predict
-from crowdzoo.instances import TABLES
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.config.data_checks import check_data
 from crowdzoo.pipelines.local import run
@@ -44,15 +43,6 @@ def inputs(tmp_path):
         f"evaluation: {{}}\noutput: {{root: {tmp_path / 'out'}}}\n"
     )
     return tmp_path
-
-
-def test_the_base_of_a_table_is_that_of_its_columns(inputs):
-    config = load_config(inputs / "people.yaml")
-    assert (config.instances, config.base) == (TABLES, "table-classifier")
-    assert config.settings.inputs == {"remark": "text"}
-    assert config.settings.text_settings.form == "bag-of-words"
-    with pytest.raises(ConfigError, match=r"model\.inputs\.remark"):
-        load_config(inputs / "people.yaml", {"model.inputs": {"remark": "words"}})
 
 
 def test_a_word_among_numbers_is_named_and_the_columns_of_words_are_not(inputs):

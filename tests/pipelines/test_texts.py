@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from crowdzoo.export.predict import load_and_predict
-from crowdzoo.instances import TEXTS, VECTORS
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.local import run
 
@@ -36,15 +35,6 @@ def inputs(tmp_path):
         f"evaluation: {{minimum_accuracy: 0.5}}\noutput: {{root: {tmp_path / 'out'}}}\n"
     )
     return tmp_path
-
-
-def test_the_base_is_that_of_the_columns_of_the_file(inputs):
-    config = load_config(inputs / "texts.yaml")
-    assert (config.instances, config.base) == (TEXTS, "text-classifier")
-    assert (config.settings.kind, config.settings.form) == ("classification", "bag-of-words")
-    (inputs / "texts.csv").write_text("task,a,gold\n1,2,good\n")
-    config = load_config(inputs / "texts.yaml", {"model": {"hidden": [8, 8]}})
-    assert (config.instances, config.base) == (VECTORS, "feature-classifier")
 
 
 @pytest.mark.slow

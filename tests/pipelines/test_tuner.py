@@ -8,7 +8,7 @@ from crowdzoo.errors import ConfigError
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.local import run
 from crowdzoo.pipelines.run_result import _tuned
-from crowdzoo.training.tuned_values import as_choice, tuned_values, with_values
+from crowdzoo.training.tuned_values import tuned_values
 
 SEARCH = {
     "training": {"learning_rate": {"min": 0.001, "max": 0.1, "log": True}},
@@ -49,30 +49,6 @@ def test_a_run_with_a_tuner_trains_with_the_best_trial_and_says_so(inputs):
     again = run(config, quiet=True)
     assert set(again.cached) == set(again.seconds)
     assert again.trials == result.trials
-
-
-@pytest.mark.slow
-def test_judged_by_gold_a_score_is_an_accuracy(inputs):
-    search = {"training": {"learning_rate": {"min": 0.01, "max": 0.05}}, "model": {"hidden": [[8], [16, 8]]}}
-    by_gold = {"tuner": {"search": search, "objective": "gold", "trials": 2}, "training.epochs": 4}
-    found = run(load_config(inputs / "tiny.yaml", by_gold), quiet=True)
-    shares = [45 * trial["score"] for trial in found.trials]  # all tasks of train are hidden in turns
-    assert shares == pytest.approx([*map(round, shares)], abs=1e-9)
-    assert shares[0] > 20, "chance is 15"
-
-
-def test_values_of_a_trial_are_those_of_the_settings():
-    given = {"model.hidden": [8, 4], "model.crf": True, "model.form": "characters", "training.epochs": 50,
-             "training.learning_rate": 0.1}  # fmt: skip
-    values = {key: as_choice(value) for key, value in given.items()} | {"tuner/epochs": 12}
-    assert values["model.hidden"] == "[8, 4]"
-    found = tuned_values(values)
-    assert found == {"model.hidden": [8, 4], "model.crf": True, "model.form": "characters", "training.epochs": 12,
-                     "training.learning_rate": 0.1}  # fmt: skip
-    before = {"model": {"hidden": [1], "base": "b"}, "training": {"epochs": 1}}
-    changed = with_values(before, {"model.hidden": [8, 4], "training.epochs": 12})
-    assert changed == {"model": {"hidden": [8, 4], "base": "b"}, "training": {"epochs": 12}}
-    assert before["training"] == {"epochs": 1}
 
 
 def test_the_summary_names_the_values_and_the_scores():

@@ -51,11 +51,6 @@ def test_scalars_are_those_of_the_core_schema(text):
     assert type(value) is type(CORE[text])
 
 
-def test_nan_is_a_number_and_collections_nest():
-    assert math.isnan(read_value(".nan", "x"))
-    assert read_value("{a: [1, {b: null}], 'on': on}", "x") == {"a": [1, {"b": None}], "on": "on"}
-
-
 def test_an_alias_stands_for_a_copy():
     value = read_value("{a: &a [1, 2], b: *a}", "x")
     assert value == {"a": [1, 2], "b": [1, 2]}

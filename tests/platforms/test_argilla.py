@@ -3,7 +3,7 @@
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import DataError
 from crowdzoo.sequences import read_spans
 
 ANN, BOB = "4c1a0f0e-0000-4000-8000-000000000001", "4c1a0f0e-0000-4000-8000-000000000002"
@@ -57,27 +57,12 @@ def test_feedback_datasets_are_read(write, said):
     assert Annotations.read(path, platform="argilla", kind="regression").labels.tolist() == [4.0, 2.0]
 
 
-def test_feedback_datasets_as_tables_are_read(write, said):
-    path = write("records.jsonl", [
-        {"external_id": 3, "text": "a", "mood": [{"user_id": ANN, "value": "sad", "status": "submitted"}],
-         "mood-suggestion": "glad"},
-    ])  # fmt: skip
-    assert said(path, "argilla") == [(3, ANN, "sad")]
-
-
 def test_older_datasets_name_one_annotator_a_record(write, said):
     old = {"text": "a", "inputs": {"text": "a"}, "prediction": [["sad", 0.9]], "prediction_agent": "m", "id": 1,
            "annotation": "glad", "annotation_agent": "ann", "multi_label": False, "status": "Validated"}  # fmt: skip
     path = write("records.json", [old, old | {"id": 2, "status": "Discarded"}])
     with pytest.warns(UserWarning, match="discarded responses: 1"):
         assert said(path, "argilla") == [(1, "ann", "glad")]
-
-
-def test_several_questions_need_a_field(write, said):
-    path = write("records.json", [nested(1, mood=[(ANN, "glad")], topic=[(ANN, "film")])])
-    with pytest.raises(ConfigError, match="several questions: 'mood', 'topic'"):
-        said(path, "argilla")
-    assert said(path, "argilla", field="topic") == [("r1", ANN, "film")]
 
 
 @pytest.mark.parametrize(

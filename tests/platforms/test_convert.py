@@ -13,6 +13,11 @@ from crowdzoo.reading.platforms.export import PLATFORMS
 from crowdzoo.sequences import read_spans
 
 
+def name(start, end):
+    return {"from_name": "names", "to_name": "t", "type": "labels", "value": {"start": start, "end": end,
+            "labels": ["PER"], "text": "Bob"}}  # fmt: skip
+
+
 def run(*words):
     return cli.main([str(word) for word in words])
 
@@ -78,14 +83,6 @@ def test_a_column_is_named_where_there_are_several(write, tmp_path, capsys):
     assert rows(out / "instances.csv")[0][2] == "data_task", "the earlier result is still there"
 
 
-def test_the_only_column_is_an_image_where_its_values_are_pictures(write, tmp_path):
-    text = "HITId,WorkerId,Input.url,Answer.kind\nH1,W1,https://example.org/1.JPG?x=1,cat\nH2,W1,2.png,dog\n"
-    assert run("convert", write("batch.csv", text), "--platform", "mturk", "--out", tmp_path / "data") == 0
-    assert rows(tmp_path / "data" / "instances.csv") == [
-        ["task", "image"], ["H1", "https://example.org/1.JPG?x=1"], ["H2", "2.png"],
-    ]  # fmt: skip
-
-
 @pytest.mark.filterwarnings("default::UserWarning")  # which the command prints
 def test_gold_that_cannot_be_used_is_said(write, tmp_path, capsys):
     golden = [("ann", "glad", False), ("eve", "glad", True)]
@@ -94,22 +91,6 @@ def test_gold_that_cannot_be_used_is_said(write, tmp_path, capsys):
     assert run("convert", path, "--platform", "label-studio", "--out", tmp_path / "data") == 0
     assert "left out: gold that differs from the task's first: 1" in capsys.readouterr().err
     assert [row[-1] for row in rows(tmp_path / "data" / "instances.csv")] == ["gold", "glad", "glad"]
-
-
-def test_toloka_s_golden_is_gold(write, tmp_path):
-    text = (
-        "INPUT:image\tOUTPUT:result\tGOLDEN:result\tASSIGNMENT:worker_id\n"
-        "a.jpg\tOK\tBAD\tw1\na.jpg\tBAD\tBAD\tw2\nb.jpg\tOK\t\tw1\n"
-    )
-    assert run("convert", write("pool.tsv", text), "--platform", "toloka", "--out", tmp_path / "data") == 0
-    assert rows(tmp_path / "data" / "instances.csv") == [
-        ["task", "image", "gold"], ["a.jpg", "a.jpg", "BAD"], ["b.jpg", "b.jpg", ""],
-    ]  # fmt: skip
-
-
-def name(start, end):
-    return {"from_name": "names", "to_name": "t", "type": "labels", "value": {"start": start, "end": end,
-            "labels": ["PER"], "text": "Bob"}}  # fmt: skip
 
 
 def test_spans_become_a_file_of_spans(write, tmp_path):
@@ -123,33 +104,6 @@ def test_spans_become_a_file_of_spans(write, tmp_path):
     assert crowd.tokens == (("😀", "met", "Bob"),)
     # of one whose offsets count UTF-16, and of one who marked a space too much, and Bob twice
     assert crowd.answers(0) == {who: ["O", "O", "B-PER"] for who in ("ann", "old", "spacious")}
-
-
-def test_the_text_of_sentences_is_named_where_there_are_several(write, tmp_path, capsys):
-    data = {"title": "Bob", "body": "Bob ran"}
-    path = write("export.json", [
-        {"id": 1, "data": data, "annotations": [{"completed_by": "ann", "result": [name(0, 3)]}]}
-    ])  # fmt: skip
-    words = ("convert", path, "--platform", "label-studio", "--task", "sequence", "--out", tmp_path / "data")
-    assert run(*words) == 3
-    shown = capsys.readouterr().err
-    assert "export.json, row 1, column 'text': None is missing. Texts of the entry: 'title', 'body'." in shown
-    assert "--text NAME" in shown
-    assert run(*words, "--text", "body") == 0
-    assert read_spans(tmp_path / "data" / "spans.jsonl").answers(0) == {"ann": ["B-PER", "O"]}
-    assert run(*words, "--text", "boddy", "--force") == 3
-
-
-def test_gold_of_sentences_is_taken_where_there_is_any(write):
-    def sentence(number, *whose):
-        return {"id": number, "data": {"text": "Bob ran"}, "annotations": [
-            {"completed_by": "ann", "ground_truth": truth, "result": [name(0, 3)]} for truth in whose
-        ]}  # fmt: skip
-
-    crowd = read_spans(write("export.json", [sentence(1, True, False), sentence(2, True)]), platform="label-studio")
-    assert crowd.gold_tags() == [["B-PER", "O"]] * 2
-    crowd = read_spans(write("other.json", [sentence(1, True), sentence(2, False)]), platform="label-studio")
-    assert crowd.gold_tags() == [["B-PER", "O"], None]
 
 
 def test_other_commands_read_an_export_directly(write, tmp_path, capsys):
@@ -219,19 +173,6 @@ def test_an_export_is_read_with_the_settings_of_a_configuration(write):
     assert len(kind.read(path, **data.model_dump(mode="json", include={*kind.reading}))) == 3
     with pytest.raises(ConfigError, match="separator is for tables"):
         Annotations.read(path, platform="label-studio", separator=";")
-
-
-@pytest.mark.slow  # loads TensorFlow
-def test_an_export_is_read_in_the_pipeline(write, tmp_path):
-    from crowdzoo.records.instance_examples import read_labelled_instances
-
-    instances = write("instances.csv", "task,f0\n1,0.5\n2,1.5\n")
-    options = {"annotations": str(write("export.json", EXPORT)), "instances": str(instances), "kind": "classification",
-               "platform": "label-studio", "field": None, "classes": None, "on_bad_rows": "error",
-               "on_duplicate": "error", "eval_fraction": 0.5, "seed": 0}  # fmt: skip
-    tasks = read_labelled_instances(options, str(tmp_path / "rejects.csv"), str(tmp_path))
-    assert json.dumps(tasks.annotations.annotators.tolist()) == '["ann", "bob"]'
-    assert tasks.labelled.tolist() == [True, True]
 
 
 MTURK = "HITId,WorkerId,WorkTimeInSeconds,Input.text,Answer.mood\nh1,w1,{0},t,glad\nh1,w2,{1},t,sad\n"

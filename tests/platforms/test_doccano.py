@@ -27,12 +27,6 @@ def test_each_file_of_the_archive_is_an_annotator(write, said):
         assert said(path, "doccano") == [(1, "ann", "glad"), (2, "ann", "sad"), (1, "bob", "sad")]
 
 
-def test_a_folder_of_files_is_read_like_the_archive(write, said, tmp_path):
-    write("unpacked/ann.json", ANN)
-    write("unpacked/bob.json", BOB[:1])
-    assert said(tmp_path / "unpacked", "doccano") == [(1, "ann", "glad"), (2, "ann", "sad"), (1, "bob", "sad")]
-
-
 def test_images_are_known_by_their_number(write, said):
     path = write("ann.jsonl", [{"id": 4, "filename": "4.png", "label": ["cat"]}])
     assert said(path, "doccano") == [(4, "ann", "cat")]
@@ -60,17 +54,6 @@ def test_spans_become_tags(write, answer):
     crowd = read_spans(path, platform="doccano")
     assert crowd.tokens == (("Zoë", "met", "Bob"),)
     assert crowd.answers(0)["ann"] == ["B-PER", "O", "B-PER"]
-
-
-def test_the_wrong_kind_of_question_is_said(write, said):
-    path = write("export.zip", archive(ann=ANN))
-    with pytest.raises(
-        DataError, match="no question that is answered with spans of a text; the questions are: 'label'"
-    ):
-        read_spans(path, platform="doccano")
-    path = write("spans.jsonl", [{"id": 1, "text": "a b", "label": [[0, 1, "PER"]]}])
-    with pytest.raises(DataError, match="no question that is answered with classes or numbers"):
-        said(path, "doccano")
 
 
 def test_a_broken_span_is_named_with_its_file_and_line(write):

@@ -1,11 +1,9 @@
 """Exports of Label Studio."""
 
-import json
-
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import DataError
 
 
 def choice(name, *choices):
@@ -28,12 +26,6 @@ def test_each_annotation_of_a_task_is_a_row(write, said):
     assert said(path, "label-studio") == [(7, 1, "glad"), (7, 2, "sad"), (8, 2, "sad")]
 
 
-def test_annotators_are_known_by_their_email_or_id(write, said):
-    users = [{"id": 4, "email": "ann@example.org", "first_name": "Ann"}, {"id": 5}, "cid@example.org", 6]
-    path = write("export.json", [task(1, *(annotation(who, choice("mood", "sad")) for who in users))])
-    assert [who for _, who, _ in said(path, "label-studio")] == ["ann@example.org", "5", "cid@example.org", "6"]
-
-
 def test_cancelled_annotations_and_those_without_an_answer_are_left_out_and_counted(write, said):
     path = write("export.json", [
         task(1, annotation(1, choice("mood", "sad")), annotation(2, was_cancelled=True)),
@@ -48,15 +40,6 @@ def test_a_ground_truth_is_no_annotation(write, said):
         task(1, annotation(9, choice("mood", "glad"), ground_truth=True), annotation(1, choice("mood", "sad"))),
     ])  # fmt: skip
     assert said(path, "label-studio") == [(1, 1, "sad")]
-
-
-def test_several_questions_need_a_field(write, said):
-    path = write("export.json", [task(1, annotation(1, choice("mood", "sad"), choice("topic", "film")))])
-    with pytest.raises(ConfigError, match=r"several questions: 'mood', 'topic'.*field='mood'"):
-        said(path, "label-studio")
-    assert said(path, "label-studio", field="topic") == [(1, 1, "film")]
-    with pytest.raises(ConfigError, match=r"there are: 'mood', 'topic'\. Did you mean 'topic'"):
-        said(path, "label-studio", field="topics")
 
 
 def test_several_choices_are_second_labels_which_on_duplicate_decides_about(write, said):
@@ -102,20 +85,6 @@ def test_json_min_is_read_too(write, said):
     assert said(path, "label-studio") == [(1, "3", "sad"), (1, "bob@example.org", "glad")]
     path = write("min.json", [{"id": 1, "stars": [{"rating": 3}], "annotator": 3, "annotation_id": 5}])
     assert Annotations.read(path, platform="label-studio", kind="regression").labels.tolist() == [3.0]
-
-
-def test_one_file_a_task_in_a_folder_is_read_as_one_export(write, said, tmp_path):
-    for name in (1, 2):
-        one = task(name, annotation(name, choice("mood", "sad")))
-        write(f"synced/{name}.json", json.dumps(one, indent=2))  # over many lines, so it is not JSON lines
-    assert said(tmp_path / "synced", "label-studio") == [(1, 1, "sad"), (2, 2, "sad")]
-
-
-def test_annotations_in_a_target_storage_hold_their_task(write, said, tmp_path):
-    for who in (1, 2):
-        one = annotation(who, choice("mood", "sad")) | {"task": task(7, [1], is_labeled=True)}
-        write(f"bucket/{who}.json", one)
-    assert said(tmp_path / "bucket", "label-studio") == [(7, 1, "sad"), (7, 2, "sad")]
 
 
 def test_each_file_of_a_folder_has_to_be_of_the_platform(write, said, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from crowdzoo import Annotations
 from crowdzoo.commands.main import main
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import DataError
 from crowdzoo.kinds import kind_of
 
 HEAD = ("HITId", "HITTypeId", "Title", "AssignmentId", "WorkerId", "AssignmentStatus", "Input.image_url")
@@ -72,33 +72,6 @@ def test_answers_of_a_form_are_json_in_one_column(write, said, form, label):
     assert said(path, "mturk") == [("H1", "W1", label)]
 
 
-def test_several_checkboxes_are_second_labels(write, said):
-    for cell in ("cat|dog", '["cat", "dog"]'):
-        path = write("batch.csv", batch(("H1", "W1", "Approved", cell)))
-        with pytest.warns(UserWarning, match="1 row was left out"):
-            assert said(path, "mturk", on_duplicate="first") == [("H1", "W1", "cat")]
-
-
-def test_several_questions_need_a_field(write, said):
-    answers = ("Answer.category", "Answer.comment")
-    path = write("batch.csv", batch(("H1", "W1", "Approved", "cat", "nice"), answers=answers))
-    with pytest.raises(ConfigError, match="several questions: 'category', 'comment'"):
-        said(path, "mturk")
-    assert said(path, "mturk", field="category") == [("H1", "W1", "cat")]
-
-
-def test_numbers_are_ratings(write):
-    path = write("batch.csv", batch(("H1", "W1", "Approved", "4"), ("H1", "W2", "Approved", "3.5")))
-    assert Annotations.read(path, platform="mturk", kind="regression").labels.tolist() == [4.0, 3.5]
-
-
-def test_a_line_break_in_a_text_counts_in_the_number_of_a_row(write, said):
-    text = batch(("H1", "W1", "Approved", "cat"), ("H2", "", "Approved", "cat")).replace("Sort images", "Sort\nimages")
-    path = write("batch.csv", text)
-    with pytest.raises(DataError, match=r"batch.csv, row 4, column 'WorkerId'.*Download CSV"):
-        said(path, "mturk")
-
-
 @pytest.mark.parametrize(
     ("content", "says"),
     [
@@ -144,25 +117,6 @@ def test_a_folder_of_photographs_fits_a_batch_by_the_names_of_the_images(write, 
     assert crowd.num_tasks == 3
 
 
-def test_the_column_of_the_images_is_found_or_asked_for(write):
-    head = (*HEAD[:-1], "Input.left", "Input.right", "Input.note")
-    row = ("H1", "T", "Sort", "A", "W1", "Approved", "a.jpg", "b.jpg", "x", "cat", "", "")
-    names = (*head, "Answer.category", "Approve", "Reject")
-    path = write("batch.csv", "\n".join(",".join(each) for each in (names, row)) + "\n")
-    with pytest.raises(ConfigError, match=r"has the columns 'left', 'right', 'note'\. Give it, such as image='left'"):
-        Annotations.read(path, platform="mturk", image=True)
-    for column in ("right", "Input.right"):
-        assert Annotations.read(path, platform="mturk", image=column).tasks.tolist() == ["b"]
-    with pytest.raises(ConfigError, match="image='wrong' is no column of what annotators saw"):
-        Annotations.read(path, platform="mturk", image="wrong")
-    assert Annotations.read(path, platform="mturk").tasks.tolist() == ["H1"]
-    with pytest.raises(ConfigError, match="image belongs to an export"):
-        Annotations.read(path, image="left")
-    path = write("batch.csv", batch(("H1", "W1", "Approved", "cat")).replace("https://example.org/H1.jpg", " "))
-    with pytest.raises(DataError, match=r"column 'Input\.image_url': '' names no image"):
-        Annotations.read(path, platform="mturk", image=True)
-
-
 def test_two_images_of_one_file_name_are_not_one_task(write):
     """They were once, without a word: `cats/1.jpg` and `dogs/1.jpg` were both the photograph `1`."""
     text = batch(*((hit, who, "Approved", "cat") for hit in ("H1", "H2", "H3") for who in ("W1", "W2")))
@@ -199,24 +153,6 @@ def test_a_column_that_the_file_lacks_is_named(write, left_out, says):
     path = write("batch.csv", "\n".join(",".join(cells[:place] + cells[place + 1 :]) for cells in (header, row)) + "\n")
     with pytest.raises(DataError, match=re.escape(f"{path}: {says}")):
         Annotations.read(path, platform="mturk", image=True)
-
-
-def test_a_photograph_that_is_missing_is_said_by_the_export_s_own_column(write, tmp_path):
-    """It was column 'task', which the file does not have, and `Did you mean '2'?`, which is another photograph."""
-    photographs(tmp_path / "photos", "img_1.jpg", "img_2.jpg")
-    rows = [(f"H{number}", "W1", "Approved", "cat") for number in (1, 2, 3)]
-    path = write("batch.csv", batch(*rows).replace("https://example.org/H", "https://example.org/img_"))
-    with pytest.raises(DataError) as error:
-        kind_of("classification").training_set(path, tmp_path / "photos", platform="mturk")
-    (row,) = error.value.rows
-    place = f"{path}, row 4, column 'Input.image_url'"
-    assert str(row) == f"{place}: 'img_3' is not one of the tasks ['img_1', 'img_2']."
-
-
-def test_a_batch_that_is_read_as_a_table_is_recognised(write):
-    path = write("batch.csv", batch(("H1", "W1", "Approved", "cat")))
-    with pytest.raises(DataError, match="an export of Amazon Mechanical Turk: write platform='mturk'"):
-        Annotations.read(path)
 
 
 def test_gold_that_names_the_photographs_goes_with_their_names(write, tmp_path, capsys):

@@ -2,7 +2,6 @@
 
 import pytest
 
-from crowdzoo import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.sequences import read_spans
 
@@ -59,11 +58,6 @@ def test_reviewed_examples_are_gold(write, said):
         example(1, "review", options=OPTIONS, accept=["SAD"], versions=[{"accept": ["GLAD"]}]),
     ])  # fmt: skip
     assert said(path, "prodigy") == [(1, "ann", "GLAD")]
-
-
-def test_another_field_can_be_named(write):
-    path = write("export.jsonl", [example(1, "ann", options=OPTIONS, accept=["GLAD"], stars=4)])
-    assert Annotations.read(path, platform="prodigy", kind="regression", field="stars").labels.tolist() == [4.0]
 
 
 TOKENS = [{"text": "Zoë", "start": 0, "end": 3, "id": 0}, {"text": "-", "start": 3, "end": 4, "id": 1},

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import DataError
 
 HEAD = ["INPUT:image", "OUTPUT:result", "GOLDEN:result", "HINT:text", "ASSIGNMENT:link", "ASSIGNMENT:task_id",
         "ASSIGNMENT:assignment_id", "ASSIGNMENT:worker_id", "ASSIGNMENT:status"]  # fmt: skip
@@ -49,14 +49,6 @@ def test_a_list_is_several_labels(write, said):
     path = write("pool.tsv", pool(row("t1", "w1", '"[""OK"", ""BAD""]"')))
     with pytest.raises(DataError, match="'w1' has labelled task 't1' before, in row 2"):
         said(path, "toloka")
-
-
-def test_several_outputs_need_a_field(write, said):
-    head = ["INPUT:image", "OUTPUT:result", "OUTPUT:like", "ASSIGNMENT:worker_id"]
-    path = write("pool.tsv", pool(["a.jpg", "OK", "true", "w1"], head=head))
-    with pytest.raises(ConfigError, match="several questions: 'result', 'like'"):
-        said(path, "toloka")
-    assert said(path, "toloka", field="like") == [("a.jpg", "w1", "true")]
 
 
 def test_aggregated_results_name_no_annotators(write, said):

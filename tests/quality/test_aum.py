@@ -1,16 +1,13 @@
 """AUM and WAUM against their equations, written with loops, and on tasks that are known to be bad."""
 
-import dataclasses
-
 import keras
 import numpy as np
 import pytest
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import DawidSkene
-from crowdzoo.datasets import simulate_annotations
 from crowdzoo.models import FeatureClassifier
-from crowdzoo.quality import task_table, waum
+from crowdzoo.quality import waum
 from crowdzoo.quality.aum import (
     Waum,
     area_under_margin,
@@ -61,14 +58,6 @@ def test_margins_by_hand(scores, label, top_2, pleiss):
     assert label_margins([scores], [label], margin="pleiss") == pytest.approx([pleiss])
 
 
-def test_margins_of_annotations_are_the_equations():
-    scores = some_scores()
-    top_2, pleiss = (label_margins(scores, LABELS, TASKS, margin) for margin in ("top-2", "pleiss"))
-    for row, (i, y) in enumerate(zip(TASKS, LABELS, strict=True)):
-        assert top_2[row] == pytest.approx(scores[i, y] - sorted(scores[i])[-2])
-        assert pleiss[row] == pytest.approx(scores[i, y] - max(scores[i, k] for k in range(K) if k != y))
-
-
 def test_aum_of_one_label_a_task_is_the_mean_margin_of_the_logits():
     logits = np.random.default_rng(1).normal(size=(4, N, K))
     labels = np.array([0, 1, 2, 0, 1, 2])
@@ -112,11 +101,6 @@ def test_waum_is_the_equation():
             assert found[i] == pytest.approx(sum(trust[row] * aum[row] for row in rows) / below)
 
 
-def test_where_nobody_has_any_trust_all_labels_count_alike():
-    found = weighted_margins(np.array([0.4, -0.2, 0.3]), np.array([0.0, 0.0, 0.5]), np.array([0, 0, 1]), 2)
-    assert found == pytest.approx([0.1, 0.3])
-
-
 def test_soft_labels_are_the_equation():
     confusions = some_confusions()
     found = trusted_votes(confusions, TASKS, WHO, LABELS, N)
@@ -148,19 +132,6 @@ def test_tasks_up_to_the_quantile_are_prunable():
     np.testing.assert_array_equal(np.flatnonzero(scores.prunable(0.01)), [2])  # the lowest at least
     np.testing.assert_array_equal(np.flatnonzero(scores.prunable(0.25)), [2, 3, 4])  # the quantile itself, with its tie
     assert not scores.prunable(0.0).any()
-
-
-def test_tasks_that_are_all_tied_are_all_kept():
-    assert not ranked([0.5, 0.5, np.nan, 0.5]).prunable(0.3).any()
-    assert not ranked([np.nan, np.nan]).prunable(0.3).any()
-
-
-@pytest.mark.parametrize("bad", [-0.1, 1.1, float("nan")])
-def test_a_share_out_of_range_is_refused(bad):
-    with pytest.raises(ValueError, match="fraction must be a number from 0 to 1"):
-        ranked([0.0]).worst(bad)
-    with pytest.raises(ValueError, match="quantile must be a number from 0 to below 1"):
-        ranked([0.0]).prunable(bad)
 
 
 def test_the_table_names_each_tasks_label_that_fits_least():
@@ -207,29 +178,6 @@ def test_a_network_that_does_not_learn_gives_the_equations_of_its_probabilities_
 
 
 @pytest.mark.slow
-def test_one_epoch_more_adds_its_margin_to_the_mean():
-    x, annotations = points(), crowd()
-
-    def aum(epochs):
-        return waum(a_base, x, annotations, epochs=epochs, optimizer=keras.optimizers.Adam(0.05), seed=1).aum
-
-    def margins_after(epochs):
-        """Of a network trained on the pairs themselves, in one batch, with Keras' own loss."""
-        keras.utils.set_random_seed(1)
-        base = a_base(dropout=0.0)
-        base.compile(keras.optimizers.Adam(0.05), "sparse_categorical_crossentropy")
-        base.fit(x[TASKS], LABELS, epochs=epochs, batch_size=len(TASKS), verbose=0)
-        return label_margins(base.predict(x, verbose=0), LABELS, TASKS)
-
-    without_dropout = waum(
-        lambda: a_base(dropout=0.0), x, annotations, epochs=3, optimizer=keras.optimizers.Adam(0.05), seed=1
-    )
-    expected = np.mean([margins_after(epochs) for epochs in (1, 2, 3)], axis=0)
-    np.testing.assert_allclose(without_dropout.aum, expected, atol=1e-4)
-    assert np.abs(aum(3) - aum(2)).max() > 1e-4
-
-
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 @pytest.mark.usefixtures("eager")
 def test_networks_of_their_own_judge_each_annotators_labels():
@@ -241,55 +189,6 @@ def test_networks_of_their_own_judge_each_annotators_labels():
         np.testing.assert_allclose(found.aum[own], alone.aum, atol=1e-6)
     stacked = waum(a_base, x, annotations, epochs=2, seed=2)
     assert np.abs(found.aum - stacked.aum).max() > 1e-3
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager")
-def test_two_runs_agree_and_the_order_of_the_rows_does_not_matter():
-    x, annotations = points(), crowd()
-    first = waum(a_base, x, annotations, epochs=2, seed=4)
-    np.testing.assert_array_equal(waum(a_base, x, annotations, epochs=2, seed=4).aum, first.aum)
-    assert (waum(a_base, x, annotations, epochs=2, seed=5).aum != first.aum).any()
-    order = np.random.default_rng(0).permutation(len(TASKS))
-    shuffled = waum(a_base, x, crowd(order), epochs=2, seed=4)
-    np.testing.assert_allclose(shuffled.aum, first.aum[order], atol=1e-6)
-    np.testing.assert_allclose(shuffled.waum, first.waum, atol=1e-6)
-
-
-def planted(seed=0, number=600, bad=60):
-    """Three clouds far apart, annotators who are right in 4 of 5 cases, and tasks 0 to 59 that they are wrong about.
-
-    Of the first 30 nobody has any idea. The other 30 look like one class and are taken for another by all.
-    """
-    rng = np.random.default_rng(seed)
-    gold = rng.integers(K, size=number)
-    x = (np.array([[0, 0], [7, 0], [0, 7]])[gold] + rng.normal(size=(number, 2))).astype("float32")
-    said = np.where((np.arange(number) >= bad // 2) & (np.arange(number) < bad), (gold + 1) % K, gold)
-    skilled = np.tile(np.full((K, K), 0.1) + 0.7 * np.eye(K), (12, 1, 1))
-    annotations = simulate_annotations(said, skilled, 4, seed)
-    guesses = rng.integers(K, size=len(annotations))
-    labels = np.where(annotations.task_ids < bad // 2, guesses, annotations.labels)
-    return x, dataclasses.replace(annotations, labels=labels), bad
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("margin", ["top-2", "pleiss"])
-def test_tasks_that_annotators_are_wrong_about_rank_lowest_which_vote_entropy_does_not_see(margin):
-    x, annotations, bad = planted()
-    found = waum(
-        lambda: FeatureClassifier(2, K, hidden=(16,), dropout=0.0), x, annotations,
-        epochs=15, batch_size=64, optimizer=keras.optimizers.Adam(0.01), margin=margin,
-    )  # fmt: skip
-    assert len(found.worst(0.1)) == bad
-    by_waum = (found.worst(0.1) < bad).mean()
-    entropy = np.round(task_table(annotations)["entropy"].to_numpy(), 9)
-    # ties broken at random: mean over the tied tasks
-    cut = np.sort(entropy)[-bad]
-    surely, tied = np.flatnonzero(entropy > cut), np.flatnonzero(entropy == cut)
-    by_entropy = ((surely < bad).sum() + (bad - len(surely)) * (tied < bad).mean()) / bad
-    assert by_waum > 2 * by_entropy
-    assert by_waum > 0.6  # by chance .1
-    assert np.nanmean(found.waum[:bad]) < np.nanmean(found.waum[bad:]) - 0.2
 
 
 @pytest.mark.parametrize(

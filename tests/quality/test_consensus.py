@@ -77,14 +77,6 @@ def test_an_annotator_who_shares_no_task_has_the_mean_weight_and_no_quality():
     assert np.isfinite(found.posteriors).all()
 
 
-def test_one_class_in_all_labels_gives_finite_numbers():
-    annotations = Annotations.from_dense(np.zeros((5, 2), int), classes=["a", "b"])
-    found = crowdlab(annotations, np.tile([0.0, 1.0], (5, 1)))
-    assert found.labels.tolist() == [0] * 5
-    assert np.isfinite(found.posteriors).all()
-    assert np.isfinite(active_scores(annotations, np.tile([0.0, 1.0], (5, 1)))).all()
-
-
 def test_what_cannot_be_used_is_refused():
     two = Annotations.from_dense(np.zeros((3, 2), int), classes=["a", "b"])
     with pytest.raises(DataError, match=r"have the shape \[tasks, classes\] = \[3, 2\], got \[2, 2\]"):
@@ -99,10 +91,3 @@ def test_what_cannot_be_used_is_refused():
         crowdlab(Annotations.from_dense(np.ones((3, 2)), kind="regression"), np.full((3, 2), 0.5))
     with pytest.raises(ConfigError, match="temperature"):
         active_scores(two, np.full((3, 2), 0.5), temperature=0)
-
-
-def test_several_labels_by_one_annotator_for_a_task_are_refused(tmp_path):
-    (tmp_path / "a.csv").write_text("task,annotator,label\n1,a,x\n1,a,y\n1,b,x\n")
-    repeated = Annotations.read(tmp_path / "a.csv", on_duplicate="all")
-    with pytest.raises(DataError, match="takes one label by an annotator for a task"):
-        crowdlab(repeated, np.full((1, 2), 0.5))

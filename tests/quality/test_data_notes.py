@@ -1,12 +1,11 @@
-import json
 import re
 
 import numpy as np
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import MajorityVote, create
+from crowdzoo.aggregation import create
 from crowdzoo.commands import main
-from crowdzoo.quality import data_notes, quality_report
+from crowdzoo.quality import data_notes
 
 
 def crowd(copies, num_tasks=400, seed=0):
@@ -27,14 +26,6 @@ def test_annotators_who_err_together_are_noted():
     assert "Label about 200 tasks" in note  # with 50 the labels become worse: docs/aggregation.md
     assert "--calibrate" in note
     assert data_notes(crowd(1)) == ()
-
-
-def test_fewer_tasks_than_a_correction_takes_are_labelled_themselves():
-    (note,) = data_notes(crowd(4, num_tasks=60, seed=1))
-    assert "annotators err on the same tasks" in note
-    assert "Label about 200 tasks" not in note
-    assert "Label the 60 tasks yourself, or as many of them as you can" in note
-    assert "--use-gold" in note
 
 
 def test_an_interval_that_tells_nothing_is_not_said_to_tell_something():
@@ -60,18 +51,6 @@ def test_too_few_annotations_for_matrices_are_noted():
     assert note.startswith("An annotator has 0.8 annotations of each class on average")  # 100 / (20 * 6)
     assert data_notes(few, "one-coin") == data_notes(few) == ()
     assert data_notes(few.select_tasks([]), "dawid-skene") == ()
-
-
-def test_quality_and_aggregate_tell_it(tmp_path, capsys):
-    annotations = crowd(4)
-    assert data_notes(annotations)[0] in quality_report(annotations, MajorityVote().fit(annotations), bootstrap=0).notes
-    rows = zip(annotations.task_ids, annotations.annotator_ids, annotations.labels, strict=True)
-    text = "".join(f"t{task},a{annotator},c{label}\n" for task, annotator, label in rows)
-    (tmp_path / "a.csv").write_text("task,annotator,label\n" + text)
-    words = ["aggregate", str(tmp_path / "a.csv"), "--method", "one-coin", "--out", str(tmp_path / "out")]
-    assert main.main(words) == 0
-    assert "independent ones" in " ".join(capsys.readouterr().out.split())
-    assert "independent ones" in json.loads((tmp_path / "out" / "summary.json").read_text())["notes"][0]
 
 
 def test_a_method_that_counts_dependent_annotations_is_noted_once(tmp_path, capsys):

@@ -2,9 +2,7 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import MajorityVote
-from crowdzoo.commands import main
-from crowdzoo.quality import effective_votes, effective_votes_interval, quality_report
+from crowdzoo.quality import effective_votes, effective_votes_interval
 
 
 def crowd(groups: int, copies: int, num_tasks: int = 1500, seed: int = 0) -> Annotations:
@@ -32,11 +30,6 @@ def test_there_is_no_such_number_without_a_second_vote_or_class():
     assert effective_votes(Annotations.from_arrays([0, 0], [0, 1], [0, 0])) is None
 
 
-def test_there_is_no_such_number_where_annotators_gave_several_labels(tmp_path):
-    (tmp_path / "a.csv").write_text("task,annotator,label\n1,a,x\n1,a,y\n1,b,x\n")
-    assert effective_votes(Annotations.read(tmp_path / "a.csv", on_duplicate="all")) is None
-
-
 def test_the_interval_has_the_value_inside_and_is_wider_for_a_small_crowd():
     small, large = (effective_votes_interval(crowd(5, 3, num_tasks)) for num_tasks in (80, 3000))
     for annotations, (value, low, high) in zip((crowd(5, 3, 80), crowd(5, 3, 3000)), (small, large), strict=True):
@@ -53,16 +46,3 @@ def test_the_interval_holds_the_value_of_a_large_crowd_nearly_always():
     value = effective_votes(crowd(5, 3, 10_000))
     found = [effective_votes_interval(crowd(5, 3, 150, seed)) for seed in range(1, 13)]
     assert sum(low <= value <= high for _, low, high in found) >= 10
-
-
-def test_the_quality_report_has_the_interval(tmp_path, capsys):
-    annotations = crowd(5, 3, 80)
-    report = quality_report(annotations, MajorityVote().fit(annotations), bootstrap=60)
-    value, low, high = effective_votes_interval(annotations)
-    assert [report.overall[f"effective_votes{end}"] for end in ("", "_low", "_high")] == [value, low, high]
-    columns = annotations.task_ids, annotations.annotator_ids, annotations.labels
-    rows = "".join(f"{task},{annotator},{label}\n" for task, annotator, label in zip(*columns, strict=True))
-    (tmp_path / "a.csv").write_text("task,annotator,label\n" + rows)
-    assert main.main(["quality", str(tmp_path / "a.csv"), "--method", "none"]) == 0
-    assert f"worth independent ones  {value:.2f} ({low:.2f} to {high:.2f})" in capsys.readouterr().out
-    assert quality_report(annotations, bootstrap=0).overall["effective_votes_low"] is None

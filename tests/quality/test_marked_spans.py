@@ -8,8 +8,7 @@ import pytest
 from crowdzoo.aggregation import SpanMajorityVote
 from crowdzoo.data.sentence_annotations import sentence_annotations
 from crowdzoo.datasets import generated_ner
-from crowdzoo.errors import DataError
-from crowdzoo.quality import krippendorff_alpha, marked_spans
+from crowdzoo.quality import marked_spans
 from crowdzoo.sequences import CrowdSequences, TagSet, span_scores, spans_of, tags_of
 
 TAGS = TagSet(["O", "B-LOC", "I-LOC", "B-PER", "I-PER"])
@@ -118,38 +117,3 @@ def test_f1_against_the_aggregate_is_that_of_conlleval():
         assert found.right[annotator].sum() == scores.num_correct
         assert found.said[annotator].sum() == scores.num_predicted
         assert found.expected[annotator].sum() == scores.num_gold
-
-
-def test_a_crowd_without_spans_has_no_agreement():
-    crowd = crowd_of([{"ann": [], "bob": []}, {"cem": []}])
-    found = marked_spans(crowd, SpanMajorityVote().fit(crowd))
-    assert found.overall is None
-    assert np.isnan(found.agreement).all()
-    assert found.tasks_of.tolist() == [1, 1, 1]
-    assert found.shared.tolist() == [1, 1, 0]
-    assert not found.coincidences.any()
-
-
-def test_a_result_of_other_sentences_is_refused():
-    crowd = crowd_of([{"ann": []}, {"bob": [("PER", 0, 1)]}])
-    result = SpanMajorityVote().fit(crowd)
-    with pytest.raises(DataError, match="other tasks"):
-        marked_spans(crowd.select([0]), result)
-    with pytest.raises(DataError, match="another length"):
-        marked_spans(crowd_of([{"ann": []}, {"bob": []}], 9), result)
-
-
-def test_the_bootstrap_of_alpha_draws_whole_groups():
-    crowd = generated_ner(40, 5, redundancy=3, seed=1)
-    from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
-
-    tokens = SequenceTable.of(crowd, "a test").as_classification()
-    group = np.repeat(np.arange(40), crowd.lengths)
-    alone, whole = (krippendorff_alpha(tokens, bootstrap=200, groups=each) for each in (None, group))
-    assert alone.value == whole.value
-    assert whole.high - whole.low > alone.high - alone.low  # tokens of a sentence are alike
-    each = krippendorff_alpha(tokens, bootstrap=50, groups=np.arange(len(group)))
-    assert (each.low, each.high) == (
-        krippendorff_alpha(tokens, bootstrap=50).low, krippendorff_alpha(tokens, bootstrap=50).high)  # fmt: skip
-    with pytest.raises(DataError, match="groups holds an integer for each"):
-        krippendorff_alpha(tokens, bootstrap=5, groups=[1])

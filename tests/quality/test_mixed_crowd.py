@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import OneCoinDawidSkene, create
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.quality import next_annotations, people_and_models
 
@@ -32,19 +31,6 @@ def crowd(seed=0, num_tasks=600, num_models=9, alike=0.45, asked=0.3):
         np.concatenate(tasks), np.concatenate(who), np.concatenate(labels), tasks=np.arange(num_tasks), classes=range(3)
     )
     return table, [*said], truth, some
-
-
-def test_models_that_agree_for_the_wrong_reasons_do_not_outvote_people():
-    table, models, truth, some = crowd()
-    found = people_and_models(table, models).aggregation
-    right, asked = found.labels == truth, np.isin(np.arange(len(truth)), some)
-    people = table.select_rows(~np.isin(table.annotators[table.annotator_ids], models))
-    alone = OneCoinDawidSkene().fit(people).expected_accuracy(np.where(asked, truth, -1))
-    assert right[asked].mean() >= alone - 0.01
-    assert found.posteriors.max(axis=1).mean() == pytest.approx(right.mean(), abs=0.06)
-    assert found.notes == ()
-    for method in ("majority-vote", "hierarchical-dawid-skene", "robust"):
-        assert (create(method).fit(table).labels == truth)[asked].mean() < right[asked].mean() - 0.15
 
 
 def test_the_discount_is_high_for_copies_and_low_for_models_who_err_independently():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.errors import CrowdzooError, DataError
+from crowdzoo.errors import CrowdzooError
 from crowdzoo.quality import next_annotation
 from crowdzoo.quality.next_annotation import information_gain, next_annotations
 
@@ -49,12 +49,6 @@ def test_nothing_is_learnt_of_a_certain_task_nor_from_who_answers_blindly():
     assert information_gain(np.eye(K)[1], np.full((K, K), 1 / K)) == 0
     np.testing.assert_allclose(information_gain([0.5, 0.3, 0.2], blind), 0, atol=1e-12)
     np.testing.assert_allclose(information_gain(np.eye(K), np.eye(K)), 0, atol=1e-12)
-
-
-def test_who_never_errs_tells_all_there_is_to_know_and_so_does_who_always_errs():
-    posterior = np.array([0.5, 0.5])
-    for confusion in (np.eye(2), 1 - np.eye(2)):
-        np.testing.assert_allclose(information_gain(posterior, confusion), np.log(2))
 
 
 @pytest.mark.parametrize("cells", [1, 50, 10**6])
@@ -120,12 +114,6 @@ def test_what_does_not_fit_is_refused(arguments, message):
         next_annotations(**{"posteriors": posteriors, "confusions": confusions, **arguments})
 
 
-def test_annotations_of_other_tasks_are_refused():
-    asked = Annotations.from_arrays([0], [0], [0], classes=[0, 1, 2])
-    with pytest.raises(DataError, match="posteriors of 7 tasks, but 1 annotated ones"):
-        next_annotations(*crowd(), asked=asked)
-
-
 def test_dear_annotators_are_asked_where_they_tell_more_for_their_price():
     posteriors, confusions = crowd(seed=3)
     costs = np.array([1.0, 2.0, 0.5, 4.0, 1.0])
@@ -151,27 +139,3 @@ def test_limits_take_the_best_pairs_that_fit(limits):
     )
     assert list(zip(found.tasks.tolist(), found.annotators.tolist(), strict=True)) == expected
     assert found.costs.sum() <= (budget or np.inf)
-
-
-def test_sure_tasks_are_left_out():
-    posteriors, confusions = crowd()
-    sure = np.arange(N) % 2 == 0
-    found = next_annotations(posteriors, confusions, 100, sure=sure)
-    assert set(found.tasks.tolist()) == {1, 3, 5}
-    assert not len(next_annotations(posteriors, confusions, 100, sure=np.ones(N, bool)).tasks)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"costs": [1.0] * (R - 1)}, "one number for each annotator"),
-        ({"costs": [1.0] * (R - 1) + [0.0]}, "finite numbers above 0"),
-        ({"costs": [1.0] * (R - 1) + [np.nan]}, "finite numbers above 0"),
-        ({"sure": [True]}, "one value for each of 7 tasks"),
-        ({"budget": 0}, "budget must be"),
-        ({"per_annotator": 0}, "per_annotator must be"),
-    ],
-)
-def test_prices_and_limits_that_make_no_sense_are_refused(arguments, message):
-    with pytest.raises(CrowdzooError, match=message):
-        next_annotations(*crowd(), 3, **arguments)

@@ -1,7 +1,6 @@
 """Groups of annotators who contradict each other, on generated crowds whose groups are known, and on real ones."""
 
 import importlib.util
-import json
 import re
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import create
-from crowdzoo.commands import main
 from crowdzoo.datasets import data_folder
 from crowdzoo.errors import DataError
 from crowdzoo.quality import data_notes, opposed_groups, people_and_models
@@ -49,17 +47,6 @@ def test_people_and_models_who_agree_for_another_reason_are_told_apart(num_model
     assert 0 <= found.correlation < found.high < 0.85
     assert min(found.agreement) > 0.4
     assert repr(found).startswith("OpposedGroups(4 and ")
-
-
-def test_the_correlation_is_that_of_the_views():
-    """With two classes a view that is right for .75 is correlated with the truth by .5, whatever the noise."""
-    rng = np.random.default_rng(3)
-    truth = rng.integers(0, 2, 4000)
-    view = noisy(rng, truth, 0.75, 2)
-    people, models = ([noisy(rng, of, 0.85, 2) for _ in range(4)] for of in (truth, view))
-    found = opposed_groups(Annotations.from_dense(np.stack(people + models, axis=1), classes=range(2)))
-    assert found.correlation == pytest.approx(0.5, abs=0.04)
-    np.testing.assert_allclose(found.agreement, 0.7**2, atol=0.04)
 
 
 def ordinary(kind, seed):
@@ -145,17 +132,3 @@ def test_the_note_names_both_groups_and_what_to_do():
     assert "opposed_groups" not in note  # who reads it may be on a command line
     assert data_notes(table, "robust", models_named=True) == ()
     assert data_notes(table, "people-and-models") == ()
-
-
-def written(table, folder):
-    rows = zip(table.task_ids, table.annotators[table.annotator_ids], table.labels, strict=True)
-    text = "".join(f"t{task},{name},c{label}\n" for task, name, label in rows)
-    (folder / "a.csv").write_text("task,annotator,label\n" + text)
-    return ["aggregate", str(folder / "a.csv"), "--out", str(folder / "out")]
-
-
-def test_aggregate_prints_and_stores_the_note(tmp_path, capsys):
-    table, *_ = people_beside_models()
-    assert main.main(written(table, tmp_path)) == 0
-    assert "Two groups contradict each other" in " ".join(capsys.readouterr().out.split())
-    assert json.loads((tmp_path / "out" / "summary.json").read_text())["notes"][-1].startswith("Two groups")

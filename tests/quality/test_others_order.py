@@ -52,11 +52,6 @@ def test_tasks_that_the_others_do_not_link_have_no_order():
     assert found[1] < 0  # ann has a ahead
 
 
-def test_one_annotator_has_nobody_to_be_judged_by():
-    table = Annotations.from_arrays(["a"], ["ann"], ["left"], right=["b"], kind="preference")
-    assert np.isnan(order_of_others(table)).all()
-
-
 def test_two_runs_agree_and_wrong_settings_are_refused():
     table = crowd(10, 5)
     assert np.array_equal(order_of_others(table, seed=4), order_of_others(table, seed=4), equal_nan=True)

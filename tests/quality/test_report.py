@@ -7,7 +7,7 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 
-from crowdzoo import Annotations, ConfigError, DataError
+from crowdzoo import Annotations, DataError
 from crowdzoo.aggregation import DawidSkene, MajorityVote
 from crowdzoo.datasets import load_labelme
 from crowdzoo.quality import (
@@ -56,13 +56,6 @@ def test_figures_of_labelme(report):
     assert report.alpha.low < 0.677 < report.alpha.high
 
 
-def test_class_agreement_is_the_diagonal_of_the_coincidences(report):
-    matrix = report.coincidences
-    np.testing.assert_allclose(report.classes["agreement"], np.diag(matrix) / matrix.sum(axis=1))
-    assert sum(report.classes["annotations"].to_pylist()) == 2547
-    np.testing.assert_allclose(sum(report.classes["share"].to_pylist()), 1)
-
-
 @pytest.mark.parametrize("file_format", ["parquet", "csv"])
 def test_what_is_written_is_what_was_measured(report, tmp_path, file_format):
     folder = report.write(tmp_path / "deep" / "q", file_format)
@@ -87,19 +80,6 @@ def test_what_is_written_is_what_was_measured(report, tmp_path, file_format):
     assert summary["tasks_tied"] == 129
 
 
-def test_folders_with_something_in_them_are_left_alone(report, tmp_path):
-    (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(DataError, match="not empty"):
-        report.write(tmp_path)
-    with pytest.raises(DataError, match="not empty"):
-        report.write(tmp_path / "thesis.tex")
-    with pytest.raises(ConfigError, match="Did you mean 'parquet'"):
-        report.write(tmp_path / "new", "parket")
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
-    (tmp_path / "empty").mkdir()
-    assert report.write(tmp_path / "empty") == tmp_path / "empty"
-
-
 def test_a_failed_write_leaves_nothing(report, tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError("disk full")
@@ -110,12 +90,6 @@ def test_a_failed_write_leaves_nothing(report, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_frames_need_pandas_only(report):
-    frames = report.to_frames()
-    assert {name: len(frame) for name, frame in frames.items()} == {"tasks": 1000, "annotators": 59, "classes": 8}
-    assert frames["tasks"]["agreement"].isna().sum() == 42
-
-
 def test_what_is_not_defined_is_none_and_no_error():
     alone = quality_report(Annotations.from_arrays([0, 1], [0, 0], ["a", "b"]))
     assert alone.alpha is None
@@ -124,17 +98,6 @@ def test_what_is_not_defined_is_none_and_no_error():
     assert same.alpha is None
     assert (same.overall["agreement"], same.overall["fleiss_kappa"]) == (1, None)
     assert json.dumps(same.summary())
-
-
-def test_a_metric_that_the_classes_do_not_allow_is_an_error(labelme):
-    with pytest.raises(DataError, match="Distances of metric 'interval' need numbers"):
-        quality_report(labelme, metric="interval")
-    assert quality_report(labelme, metric="ordinal", bootstrap=0).alpha.metric == "ordinal"
-
-
-def test_other_kinds_are_refused():
-    with pytest.raises(DataError, match="A quality report takes annotations of kind 'classification'"):
-        quality_report(Annotations.from_arrays([0], [0], [1.5], kind="regression"))
 
 
 @pytest.mark.parametrize("measure", [quality_report, krippendorff_alpha, fleiss_kappa])
@@ -154,19 +117,6 @@ def test_any_table_has_a_report(table):
             if column not in ("entropy", "label_entropy", "posterior_entropy"):
                 assert all(-1e-9 <= value <= 1 + 1e-9 for value in values)
     assert json.loads(json.dumps(report.summary(), allow_nan=False))["annotations"] == len(table)
-
-
-def test_thousands_of_classes_have_no_matrix():
-    table = Annotations.from_arrays([0, 0, 1], [0, 1, 0], [5, 5, 299], classes=range(300))
-    assert quality_report(table, bootstrap=0).coincidences is None
-
-
-def test_settings_reach_the_bootstrap(labelme):
-    steps = []
-    quality_report(labelme, bootstrap=7, on_sample=lambda: steps.append(1))
-    assert len(steps) == 7
-    with pytest.raises(ConfigError, match="bootstrap"):
-        quality_report(labelme, bootstrap=-1)
 
 
 def test_rows_left_out_on_reading_are_in_the_report(labelme):

@@ -6,8 +6,7 @@ import pytest
 from crowdzoo import Annotations, DataError
 from crowdzoo.aggregation import DawidSkene, HierarchicalDawidSkene, MajorityVote, Wawa
 from crowdzoo.quality import simulate_next, sure_tasks
-from crowdzoo.quality.simulation import SimulatedNext, _even_order
-from crowdzoo.testing.aggregators import simulated_crowd
+from crowdzoo.quality.simulation import SimulatedNext
 
 
 def uneven_crowd(seed=0, num_tasks=150):
@@ -29,39 +28,6 @@ def test_the_choice_saves_annotations_where_annotators_differ():
     np.testing.assert_allclose(found.saved, 1 - found.chosen / found.random)
     assert found.stopped.max() < 1500
     assert found.stopped_accuracy.mean() > found.target
-
-
-def test_two_simulations_agree_and_other_seeds_differ():
-    annotations, truth = uneven_crowd(num_tasks=60)
-    first, again, other = (simulate_next(annotations, truth, DawidSkene(), runs=2, seed=seed) for seed in (1, 1, 2))
-    for name in ("random", "chosen", "stopped", "stopped_accuracy"):
-        np.testing.assert_array_equal(getattr(first, name), getattr(again, name))
-    assert any(
-        (getattr(first, name) != getattr(other, name)).any() for name in ("random", "chosen", "stopped_accuracy")
-    )
-
-
-def test_nothing_is_saved_where_every_task_has_one_annotation():
-    annotations = Annotations.from_arrays(range(20), [0, 1] * 10, [0, 1] * 10)
-    found = simulate_next(annotations, [0, 1] * 10, DawidSkene(), runs=2)
-    assert found.random.tolist() == found.chosen.tolist() == found.stopped.tolist() == [20, 20]
-    assert found.saved.tolist() == [0, 0]
-
-
-def test_the_random_way_is_even():
-    annotations, _ = simulated_crowd(num_tasks=40, redundancy=5)
-    order = _even_order(annotations, np.random.default_rng(3))
-    assert sorted(order) == list(range(200))
-    for number in (1, 39, 40, 41, 123, 200):
-        counts = np.bincount(annotations.task_ids[order[:number]], minlength=40)
-        assert counts.max() - counts.min() <= 1
-
-
-def test_one_run_has_no_interval():
-    found = SimulatedNext(0.9, 10, *(np.array([value]) for value in (8, 6, 7, 0.9, 0.8)))
-    mean, low, high = found.interval()
-    assert mean == 0.25
-    assert np.isnan([low, high]).all()
 
 
 def test_an_interval_does_not_save_more_than_all():
@@ -88,3 +54,13 @@ def test_what_cannot_be_simulated_is_refused():
     ratings = Annotations.from_arrays([0], [0], [1.0], kind="regression")
     with pytest.raises(DataError, match="kind classification, got 'regression'"):
         simulate_next(ratings, [0], DawidSkene(), runs=1)
+
+
+def test_two_simulations_agree_and_other_seeds_differ():
+    annotations, truth = uneven_crowd(num_tasks=60)
+    first, again, other = (simulate_next(annotations, truth, DawidSkene(), runs=2, seed=seed) for seed in (1, 1, 2))
+    for name in ("random", "chosen", "stopped", "stopped_accuracy"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(again, name))
+    assert any(
+        (getattr(first, name) != getattr(other, name)).any() for name in ("random", "chosen", "stopped_accuracy")
+    )

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from scipy.stats import entropy
 
 from crowdzoo import Annotations, DataError
-from crowdzoo.aggregation import DawidSkene, MajorityVote
+from crowdzoo.aggregation import MajorityVote
 from crowdzoo.quality import annotator_table, gini, redundancy, spammer_scores, task_table
 from crowdzoo.testing.strategies import annotations as tables
 
@@ -38,25 +38,6 @@ def test_tasks_by_hand():
                            "entropy_normalised"]  # fmt: skip
 
 
-def test_votes_spread_evenly_over_all_classes_have_normalised_entropy_one():
-    table = task_table(Annotations.from_dense([[0, 1, 0, 1], [0, 0, 0, 1]])).to_pydict()
-    assert table["entropy_normalised"] == [pytest.approx(1), pytest.approx(entropy([3, 1]) / np.log(2))]
-
-
-def test_tasks_beside_an_aggregate_by_hand():
-    annotations = crowd()
-    result = dataclasses.replace(
-        MajorityVote().fit(annotations),
-        labels=np.array([1, 0, 2, 0]),
-        posteriors=np.array([[0.4, 0.6, 0], [1, 0, 0], [0, 0, 1], [0.5, 0.25, 0.25]]),
-    )
-    table = task_table(annotations, result).to_pydict()
-    assert table["label"] == ["dog", "cat", "owl", "cat"]
-    assert table["probability"] == [0.6, 1, 1, 0.5]
-    assert table["support"] == [pytest.approx(1 / 3), 0.5, 1, None]
-    np.testing.assert_allclose(table["posterior_entropy"], entropy(result.posteriors, axis=1))
-
-
 def test_annotators_by_hand():
     table = annotator_table(crowd()).to_pydict()
     assert table["annotator"] == [0, 1, 2, 3]
@@ -67,33 +48,6 @@ def test_annotators_by_hand():
     assert table["top_label"] == ["cat", "cat", "cat", None]  # the lowest code of those that are as frequent
     assert table["top_share"] == [pytest.approx(1 / 3), 1, 0.5, None]
     assert table["label_entropy"] == [pytest.approx(np.log(3)), 0, pytest.approx(np.log(2)), None]
-
-
-def test_annotators_beside_an_aggregate_by_hand():
-    annotations = crowd()
-    result = dataclasses.replace(
-        MajorityVote().fit(annotations),
-        labels=np.array([0, 1, 2, 0]),
-        posteriors=np.array([[0.6, 0.4, 0], [0.3, 0.7, 0], [0, 0, 1], [0.5, 0.25, 0.25]]),
-        reliability=np.array([0.1, 0.2, 0.3, 0.4]),
-    )
-    table = annotator_table(annotations, result).to_pydict()
-    assert table["aggregate_agreement"] == [1, 1, 0, None]
-    assert table["aggregate_probability"] == [pytest.approx(2.3 / 3), 0.6, pytest.approx(0.35), None]
-    few = [None] * 4  # so few annotations are worth less than one of a known class; the method's own is another number
-    assert table["reliability"] == table["reliability_low"] == table["reliability_high"] == few
-    np.testing.assert_allclose(table["spammer_score"][:3], spammer_scores(result)[:3])
-    assert table["spammer_score"][3] is None
-    without = dataclasses.replace(result, confusions=None, class_prior=None, reliability=None)
-    table = annotator_table(annotations, without)
-    assert "spammer_score" not in table.column_names
-    assert table["reliability"].equals(table["agreement"])
-
-
-def test_the_most_frequent_label_is_not_just_a_label():
-    rows = [(0, 0, "b"), (1, 0, "a"), (2, 0, "b"), (3, 0, "c"), (4, 0, "b"), (5, 0, "c")]
-    table = annotator_table(Annotations.from_arrays(*zip(*rows, strict=True))).to_pydict()
-    assert (table["top_label"], table["top_share"], table["labels"]) == (["b"], [0.5], [3])
 
 
 @few
@@ -137,12 +91,6 @@ def test_an_aggregation_of_something_else_is_refused():
                 make(annotations, other)
 
 
-def test_names_of_any_kind_become_text():
-    table = Annotations.from_arrays([1.5, 1.5], [("x", 1), ("y", 2)], [True, False])
-    assert task_table(table)["task"].to_pylist() == ["1.5"]
-    assert annotator_table(table)["annotator"].to_pylist() == ["('x', 1)", "('y', 2)"]
-
-
 # === Spammer score ===
 
 
@@ -153,32 +101,11 @@ def raykar_and_yu(matrix):
     return sum(((matrix[c] - matrix[d]) ** 2).sum() for c, d in pairs) / (classes * (classes - 1))
 
 
-def test_spammers_score_zero_and_whoever_tells_classes_apart_one():
-    spammers = [np.full((3, 3), 1 / 3), np.tile([1.0, 0, 0], (3, 1)), np.tile([0.2, 0.5, 0.3], (3, 1))]
-    np.testing.assert_allclose(spammer_scores(spammers), 0, atol=1e-15)
-    np.testing.assert_allclose(spammer_scores([np.eye(3), np.eye(3)[[1, 2, 0]]]), 1)
-
-
 def test_the_score_is_the_papers_sum_over_pairs():
     matrices = np.random.default_rng(0).dirichlet(np.ones(4), (20, 4))
     np.testing.assert_allclose(spammer_scores(matrices), [raykar_and_yu(matrix) for matrix in matrices])
     two = np.array([[[0.9, 0.1], [0.3, 0.7]]])
     np.testing.assert_allclose(spammer_scores(two), (0.9 + 0.7 - 1) ** 2)
-
-
-def test_simulated_spammers_are_found():
-    generator = np.random.default_rng(2)
-    truth = generator.integers(0, 3, 400)
-    labels = np.where(generator.random((400, 12)) < 0.8, truth[:, None], generator.integers(0, 3, (400, 12)))
-    labels[:, 5] = generator.choice(3, 400, p=[0.1, 0.8, 0.1])
-    labels[:, 7] = 2
-    labels = np.where(generator.random((400, 12)) < 0.5, labels, -1)
-    annotations = Annotations.from_dense(labels)
-    table = annotator_table(annotations, DawidSkene().fit(annotations)).to_pandas()
-    assert sorted(table["spammer_score"].argsort()[:2]) == [5, 7]
-    assert table["spammer_score"][[5, 7]].max() < 0.05
-    assert table["spammer_score"].drop([5, 7]).min() > 0.3
-    assert set(table["agreement"].argsort()[:2]) == {5, 7}
 
 
 def test_without_confusions_there_is_no_spammer_score():
@@ -222,11 +149,3 @@ def test_an_annotator_counts_once_a_sequence():
     spread = redundancy(Annotations.from_arrays(task, annotator, label, position=position, kind="sequence"))
     assert spread.tasks.values.tolist() == [1, 2]
     assert (spread.annotators.values.tolist(), spread.annotators.owners.tolist()) == ([1, 2], [1, 1])
-
-
-def test_nothing_is_spread_over_nobody():
-    spread = redundancy(Annotations.from_dense(np.full((2, 0), -1), classes=["a"]))
-    assert spread.annotators.mean is None
-    assert spread.annotators.gini is None
-    assert spread.tasks.mean == 0
-    assert spread.tasks.gini is None

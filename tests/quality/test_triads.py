@@ -3,11 +3,9 @@
 import itertools
 
 import numpy as np
-import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.errors import DataError
-from crowdzoo.quality import circular_triads, triads
+from crowdzoo.quality import circular_triads
 
 
 def judgments(*rows) -> Annotations:
@@ -56,13 +54,3 @@ def test_counts_are_those_of_looking_at_every_three_tasks():
     assert (found.circular, found.total) == (expected, total)
     assert total > 100
     assert found.of_tasks.tolist() == of_tasks.tolist()
-
-
-def test_too_many_pairs_have_no_counts(monkeypatch):
-    monkeypatch.setattr(triads, "MOST_STEPS", 2)
-    assert circular_triads(judgments("ab", "bc", "ca")) is None
-
-
-def test_other_kinds_are_refused():
-    with pytest.raises(DataError, match="circular_triads takes annotations of kind 'preference'"):
-        circular_triads(Annotations.from_arrays([0], ["a"], [1]))

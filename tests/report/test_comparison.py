@@ -1,16 +1,14 @@
 import dataclasses
-import json
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from crowdzoo.aggregation import DawidSkene, MajorityVote
-from crowdzoo.datasets import CrowdDataset, load, simulate_annotations
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.datasets import CrowdDataset, simulate_annotations
 from crowdzoo.report import comparison as module
 from crowdzoo.report.comparison import COMPARED, Comparison, compare
-from crowdzoo.training.settings import ImageSettings, TrainingSettings
+from crowdzoo.training.settings import TrainingSettings
 
 QUICK = TrainingSettings(hidden=(8,), dropout=0.0, epochs=2, batch_size=32, learning_rate=0.01)
 
@@ -57,32 +55,6 @@ def by_hand():
 def test_differences_are_paired_by_seed():
     assert by_hand().differences()["MW"] == pytest.approx([0.3, 0.1])
     assert set(by_hand().differences()) == {"MW"}
-
-
-def test_rows_hold_mean_and_sample_deviation():
-    # of .5 and .7: mean .6, standard deviation .2 / sqrt 2 = .141; the same for the differences .3 and .1
-    assert by_hand().rows() == [
-        ("majority", "0.600 ± 0.141", "", COMPARED["majority"]),
-        ("MW", "0.800 ± 0.000", "+0.200 ± 0.141", COMPARED["MW"]),
-    ]
-
-
-def test_text_names_the_sizes_and_the_vote_itself():
-    text = by_hand().to_text()
-    assert text.startswith("set: 3 training tasks, 1 held out; mean ± standard deviation of 2 seeds\n")
-    assert text.endswith("Aggregated labels of the training tasks: majority 0.750, dawid-skene 0.800")
-
-
-def test_json_holds_the_numbers(tmp_path):
-    read = json.loads(by_hand().to_json(tmp_path / "new" / "comparison.json").read_text())
-    assert read["accuracies"] == {"majority": [0.5, 0.7], "MW": [0.8, 0.8]}
-    assert read["std"]["majority"] == pytest.approx(0.1414, abs=1e-4)
-    assert read["settings"]["epochs"] == 2
-
-
-def test_a_single_seed_has_no_deviation():
-    one = dataclasses.replace(by_hand(), seeds=(0,), accuracies={"majority": np.array([0.5])})
-    assert one.rows() == [("majority", "0.500 ± 0.000", "", COMPARED["majority"])]
 
 
 @pytest.fixture
@@ -137,15 +109,6 @@ def test_every_method_is_given_its_own_labels_and_is_scored(dataset, given):
             np.testing.assert_array_equal(labels["label_distribution"], expected[method])
 
 
-@pytest.mark.slow
-def test_every_method_trains(dataset):
-    result = compare(dataset, tuple(COMPARED), seeds=[3], settings=QUICK)
-    assert all(0 <= values[0] <= 1 for values in result.accuracies.values())
-    for confusions in result.confusions.values():
-        np.testing.assert_allclose(confusions.sum(axis=2), np.ones((4, 3)), atol=1e-6)
-    assert all(len(curve["loss"]) == QUICK.epochs for curve in result.curves.values())
-
-
 def test_instances_that_have_an_encoder_are_encoded_wherever_the_model_is_asked(dataset, monkeypatch):
     """The model's own matrices were once asked about images as the bytes of their files."""
     asked = []
@@ -163,23 +126,6 @@ def test_instances_that_have_an_encoder_are_encoded_wherever_the_model_is_asked(
     held_out = dataset.split == "eval"
     expected = [dataset.instances[held_out] + 1000, dataset.instances[~held_out] + 1000]
     assert all(np.array_equal(*pair) for pair in zip(asked, expected, strict=True))
-
-
-@pytest.mark.slow
-def test_ways_of_training_are_compared_on_image_files():
-    dataset = load("labelme-images")
-    kept = np.sort(np.random.default_rng(0).choice(len(dataset.gold), 80, replace=False))
-    few = dataclasses.replace(
-        dataset,
-        annotations=dataset.annotations.select_tasks(kept),
-        instances=dataset.instances[kept],
-        gold=dataset.gold[kept],
-        split=dataset.split[kept],
-    )
-    settings = ImageSettings(height=8, width=8, stages=(4,), epochs=1, batch_size=32)
-    result = compare(few, ("majority", "VW", "MW", "gold"), seeds=[0], settings=settings)
-    assert all(0 <= values[0] <= 1 for values in result.accuracies.values())
-    assert {name: found.shape[1:] for name, found in result.confusions.items()} == {"VW": (8, 8), "MW": (8, 8)}
 
 
 def test_training_sees_training_tasks_only(dataset, given):
@@ -226,33 +172,3 @@ def test_twice_gives_the_same_numbers(dataset):
     for method in ("majority", "MW"):
         assert np.array_equal(first.accuracies[method], again.accuracies[method])
     assert np.array_equal(first.confusions["MW"], again.confusions["MW"])
-
-
-def test_another_split_can_be_given(dataset, given):
-    split = np.where(np.arange(120) < 20, "eval", "train")
-    result = compare(dataset, ("gold",), seeds=[0], settings=QUICK, split=split)
-    assert (result.num_train, result.num_eval) == (100, 20)
-    assert len(given[0][1]) == 100
-
-
-@pytest.mark.slow
-def test_a_hostile_annotator_is_found_out():
-    """The learned diagonal of the annotator who is mostly wrong is the lowest."""
-    settings = dataclasses.replace(QUICK, epochs=30)
-    result = compare(make_dataset(400, noise=0.2), ("gold", "MW"), seeds=[0], settings=settings)
-    assert result.accuracies["gold"][0] > 0.9
-    assert [len(curve["loss"]) for curve in result.curves.values()] == [30, 30]
-    np.testing.assert_allclose(result.confusions["MW"].sum(axis=2), np.ones((4, 3)), atol=1e-6)
-    diagonal = np.diagonal(result.confusions["MW"], axis1=1, axis2=2).mean(axis=1)
-    assert diagonal.argmin() == 3
-    assert diagonal[3] < diagonal[:3].min() - 0.1
-
-
-def test_unknown_methods_are_refused(dataset):
-    with pytest.raises(ConfigError, match=r"no method 'MV'; methods are majority, "):
-        compare(dataset, ("MV",), settings=QUICK)
-
-
-def test_nothing_held_out_is_refused(dataset):
-    with pytest.raises(DataError, match="120 training and 0 held-out"):
-        compare(dataset, ("gold",), settings=QUICK, split=np.full(120, "train"))

@@ -37,17 +37,6 @@ def page():
     return report_page(annotations, MultiLabel("dawid-skene").fit(annotations), bootstrap=40)
 
 
-def dense(annotations: Annotations, who: int) -> np.ndarray:
-    """Yes and no of an annotator to each label, [N, 3]; NaN where there is no answer."""
-    found = np.full((annotations.num_tasks, 3), np.nan)
-    mine = annotations.annotator_ids == who
-    found[annotations.task_ids[mine]] = 0
-    for label, name in enumerate(LABELS):
-        code = list(annotations.classes).index(name)
-        found[annotations.task_ids[mine & (annotations.labels == code)], label] = 1
-    return found
-
-
 def test_alpha_of_a_label_is_that_of_its_yes_and_no(page):
     values = page.numbers.tables["classes"].values
     observed, expected = 0.0, 0.0
@@ -81,21 +70,6 @@ def test_agreement_on_yes_and_prevalence_are_those_counted_by_hand():
     assert detail["sets"] == [["ann", [0]], ["bob", [0]], ["cem", [1]]]
     assert detail["labels"] == [[0, 2, pytest.approx(2 / 3, abs=1e-4)], [1, 1, pytest.approx(1 / 3, abs=1e-4)]]
     assert page.values["labels_per_answer"] == pytest.approx(4 / 5)
-
-
-def test_agreement_is_that_with_the_others_beyond_chance(page):
-    annotations, values = crowd(), page.numbers.tables["annotators"].values
-    said = np.stack([dense(annotations, who) for who in range(7)])
-    counts = (~np.isnan(said[:, :, 0])).sum(axis=0)
-    for who in range(7):
-        tasks = np.flatnonzero(~np.isnan(said[who, :, 0]) & (counts > 1))
-        mine = said[who, tasks]
-        others = np.nanmean(np.delete(said[:, tasks], who, axis=0), axis=0)
-        seen = np.abs(others - mine).sum()
-        chance = sum(np.abs(others - mine[place]).sum() for place in range(len(tasks))) / len(tasks)
-        assert values["agreement"][who] == pytest.approx(1 - seen / chance, abs=1e-4)
-    assert all(low < value < high for low, value, high in zip(
-        values["agreement_low"], values["agreement"], values["agreement_high"], strict=True))  # fmt: skip
 
 
 def test_notes_are_those_of_the_annotators(page):
@@ -134,24 +108,6 @@ def test_an_annotator_who_takes_one_label_for_its_opposite_is_named():
     assert '"w5"' not in hashed.to_html()
 
 
-def test_who_answers_at_random_is_inside_the_interval_of_chance_as_often_as_it_says():
-    outside = 0
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        said = rng.random((4, 60, 2)) < 0.4
-        rows = [
-            (task, who, label)
-            for who in range(4) for task in range(60)
-            for label in (np.array(["a", "b"])[said[who, task]].tolist() or ["(none)"])
-        ]  # fmt: skip
-        annotations = Annotations.from_arrays(*zip(*rows, strict=True), on_duplicate="all")
-        result = MultiLabel("majority-vote").fit(annotations)
-        values = report_page(annotations, result, bootstrap=0).numbers.tables["annotators"].values
-        outside += sum(low > 0 or high < 0 for low, high in zip(
-            values["agreement_low"], values["agreement_high"], strict=True))  # fmt: skip
-    assert outside / 240 == pytest.approx(0.05, abs=0.04)
-
-
 def test_rare_labels_and_labels_by_chance_are_warned_of():
     rng = np.random.default_rng(0)
     rows = []
@@ -180,15 +136,6 @@ def test_the_numbers_are_written_and_compared_with_earlier_ones(page, tmp_path):
     ).changes  # fmt: skip
     assert later["tasks"]["both"] == 100
     assert later["tasks"]["changed"] == len(later["tasks"]["listed"]) or later["tasks"]["changed"] > 10
-
-
-def test_answers_that_say_next_to_nothing_have_a_page():
-    annotations = Annotations.from_arrays([1, 2], ["ann", "bob"], ["a", "(none)"], on_duplicate="all")
-    page = report_page(annotations, MultiLabel("majority-vote").fit(annotations), bootstrap=5)
-    assert len(page.numbers.verdict) == 3
-    assert page.values["alpha"] is None
-    json.loads(page.to_json())
-    page.to_html()
 
 
 def test_results_of_other_crowds_and_settings_of_other_kinds_are_refused():

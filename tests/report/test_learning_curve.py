@@ -2,10 +2,8 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import DawidSkene
 from crowdzoo.report import learning_curve as module
 from crowdzoo.report.learning_curve import learning_curve
-from crowdzoo.report.report_page import report_page
 
 
 def crowd(num_tasks, each, right, seed=0):
@@ -67,35 +65,9 @@ def test_without_gold_nothing_is_said_of_what_is_right():
     assert found["last"][4:] == [None, None, None]
 
 
-def test_tasks_without_annotations_count_nowhere():
-    annotations, truth = crowd(40, 3, 0.8)
-    fewer = annotations.select_rows(annotations.task_ids < 30)
-    assert fewer.num_tasks == 40
-    found = learning_curve(fewer, truth, draws=2, seed=0)
-    assert (found["tasks"], found["gold"]) == (30, 30)
-    assert found["points"][-1][0] == 3
-
-
-def test_a_seed_decides_the_draws():
-    annotations, truth = crowd(60, 5, 0.7)
-    one, again, other = (learning_curve(annotations, truth, draws=2, seed=seed) for seed in (0, 0, 1))
-    assert one == again
-    assert one != other
-
-
 def test_there_is_none_where_nothing_can_be_left_out_and_of_too_many_annotations(monkeypatch):
     annotations, truth = crowd(60, 5, 0.7)
     assert learning_curve(annotations, truth, draws=0, seed=0) is None
     assert learning_curve(annotations.restrict(redundancy=1), truth, draws=2, seed=0) is None
     monkeypatch.setattr(module, "MOST_OF_CURVE", 299)
     assert learning_curve(annotations, truth, draws=2, seed=0) == {"method": "one-coin", "draws": 2, "skipped": True}
-
-
-def test_the_page_has_it_with_and_without_hashed_names():
-    annotations, truth = crowd(60, 5, 0.7)
-    result = DawidSkene().fit(annotations)
-    page = report_page(annotations, result, bootstrap=0, gold=truth)
-    hashed = report_page(annotations, result, bootstrap=0, gold=truth, hash_ids=True)
-    assert page.numbers.curve == hashed.numbers.curve
-    assert page.numbers.curve["draws"] == 5
-    assert report_page(annotations, result, bootstrap=0, curve=0).numbers.curve is None

@@ -1,21 +1,16 @@
 """Every registered method has a card, and a card says what is true of the code and the saved results."""
 
-import importlib.util
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import crowdzoo
-from crowdzoo import ConfigError, aggregation, layers, models
+from crowdzoo import aggregation, layers, models
 from crowdzoo.aggregation.registry import METHODS_OF
 from crowdzoo.commands.main import main
 from crowdzoo.report.method_cards import method_cards
 from crowdzoo.testing.aggregators import simulated_crowd
 from crowdzoo.training.methods import methods_of
 
-ROOT = Path(__file__).resolve().parents[2]
 CARDS = method_cards()
 
 
@@ -82,13 +77,6 @@ def test_the_line_of_a_deep_method_runs(card, eager):
     assert eval(card.python, {**names, **given}).history["loss"]
 
 
-def test_figures_are_those_of_the_saved_results():
-    spec = importlib.util.spec_from_file_location("method_figures", ROOT / "benchmarks" / "method_figures.py")
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    assert json.loads(script.SAVED.read_text("utf-8")) == script.figures()
-
-
 def test_the_first_figure_of_a_method_is_that_of_its_defaults():
     [ccem] = method_cards("classification", "ccem")
     assert ccem.figures[0]["variant"] == ""
@@ -115,17 +103,3 @@ def test_a_name_shows_its_cards(capsys):
     assert "rating-em (aggregation)" in shown
     assert "Raykar" in shown
     assert "crowdzoo train annotations.csv instances.parquet --task regression --method rating-em" in shown
-
-
-def test_json_holds_every_card(capsys):
-    assert main(["methods", "--format", "json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [card["name"] for card in found] == [card.name for card in CARDS]
-    assert found == [json.loads(json.dumps(card.to_dict())) for card in CARDS]
-
-
-def test_an_unknown_name_is_refused_with_the_nearest(capsys):
-    assert main(["methods", "deep-emm"]) == 4
-    assert "Did you mean 'deep-em'?" in capsys.readouterr().err
-    with pytest.raises(ConfigError, match="doctor-net"):
-        method_cards("sequence", "conal")

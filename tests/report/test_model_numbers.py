@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import Aggregation, MajorityVote, RatingEM
-from crowdzoo.errors import ConditionError, ConfigError, DataError
+from crowdzoo.aggregation import Aggregation, MajorityVote
+from crowdzoo.errors import ConditionError, DataError
 from crowdzoo.instances import Predictions, read_predictions
 from crowdzoo.metrics import expected_calibration_error
 from crowdzoo.report.page_parts import percent
@@ -126,25 +126,6 @@ def test_tasks_that_are_listed_are_shown_among_a_thousand_others():
     shown = page.numbers.tables["tasks"].shown
     assert len(shown) == len(set(shown)) <= 1000
     assert set(range(20)) <= set(shown)
-
-
-def test_hashed_pages_link_hashed_tasks():
-    annotations, result, predictions, gold = eight()
-    page = report_page(annotations, result, bootstrap=0, predictions=predictions, gold=gold, hash_ids="key")
-    tables = page.numbers.tables
-    assert set(tables["model_tasks"].values["task"]) <= set(tables["tasks"].values["task"])
-    assert '"t1"' not in page.to_json()
-
-
-def test_predictions_and_gold_of_another_crowd_are_refused():
-    annotations, result, predictions, gold = eight()
-    with pytest.raises(DataError, match=r"predictions: give one class for each of the 8 tasks, got shape \(7,\)"):
-        report_page(annotations, result, predictions=Predictions(predictions.labels[1:], predictions.probabilities[1:]))
-    with pytest.raises(DataError, match="gold: place 2 holds 3; codes of the 3 classes are 0 to 2"):
-        report_page(annotations, result, gold=np.array([0, 1, 3, 0, 0, 0, 0, 0]))
-    ratings = Annotations.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], [1.0, 2, 3, 4], kind="regression")
-    with pytest.raises(ConfigError, match="gold: a page compares them for classes only"):
-        report_page(ratings, RatingEM().fit(ratings), gold=gold)
 
 
 def test_predictions_are_read_by_task(tmp_path):

@@ -12,7 +12,6 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene
 from crowdzoo.quality import quality_report
 from crowdzoo.report.plots import (
-    plot_accuracies,
     plot_confusions,
     plot_em_history,
     plot_quality,
@@ -49,41 +48,6 @@ def comparison():
     )
 
 
-def test_a_longer_bar_is_a_higher_accuracy(comparison, tmp_path):
-    picture = pixels(plot_accuracies(comparison, tmp_path / "new" / "accuracies.png"))
-    blue = (picture[..., 2] - picture[..., 0] > 25).sum(axis=1)  # bars' pixels in each line of the picture
-    upper, lower = np.array_split(blue[blue > 0], 2)
-    assert 1.4 < np.median(lower) / np.median(upper) < 1.7  # .85 / .55 = 1.55
-
-
-def test_one_seed_can_be_drawn(comparison, tmp_path):
-    import dataclasses
-
-    single = dataclasses.replace(comparison, seeds=(0,), accuracies={"VW": np.array([0.7])})
-    assert pixels(plot_accuracies(single, tmp_path / "one.png")).std() > 0
-
-
-@pytest.mark.slow
-def test_a_true_class_that_was_never_seen_is_grey(tmp_path):
-    matrices = np.stack([np.eye(3)] * 2)
-    seen = np.full((2, 3), 5)
-    full = plot_confusions(matrices, matrices, seen, CLASSES, tmp_path / "full.png")
-    seen[1, 2] = 0
-    gap = plot_confusions(matrices, matrices, seen, CLASSES, tmp_path / "gap.png")
-    assert share(full, GREY) < 0.001
-    assert share(gap, GREY) > 0.01
-
-
-def test_both_matrices_share_one_scale(tmp_path):
-    """A learned matrix of thirds stays pale: it is not stretched to the darkest shade."""
-    true = np.eye(3)[None]
-    counts = np.full((1, 3), 4)
-    same = plot_confusions(true, true, counts, CLASSES, tmp_path / "same.png")
-    flat = plot_confusions(true, np.full((1, 3, 3), 1 / 3), counts, CLASSES, tmp_path / "flat.png")
-    dark = np.array([0x1D, 0x2B, 0x3A])
-    assert share(flat, dark) == pytest.approx(share(same, dark) / 2, rel=0.2)
-
-
 def test_the_annotators_with_most_annotations_are_shown(tmp_path):
     """Only the busiest has an identity matrix; with one shown, dark cells must appear."""
     true = np.full((3, 3, 3), 1 / 3)
@@ -93,13 +57,6 @@ def test_the_annotators_with_most_annotations_are_shown(tmp_path):
     busiest = plot_confusions(true, true, counts, CLASSES, tmp_path / "busiest.png", shown=1)
     idlest = plot_confusions(true, true, counts[::-1] * [[1], [0], [1]], CLASSES, tmp_path / "idlest.png", shown=1)
     assert share(busiest, dark) > 5 * share(idlest, dark)
-
-
-@pytest.mark.parametrize("number", [1, *(pytest.param(number, marks=pytest.mark.slow) for number in (2, 5))])
-def test_any_number_of_annotators_fits_the_grid(number, tmp_path):
-    matrices = np.stack([np.eye(3)] * number)
-    path = plot_confusions(matrices, matrices, np.ones((number, 3), int), CLASSES, tmp_path / "grid.png")
-    assert pixels(path).min() < 80
 
 
 def test_histories_are_drawn_as_lines(comparison, tmp_path):
@@ -128,13 +85,6 @@ def test_a_crowd_that_agrees_has_a_darker_diagonal_and_darker_dots(tmp_path):
     assert poor < good / 4
 
 
-@pytest.mark.slow
-def test_many_classes_have_no_matrix(tmp_path):
-    picture = pixels(plot_quality(crowd(1.0, classes=40), tmp_path / "many.png"))
-    height, width = picture.shape[:2]
-    assert (picture[height // 2 + 40 :, width // 2 + 60 :] == 255).mean() > 0.99
-
-
 def test_a_report_without_agreement_can_be_drawn(tmp_path):
     lonely = Annotations.from_arrays(
         [0, 1, 1000], [0, 1, 1], ["a", "b", "b"], tasks=range(1001), classes=["a", "b", "c"]
@@ -142,18 +92,6 @@ def test_a_report_without_agreement_can_be_drawn(tmp_path):
     path = plot_quality(quality_report(lonely, bootstrap=0), tmp_path / "lonely.png")
     assert share(path, np.array([0x3B, 0x6E, 0xA5])) > 0.001  # the bars
     assert share(path, GREY) > 0.01  # nobody says anything beside another
-
-
-def test_losses_of_all_methods_share_one_scale_and_validation_is_drawn_beside_training(tmp_path, monkeypatch):
-    drawn = saved_figure(monkeypatch)
-    curves = {"majority": {"loss": [2.0, 1.0], "val_loss": [2.5, 1.5]}, "MW": {"loss": [30.0, 25.0]}}
-    plot_training_curves(curves, tmp_path / "curves.png")
-    left, right = drawn[0].axes
-    assert left.get_ylim() == right.get_ylim()
-    assert left.get_ylim()[1] >= 30
-    assert [line.get_ydata().tolist() for line in left.lines] == [[2.0, 1.0], [2.5, 1.5]]
-    assert [text.get_text() for text in left.get_legend().get_texts()] == ["training", "validation"]
-    assert len(right.lines) == 1
 
 
 def saved_figure(monkeypatch):

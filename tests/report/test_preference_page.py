@@ -1,9 +1,6 @@
 """The page of `crowdzoo report` for preferences."""
 
-import csv
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,11 +9,10 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, create
 from crowdzoo.errors import ConditionError, ConfigError, DataError
 from crowdzoo.instances import TEXTS, Instances
-from crowdzoo.quality import krippendorff_alpha, order_of_others
+from crowdzoo.quality import order_of_others
 from crowdzoo.report.page_parts import wilson
 from crowdzoo.report.report_page import MOST_BYTES, VALUES, report_page
 
-FOLDER = Path(os.environ.get("CROWDZOO_DATA", "nowhere")) / "convincing-arguments"
 NAMES = ("ann", "bob", "cem", "dan", "lea", "guy")
 
 
@@ -78,19 +74,6 @@ def test_reliability_is_the_share_that_agrees_with_the_order_by_the_others(page)
     assert page.values["order_agreement"] == pytest.approx(hits / all_named)
 
 
-def test_saying_left_is_weighed_by_the_side_of_the_better_task(page):
-    annotations, values = crowd(), page.numbers.tables["annotators"].values
-    lead = order_of_others(annotations)
-    for who in range(6):
-        mine = (annotations.annotator_ids == who) & (annotations.labels < 2)
-        said = annotations.labels[mine] == 0
-        expected = (said[lead[mine] > 0].mean() + said[lead[mine] < 0].mean()) / 2
-        assert values["left"][who] == pytest.approx(expected, abs=1e-4)
-    lea = values["annotator"].index("lea")
-    assert values["left"][lea] == 1.0
-    assert 0.9 < values["left_low"][lea] < 1.0
-
-
 def test_an_annotator_who_is_right_leans_to_no_side_where_the_better_one_stands_on_the_left():
     rng = np.random.default_rng(0)
     left, right = np.nonzero(~np.eye(30, dtype=bool))
@@ -134,52 +117,6 @@ def in_both_orders(*said_of, number: int = 6) -> list[str]:
 
 def always_left(one: int, two: int) -> str:
     return "left"
-
-
-def right_one(one: int, two: int) -> str:
-    return "left" if one < two else "right"
-
-
-def test_agreement_does_not_depend_on_the_order_of_the_rows():
-    rows = in_both_orders(right_one, right_one, always_left)
-    orders = [rows, rows[::-1], *(np.random.default_rng(seed).permutation(rows) for seed in range(3))]
-    found = []
-    for each in orders:
-        annotations = table_of(*each)
-        found.append(report_page(annotations, fitted(annotations), bootstrap=0).values)
-    for values in found:
-        # j0 and j1 agree on every pair; the mean of the two answers of j2 agrees with either of them in one half
-        assert values["agreement"] == pytest.approx((1 + 0.5 + 0.5) / 3)
-        assert values["alpha"] == pytest.approx(found[0]["alpha"])
-        assert values["alpha"] < 0.4
-
-
-def test_several_judgments_by_one_annotator_count_as_one_of_them_drawn_at_random():
-    rng = np.random.default_rng(0)
-    rows = in_both_orders(*[lambda one, two: rng.choice(["left", "right", "equal"])] * 3)
-    annotations = table_of(*(row for row in rows if rng.random() < 0.7))
-    for metric, values in (("nominal", None), ("ordinal", None), ("interval", [-1, 0, 1])):
-        observed, expected = [], []
-        for _ in range(400):
-            order = rng.permutation(len(annotations))
-            low = np.minimum(annotations.task_ids, annotations.right_ids)[order]
-            pair = low * 6 + np.maximum(annotations.task_ids, annotations.right_ids)[order]
-            _, drawn = np.unique(pair * 3 + annotations.annotator_ids[order], return_index=True)
-            said = np.array([2, 0, 1])[annotations.labels[order][drawn]]  # right, equal, left
-            said = np.where(low[drawn] == annotations.task_ids[order][drawn], said, 2 - said)
-            names = pair[drawn].astype(str).astype(object)
-            both = Annotations.from_arrays(
-                np.concatenate([names, names + " turned"]), np.tile(annotations.annotator_ids[order][drawn], 2),
-                np.concatenate([said, 2 - said]), classes=[0, 1, 2],
-            )  # fmt: skip
-            alpha = krippendorff_alpha(both, metric, values=values)
-            observed.append(alpha.observed)
-            expected.append(alpha.expected)
-        page = report_page(annotations, fitted(annotations), metric=metric, bootstrap=0)
-        found = page.numbers.summary["krippendorff_alpha"]
-        if metric != "ordinal":  # whose distances change with the draw
-            assert found["observed"] == pytest.approx(np.mean(observed), abs=4 * np.std(observed) / 20)
-        assert found["value"] == pytest.approx(np.mean(1 - np.divide(observed, expected)), abs=0.03)
 
 
 def test_a_crowd_that_answers_by_the_side_is_not_called_reliable():
@@ -248,36 +185,6 @@ def test_a_file_with_the_better_one_always_on_the_left_is_warned_of():
     assert page.values["left_share"] is None
     assert page.values["alpha"] == pytest.approx(1)  # of both orders of a pair
     page.to_html()
-
-
-def test_a_file_that_names_the_better_one_first_makes_nobody_one_who_answers_by_the_side():
-    rng = np.random.default_rng(0)
-    quality, rows = 2 * rng.normal(size=25), []
-    for who in range(8):
-        for one, two in (rng.choice(25, 2, replace=False) for _ in range(60)):
-            if rng.random() > 1 / (1 + np.exp(quality[two] - quality[one])):
-                one, two = two, one
-            rows.append(f"t{one} t{two} a{who} left")
-    annotations = table_of(*rows, on_duplicate="all")
-    for method in ("annotator-bradley-terry", "bradley-terry"):
-        numbers = report_page(annotations, fitted(annotations, method), bootstrap=10).numbers
-        assert not [each for notes in numbers.tables["annotators"].values["notes"] for each in notes if each == "left"]
-        found = [each.finding for each in numbers.warnings if each.serious]
-        assert [each.startswith("100 % of the judgments prefer the left") for each in found] == [True]
-
-
-def test_what_cannot_be_measured_says_why():
-    ties = [f"t{one} t{two} {who} equal" for one in range(5) for two in range(one) for who in "abc"]
-    numbers = report_page(table_of(*ties), fitted(table_of(*ties)), bootstrap=5).numbers
-    assert "cannot be measured, because all call the tasks of a pair equal" in [
-        each.finding for each in numbers.warnings
-    ]
-    one = table_of("a b ann left", "a b bob left")
-    page = report_page(one, fitted(one), bootstrap=20)
-    assert page.values["alpha"] == 1
-    assert page.values["alpha_low"] is None  # of one pair there is no interval
-    alone = table_of("a b ann left", "b c ann left")
-    assert "because there are none" in report_page(alone, fitted(alone), bootstrap=5).numbers.verdict[1]
 
 
 def test_two_groups_who_contradict_each_other_are_told_from_guessing():
@@ -363,13 +270,6 @@ def test_tasks_have_scores_with_intervals_ranks_and_their_texts(page):
     assert all(won + equal + lost for _, won, equal, lost, _ in opponents)
 
 
-def test_separation_is_the_share_of_variance_that_is_not_error(page):
-    annotations = crowd()
-    result = fitted(annotations)
-    expected = 1 - (result.standard_errors(annotations) ** 2).mean() / result.scores.var(ddof=1)
-    assert page.values["separation"] == pytest.approx(expected)
-
-
 def test_the_numbers_are_written_and_conditions_compare_them(page, tmp_path):
     path = page.write(tmp_path / "a.html")
     numbers = json.loads(path.with_suffix(".json").read_text("utf-8"))
@@ -383,18 +283,6 @@ def test_the_numbers_are_written_and_conditions_compare_them(page, tmp_path):
         page.check(["order_agreement<0.99"])
 
 
-def test_what_changed_since_an_earlier_report_is_said():
-    annotations = crowd()
-    fewer = annotations.select_rows(annotations.annotator_ids != 4)
-    earlier = report_page(fewer, fitted(fewer), bootstrap=0, title="before")
-    page = report_page(annotations, fitted(annotations), bootstrap=0, before=json.loads(earlier.to_json()))
-    assert page.changes["annotators"]["both"] == 6
-    assert page.changes["tasks"]["changed"] is None
-    name, then, now = page.changes["tasks"]["listed"][0]
-    assert then == earlier.numbers.tables["tasks"].values["score"][int(name)]
-    assert now == page.numbers.tables["tasks"].values["score"][int(name)]
-
-
 @pytest.mark.parametrize("method", ["bradley-terry", "noisy-bradley-terry", "crowd-bt"])
 def test_every_method_has_a_page(method):
     annotations = crowd()
@@ -402,39 +290,6 @@ def test_every_method_has_a_page(method):
     columns = [column["key"] for column in json.loads(page.to_json())["tables"]["annotators"]["columns"]]
     assert ("strength" in columns) == (method != "bradley-terry")
     assert '"lea"' not in page.to_html()
-
-
-@pytest.mark.parametrize(
-    "rows", [("a b ann left",), ("a b ann equal", "a b bob equal"), ("a b ann left", "c d bob left")]
-)
-def test_judgments_that_say_next_to_nothing_have_a_page(rows):
-    annotations = table_of(*rows)
-    page = report_page(annotations, fitted(annotations), bootstrap=5)
-    assert len(page.numbers.verdict) == 3
-    assert page.numbers.warnings
-    json.loads(page.to_json())
-    page.to_html()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not FOLDER.exists(), reason="CROWDZOO_DATA does not hold it")
-def test_the_verdict_on_the_arguments():
-    with open(FOLDER / "pairs.csv", encoding="utf-8") as file:
-        sides = {row["task"]: (row["left"], row["right"]) for row in csv.DictReader(file)}
-    with open(FOLDER / "annotations.csv", encoding="utf-8") as file:
-        rows = [(*sides[row["task"]], row["annotator"], row["label"]) for row in csv.DictReader(file)]
-    left, right, who, said = zip(*rows, strict=True)
-    annotations = Annotations.from_arrays(left, who, said, right=right, kind="preference")
-    page = report_page(annotations, fitted(annotations))
-    shown = " ".join(page.numbers.verdict)
-    assert shown == (
-        "Two annotators of a pair agree in 52 % of cases; Krippendorff's alpha is 0.26 (0.25 to 0.27): a "
-        "single annotation is not reliable, so use labels aggregated from several. Of the judgments that "
-        "prefer one side, 77.9 % (77.5 to 78.2 %) agree with the order that the other annotators' judgments "
-        "give, where chance has 50 %; 1.8 % of the variance of the scores is error. Read the warning marked "
-        "serious before you use the labels, then look at 32 annotators to check."
-    )
-    assert [each.finding[:21] for each in page.numbers.warnings if each.serious] == ["fall into 24 groups t"]
 
 
 def test_results_of_another_kind_or_crowd_and_settings_of_other_kinds_are_refused():

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import DawidSkene, RatingEM, RatingMean, VotesWarning
-from crowdzoo.errors import DataError
+from crowdzoo.aggregation import RatingEM, VotesWarning
 from crowdzoo.quality import krippendorff_alpha
 from crowdzoo.report.report_page import VALUES, report_page
 
@@ -63,14 +62,6 @@ def test_the_numbers_are_written(page, tmp_path):
     assert [int(task) for task, *_ in far] == np.argsort(-distance)[:10].tolist()
 
 
-def test_a_method_without_biases_has_a_page():
-    annotations = crowd()
-    page = report_page(annotations, RatingMean().fit(annotations), bootstrap=0)
-    columns = [column["key"] for column in json.loads(page.to_json())["tables"]["annotators"]["columns"]]
-    assert "bias" not in columns
-    page.to_html()
-
-
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")  # two ratings say nothing of the spread
 def test_ratings_that_nobody_shares_have_a_page():
     annotations = Annotations.from_arrays([0, 1], ["a", "b"], [1.0, 2.0], kind="regression")
@@ -87,14 +78,3 @@ def test_a_note_of_the_aggregation_is_a_warning_of_the_page(page):
     noted = report_page(annotations, found, bootstrap=0)
     assert any("they follow annotator 'fay'" in warned.finding for warned in noted.numbers.warnings)
     assert not any("they follow annotator" in warned.finding for warned in page.numbers.warnings)
-
-
-def test_results_of_another_kind_or_crowd_are_refused():
-    ratings = crowd()
-    classes = Annotations.from_arrays([0, 0], ["a", "b"], [0, 1])
-    with pytest.raises(DataError, match="kind"):
-        report_page(classes, RatingEM().fit(ratings))
-    with pytest.raises(DataError):
-        report_page(ratings, DawidSkene().fit(classes))
-    with pytest.raises(DataError, match="other tasks"):
-        report_page(ratings.select_tasks(np.arange(9)), RatingEM().fit(ratings))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import DawidSkene, MultiLabel, RatingEM, SpanMajorityVote, create
+from crowdzoo.aggregation import DawidSkene, MultiLabel, SpanMajorityVote, create
 from crowdzoo.datasets import generated_ner
 from crowdzoo.instances import TEXTS, Instances, Predictions
 from crowdzoo.report.report_page import report_page
@@ -112,21 +112,6 @@ def test_the_page_as_it_is_says_nothing_and_follows_links(tmp_path):
     assert "<title>annotations - crowdzoo report</title>" in dom
 
 
-def test_what_changed_is_shown_and_names_are_text(tmp_path):
-    annotations = crowd()
-    fewer = annotations.select_rows(annotations.annotator_ids > 0)
-    earlier = report_page(fewer, DawidSkene().fit(fewer), bootstrap=0, title=EVIL[0]).to_json()
-    page = report_page(annotations, DawidSkene().fit(annotations), bootstrap=0, before=json.loads(earlier))
-    dom, log = browse(page.write(tmp_path / "a.html"), "--dump-dom", link="#changes")
-    assert console(log) == []
-    (section,) = re.findall(r'<section id="changes".*?</section>', dom, flags=re.S)
-    assert "What changed since <bdi>&lt;img src=x onerror=alert(1)&gt;</bdi>" in section
-    assert "Tasks: 0 new, 0 gone;" in section
-    assert "New warnings" in section
-    assert re.search(r"<bdi>annotations</bdi></td><td class=\"n\">450</td><td class=\"n\">600</td>", section)
-    assert '<a href="#changes">Changes</a>' in dom
-
-
 def test_a_script_that_got_into_the_page_would_not_run(tmp_path):
     annotations = crowd()
     text = report_page(annotations, DawidSkene().fit(annotations), bootstrap=20).to_html()
@@ -135,20 +120,6 @@ def test_a_script_that_got_into_the_page_would_not_run(tmp_path):
     dom, log = browse(tmp_path / "a.html", "--dump-dom")
     assert "<title>annotations" in dom
     assert any("Content Security Policy" in line for line in console(log))
-
-
-def test_a_page_of_ratings_renders(tmp_path):
-    rng = np.random.default_rng(0)
-    truth = rng.normal(5, 2, 50)
-    ratings = truth + np.array([[1.0], [-1], [0]]) + rng.normal(0, 0.5, (3, 50))
-    annotations = Annotations.from_arrays(
-        np.tile(np.arange(50), 3), np.repeat(["ann", "bob", "cem"], 50), ratings.ravel(), kind="regression"
-    )
-    path = report_page(annotations, RatingEM().fit(annotations), bootstrap=20).write(tmp_path / "a.html")
-    dom, log = browse(path, "--dump-dom", link="#task-7")
-    assert console(log) == []
-    assert dom.count('class="open"') == 3 + 25
-    assert "Who said what" in dom
 
 
 def test_a_page_of_preferences_renders_and_follows_links(tmp_path):
@@ -264,17 +235,6 @@ def test_a_model_and_gold_are_drawn_and_tasks_are_linked(tmp_path):
         assert diagram.count("<circle") == diagram.count("<rect") == len(calibration[name]["bins"])
         assert "NaN" not in diagram
     assert f"Expected calibration error: {calibration['model']['ece']:.3f}." in dom
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_it_follows_the_colour_scheme(tmp_path, dark):
-    image = pytest.importorskip("PIL.Image")
-    annotations = crowd()
-    path = report_page(annotations, DawidSkene().fit(annotations), bootstrap=20).write(tmp_path / "a.html")
-    words = ("--blink-settings=preferredColorScheme=0",) if dark else ()
-    browse(path, *words, f"--screenshot={tmp_path / 'a.png'}", "--window-size=1000,800")
-    with image.open(tmp_path / "a.png") as picture:
-        assert picture.convert("RGB").getpixel((5, 5)) == ((18, 22, 27) if dark else (244, 246, 248))
 
 
 def test_it_draws_the_learning_curve_and_the_training(tmp_path):

@@ -2,25 +2,20 @@
 
 import json
 import re
-import shlex
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import crowdzoo
 from crowdzoo import Annotations
-from crowdzoo.aggregation import GLAD, DawidSkene, MajorityVote
-from crowdzoo.commands import main as cli
+from crowdzoo.aggregation import DawidSkene, MajorityVote
 from crowdzoo.datasets import load_labelme
 from crowdzoo.errors import ConditionError, ConfigError, DataError
 from crowdzoo.instances import TEXTS, Instances
 from crowdzoo.quality import quality_report
-from crowdzoo.report.page_parts import FLAGS, Warned, look_first, median_seconds, wilson
+from crowdzoo.report.page_parts import Warned, look_first, median_seconds, wilson
 from crowdzoo.report.report_page import MOST_BYTES, VALUES, report_page
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "quality.md").read_text(encoding="utf-8")
 EVIL = [
     "</script><script>alert(1)</script>",
     "<img src=x onerror=alert(1)>",
@@ -102,18 +97,6 @@ def test_the_verdict_ends_with_what_to_look_at_first_and_serious_warnings_come_b
     assert look_first(warnings, noted, more, "Nothing.") == said
 
 
-def test_annotators_who_answer_without_looking_are_noted():
-    page = page_of(crowd())
-    notes = dict(zip(*(page.numbers.tables["annotators"].values[name] for name in ("annotator", "notes")), strict=True))
-    assert {name: found for name, found in notes.items() if found} == {"a4": ["random"], "a5": ["same"]}
-    warned = {each.about: each for each in page.numbers.warnings}
-    assert warned["a4"].serious  # a sixth of all annotations
-    assert warned["a4"].link == "annotator-a4"
-    assert page.values["noted_share"] == pytest.approx(1 / 3)
-    good = page_of(crowd(spam=False))
-    assert good.values["noted_annotators"] == 0
-
-
 def test_who_exchanges_classes_is_noted_for_that_with_the_classes():
     annotations = crowd(classes=("no", "yes"), spam=False)
     labels = annotations.labels.copy()
@@ -153,15 +136,6 @@ def test_a_task_opens_with_its_votes_and_an_annotator_with_a_confusion_matrix():
     assert sum(count for *_, count in always["confusion"]) == 60
     friends = [name for _, name, _ in annotators.details[annotators.shown.index(0)]["peers"]]
     assert friends[-1] in ("a4", "a5")
-
-
-def test_a_note_of_one_sentence_has_something_to_do_and_one_annotation_is_singular():
-    annotations = Annotations.from_arrays(range(40), ["me"] * 40, [0, 1] * 20)
-    aggregation = replace(MajorityVote().fit(annotations), notes=("Class 'x' is the label of no task.",))
-    numbers = report_page(annotations, aggregation, bootstrap=0).numbers
-    (warned,) = [each for each in numbers.warnings if each.about == "data"]
-    assert "--method" in warned.fix
-    assert numbers.verdict[1].startswith("A task has 1 annotation on average;")
 
 
 def test_beyond_a_thousand_the_page_shows_those_that_matter_and_the_numbers_have_all():
@@ -218,13 +192,6 @@ def test_the_page_asks_for_nothing_outside():
     assert not re.search(r"https?:|//[a-z]+\.|@import|url\(|<link|<iframe| src=", text)
 
 
-def test_strange_names_are_written(tmp_path):
-    annotations = crowd(classes=("犬", "猫", "🐈"))
-    page_of(annotations, title="caf\udce9.csv").write(tmp_path / "a.html")  # as a file name that is not UTF-8 comes
-    assert json.loads((tmp_path / "a.json").read_text("utf-8"))["classes"] == ["犬", "猫", "🐈"]
-    assert "🐈" in (tmp_path / "a.html").read_text("utf-8")
-
-
 def test_ids_are_hashed_on_request():
     annotations = crowd()
     plain = page_of(annotations)
@@ -262,16 +229,6 @@ def test_a_condition_on_what_is_not_defined_does_not_pass():
     page.to_json()
 
 
-def test_a_method_without_confusion_matrices_has_a_page():
-    annotations = crowd()
-    page = report_page(annotations, GLAD().fit(annotations), bootstrap=0)
-    values = page.numbers.tables["annotators"].values
-    assert values["reliability"] == values["agreement"]
-    assert "spammer_score" not in values
-    assert page.numbers.tables["tasks"].values["probability"][0] <= 1
-    assert "spammer_score" not in [column["key"] for column in data_of(page)["tables"]["annotators"]["columns"]]
-
-
 def test_instances_are_shown_by_name_and_none_may_be_missing(monkeypatch):
     annotations = crowd()
     names = np.arange(60)[::-1].astype(str).astype(object)
@@ -298,57 +255,6 @@ def test_seconds_are_the_median_between_annotations():
     )
     np.testing.assert_equal(median_seconds(took), [2.5, 6.5])
     assert median_seconds(Annotations.from_arrays([0], ["a"], ["x"])) is None
-
-
-def test_the_page_ends_in_html(tmp_path):
-    with pytest.raises(ConfigError, match=r"ends in \.html"):
-        page_of(crowd()).write(tmp_path / "page.htm")
-
-
-def luminance(colour: str, under: str = "#ffffff", share: float = 1.0) -> float:
-    """Relative luminance of a colour, mixed with the one under it; WCAG 2.2."""
-    channels = [
-        (share * int(colour[place : place + 2], 16) + (1 - share) * int(under[place : place + 2], 16)) / 255
-        for place in (1, 3, 5)
-    ]
-    linear = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(one: float, other: float) -> float:
-    return (max(one, other) + 0.05) / (min(one, other) + 0.05)
-
-
-def test_the_palette_has_the_contrast_of_wcag():
-    assert contrast(luminance("#777777"), luminance("#ffffff")) == pytest.approx(4.48, abs=0.01)  # known
-    palettes = re.findall(r":root \{(.*?)\}", page_of(crowd()).to_html(), flags=re.S)
-    assert len(palettes) == 3  # light, dark, print
-    for palette in palettes:
-        colour = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", palette))
-        for text in ("text", "muted", "accent", "serious", "check"):
-            for ground in ("page", "panel"):
-                assert contrast(luminance(colour[text]), luminance(colour[ground])) >= 4.5, (text, ground)
-        darkest = luminance(colour["accent"], colour["panel"], 0.45)  # cells of a matrix
-        assert contrast(luminance(colour["text"]), darkest) >= 4.5
-        assert contrast(luminance(colour["muted"]), luminance(colour["panel"])) >= 3  # borders of what one clicks on
-
-
-def test_the_guide_names_every_field_and_value(labelme):
-    _, _, page = labelme
-    section = GUIDE.split("## One page to look at")[1].split("\n## ")[0]
-    named = set(re.findall(r"`(\w+)`", section))
-    assert {*json.loads(page.to_json()), *(name for values in VALUES.values() for name in values)} <= named
-
-
-def test_the_lines_of_the_guide_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    section = GUIDE.split("## One page to look at")[1].split("\n## ")[0]
-    (block,) = re.findall(r"In Python:\n\n((?:    .*\n)+)", section)
-    exec("\n".join(line[4:] for line in block.splitlines()), {"crowdzoo": crowdzoo, "annotations": crowd(spam=False)})
-    assert (tmp_path / "report.json").is_file()
-    parser = cli._parser()
-    for command in re.findall(r"^    crowdzoo (report .*?)(?:  +#.*)?$", section, flags=re.M):
-        parser.parse_args(shlex.split(command))
 
 
 @pytest.mark.parametrize(("num_annotators", "finding"), [(1, "no task has two annotations"), (2, "are equal")])
@@ -380,12 +286,3 @@ def test_an_annotator_whose_labels_say_little_about_the_class_is_noted():
     few = annotations.select_rows(np.flatnonzero((annotations.annotator_ids > 0) | (annotations.task_ids < 19)))
     page = report_page(few, DawidSkene().fit(few), bootstrap=0)
     assert "vague" not in page.numbers.tables["annotators"].values["notes"][0], "19 annotations, ten a class are needed"
-
-
-def test_a_note_on_one_annotator_is_in_the_singular():
-    assert FLAGS["random"].said_of(2)[0] == "agree with others as often as by chance"
-    assert FLAGS["random"].said_of(1) == (
-        "agrees with others as often as by chance",
-        "give this annotator no more tasks",
-    )
-    assert FLAGS["few"].said_of(1)[0].startswith("has fewer than ten annotations")

@@ -7,14 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crowdzoo import Annotations
-from crowdzoo.aggregation import BayesianSequenceCombination, DawidSkene, SpanMajorityVote
+from crowdzoo.aggregation import SpanMajorityVote
 from crowdzoo.data.sentence_annotations import sentence_annotations
 from crowdzoo.datasets import generated_ner
-from crowdzoo.errors import ConditionError, ConfigError, DataError
+from crowdzoo.errors import ConditionError, ConfigError
 from crowdzoo.kinds.sentences.page import MOST_TOKENS
 from crowdzoo.quality import marked_spans
-from crowdzoo.report.report_page import MOST_BYTES, VALUES, report_page
+from crowdzoo.report.report_page import VALUES, report_page
 from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags, read_spans, tags_of
 
 EVIL = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "{{DATA}}", "&lt;b&gt;"]
@@ -132,15 +131,6 @@ def test_names_types_and_words_are_never_markup():
     assert pieces == [[0, [f"{word} " for word in EVIL]]]
 
 
-def test_a_crowd_with_much_text_stays_below_two_megabytes():
-    long = [["word" * 50 for _ in range(40)]] * 400
-    spans = [("LOC", place, place + 2) for place in range(0, 40, 4)]
-    crowd = small([[spans, spans[1:], spans[:5]]] * 400, tokens=long, length=40)
-    page = report_page(crowd, SpanMajorityVote().fit(crowd), bootstrap=0)
-    assert len(page.to_html().encode()) <= MOST_BYTES
-    assert len(json.loads(page.to_json())["tables"]["tasks"]["values"]["task"]) == 400
-
-
 def test_ids_are_hashed_and_conditions_are_checked(crowd, page):
     named = replace(crowd, annotations=replace(crowd.annotations, annotators=np.array(
         [f"worker{number}" for number in range(12)], object)))  # fmt: skip
@@ -166,36 +156,6 @@ def test_what_changed_names_sentences_with_other_spans(crowd, page):
     assert [name for name, *_ in changes["tasks"]["listed"]] == [str(task) for task in different[:10]]
     assert changes["tasks"]["gone"] == 20
     assert changes["annotators"]["listed"][0][0] == "0"
-
-
-def test_a_crowd_of_one_and_one_without_spans_have_a_page():
-    for said, about in (([[[("LOC", 0, 1)], None, None]], "agreement"), ([[[], [], None]], "spans")):
-        crowd = small(said)
-        page = report_page(crowd, SpanMajorityVote().fit(crowd))
-        assert page.numbers.warnings[0].about == about
-        assert page.values["span_agreement"] is None
-        json.loads(page.to_json())
-        page.to_html()
-
-
-def test_any_method_of_sentences_has_a_page(crowd):
-    some = crowd.select(np.arange(30))
-    page = report_page(some, BayesianSequenceCombination().fit(some), bootstrap=0)
-    assert page.method == "bsc-seq"
-    assert page.numbers.summary["tokens"] == int(some.starts[-1])
-
-
-def test_what_does_not_belong_together_is_refused(crowd):
-    result = SpanMajorityVote().fit(crowd)
-    classes = Annotations.from_arrays([0, 0], ["a", "b"], [0, 1])
-    with pytest.raises(DataError, match="without the words"):
-        report_page(crowd.annotations, result)
-    with pytest.raises(DataError, match="The aggregation is one of sentences"):
-        report_page(classes, result)
-    with pytest.raises(DataError, match="result of classes"):
-        report_page(crowd, DawidSkene().fit(classes))
-    with pytest.raises(ConfigError, match="metric ordinal"):
-        report_page(crowd, result, metric="ordinal")
 
 
 def test_where_nobody_marks_anything_the_page_says_so(tmp_path):

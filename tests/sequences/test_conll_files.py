@@ -1,7 +1,6 @@
 """Sentences in columns: what reads, what is refused and how, and that what is written comes back."""
 
 import gzip
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from crowdzoo import Annotations
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.sequences import CrowdSequences, allowed_tags, read_conll, read_gold, write_conll, write_gold
+from crowdzoo.sequences import CrowdSequences, allowed_tags, read_conll, read_gold, write_conll
 
 in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 
@@ -90,26 +89,6 @@ def test_gold_is_the_last_column_of_its_file():
     assert (len(alone.annotations), alone.annotations.num_annotators) == (0, 0)
 
 
-def test_given_classes_keep_their_order():
-    classes = ["I-PER", "B-PER", "O", "B-LOC", "I-LOC"]
-    crowd = read_conll(write("a.txt", TWO), classes=classes)
-    assert crowd.classes == classes
-    assert crowd.answers(1) == {2: ["B-LOC"], 3: ["B-PER"]}
-    assert "is not one of the classes ['O', 'B-LOC', 'I-LOC']" in message_of(TWO, classes=["O", "B-LOC", "I-LOC"])
-    with pytest.raises(DataError, match="lack 'I-PER'"):
-        read_conll("a.txt", classes=["O", "B-PER"])
-
-
-def test_tabs_alone_separate_where_there_is_one():
-    assert read_conll(write("a.txt", "New York\tO\na\u00a0b\u2028c\tO\n")).tokens == (("New York", "a\u00a0b\u2028c"),)
-
-
-def test_iobes_reads_as_such():
-    crowd = read_conll(write("a.txt", "a B-X\nb E-X\nc S-X\n"), scheme="IOBES")
-    assert crowd.answers(0) == {1: ["B-X", "E-X", "S-X"]}
-    assert crowd.classes == ["O", "B-X", "E-X", "I-X", "S-X"]
-
-
 def test_tags_that_break_the_scheme_stop_unless_told_otherwise():
     content = "a O\nb I-X\nc I-X\n"
     message = message_of(content)
@@ -133,22 +112,12 @@ def test_uneven_columns_are_named():
     assert "a.txt, row 4: 'c O O O' has 4 values" in message
 
 
-def test_one_bad_line_is_one_mistake():
-    # without its second line the sentence would go from O to I-X
-    assert "a.txt has 1 bad value." in message_of("a O\nb B-X X\nc I-X\n")
-    assert "a.txt has 1 bad value." in message_of(b"a O\n\xff B-X\nc I-X\n")
-
-
 def test_unknown_tags_are_named_with_the_nearest():
     message = message_of("a O\nb per\nc b-PER\nd B-\n")
     assert "row 2, column '1': 'per' is no tag of BIO: O, B-TYPE, I-TYPE." in message
     assert "row 3, column '1': 'b-PER' is no tag of BIO: O, B-TYPE, I-TYPE. Did you mean 'B-PER'?" in message
     assert "row 4, column '1': 'B-' has no type after the dash." in message
     assert "Did you mean 'B-PER'" in message_of("a b-PER\n", classes=["O", "B-PER", "I-PER"])
-
-
-def test_a_header_that_was_not_announced_is_recognised():
-    assert "If the line names the columns, pass header=True" in message_of("token ann bob\na O O\n")
 
 
 def test_a_sentence_labelled_in_part_is_named():
@@ -158,23 +127,6 @@ def test_a_sentence_labelled_in_part_is_named():
         "a.txt, row 4, column 'bob': '?' is missing, but the annotator labelled 1 of the sentence's 3 tokens "
         "(lines 3 to 5). Label all of them, or none."
     ) in message
-
-
-def test_gold_of_half_a_sentence_is_refused_and_so_is_a_file_without_any():
-    message = message_of("x ?\n\na O\nb ?\n", reader=read_gold)
-    assert "row 4, column 'tag': '?' is no true tag, but 1 of the sentence's 2 tokens (lines 3 to 4)" in message
-    assert "a.txt has no true tags: its last column holds ? alone." in message_of("a ?\nb ?\n", reader=read_gold)
-
-
-def test_gold_may_be_known_of_some_sentences():
-    write("a.txt", TWO)
-    write("gold.txt", "Anna ?\nsleeps ?\n\nRome B-LOC\n")
-    crowd = read_conll("a.txt", gold="gold.txt")
-    assert crowd.gold_tags() == [None, ["B-LOC"]]
-    write_gold(crowd, "again.txt")
-    assert Path("again.txt").read_text() == "Anna\t?\nsleeps\t?\n\nRome\tB-LOC\n\n"
-    assert read_conll("a.txt", gold="again.txt") == crowd
-    assert read_gold("gold.txt").gold_tags() == [None, ["B-LOC"]]
 
 
 def test_bytes_that_are_no_text_are_named_with_their_place():
@@ -211,27 +163,6 @@ WHOLE_FILE = {
 @pytest.mark.parametrize(("content", "options", "message"), WHOLE_FILE.values(), ids=WHOLE_FILE)
 def test_files_that_hold_no_sentences_are_refused(content, options, message):
     assert message in message_of(content, **options)
-
-
-def test_files_that_are_not_there_or_cut_off_are_named(here):
-    write("answers.txt", TWO)
-    with pytest.raises(DataError, match=r"Did you mean 'answers\.txt'"):
-        read_conll("answer.txt")
-    data = gzip.compress(TWO.encode() * 100)
-    (here / "a.txt.gz").write_bytes(data[:-20])
-    with pytest.raises(DataError, match="the gzip file is cut off"):
-        read_conll("a.txt.gz")
-    with pytest.raises(DataError, match=r"let its name end in \.gz"):
-        read_conll(write("b.txt", data))
-    (here / "c.txt.gz").write_bytes(b"no gzip at all")
-    with pytest.raises(DataError, match="not a sound gzip file"):
-        read_conll("c.txt.gz")
-
-
-def test_ten_mistakes_are_shown_and_the_rest_is_counted():
-    message = message_of("".join(f"w{number} X\n" for number in range(30)))
-    assert message.count("is no tag") == 10
-    assert "... and 20 more" in message
 
 
 # === There and back ===
@@ -286,21 +217,6 @@ def test_what_is_written_reads_back(crowd, header, suffix):
     assert back.num_mended == 0
 
 
-def test_names_travel_in_the_header():
-    crowd = read_conll(write("a.txt", TWO), annotators=["ann", "bob b.", "é"])
-    write_conll(crowd, "b.txt", header=True)
-    assert read_conll("b.txt", header=True) == crowd
-
-
-def test_a_sentence_of_ten_thousand_tokens_reads_back(here):
-    words = [f"w{number}😀" for number in range(10_000)]
-    content = "".join(f"{word}\t{'B-X' if place % 3 == 0 else 'I-X'}\t?\n" for place, word in enumerate(words))
-    crowd = read_conll(write("a.txt", content))
-    write_conll(crowd, "b.txt")
-    assert read_conll("b.txt") == crowd
-    assert (here / "b.txt").read_text(encoding="utf-8") == content + "\n"
-
-
 UNWRITABLE = {
     "a tab": ("a\tb", "holds a tab"),
     "a line break": ("a\nb", "line break"),
@@ -333,18 +249,3 @@ def test_a_file_appears_whole_or_not_at_all(here, monkeypatch):
         write_conll(crowd, "b.txt")
     assert (here / "b.txt").read_text() == "as it was"
     assert sorted(path.name for path in here.iterdir()) == ["a.txt", "b.txt"]
-
-
-def test_writing_makes_the_folder_and_needs_gold(here):
-    crowd = read_conll(write("a.txt", TWO))
-    write_conll(crowd, "new/b.txt")
-    assert (here / "new" / "b.txt").is_file()
-    with pytest.raises(DataError, match="have no gold"):
-        write_gold(crowd, "b.txt")
-
-
-def test_equal_sentences_make_equal_compressed_files(here):
-    crowd = read_conll(write("a.txt", TWO))
-    write_conll(crowd, "b.txt.gz")
-    write_conll(crowd, "c.txt.gz")
-    assert (here / "b.txt.gz").read_bytes() == (here / "c.txt.gz").read_bytes()

@@ -5,7 +5,7 @@ import pytest
 
 from crowdzoo import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.sequences import CrowdSequences, Span
+from crowdzoo.sequences import CrowdSequences
 
 CLASSES = ["O", "B-X", "I-X"]
 TOKENS = [["a", "b"], ["c"], ["d", "e", "f"]]
@@ -44,14 +44,6 @@ def test_one_annotators_answers_come_with_their_sentences():
     assert alone.answers_of(0)[1] == []
 
 
-def test_sizes_and_names():
-    value = crowd(gold=GOLD)
-    assert (len(value), value.lengths.tolist(), value.starts.tolist()) == (3, [2, 1, 3], [0, 2, 3, 6])
-    assert (value.classes, value.types) == (CLASSES, ["X"])
-    assert repr(value) == "<CrowdSequences: 3 sentences, 6 tokens, 2 annotators, BIO of 1 types, with gold>"
-    assert value.gold_spans() == [[Span("X", 1, 2)], [], [Span("X", 0, 2)]]
-
-
 def test_a_selection_takes_everything_along():
     texts, offsets = ["a b", "c", "def"], [[[0, 1], [2, 3]], [[0, 1]], [[0, 1], [1, 2], [2, 3]]]
     part = crowd(gold=GOLD, texts=texts, offsets=offsets).select([2, 0])
@@ -74,13 +66,6 @@ def test_equal_values_are_equal_whatever_holds_them():
     assert crowd() != crowd(gold=GOLD)
     assert crowd(gold=GOLD) != crowd(gold=[GOLD[0] * 0, *GOLD[1:]])
     assert crowd() != 5
-
-
-def test_gold_cannot_be_written_over():
-    with pytest.raises(ValueError, match="read-only"):
-        crowd(gold=GOLD).gold[0][0] = 1
-    with pytest.raises(DataError, match="have no gold"):
-        crowd().gold_tags()
 
 
 WRONG = {
@@ -128,8 +113,3 @@ UNFIT = {
 def test_annotations_that_do_not_fit_the_sentences_are_refused(rows, message):
     with pytest.raises(DataError, match=message):
         CrowdSequences(TOKENS, rows)
-
-
-def test_a_sentence_without_tokens_is_refused():
-    with pytest.raises(DataError, match="sentence 1 has no tokens"):
-        CrowdSequences([["a"], [], ["b"]], with_rows([0], [0], [0], [0]))

@@ -100,13 +100,6 @@ def test_texts_give_the_tokens_and_nothing_else_changes(crowd):
 
 
 @few
-@given(crowds())
-def test_a_second_time_there_is_nothing_left_to_cut(crowd):
-    cut = retokenized(crowd)
-    assert retokenized(cut) == cut
-
-
-@few
 @given(crowds(tokens=st.text("aÉ1", min_size=1, max_size=4)))
 def test_what_needs_no_cut_keeps_its_tokens_and_tags(crowd):
     cut = retokenized(crowd)
@@ -151,16 +144,6 @@ def test_tags_of_the_parts_by_hand(case, scheme):
     assert cut.answers(0) == {"bob": after, "cid": ["O"] * len(parts)}
     assert cut.gold_tags() == [after]
     assert cut.texts == (" ".join(tokens),)
-
-
-def test_a_text_stays_as_it_was_written():
-    crowd = crowd_of(
-        [(["U.S.", "won"], {0: ["B-LOC", "O"]})], texts=["  U.S. won"], offsets=[np.array([[2, 6], [7, 10]])]
-    )
-    cut = retokenized(crowd)
-    assert cut.texts == ("  U.S. won",)
-    assert cut.offsets[0].tolist() == [[2, 3], [3, 4], [4, 5], [5, 6], [7, 10]]
-    assert cut.gold is None
 
 
 def test_a_text_that_would_be_cut_otherwise_gives_way_to_the_tokens():

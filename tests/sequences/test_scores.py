@@ -1,12 +1,10 @@
 """Span scores: conlleval's figures by hand, and seqeval's on random tags."""
 
-import numpy as np
 import pytest
 import seqeval.metrics
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crowdzoo import metrics
 from crowdzoo.errors import DataError
 from crowdzoo.sequences import SpanScores, TypeScores, allowed_tags, span_scores
 
@@ -67,42 +65,11 @@ def test_the_report_is_conllevals():
     )
 
 
-def test_shares_are_those_of_the_shared_tasks_own_example():
-    # the output that the page of the CoNLL-2000 shared task shows: 961 tokens, 459 phrases, 539 found, 371 correct
-    scores = TypeScores(num_gold=459, num_predicted=539, num_correct=371)
-    assert f"{100 * scores.precision:.2f} {100 * scores.recall:.2f} {100 * scores.f1:.2f}" == "68.83 80.83 74.35"
-
-
-def test_spans_end_with_their_sentence():
-    gold, found = [["O", "B-PER"], ["I-PER", "O"]], [["O", "B-PER"], ["B-PER", "O"]]
-    assert span_scores(gold, found).num_correct == 2
-    assert span_scores(gold, found).num_gold == 2
-
-
-def test_codes_score_as_their_tags():
-    classes = ["I-A", "O", "B-A"]
-    gold, found = [[2, 0, 1], [1]], [np.array([2, 0, 0]), np.array([2])]
-    named = span_scores([["B-A", "I-A", "O"], ["O"]], [["B-A", "I-A", "I-A"], ["B-A"]])
-    assert span_scores(gold, found, classes=classes) == named
-
-
 def test_nothing_to_find_scores_zero_without_a_warning():
     scores = span_scores([["O"]], [["O"]])
     assert (scores.precision, scores.recall, scores.f1, scores.token_accuracy) == (0, 0, 0, 1)
     assert span_scores([], []).token_accuracy == 0
     assert span_scores([[]], [[]]).num_tokens == 0
-
-
-def test_the_table_begins_with_all_types_together():
-    rows = span_scores([["B-A", "O"]], [["B-A", "B-B"]]).rows()
-    assert [row["type"] for row in rows] == ["all", "A", "B"]
-    assert rows[0] == {
-        "type": "all", "precision": 0.5, "recall": 1.0, "f1": 2 / 3, "gold": 1, "predicted": 2, "correct": 1
-    }  # fmt: skip
-
-
-def test_metrics_hold_the_same_function():
-    assert metrics.span_scores is span_scores
 
 
 WRONG = {

@@ -1,6 +1,5 @@
 """JSON lines of spans: what reads, what is refused and how, and that what is written comes back."""
 
-import dataclasses
 import json
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 from crowdzoo import Annotations
 from crowdzoo.data.retokenized import retokenized
-from crowdzoo.datasets.generated_ner import generated_ner
 from crowdzoo.errors import DataError
 from crowdzoo.sequences import (
     CrowdSequences,
@@ -149,24 +147,6 @@ def test_gold_may_be_known_of_some_sentences_which_are_those_that_scores_count(t
     assert read_gold(write_gold(crowd, tmp_path / "gold.txt")).gold_tags() == crowd.gold_tags()
 
 
-def test_sentences_stand_in_the_order_of_their_first_lines_and_names_are_sorted():
-    crowd = read_spans(write(line(task=10, annotator=2), line(task=9, annotator=10), line(task="10", annotator="1")))
-    assert crowd.annotations.tasks.tolist() == [10, 9]
-    assert crowd.annotations.annotators.tolist() == [1, 2, 10]
-    assert crowd.answers(0).keys() == {1, 2}
-
-
-def test_iobes_is_a_matter_of_choice():
-    crowd = read_spans(
-        write(
-            line(span(0, 4, "X"), span(11, 17, "X"), text="Anna went to Oslo")
-            | {"spans": [span(0, 4, "X"), span(5, 12, "X")]}
-        ),
-        scheme="IOBES",
-    )
-    assert crowd.answers(0) == {"ann": ["S-X", "B-X", "E-X", "O"]}
-
-
 # === What is refused ===
 
 BAD = {
@@ -257,11 +237,6 @@ def test_a_line_that_contradicts_an_earlier_one_is_named(second, message):
     assert message in message_of(line(), second)
 
 
-def test_a_second_truth_is_named():
-    truth = {"task": "s", "text": TEXT, "gold": True, "spans": []}
-    assert "row 2, column 'gold': True is the second truth of task 's'." in message_of(truth, truth)
-
-
 def test_given_names_and_types_are_binding():
     crowd = read_spans(write(line()), annotators=["zoe", "ann"], types=["X"])
     assert crowd.annotations.annotators.tolist() == ["zoe", "ann"]
@@ -270,25 +245,6 @@ def test_given_names_and_types_are_binding():
     assert "'PRE' is not one of the types ['PER']. Did you mean 'PER'?" in message_of(
         line(span(0, 4, "PRE")), types=["PER"]
     )
-
-
-def test_bytes_that_are_no_text_are_named_with_their_place(here):
-    (here / "a.jsonl").write_bytes(b'{"task": 1, "text": "\xe9"}\n')
-    with pytest.raises(DataError, match=r"row 1: .* is not UTF-8 at byte 22 of the line"):
-        read_spans("a.jsonl")
-    assert "holds a NUL or half a character" in message_of('{"task": 1, "text": "a\\ud83d"}')
-
-
-def test_an_empty_file_is_named(here):
-    (here / "a.jsonl").write_text("")
-    with pytest.raises(DataError, match=r"a\.jsonl is empty"):
-        read_spans("a.jsonl")
-
-
-def test_ten_mistakes_are_shown_and_the_rest_is_counted():
-    message = message_of(*[line(task=number, annotator=True) for number in range(30)])
-    assert "a.jsonl has 30 bad values." in message
-    assert "... and 20 more" in message
 
 
 # === There and back ===
@@ -349,32 +305,6 @@ def test_what_is_written_reads_back(crowd, suffix):
     assert back == crowd
 
 
-def test_a_generated_set_reads_back_and_offsets_are_characters(here):
-    crowd = generated_ner(40, 5, redundancy=2)
-    write_spans(crowd, "a.jsonl")
-    assert read_spans("a.jsonl") == crowd
-    for row in map(json.loads, (here / "a.jsonl").read_text(encoding="utf-8").splitlines()):
-        assert "tokens" not in row
-        for each in row["spans"]:
-            assert row["text"][each["start"] : each["end"]].strip() == row["text"][each["start"] : each["end"]] != ""
-
-
-def test_a_sentence_of_ten_thousand_tokens_reads_back():
-    words = [f"w{number}😀" for number in range(10_000)]
-    spans = [span(place, place + 2, "X") for place in range(0, 10_000, 2)]
-    crowd = read_spans(write({"task": 0, "annotator": 0, "tokens": words, "spans": spans}))
-    write_spans(crowd, "b.jsonl")
-    assert read_spans("b.jsonl") == crowd
-    assert crowd.answers(0)[0][:4] == ["B-X", "I-X", "B-X", "I-X"]
-
-
-def test_half_a_character_is_not_written_and_no_file_appears(here):
-    crowd = read_spans(write({"task": 0, "annotator": 0, "tokens": ["a"], "spans": []}))
-    with pytest.raises(DataError, match="half a character"):
-        write_spans(CrowdSequences([["\ud83d"]], crowd.annotations), "b.jsonl")
-    assert [path.name for path in here.iterdir()] == ["a.jsonl"]
-
-
 def sentences_of(annotators, tasks=("s",), classes=("O", "B-PER", "I-PER"), said=None):
     """Each annotator in turn labels the one token of a task."""
     said = range(len(annotators)) if said is None else said
@@ -426,15 +356,6 @@ def test_a_broken_first_line_is_named(line, reason, tmp_path):
     path.write_text(line + '\n{"task": "s", "annotator": "ann", "tokens": ["Anna"], "spans": []}\n')
     with pytest.raises(DataError, match=reason):
         read_spans(path)
-
-
-def test_names_that_no_file_can_hold_are_refused(tmp_path):
-    crowd = sentences_of(["ann"])
-    names = np.array([1.5], object)
-    odd = CrowdSequences(crowd.tokens, dataclasses.replace(crowd.annotations, annotators=names))
-    with pytest.raises(DataError, match=r"annotators hold 1\.5"):
-        write_spans(odd, tmp_path / "s.jsonl")
-    assert not list(tmp_path.iterdir())
 
 
 def test_answers_to_a_sentence_keep_their_order(here):

@@ -97,15 +97,6 @@ def test_conversion_there_and_back_changes_nothing(drawn):
     assert convert_tags(other, "IOBES", "BIO") == tags
 
 
-def test_conversion_by_hand():
-    assert convert_tags(words("B-A I-A I-A O B-A B-B I-B"), "BIO", "IOBES") == words("B-A I-A E-A O S-A B-B E-B")
-
-
-def test_broken_tags_are_not_converted():
-    with pytest.raises(DataError, match="'I-A' is the first tag"):
-        convert_tags(["I-A"], "BIO", "IOBES")
-
-
 SPANS_THAT_DO_NOT_FIT = {
     "overlap": ([("A", 0, 2), ("B", 1, 3)], r"\('B', 1, 3\) overlaps span \('A', 0, 2\)"),
     "twice the same": ([("A", 0, 2), ("A", 0, 2)], "overlaps"),
@@ -163,32 +154,12 @@ def test_each_kind_of_mistake_is_named():
         check_tags(["B-A", "I-B"])
 
 
-def test_an_iobes_span_that_stays_open_is_named():
-    assert tag_problems(["B-A", "O"], "IOBES") == [(0, "is not followed by I-A or E-A, so its span is open.")]
-    assert tag_problems(["O", "B-A"], "IOBES") == [(1, "is the last tag, so its span is open; end it with E-A.")]
-
-
-def test_more_than_ten_mistakes_are_counted():
-    with pytest.raises(DataError, match=r"\.\.\. and 15 more"):
-        check_tags(["X"] * 25)
-
-
 def test_an_unknown_scheme_is_answered_with_the_nearest():
     with pytest.raises(ConfigError, match="Did you mean 'IOBES'"):
         spans_of(["O"], "IOBE")
 
 
-def test_words_that_are_no_tags_have_no_spans():
-    with pytest.raises(DataError, match="'PER' is no tag of BIO"):
-        spans_of(["O", "PER"])
-
-
 # === Repair ===
-
-
-def test_repair_by_hand():
-    assert mended(words("I-A I-A O B-A I-B")) == words("B-A I-A O B-A B-B")
-    assert mended(words("B-A I-A O E-B I-B"), "IOBES") == words("B-A E-A O S-B S-B")
 
 
 @given(st.data(), both)

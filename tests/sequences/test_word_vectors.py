@@ -1,13 +1,11 @@
 """read_word_vectors: which line a word gets, the forms of the file, and every mistake with its place."""
 
 import gzip
-import sys
-import tracemalloc
 
 import numpy as np
 import pytest
 
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import DataError
 from crowdzoo.reading.sentences.word_vectors import _normal
 from crowdzoo.sequences import read_word_vectors
 
@@ -54,11 +52,6 @@ def test_a_word_as_it_is_written_wins_over_an_earlier_one_of_its_form(read):
     assert vectors[2:].tolist() == [[2]]
 
 
-def test_digits_are_looked_up_as_zeros(read):
-    vectors, _ = read("it 1\n1987 3\n2001 5\n½ 6\n", ["0000", "0"], size=1)
-    assert vectors[2:].tolist() == [[3], [6]]
-
-
 def test_the_form_is_that_of_the_encoder():
     encoder = pytest.importorskip("crowdzoo.networks.token_encoder")
     pytest.importorskip("tensorflow")
@@ -69,12 +62,6 @@ def test_the_form_is_that_of_the_encoder():
     # what one's Unicode is too old to know; never a letter of a script in wide use
     assert len(different) < 20, different
     assert not {*"ÀÉŁŞßΣЖŐ½٣", "İstanbul", "ΟΔΟΣ", "F16s", "3.5%", "STRASSE", "ẞ"} & {*different}
-
-
-def test_words_may_hold_spaces(read):
-    vectors, found = read(GLOVE, [". . .", "the"])
-    assert vectors[2].tolist() == [8, 8, 8]
-    assert found == 2
 
 
 def test_gzip_byte_order_marks_other_line_ends_blank_lines_and_spaces_at_the_end(read):
@@ -89,25 +76,6 @@ def test_gzip_byte_order_marks_other_line_ends_blank_lines_and_spaces_at_the_end
         np.testing.assert_array_equal(read(content, ["the", "paris"], name=name)[0], expected)
 
 
-def test_the_file_is_not_held_in_memory(tmp_path):
-    path = tmp_path / "large.txt.gz"
-    numbers = " 0.125" * 100
-    with gzip.open(path, "wt", compresslevel=1) as file:
-        for number in range(4000):
-            file.write(f"word{'x' * (number % 7)}{number}{numbers}\n")
-    tracemalloc.start()
-    _, found = read_word_vectors(path, ["word0000"], 100)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert found == 1
-    assert peak < 1 << 20, f"{peak:,} bytes for a file of 2.4 MB"
-
-
-def test_vectors_of_one_number_are_no_header(read):
-    vectors, _ = read("1987 4\nthe 2\n", ["0000", "the"], size=1)
-    assert vectors[2:].tolist() == [[4], [2]]
-
-
 def test_a_tagger_starts_from_them(read):
     tagger = pytest.importorskip("crowdzoo.networks.sequence_tagger")
     model = tagger.SequenceTagger(num_words=4, num_classes=2, embedding=3, filters=2, units=2)
@@ -119,7 +87,6 @@ def test_a_tagger_starts_from_them(read):
     np.testing.assert_array_equal(after[3], np.float32([0.5, -1, 0.2]))
 
 
-LONG = "x" * 100
 WRONG = {
     "too few numbers": ("the 1 2 3\nof 1 2\n", "row 2: 'of 1 2' has 2 numbers after the word where 3 are due."),
     "too many": ("the 1 2 3\nof 1 2 3 4\n", "row 2: 'of 1 2 3 4' has 4 numbers after the word where 3 are due."),
@@ -143,33 +110,3 @@ def test_a_mistake_is_named_with_its_place(read, mistake):
         read(content, ["the", "of"])
     assert message in str(caught.value)
     assert "vectors.txt" in str(caught.value)
-
-
-def test_ten_mistakes_are_shown_and_the_rest_counted(read):
-    with pytest.raises(DataError) as caught:
-        read("the 1\n" * 12, ["the"])
-    lines = str(caught.value).splitlines()
-    assert lines[0].endswith("vectors.txt cannot be read as word vectors.")
-    assert len(lines) == 12
-    assert lines[-1] == "  ... and 2 more"
-
-
-def test_long_lines_are_shortened(read):
-    with pytest.raises(DataError) as caught:
-        read(f"{LONG} 1\n", ["the"])
-    assert len(str(caught.value).splitlines()[1]) < 300 + len(str(sys.prefix))
-
-
-def test_a_file_that_is_cut_off_or_missing_is_said(tmp_path):
-    path = tmp_path / "cut.txt.gz"
-    path.write_bytes(gzip.compress(GLOVE.encode())[:-12])
-    with pytest.raises(DataError, match=r"cut\.txt\.gz: the gzip file is cut off"):
-        read_word_vectors(path, ["the"], 3)
-    with pytest.raises(DataError, match=r"absent\.txt"):
-        read_word_vectors(tmp_path / "absent.txt", ["the"], 3)
-
-
-@pytest.mark.parametrize("size", [0, -1, 2.5, True])
-def test_a_size_that_is_none_is_named(tmp_path, size):
-    with pytest.raises(ConfigError, match=f"size must be an integer of at least 1, got {size}"):
-        read_word_vectors(tmp_path / "absent.txt", ["the"], size)

@@ -1,7 +1,5 @@
 """Annotations from arrays, frames and matrices, and what can be asked of them."""
 
-import csv
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -22,16 +20,6 @@ ANY_KIND = st.sampled_from(ONE_TASK).flatmap(lambda kind: annotations(kind))
 def answers():
     """Four annotations: a by x and y, b by x, c by z."""
     return Annotations.from_arrays(["a", "b", "a", "c"], ["x", "x", "y", "z"], ["cat", "dog", "dog", "cat"])
-
-
-@pytest.fixture
-def tokens():
-    """Task 0 has two tokens and one annotator, task 1 three tokens and two annotators."""
-    dense = np.full((2, 3, 2), -1)
-    dense[0, :2, 0] = [1, 0]
-    dense[1, :, 0] = [0, 0, 1]
-    dense[1, :, 1] = 2
-    return Annotations.from_dense(dense, kind="sequence")
 
 
 def rows_of(ann):
@@ -58,19 +46,8 @@ def test_names_are_sorted_and_rows_keep_their_order(answers):
     assert {array.dtype for array in (answers.task_ids, answers.annotator_ids, answers.labels)} == {np.dtype(np.int64)}
 
 
-def test_integers_are_sorted_by_value():
-    ann = Annotations.from_arrays([10, 9, -3], [0, 0, 0], [2, 100, 11])
-    assert ann.tasks.tolist() == [-3, 9, 10]
-    assert ann.classes.tolist() == [2, 11, 100]
-    assert ann.classes[ann.labels].tolist() == [2, 100, 11]
-
-
 def test_strings_that_are_integers_are_sorted_by_value_and_stay_strings():
     assert Annotations.from_arrays(["10", "9"], [0, 0], [0, 0]).tasks.tolist() == ["9", "10"]
-
-
-def test_strings_that_only_look_like_integers_are_sorted_as_text():
-    assert Annotations.from_arrays(["10", "9", "007"], [0, 0, 0], [0, 0, 0]).tasks.tolist() == ["007", "10", "9"]
 
 
 @pytest.mark.parametrize("far", [2**40, 2**62, -(2**62)])
@@ -80,32 +57,11 @@ def test_integers_far_apart_are_told_apart(far):
     assert ann.tasks.tolist() == sorted({far, 1, 0})
 
 
-def test_integers_beyond_int64_are_names_too():
-    ann = Annotations.from_arrays([2**70, 1], [0, 0], [0, 0])
-    assert ann.tasks[ann.task_ids].tolist() == [2**70, 1]
-
-
-def test_whole_floats_are_integers():
-    ann = Annotations.from_arrays(np.array([2.0, 1.0]), [0, 0], np.array([1.0, 0.0]))
-    assert (ann.tasks.dtype, ann.classes.dtype) == (np.int64, np.int64)
-    assert ann.tasks[ann.task_ids].tolist() == [2, 1]
-
-
 def test_any_hashable_ids_are_names():
     ann = Annotations.from_arrays([(1, 2), (0, 1), (1, 2)], [True, False, False], [0.5, 1.5, 0.5])
     assert ann.tasks.tolist() == [(0, 1), (1, 2)]
     assert ann.annotators.tolist() == [False, True]
     assert ann.classes[ann.labels].tolist() == [0.5, 1.5, 0.5]
-
-
-def test_an_integer_and_the_string_of_it_are_two_ids():
-    ann = Annotations.from_arrays([1, "1"], ["r", "r"], ["x", "x"])
-    assert ann.tasks[ann.task_ids].tolist() == [1, "1"]
-
-
-def test_white_space_is_part_of_a_name():
-    ann = Annotations.from_arrays([" a", "a", "a "], ["x", "x", "x"], ["cat", "cat", "dog"])
-    assert list(ann.tasks) == [" a", "a", "a "]
 
 
 def test_a_given_vocabulary_keeps_its_order_and_its_unused_names():
@@ -179,17 +135,6 @@ def test_ten_bad_rows_are_shown_and_the_rest_counted():
     assert lines[-1] == "  ... and 990 more"
 
 
-def test_where_all_rows_are_bad_nobody_is_told_to_skip_them():
-    with pytest.raises(DataError, match=r"^arrays: all 2 rows are bad\. Is it the right file, and do its columns"):
-        Annotations.from_arrays(["1", "2"], ["ann", "bob"], ["cat", "dog"], tasks=["a", "b"])
-
-
-def test_an_id_of_other_digits_is_not_proposed():
-    for task, end in (("img_3", r"\['img_1', 'img_2'\]\.$"), ("imh_1", r"Did you mean 'img_1'\?$")):
-        with pytest.raises(DataError, match=f"'{task}' is not one of the tasks .*{end}"):
-            Annotations.from_arrays(["img_1", task], ["ann", "bob"], ["cat", "dog"], tasks=["img_1", "img_2"])
-
-
 @pytest.mark.parametrize("empty", [None, float("nan"), "", "  ", pd.NA])
 def test_an_empty_id_is_bad(empty):
     with pytest.raises(DataError, match=r"row 1, column 'task': .* is empty"):
@@ -200,20 +145,6 @@ def test_an_empty_id_is_bad(empty):
 def test_a_number_that_is_not_finite_is_bad(number):
     with pytest.raises(DataError, match=r"row 1, column 'label': .*(finite|empty)"):
         Annotations.from_arrays([0, 1], [0, 0], [1.0, number], kind="regression")
-
-
-def test_a_rating_that_is_no_number_is_bad():
-    with pytest.raises(DataError, match="row 1, column 'label': 'good' is not a number"):
-        Annotations.from_arrays([0, 1], [0, 0], ["3", "good"], kind="regression")
-
-
-def test_an_unknown_task_or_annotator_is_bad_where_they_are_given():
-    with pytest.raises(DataError) as error:
-        Annotations.from_arrays(["t1", "t3"], ["bab", "bob"], [0, 0], tasks=["t1", "t2"], annotators=["bob", "eve"])
-    assert "row 0, column 'annotator': 'bab' is not one of the annotators ['bob', 'eve']. Did you mean 'bob'?" in str(
-        error.value
-    )
-    assert "row 1, column 'task': 't3' is not one of the tasks ['t1', 't2']." in str(error.value)
 
 
 REPEATED = (["a", "b", "a", "a"], ["x", "x", "x", "y"], ["cat", "cat", "dog", "cat"])
@@ -230,12 +161,6 @@ def test_a_policy_says_which_of_a_repeated_pair_stays(policy, kept):
         ann = Annotations.from_arrays(*REPEATED, on_duplicate=policy)
     assert ann.classes[ann.labels].tolist() == kept
     assert ann.num_rejected == 1
-
-
-def test_a_class_that_only_a_dropped_row_holds_is_no_class():
-    with pytest.warns(UserWarning, match="left out"):
-        ann = Annotations.from_arrays([0, 0], [0, 0], ["gone", "kept"], on_duplicate="last")
-    assert ann.classes.tolist() == ["kept"]
 
 
 def test_a_repeated_position_is_bad_but_a_repeated_pair_is_not():
@@ -256,15 +181,6 @@ def test_annotators_of_one_task_who_stop_at_different_positions_are_bad():
     assert message in str(error.value)
     assert error.value.total == 1
     assert "row 3, column 'position': 0 belongs to annotator 'y'" in str(error.value)
-
-
-def test_gaps_and_positions_from_one_are_bad():
-    with pytest.raises(DataError, match="labels 2 positions of task 0, not each of 0 to 2"):
-        Annotations.from_arrays([0, 0], [0, 0], ["O", "O"], kind="sequence", position=[0, 2])
-    with pytest.raises(DataError, match="Positions count from 0, and the lowest here is 1"):
-        Annotations.from_arrays([0, 0], [0, 0], ["O", "O"], kind="sequence", position=[1, 2])
-    with pytest.raises(DataError, match=r"row 1, column 'position': 0\.5 is not a position"):
-        Annotations.from_arrays([0, 0], [0, 0], ["O", "O"], kind="sequence", position=[0, 0.5])
 
 
 @pytest.mark.parametrize(
@@ -301,13 +217,6 @@ def test_wrong_arguments_are_told_with_what_came(arguments, message):
 # === Dense ===
 
 
-def test_a_matrix_and_its_annotations_say_the_same(answers):
-    expected = [[0, 1, -1], [1, -1, -1], [-1, -1, 0]]
-    assert answers.to_dense().tolist() == expected
-    again = Annotations.from_dense(expected, tasks=["a", "b", "c"], annotators=["x", "y", "z"], classes=["cat", "dog"])
-    assert rows_of(again) == rows_of(answers)
-
-
 @given(ANY_KIND)
 def test_to_dense_and_back_loses_nothing(ann):
     again = Annotations.from_dense(
@@ -321,26 +230,10 @@ def test_to_dense_and_back_loses_nothing(ann):
     )
 
 
-def test_missing_cells_of_a_matrix_can_be_marked_otherwise():
-    assert Annotations.from_dense([[0, 9], [9, 1]], missing=9).to_dense().tolist() == [[0, -1], [-1, 1]]
-    assert Annotations.from_dense([[0, np.nan]], missing=np.nan).to_dense().tolist() == [[0, -1]]
-    assert len(Annotations.from_dense([[0.0, np.nan]], kind="regression")) == 1
-
-
 @pytest.mark.parametrize("bad", [2, -2, 0.5, np.nan, np.inf])
 def test_a_cell_that_is_no_class_code_is_named(bad):
     with pytest.raises(DataError, match=rf"matrix, row 1, column '0': {bad} is not a class code, 0 to 1"):
         Annotations.from_dense([[0, -1], [bad, 1]], classes=["no", "yes"])
-
-
-def test_ragged_sequences_in_a_matrix_are_named():
-    dense = np.zeros((1, 3, 2), dtype=int)
-    dense[0, 1, 1] = -1
-    with pytest.raises(DataError, match="matrix, row 0, column '1': 2 tokens are labelled"):
-        Annotations.from_dense(dense, kind="sequence")
-    dense[0, 1:, 1] = -1
-    with pytest.raises(DataError, match="matrix, row 0, column '1': 1 tokens are labelled"):
-        Annotations.from_dense(dense, kind="sequence")
 
 
 def test_a_matrix_of_the_wrong_shape_or_type_is_refused():
@@ -351,25 +244,6 @@ def test_a_matrix_of_the_wrong_shape_or_type_is_refused():
 
 
 # === Padded and blocks ===
-
-
-def test_padded_puts_a_tasks_annotations_side_by_side(answers):
-    annotators, labels = answers.padded()
-    assert annotators.tolist() == [[0, 1], [0, -1], [2, -1]]
-    assert labels.tolist() == [[0, 1], [1, -1], [0, -1]]
-
-
-def test_padded_takes_tasks_in_any_order_and_more_than_once(answers):
-    annotators, labels = answers.padded([2, 1, 2])
-    assert annotators.tolist() == [[2], [0], [2]]
-    assert labels.tolist() == [[0], [1], [0]]
-
-
-def test_padded_sequences_have_an_axis_for_tokens(tokens):
-    annotators, labels = tokens.padded()
-    assert annotators.tolist() == [[0, -1], [0, 1]]
-    assert labels.tolist() == [[[1, -1], [0, -1], [-1, -1]], [[0, 2], [0, 2], [1, 2]]]
-    assert [array.shape for array in tokens.padded([0])] == [(1, 1), (1, 2, 1)]
 
 
 @given(ANY_KIND)
@@ -447,16 +321,6 @@ def test_restricting_keeps_as_many_as_there_are_up_to_the_limit(ann, redundancy,
     assert fewer == ann.restrict(redundancy=redundancy, seed=seed)
 
 
-def test_restricting_draws_each_annotator_alike():
-    ann = Annotations.from_dense(np.zeros((3000, 3), dtype=int))
-    drawn = np.bincount(ann.restrict(redundancy=1, seed=0).annotator_ids)
-    # 1000 each, give or take five standard deviations of a binomial (26 each)
-    assert np.abs(drawn - 1000).max() < 130
-    assert not np.array_equal(
-        ann.restrict(redundancy=1, seed=0).annotator_ids, ann.restrict(redundancy=1, seed=1).annotator_ids
-    )
-
-
 @given(ANY_KIND, st.integers(0, 5))
 def test_selected_rows_stand_in_the_order_given(ann, seed):
     order = np.random.default_rng(seed).permutation(len(ann))
@@ -476,22 +340,7 @@ def test_a_split_gives_each_task_to_one_part(ann, seed):
     assert all(part.num_annotators == ann.num_annotators for part in parts)
 
 
-def test_a_split_has_the_sizes_that_were_asked_for():
-    ann = Annotations.from_dense(np.zeros((100, 1), dtype=int))
-    assert [part.num_tasks for part in ann.split((0.75, 0.25))] == [75, 25]
-    assert [part.num_tasks for part in ann.split((1.0,))] == [100]
-    with pytest.raises(ValueError, match=r"add up to 1, got \[0.5, 0.4\]"):
-        ann.split((0.5, 0.4))
-
-
 # === Frames ===
-
-
-def test_a_frame_may_call_annotators_workers(answers):
-    frame = answers.to_frame()
-    assert frame.columns.tolist() == ["task", "annotator", "label"]
-    assert Annotations.from_frame(frame) == answers
-    assert Annotations.from_frame(frame.rename(columns={"annotator": "worker"})) == answers
 
 
 @given(st.sampled_from(list(LABEL_KINDS)).flatmap(lambda kind: annotations(kind, named=True, optional=True)))
@@ -524,37 +373,6 @@ def test_frames_of_every_library_read_alike(wrap):
     np.testing.assert_array_equal(ann.confidence, [0.5, np.nan])
 
 
-def test_categories_and_dates_of_pandas_are_understood():
-    frame = pd.DataFrame(
-        {
-            "task": pd.Categorical(["b", "a"], categories=["z", "b", "a"]),
-            "annotator": pd.array([1, 2], dtype="Int64"),
-            "label": pd.array(["x", "y"], dtype="string"),
-            "timestamp": pd.to_datetime(["1970-01-02", None]),
-        }
-    )
-    ann = Annotations.from_frame(frame)
-    assert rows_of(ann) == [("a", 2, "y"), ("b", 1, "x")]
-    np.testing.assert_array_equal(ann.timestamp, [86400, np.nan])
-
-
-def test_a_frames_missing_column_is_named():
-    with pytest.raises(DataError, match=r"frame: column 'label' is missing. Did you mean 'Lable'"):
-        Annotations.from_frame(pd.DataFrame({"task": [1], "worker": [1], "Lable": [1]}))
-    with pytest.raises(DataError, match="int is no frame"):
-        Annotations.from_frame(3)
-
-
-def test_bad_rows_of_a_frame_can_be_kept_apart(tmp_path):
-    frame = pd.DataFrame({"task": ["a", None, "b"], "worker": ["x", "x", "x"], "label": [1, 2, 3]})
-    ann = Annotations.from_frame(frame, on_bad_rows="reject", rejects=tmp_path / "rejects.csv")
-    assert (len(ann), ann.num_rejected) == (2, 1)
-    with open(tmp_path / "rejects.csv", newline="") as file:
-        (reject,) = csv.DictReader(file)
-    assert (reject["file"], reject["row"], reject["column"]) == ("frame", "1", "task")
-    assert reject["original"] == '{"task": null, "annotator": "x", "label": 2}'
-
-
 # === As a value ===
 
 
@@ -563,11 +381,6 @@ def test_equal_means_equal_in_everything(answers):
     assert answers != answers.select_tasks([1, 0, 2])
     assert answers != Annotations.from_dense(answers.to_dense())
     assert answers != 3
-
-
-def test_the_representation_counts(answers, tokens):
-    assert repr(answers) == "<Annotations: classification, 4 annotations, 3 tasks, 3 annotators, 2 classes>"
-    assert repr(tokens) == "<Annotations: sequence, 8 annotations, 2 tasks, 2 annotators, 3 classes>"
 
 
 @pytest.mark.parametrize(

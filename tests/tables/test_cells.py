@@ -70,16 +70,6 @@ def test_columns_of_annotators_are_named_or_matched():
     )
 
 
-def test_wide_ratings_and_class_codes_have_their_own_marks_of_nothing():
-    pq.write_table(pa.table({"task": [1, 2], "ann": [3, -1], "bob": [-1, 4]}), "a.parquet")
-    assert rows_of(Annotations.read("a.parquet", wide=True, missing=-1)) == [(1, "ann", 3), (2, "bob", 4)]
-    found = Annotations.read("a.parquet", wide=True, kind="regression", missing="-1")
-    assert rows_of(found) == [(1, "ann", 3.0), (2, "bob", 4.0)]
-    # pandas makes floats of a column with gaps
-    pq.write_table(pa.table({"task": [1, 2], "ann": [3.0, None], "bob": [2, 4]}), "b.parquet")
-    assert rows_of(Annotations.read("b.parquet", wide=True)) == [(1, "ann", 3), (1, "bob", 2), (2, "bob", 4)]
-
-
 @pytest.mark.usefixtures("chunks")
 def test_a_bad_cell_is_named_by_its_row_and_column():
     write("a.csv", WIDE)
@@ -88,18 +78,6 @@ def test_a_bad_cell_is_named_by_its_row_and_column():
     Annotations.read("a.csv", wide=True, classes=["cat", "dog"], on_bad_rows="reject", rejects="r.csv")
     with open("r.csv") as file:
         assert file.read().splitlines()[1].endswith('"t3, ,dog,NA"')
-
-
-def test_a_task_that_stands_in_two_rows_is_a_repeated_answer():
-    write("a.csv", "task,ann,bob\nt1,cat,\nt1,dog,cat\n")
-    assert "row 3, column 'annotator': 'ann' has labelled task 't1' before, in row 2" in message_of("a.csv", wide=True)
-    kept = Annotations.read("a.csv", wide=True, on_duplicate="last", on_bad_rows="reject", rejects="r.csv")
-    assert rows_of(kept) == [("t1", "ann", "dog"), ("t1", "bob", "cat")]
-
-
-def test_tokens_do_not_stand_in_a_wide_table():
-    message = message_of(write("a.csv", WIDE), wide=True, kind="sequence")
-    assert message == "wide belongs to kinds classification and regression, got kind 'sequence'"
 
 
 @pytest.mark.parametrize(
@@ -165,19 +143,6 @@ def test_nothing_between_separators_is_no_label_but_an_empty_cell_stays_a_bad_ro
         assert "row 2, column 'label': '' is empty" in message_of("b.csv", label_separator="|")
 
 
-def test_labels_on_lines_of_a_cell_are_split():
-    write("a.csv", 'task,worker,label\nt1,x,"[A]\n[B]"\nt1,y,[A]\n')
-    found = Annotations.read("a.csv", label_separator="\\n", on_duplicate="first", on_bad_rows="reject", rejects="r")
-    assert rows_of(found) == [("t1", "x", "[A]"), ("t1", "y", "[A]")]
-
-
-def test_wide_cells_may_hold_several_labels_too():
-    write("a.csv", "task,ann,bob\nt1,cat;dog,dog\n")
-    found = Annotations.read("a.csv", wide=True, label_separator=";", separator=",", on_duplicate="last",
-                             on_bad_rows="reject", rejects="r")  # fmt: skip
-    assert rows_of(found) == [("t1", "ann", "dog"), ("t1", "bob", "dog")]
-
-
 def test_the_command_line_reads_a_wide_table():
     write("a.csv", "task,ann,bob\nt1,1,-1\nt2,0,NA\nt3,1,1\n")
     words = ["aggregate", "a.csv", "--wide", "--missing=-1,NA", "--method", "majority-vote", "--out", "out"]
@@ -185,18 +150,6 @@ def test_the_command_line_reads_a_wide_table():
     table = pq.read_table("out/tasks.parquet")
     assert table["annotations"].to_pylist() == [1, 1, 2]
     np.testing.assert_array_equal(pq.read_table("out/tasks.parquet")["label"].to_numpy(), [1, 0, 1])
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
-def test_marks_of_missing_ratings_are_compared_as_numbers(name):
-    rows = [("t1", "a", "-1.0"), ("t1", "b", "2.50"), ("t2", "a", "-1"), ("t2", "b", "-1.00"), ("t2", "c", "3")]
-    if name == "a.csv":
-        write(name, "task,annotator,label\n" + "".join(",".join(row) + "\n" for row in rows))
-    else:
-        columns = zip(*((task, who, float(label)) for task, who, label in rows), strict=True)
-        pq.write_table(pa.table(dict(zip(("task", "annotator", "label"), map(list, columns), strict=True))), name)
-    assert Annotations.read(name, kind="regression", missing="-1").labels.tolist() == [2.5, 3.0]
-    assert Annotations.read(name, kind="regression", missing=[-1.0, "2.5"]).labels.tolist() == [3.0]
 
 
 def test_classes_written_as_floats_are_those_of_a_file_with_types():
@@ -212,30 +165,6 @@ def test_classes_written_as_floats_are_those_of_a_file_with_types():
     write("gold.csv", "task,gold\nt1,1.0\nt2,10\n")
     found = Annotations.read("a.csv")
     assert read_gold("gold.csv", found.tasks, found.classes).tolist() == [1, 3, -1, -1]
-
-
-def test_classes_written_as_floats_are_those_that_are_named(capsys):
-    write("a.csv", "task,annotator,label\nt1,a,1.0\nt2,a,2\nt2,b,2.0\nt1,b,1.50\n")
-    write("gold.csv", "task,gold\nt1,1.0\nt2,2.0\nt3,-1.0\n")
-    for classes in ([1, 2, "1.50"], ["1", "2", "1.50"]):
-        found = Annotations.read("a.csv", classes=classes)
-        assert found.labels.tolist() == [0, 1, 1, 2]
-        assert read_gold("gold.csv", np.array(["t1", "t2", "t3"]), found.classes).tolist() == [0, 1, -1]
-    write("a.csv", "task,annotator,label\nt1,a,1.0\nt2,a,1\n")
-    assert Annotations.read("a.csv", classes=["1", "1.0"]).labels.tolist() == [1, 0]
-    with pytest.raises(DataError, match=r"row 2, column 'label': '1\.0' is not one of the classes"):
-        Annotations.read("a.csv", classes=["2", "1.00", "3"])
-    assert cli.main(["aggregate", "a.csv", "--classes", "1,2", "--gold", "gold.csv", "--out", "out"]) == 0
-    assert "(on 2 tasks with gold" in capsys.readouterr().out
-
-
-def test_codes_of_gold_may_be_written_as_floats():
-    write("gold.csv", "task,gold\nt1,1.0\nt2,0.0\nt3,-1.0\nt4,\n")
-    tasks, classes = np.array(["t1", "t2", "t3", "t4"]), np.array(["cat", "dog"], object)
-    assert read_gold("gold.csv", tasks, classes).tolist() == [1, 0, -1, -1]
-    write("gold.csv", "task,gold\nt1,1.5\nt2,0.0\n")
-    with pytest.raises(DataError, match=r"row 2, column 'gold': '1\.5' is not one of the classes"):
-        read_gold("gold.csv", tasks, classes)
 
 
 def test_a_wide_table_is_recognised_and_its_other_columns_are_no_annotators(capsys):

@@ -1,8 +1,5 @@
 """Columns under other names: given, found by usual names, or refused because two may be meant."""
 
-import json
-
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,7 +8,7 @@ import pytest
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError, DataError, DataWarning
-from crowdzoo.instances import TEXTS, read_gold, read_instances, recognised
+from crowdzoo.instances import read_instances
 from crowdzoo.reading.tables.layout import Layout
 
 MTURK = 'HITId,WorkerId,"Answer.category, chosen",Reward\nh1,w1,cat,0.1\nh1,w2,dog,0.1\nh2,w1,dog,0.1\n'
@@ -51,10 +48,6 @@ def test_columns_are_named_as_a_mapping_or_as_on_the_command_line_in_every_forma
     assert rows_of(Annotations.read(name, columns=columns)) == ROWS
 
 
-def test_columns_of_a_frame_are_named():
-    assert rows_of(Annotations.from_frame(files(), columns=MAPPING)) == ROWS
-
-
 @pytest.mark.parametrize(
     "header",
     ["item,worker_id,answer", "Question ID,User,Category", "hit-id,RATER,Response", "IMAGE,annotator_id,rating"],
@@ -67,17 +60,6 @@ def test_usual_names_are_found_and_said_with_the_option_to_give(header):
         assert rows_of(Annotations.read("a.csv")) == ROWS
     # what the warning says is quiet
     assert len(Annotations.read("a.csv", columns=f"task={task},annotator={annotator},label={label}")) == 3
-
-
-def test_our_own_names_come_before_usual_ones_without_a_word():
-    write("a.csv", "item,task,worker,user,answer,label\n1,h1,w1,x,0,cat\n")
-    assert rows_of(Annotations.read("a.csv")) == [("h1", "w1", "cat")]
-
-
-def test_a_column_that_is_given_away_is_not_taken_by_its_name():
-    write("a.csv", "label,worker_id,annotator\nh1,w1,cat\n")
-    found = Annotations.read("a.csv", columns={"task": "label", "label": "annotator", "annotator": "worker_id"})
-    assert rows_of(found) == [("h1", "w1", "cat")]
 
 
 @pytest.mark.parametrize(
@@ -121,13 +103,6 @@ def test_a_mapping_that_is_none_is_refused(columns, expected):
     assert str(error.value).startswith(expected)
 
 
-def test_optional_columns_of_json_lines_may_be_missing_from_the_first_line():
-    lines = [{"item": 1, "worker": 1, "label": "a"}, {"item": 2, "worker": 1, "label": "b", "sure": 0.5}]
-    write("a.jsonl", "\n".join(map(json.dumps, lines)))
-    found = Annotations.read("a.jsonl", columns={"task": "item", "confidence": "sure"})
-    np.testing.assert_array_equal(found.confidence, [np.nan, 0.5])
-
-
 def test_bad_rows_name_the_files_own_column():
     write("a.csv", "HITId,worker,label\n,w,cat\n")
     with pytest.raises(DataError, match="row 2, column 'HITId': '' is empty"):
@@ -145,26 +120,6 @@ def test_columns_of_instances_are_named_and_the_rest_are_features():
         assert found.tasks.tolist() == ["p", "q"]
         assert found.values.tolist() == [[1, 2], [3, 4]]
         assert found.gold.tolist() == ["cat", ""]
-
-
-def test_the_task_of_instances_is_found_by_a_usual_name():
-    write("i.csv", "id,x\np,1\n")
-    with pytest.warns(DataWarning, match=r"i.csv: .* instance_columns='task=id'"):
-        assert read_instances("i.csv").tasks.tolist() == ["p"]
-
-
-def test_a_column_of_texts_is_named():
-    write("i.csv", "task,review,year\np,Good.,1999\n")
-    layout = Layout.of_second({"text": "review"}, {})
-    assert recognised("i.csv", layout=layout) == TEXTS
-    assert recognised("i.csv") != TEXTS
-    assert read_instances("i.csv", TEXTS, layout).values.tolist() == ["Good."]
-
-
-def test_gold_is_found_by_a_usual_name():
-    write("g.csv", "item,truth\np,cat\n")
-    with pytest.warns(DataWarning, match="task=item,gold=truth"):
-        assert read_gold("g.csv", np.array(["p"]), np.array(["cat"])).tolist() == [0]
 
 
 # === Command line ===
@@ -190,39 +145,6 @@ def test_the_command_line_says_which_option_is_meant(capsys):
     write("b.csv", "task,Worker ID,label\n1,2,a\n2,3,b\n")
     assert cli.main(["aggregate", "b.csv", "--out", "out", "--method", "majority-vote"]) == 0
     assert "columns were found by usual names: --columns 'annotator=Worker ID'." in capsys.readouterr().err
-
-
-def test_files_of_sentences_have_no_columns_to_name(capsys):
-    write("a.txt", "x O\n")
-    assert cli.main(["aggregate", "a.txt", "--task", "sequence", "--out", "out", "--columns", "task=a"]) == 4
-    assert "--columns: files of sentences are no tables; leave it out." in capsys.readouterr().err
-
-
-def test_options_of_the_second_file_are_named_as_they_are_written(here_files, capsys):
-    for option, message in (
-        ("taks=a", "--instance-columns: unknown column 'taks'"),
-        ("task", "--instance-columns takes"),
-    ):
-        words = ["train", "a.csv", "i.csv", "--out", "m.keras", "--instance-columns", option]
-        assert cli.main(words) == ConfigError.exit_code
-        assert message in capsys.readouterr().err
-    assert cli.main(["aggregate", "a.csv", "--out", "o", "--gold", "i.csv", "--gold-columns", "a=b"]) == 4
-    assert "--gold-columns: unknown column 'a'" in capsys.readouterr().err
-    assert cli.main(["train", "a.csv", "--task", "sequence", "--out", "m.keras", "--instance-columns", "task=a"]) == 4
-    assert "--instance-columns: files of sentences are no tables" in capsys.readouterr().err
-    words = ["train", "a.csv", "i.csv", "--out", "m.keras"]
-    rows = "".join(f"t{row},remark number {row}\n" for row in range(30))
-    with open("i.csv", "w") as file:
-        file.write("task,note\n" + rows)
-    assert cli.main(words) == DataError.exit_code
-    assert "use it as a text, --inputs note=text. If they" in capsys.readouterr().err
-
-
-@pytest.fixture
-def here_files(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.csv").write_text("task,annotator,label\nt1,a,x\nt2,a,y\n")
-    (tmp_path / "i.csv").write_text("task,f\nt1,1\nt2,2\n")
 
 
 @pytest.mark.parametrize("column", ["timestamp", "confidence"])

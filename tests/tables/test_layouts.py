@@ -11,9 +11,7 @@ from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.utf8_blocks import utf8_blocks
-from crowdzoo.instances import read_gold, read_gold_ratings, read_instances
 from crowdzoo.reading.tables import sources as _sources
-from crowdzoo.reading.tables.layout import Layout
 
 TEXT = "task,annotator,label\nt1,Jürgen,größer\nt1,Zoë,kleiner\n"
 ROWS = [("t1", "Jürgen", "größer"), ("t1", "Zoë", "kleiner")]
@@ -66,13 +64,6 @@ def test_the_header_shows_the_separator(mark, suffix):
     assert rows_of(Annotations.read(write("a" + suffix, TEXT.replace(",", mark)))) == ROWS
 
 
-def test_a_separator_is_no_part_of_a_name_where_another_one_shows_more_columns():
-    write("a.csv", "task;annotator;label;height, in cm\nt1;Zoë;a;1\n")
-    assert rows_of(Annotations.read("a.csv")) == [("t1", "Zoë", "a")]
-    write("a.csv", "task,annotator,label,a;b;c\nt1,Zoë,a,1\n")
-    assert rows_of(Annotations.read("a.csv")) == [("t1", "Zoë", "a")]
-
-
 def test_any_separator_may_be_given_and_then_any_ending():
     write("a.dat", TEXT.replace(",", "^"))
     assert rows_of(Annotations.read("a.dat", separator="^")) == ROWS
@@ -82,11 +73,6 @@ def test_any_separator_may_be_given_and_then_any_ending():
         "a.csv: column 'task' is missing. The whole header is one column, 'task^annotator^label'. If something else "
         "separates the values, say so: separator='^'."
     )
-
-
-@pytest.mark.parametrize("separator", ["", ";;", '"', "\n", "é", 3])
-def test_what_cannot_separate_is_refused(separator):
-    assert message_of(write("a.csv", TEXT), separator=separator).startswith("separator must be one character")
 
 
 # === Encodings and line ends ===
@@ -122,18 +108,6 @@ def test_a_byte_that_is_not_of_the_encoding_given_is_refused_with_its_place():
     assert message.startswith(f"a.csv: byte {place} is not ascii (ordinal not in range(128)). Give the encoding")
 
 
-@pytest.mark.parametrize("encoding", ["latin-9000", "rot13", "idna", "hex", 7])
-def test_what_is_no_encoding_is_refused(encoding):
-    assert message_of(write("a.csv", TEXT), encoding=encoding).startswith("encoding")
-
-
-@pytest.mark.usefixtures("chunks")
-def test_lines_of_an_old_mac_end_in_a_carriage_return():
-    assert rows_of(Annotations.read(write("a.csv", TEXT.replace("\n", "\r")))) == ROWS
-    # some programs append lines with other ends
-    assert rows_of(Annotations.read(write("b.csv", TEXT.replace("\n", "\r", 1).replace("\n", "\r\n")))) == ROWS
-
-
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_blocks_come_out_alike_wherever_they_are_cut(size):
     content = "ä,b\r\nc\r\rd\r\n".encode("utf-16")
@@ -149,12 +123,6 @@ def test_blocks_come_out_alike_wherever_they_are_cut(size):
 RATINGS = "task;annotator;label;confidence\nt1;x;3,5;0,5\nt2;x;4;\n"
 
 
-def test_ratings_with_a_decimal_comma_are_refused_with_the_option():
-    assert message_of(write("a.csv", RATINGS), kind="regression").splitlines()[1] == (
-        "  a.csv, row 2, column 'label': '3,5' is not a number. For numbers with a decimal comma give decimal=','."
-    )
-
-
 @pytest.mark.usefixtures("chunks")
 def test_ratings_with_a_decimal_comma_are_read_when_asked():
     found = Annotations.read(write("a.csv", RATINGS), kind="regression", decimal=",")
@@ -163,17 +131,6 @@ def test_ratings_with_a_decimal_comma_are_read_when_asked():
     # what separates thousands there, or is a decimal mark after all, is not guessed
     write("b.csv", RATINGS.replace("3,5", "1.234"))
     assert "'1.234' is not a number." in message_of("b.csv", kind="regression", decimal=",")
-
-
-def test_features_and_gold_with_a_decimal_comma_are_read_when_asked():
-    write("i.csv", "task;x;gold\nt1;0,25;1,5\nt2;7;\n")
-    with pytest.raises(DataError, match=r"'0,25' is not a number. For numbers with a decimal comma give decimal=','"):
-        read_instances("i.csv")
-    layout = Layout.of_second(None, {"decimal": ","})
-    found = read_instances("i.csv", layout=layout)
-    assert found.values.tolist() == [[0.25], [7]]
-    np.testing.assert_array_equal(found.gold_ratings(), [1.5, np.nan])
-    np.testing.assert_array_equal(read_gold_ratings("i.csv", np.array(["t2", "t1"]), layout), [np.nan, 1.5])
 
 
 # === No header ===
@@ -206,15 +163,6 @@ def test_a_file_without_a_header_says_what_it_needs():
     )
 
 
-def test_gold_and_instances_without_a_header_are_read_by_numbers():
-    write("g.csv", "t1,cat\nt2,dog\n")
-    layout = Layout.of_second("task=1,gold=2", {})
-    assert read_gold("g.csv", np.array(["t2", "t1"]), np.array(["cat", "dog"]), layout).tolist() == [1, 0]
-    write("i.csv", "0.5,t1,2\n1.5,t2,3\n")
-    found = read_instances("i.csv", layout=Layout.of_second({"task": 2}, {}))
-    assert (found.tasks.tolist(), found.values.tolist()) == (["t1", "t2"], [[0.5, 2], [1.5, 3]])
-
-
 # === gzip and zip ===
 
 
@@ -231,14 +179,6 @@ def test_gold_and_instances_without_a_header_are_read_by_numbers():
 @pytest.mark.usefixtures("chunks")
 def test_annotations_are_read_from_gzip_and_zip(name, content):
     assert rows_of(Annotations.read(write(name, content))) == ROWS
-
-
-def test_instances_and_gold_are_read_from_gzip_and_zip():
-    text = "task,x,gold\nt1,1,cat\n"
-    for name, content in {"i.csv.gz": gzip.compress(text.encode(), mtime=0), "i.zip": zipped({"i.csv": text})}.items():
-        write(name, content)
-        assert read_instances(name).values.tolist() == [[1]]
-        assert read_gold(name, np.array(["t1"]), np.array(["cat"])).tolist() == [0]
 
 
 @pytest.mark.parametrize(
@@ -273,11 +213,3 @@ def test_the_command_line_reads_what_a_spreadsheet_in_german_saves(capsys):
     assert "0.1250" in capsys.readouterr().out  # the mean absolute error: 2 for 1.75, and 3 for 3
     assert cli.main([*words[:-2], "--force"]) == 3
     assert "For numbers with a decimal comma give --decimal ','." in capsys.readouterr().err
-
-
-def test_the_command_line_reads_a_file_without_a_header(capsys):
-    write("a.txt", "t1 x cat\nt1 y cat\n".replace(" ", "\t"))
-    words = ["aggregate", "a.txt", "--method", "majority-vote", "--out", "out", "--separator", r"\t", "--no-header"]
-    assert cli.main(words) == 4
-    assert "needs columns, such as --columns task=1,annotator=2,label=3." in capsys.readouterr().err
-    assert cli.main([*words, "--columns", "task=1,annotator=2,label=3"]) == 0

@@ -47,21 +47,6 @@ def test_what_is_written_is_read_again(drinks, tmp_path, ending):
     assert Annotations.read(path, kind="preference") == drinks
 
 
-def test_a_parquet_file_keeps_tasks_without_annotations_and_their_order(drinks, tmp_path):
-    some = drinks.select_tasks(["tea", "ale"])
-    assert some.to_frame().values.tolist() == [["tea", "ale", "ann", "right"]]
-    found = Annotations.read(some.to_parquet(tmp_path / "some.parquet"))
-    assert found == some
-    assert found.tasks.tolist() == ["tea", "ale"]
-
-
-def test_integers_on_one_side_and_words_on_the_other_are_words(tmp_path):
-    path = write(tmp_path / "a.csv", "left,right,annotator,label", "1,x,a,left", "2,1,a,right")
-    found = Annotations.read(path, kind="preference")
-    assert found.tasks.tolist() == ["1", "2", "x"]
-    assert found.right_ids.tolist() == [2, 0]
-
-
 def test_bad_rows_are_named_with_row_column_value_and_what_to_do(tmp_path):
     rows = ["1,2,a,left", "2,2,a,left", "3,1,a,lft", "1,2,a,right", "2,1,a,left", "1,,a,left"]
     path = write(tmp_path / "a.csv", "left,right,annotator,label", *rows)
@@ -96,32 +81,6 @@ def test_words_in_other_letters_are_answered_by_both_ways_out(tmp_path):
     assert of_typing.endswith("Did you mean 'left'?")
 
 
-def test_other_names_of_columns_and_answers(tmp_path):
-    path = write(tmp_path / "a.csv", "model_a,model_b,judge,winner", "x,y,1,B", "y,x,1,tie")
-    with pytest.warns(UserWarning, match="left=model_a,right=model_b,annotator=judge,label=winner"):
-        found = Annotations.read(path, kind="preference", classes=["A", "B", "tie"])
-    assert found.labels.tolist() == [1, 2]
-    columns = "left=model_a,right=model_b,annotator=judge,label=winner"
-    assert found == Annotations.read(path, kind="preference", classes=["A", "B", "tie"], columns=columns)
-    with pytest.raises(ConfigError, match="names of left, right, equal in this order"):
-        Annotations.read(path, kind="preference", classes=["A"], columns=columns)
-
-
-def test_given_tasks_are_the_order_of_the_codes_and_others_are_bad(tmp_path):
-    path = write(tmp_path / "a.csv", "left,right,annotator,label", "1,2,a,left", "2,3,a,equal")
-    found = Annotations.read(path, kind="preference", tasks=[3, 2, 1])
-    assert (found.task_ids.tolist(), found.right_ids.tolist()) == ([2, 1], [1, 0])
-    with pytest.raises(DataError, match="row 3, column 'right': '3' is not one of the tasks"):
-        Annotations.read(path, kind="preference", tasks=[2, 1])
-
-
-def test_ids_of_any_hashable_type():
-    found = Annotations.from_arrays(
-        [("q", 1), "b"], [1, 2], ["left", "equal"], right=["b", ("q", 1)], kind="preference"
-    )
-    assert found.to_frame()["right"].tolist() == ["b", ("q", 1)]
-
-
 @pytest.mark.parametrize("made", [list, np.array, pd.Series])
 def test_numbers_on_one_side_are_the_same_tasks_as_strings_on_the_other(made):
     left, right = made([1, 2, 2]), made(["2", "1", "c"])
@@ -138,13 +97,6 @@ def test_numbers_on_one_side_are_the_same_tasks_as_strings_on_the_other(made):
         Annotations.from_arrays([1], ["a"], ["left"], right=["1"], kind="preference")
 
 
-def test_a_missing_id_among_numbers_leaves_them_numbers():
-    with pytest.raises(DataError, match="row 1, column 'right': None is empty"):
-        Annotations.from_arrays([1, 2], [1, 2], ["left"] * 2, right=[2.0, np.nan], kind="preference")
-    found = Annotations.from_arrays([1, 2], [1, 2], ["left"] * 2, right=np.array([2.0, 3.0]), kind="preference")
-    assert found.tasks.tolist() == [1, 2, 3]
-
-
 def test_answers_of_other_names_come_back_from_a_file(tmp_path):
     answers = {"right": ["b", "c"], "kind": "preference", "classes": ["A", "B", "tie"]}
     given = Annotations.from_arrays(["a", "b"], ["x", "y"], ["A", "tie"], **answers)
@@ -155,13 +107,6 @@ def test_answers_of_other_names_come_back_from_a_file(tmp_path):
         found = Annotations.from_parquet(rows.to_parquet(tmp_path / "a.parquet"))
         assert found.classes.tolist() == ["A", "B", "tie"]
         assert found.labels.tolist() == rows.labels.tolist()
-
-
-def test_columns_that_are_not_given_are_named():
-    with pytest.raises(DataError, match="arrays: a preference needs 'right'"):
-        Annotations.from_arrays([1], ["a"], ["left"], kind="preference")
-    with pytest.raises(DataError, match="arrays: 'annotator' is missing"):
-        Annotations.from_arrays([1], None, ["x"])
 
 
 def test_pairs_are_tasks_of_a_table_of_classes(drinks):

@@ -9,7 +9,7 @@ import pytest
 from crowdzoo import Annotations
 from crowdzoo.aggregation import METHODS, Aggregation, DawidSkene, MajorityVote, create
 from crowdzoo.commands.main import main
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import DataError
 from crowdzoo.quality import quality_report
 from crowdzoo.training.pair_rows import pair_rows
 
@@ -33,12 +33,6 @@ def dawid_skene_from_counts(counts, iterations):
         posterior = np.exp(log - log.max(axis=1, keepdims=True))
         posterior /= posterior.sum(axis=1, keepdims=True)
     return posterior
-
-
-def test_every_label_of_a_repeated_answer_is_kept():
-    found = repeated()
-    assert (len(found), found.repeats, found.num_rejected) == (12, True, 0)
-    assert not Annotations.from_arrays([0, 1], [0, 0], [0, 1], on_duplicate="all").repeats
 
 
 def test_majority_vote_counts_each_label():
@@ -81,12 +75,6 @@ def test_tables_measures_and_training_refuse_repeated_answers():
             use(repeated())
 
 
-def test_ratings_and_sequences_have_no_labels_to_count():
-    for kind, more in (("regression", {}), ("sequence", {"position": [0, 0]})):
-        with pytest.raises(ConfigError, match="on_duplicate='all' belongs to kinds 'classification' and 'pre"):
-            Annotations.from_arrays([0, 0], [0, 0], [1, 1], kind=kind, on_duplicate="all", **more)
-
-
 @pytest.mark.skipif("CROWDZOO_DATA" not in os.environ, reason="CROWDZOO_DATA names no folder of data")
 def test_the_estimates_for_the_anaesthetists_are_those_of_dawid_and_skene():
     path = Path(os.environ["CROWDZOO_DATA"], "dawid-skene-1979", "anaesthetists.csv")
@@ -97,12 +85,3 @@ def test_the_estimates_for_the_anaesthetists_are_those_of_dawid_and_skene():
     np.testing.assert_allclose(result.posteriors.mean(axis=0), [0.40, 0.42, 0.11, 0.07], atol=0.005)
     expected = [[0.89, 0.11, 0, 0], [0.07, 0.88, 0.05, 0], [0, 0.34, 0.66, 0], [0, 0, 0.56, 0.44]]
     np.testing.assert_allclose(result.confusions[0], expected, atol=0.006)
-
-
-def test_a_parquet_file_gives_repeats_back(tmp_path):
-    written = Annotations.from_arrays(["t", "t", "u"], ["a", "a", "a"], ["x", "y", "x"], on_duplicate="all")
-    found = Annotations.read(written.to_parquet(tmp_path / "a.parquet"))
-    assert found.repeats
-    assert found.labels.tolist() == written.labels.tolist()
-    with pytest.warns(UserWarning, match="1 row was left out"):
-        assert Annotations.read(tmp_path / "a.parquet", on_duplicate="last").labels.tolist() == [1, 0]

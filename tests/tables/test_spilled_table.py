@@ -4,8 +4,6 @@ import gzip
 import warnings
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from crowdzoo import Annotations
@@ -95,7 +93,6 @@ def write(path, rows, header="task,annotator,label"):
     return path
 
 
-NAMES = ("task", "annotator", "label")
 PARTS = (1, 7, 64, 10_000)
 
 
@@ -124,15 +121,6 @@ def test_other_formats_are_spilled_too(tmp_path, suffix):
     assert not assert_alike(path, tmp_path, 50)
 
 
-def test_strings_that_look_like_integers_stay_strings(tmp_path):
-    rows, path = rows_of(6, "integers"), tmp_path / "a.parquet"
-    pq.write_table(pa.table({name: [row[place] for row in rows] for place, name in enumerate(NAMES)}), path)
-    assert not assert_alike(path, tmp_path, 50)
-    pq.write_table(pa.table({"task": [3, 1, 3], "annotator": ["7", "07", "9"], "label": [1.0, 2.0, 1.0]}), path)
-    (tmp_path / "rows-50").rename(tmp_path / "before")
-    assert not assert_alike(path, tmp_path, 50)
-
-
 BAD = {
     "empty": ["t3", "", "a"],
     "repeat": None,  # of an earlier row
@@ -154,15 +142,6 @@ def test_bad_and_repeated_rows_have_the_same_outcome(tmp_path, part_rows, kinds,
         rows.insert(int(rng.integers(len(rows))), BAD[kind] or [*again, "d" if number == 3 else "b"])
     options = {**options, **({"rejects": tmp_path / "rejects.csv"} if "rejects" in options else {})}
     assert_alike(write(tmp_path / "a.csv", rows), tmp_path, part_rows, **options)
-
-
-def test_a_class_that_only_left_out_rows_name_is_no_class(tmp_path):
-    rows = [["t1", "ann", "cat"], ["t2", "ann", "dog"], ["t1", "ann", "cow"]]
-    path = write(tmp_path / "a.csv", rows)
-    assert not assert_alike(path, tmp_path, 1, on_duplicate="first", on_bad_rows="reject")
-    with pytest.warns(UserWarning, match="1 row was left out"):
-        found = spilled(path, tmp_path / "again", 1, on_duplicate="last", on_bad_rows="reject")
-    assert found[3].tolist() == ["cow", "dog"]
 
 
 @pytest.mark.parametrize("part_rows", PARTS)
@@ -192,8 +171,3 @@ def test_an_empty_file_and_one_of_bad_rows_alone_are_refused_in_the_same_words(t
     bad = write(tmp_path / "b.csv", [["", "ann", "a"]] * 20)
     assert "all 20 rows are bad" in assert_alike(bad, tmp_path, 6)
     assert "all 20 rows are bad" in assert_alike(bad, tmp_path, 7, on_bad_rows="reject")
-
-
-def test_the_rows_leave_the_folder_as_they_move_on(tmp_path):
-    spilled(write(tmp_path / "a.csv", rows_of(5)), tmp_path / "rows", 64)
-    assert {path.name.split("-")[0] for path in (tmp_path / "rows").iterdir()} == {"part"}

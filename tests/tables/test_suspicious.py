@@ -9,7 +9,6 @@ from pyarrow import csv
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataWarning
-from crowdzoo.quality import quality_report
 from crowdzoo.reading.tables.suspicious import suspicious_classes
 
 
@@ -60,23 +59,6 @@ def test_a_class_with_one_annotation_of_thousands_may_be_written_wrongly():
     # many classes are rare, and so are those of a small file
     assert suspicious_classes(["cat", "catt", "dog"], np.array([150, 1, 150])) == []
     assert suspicious_classes([f"class {number}" for number in range(9)], np.array([1] * 5 + [700] * 4)) == []
-
-
-def test_usual_names_are_not_suspicious():
-    assert suspicious_classes(["no", "yes", "not sure", "0", "None of these"], np.full(5, 1000)) == []
-    assert suspicious_classes([0, 1, -1], np.array([5000, 5000, 0])) == []
-    assert suspicious_classes(["1.0", "2.0"], np.full(2, 9)) == []
-    assert suspicious_classes(["1.5", "2.5", "other"], np.full(3, 9)) == []
-    assert suspicious_classes([1.0, 2.0], np.full(2, 9)) == []
-
-
-def test_the_report_on_quality_lists_them(capsys):
-    with pytest.warns(DataWarning, match="classes differ only in case"):
-        found = Annotations.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], ["Yes", "yes", "yes", "no"])
-    report = quality_report(found, bootstrap=0)
-    (note,) = report.notes
-    assert note.startswith("classes differ only in case")
-    assert report.summary()["notes"] == list(report.notes)
 
 
 @pytest.mark.filterwarnings("default")

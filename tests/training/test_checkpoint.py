@@ -134,22 +134,6 @@ def annotated(epochs=4, seed=5, checkpoint=None, labels=LABELS, layer=Crowdsourc
     return model
 
 
-@pytest.mark.slow
-def test_what_a_callback_has_counted_goes_on_too(tmp_path, interrupt, monkeypatch, eager):
-    def early():
-        return keras.callbacks.EarlyStopping("val_loss", patience=2, restore_best_weights=True, min_delta=10)
-
-    whole = annotated(epochs=8, callbacks=[early()], validation_split=0.3)
-    assert whole.history.epoch == [0, 1, 2]  # nothing is better by so much
-    interrupt(2)
-    with pytest.raises(Stopped):
-        annotated(epochs=8, callbacks=[early()], validation_split=0.3, checkpoint=tmp_path)
-    monkeypatch.undo()
-    assert_equal(whole, annotated(epochs=8, callbacks=[early()], validation_split=0.3, checkpoint=tmp_path))
-    # and a training that has ended is not trained again, though epochs are left
-    assert_equal(whole, annotated(epochs=8, callbacks=[early()], validation_split=0.3, checkpoint=tmp_path))
-
-
 def test_another_training_is_refused_and_told_what_differs(tmp_path, eager):
     annotated(checkpoint=tmp_path)
     rows = np.arange(len(LABELS))
@@ -220,22 +204,6 @@ def test_callbacks_that_look_on_come_and_go_and_others_are_refused(tmp_path, int
     assert [line.split(",")[0] for line in log.read_text().split()] == ["epoch", "2", "3"]
 
 
-def test_a_log_has_one_header_when_a_training_goes_on(tmp_path, interrupt, monkeypatch, eager):
-    log = tmp_path / "log.csv"
-
-    def logging_to():
-        return [keras.callbacks.CSVLogger(log, append=True)]
-
-    interrupt(2)
-    first = logging_to()
-    with pytest.raises(Stopped):
-        annotated(checkpoint=tmp_path / "checkpoint", callbacks=first)
-    first[0].csv_file.close()
-    monkeypatch.undo()
-    annotated(checkpoint=tmp_path / "checkpoint", callbacks=logging_to())
-    assert [line.split(",")[0] for line in log.read_text().split()] == ["epoch", "0", "1", "2", "3"]
-
-
 def test_what_is_no_checkpoint_or_a_damaged_one_is_refused(tmp_path, eager):
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(ConfigError, match="holds files that are no checkpoint"):
@@ -283,35 +251,6 @@ def test_a_tagger_goes_on_too(method, tmp_path, interrupt, monkeypatch, eager):
         trained(tmp_path)
     monkeypatch.undo()
     assert_equal(whole, trained(tmp_path))
-
-
-def test_another_patience_is_refused_and_named(tmp_path, interrupt, monkeypatch, eager):
-    def early(patience, **more):
-        return [keras.callbacks.EarlyStopping("loss", patience=patience, **more)]
-
-    interrupt(2)
-    with pytest.raises(Stopped):
-        annotated(checkpoint=tmp_path, callbacks=early(3, min_delta=0.5))
-    monkeypatch.undo()
-    with pytest.raises(ConfigError, match=r"training: patience of EarlyStopping is 3 there and 5 here. Repeat"):
-        annotated(checkpoint=tmp_path, callbacks=early(5, min_delta=0.5))
-    with pytest.raises(ConfigError, match=r"training: min_delta of EarlyStopping is 0.5 there and 0.25 here. Repeat"):
-        annotated(checkpoint=tmp_path, callbacks=early(3, min_delta=0.25))
-    annotated(checkpoint=tmp_path, callbacks=early(3, min_delta=0.5, verbose=1))
-
-
-@pytest.mark.slow
-def test_other_validation_data_are_refused(tmp_path, interrupt, monkeypatch, eager):
-    held = (X[:10], TRUTH[:10])
-    interrupt(2)
-    with pytest.raises(Stopped):
-        annotated(checkpoint=tmp_path, validation_data=held)
-    monkeypatch.undo()
-    for other in ((X[:10] + 1, TRUTH[:10]), (X[:9], TRUTH[:9]), None):
-        with pytest.raises(ConfigError, match=r"training: its data are other ones. Repeat"):
-            annotated(checkpoint=tmp_path, validation_data=other)
-    whole = annotated(validation_data=held)
-    assert_equal(whole, annotated(checkpoint=tmp_path, validation_data=held))
 
 
 def test_a_folder_at_which_another_training_is_at_work_is_refused(tmp_path, eager):

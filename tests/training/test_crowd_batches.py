@@ -42,14 +42,6 @@ def test_padding_is_as_wide_as_the_batch_needs_in_powers_of_two():
     assert three[0][0]["annotators"].shape == (4, 3)  # not 4: nobody has more than 3
 
 
-def test_a_long_task_does_not_widen_the_other_batches():
-    dense = np.full((64, 100), -1)
-    dense[:, 0] = 0
-    dense[7] = 0
-    batches = CrowdBatches(np.zeros((64, 1)), Annotations.from_dense(dense), batch_size=8, shuffle=False)
-    assert sum(batches[i][1].size for i in range(len(batches))) == 8 * 100 + 7 * 8
-
-
 def test_the_order_hangs_on_seed_and_epoch_only():
     def orders(seed, epochs=3):
         batches = CrowdBatches(X, ANNOTATIONS, batch_size=4, seed=seed)
@@ -97,18 +89,6 @@ def test_the_annotators_of_a_sentence_stand_side_by_side():
     assert inputs["instances"].shape == (2, 2, 5)
 
 
-def test_sentences_labels_and_targets_are_cut_to_the_longest_of_their_batch():
-    x, annotations = some_sentences([3, 9, 30, 2])
-    targets = np.random.default_rng(0).random((4, 30, 7))
-    batches = CrowdBatches(x, annotations, batch_size=1, shuffle=False, inputs=("labels",), targets=targets)
-    for task, width in enumerate([8, 16, 30, 8]):  # multiples of eight, and no longer than the longest
-        inputs, y = batches[task]
-        np.testing.assert_array_equal(inputs["instances"], x[[task], :width])
-        np.testing.assert_array_equal(y, targets[[task], :width])
-        assert inputs["labels"].shape == (1, width, 1)
-    np.testing.assert_array_equal(batches[0][0]["labels"][0, :, 0], [0, 1, 2, -1, -1, -1, -1, -1])
-
-
 def test_sentences_of_about_one_length_come_together_and_each_comes_once_an_epoch():
     lengths = np.random.default_rng(0).integers(1, 40, 203)
     x, annotations = some_sentences(lengths)
@@ -142,11 +122,6 @@ def test_the_tf_dataset_holds_the_same_batches():
             np.testing.assert_array_equal(labels, expected_labels)
 
 
-def test_a_batch_size_below_one_is_refused():
-    with pytest.raises(ValueError, match=r"batch_size must be an integer .*, got 0"):
-        CrowdBatches(X, ANNOTATIONS, batch_size=0)
-
-
 def test_inputs_and_targets_are_those_asked_for_and_stay_with_their_tasks():
     targets = np.arange(10, dtype="float32").reshape(5, 2)
     batches = CrowdBatches(
@@ -167,25 +142,6 @@ def test_inputs_and_targets_are_those_asked_for_and_stay_with_their_tasks():
             np.testing.assert_array_equal(y, factor * np.arange(10).reshape(5, 2)[x["tasks"]])
             seen += x["tasks"].tolist()
     assert sorted(seen) == sorted([0, 2, 3, 4] * 2)
-
-
-def test_without_inputs_the_instances_stand_alone():
-    targets = np.eye(5, dtype="float32")
-    x, y = CrowdBatches(X, ANNOTATIONS, batch_size=9, shuffle=False, inputs=(), targets=targets)[0]
-    np.testing.assert_array_equal(x, X[[0, 2, 3, 4]])
-    np.testing.assert_array_equal(y, targets[[0, 2, 3, 4]])
-
-
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="a tf.data.Dataset is TensorFlow's")
-@pytest.mark.parametrize("inputs", [(), ("tasks",), ("annotators", "labels", "tasks")])
-def test_a_tf_dataset_holds_the_same_inputs_and_targets(inputs):
-    arguments = {"batch_size": 2, "seed": 3, "inputs": inputs, "targets": np.eye(5, dtype="float32")}
-    batches = CrowdBatches(X, ANNOTATIONS, **arguments)
-    batches.on_epoch_begin()
-    dataset = CrowdBatches(X, ANNOTATIONS, **arguments).as_tf_dataset()
-    for index, (x, y) in enumerate(dataset.as_numpy_iterator()):
-        keras.tree.map_structure(np.testing.assert_array_equal, (x, y), batches[index])
-    assert index == len(batches) - 1
 
 
 @pytest.mark.parametrize(

@@ -92,14 +92,6 @@ def test_every_method_learns_in_mixed_precision_what_it_learns_in_float32(method
         assert np.isfinite(values).all()
 
 
-def test_without_a_precision_keras_own_holds():
-    keras.config.set_dtype_policy("mixed_bfloat16")
-    try:
-        assert trained(epochs=1).base.get_layer("hidden_0").compute_dtype == "bfloat16"
-    finally:
-        keras.config.set_dtype_policy("float32")
-
-
 # === XLA ===
 
 
@@ -126,12 +118,6 @@ def test_gradients_of_two_half_batches_make_the_step_of_the_whole_one(method, ki
     assert steps == int(keras.ops.convert_to_numpy(once.optimizer.iterations)) // 2
     assert np.isfinite(both.predict(X, verbose=0)).all()
     assert both.history.history["loss"][-1] < both.history.history["loss"][0] * 1.02
-
-
-def test_gradients_accumulate_in_float16_too():
-    model = trained(precision="mixed_float16", gradient_accumulation_steps=2)
-    assert np.isfinite(model.predict(X, verbose=0)).all()
-    assert model.history.history["loss"][-1] < model.history.history["loss"][0]
 
 
 # === Several devices ===
@@ -174,11 +160,6 @@ def check_gone_on(resumed, whole):
 @pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
 def test_a_killed_training_in_mixed_precision_goes_on_to_the_same_weights(precision, tmp_path):
     check_gone_on(*gone_on(tmp_path / "checkpoint", precision=precision))
-
-
-@pytest.mark.slow
-def test_a_killed_training_with_accumulated_gradients_goes_on_to_the_same_weights(tmp_path):
-    check_gone_on(*gone_on(tmp_path / "checkpoint", gradient_accumulation_steps=3))
 
 
 def go_on_on_two(path):
@@ -263,12 +244,6 @@ def test_trainings_on_two_devices_share_a_strategy_and_a_second_one_is_refused()
     in_a_process_with_two_devices("one-after-the-other")
 
 
-def test_more_devices_than_there_are_are_refused():
-    words = "with PyTorch" if BACKEND == "torch" else r"this machine has \d+ .*Set devices to that number at most"
-    with pytest.raises(ConfigError, match=f"devices is 999.*{words}"):
-        trained(devices=999)
-
-
 # === Early stopping ===
 
 
@@ -299,13 +274,6 @@ def test_held_out_annotations_are_not_learned_from():
     one, two = (train(settings, X, annotations=each)[0] for each in (LABELS, other))
     assert one.history.history["loss"] == two.history.history["loss"]
     assert one.history.history["held_out_log_likelihood"] != two.history.history["held_out_log_likelihood"]
-
-
-def test_the_likelihood_of_held_out_annotations_is_the_formulas():
-    likelihoods = np.log([[0.9 * 0.8, 0.1 * 0.3], [0.2, 0.7]])
-    p = np.array([[0.5, 0.5], [0.5, 0.5]])  # no temperature changes what is even
-    expected = np.log([(0.9 * 0.8 + 0.1 * 0.3) / 2, (0.2 + 0.7) / 2])
-    np.testing.assert_allclose(scores(p, likelihoods), expected, rtol=1e-12)
 
 
 def test_what_cannot_stop_early_says_what_to_write():

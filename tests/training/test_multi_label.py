@@ -73,9 +73,3 @@ def test_one_model_learns_labels_of_different_kinds_together():
     by_model, by_votes = (found == gold).mean(axis=0), (votes == gold).mean(axis=0)
     assert by_model[0] > by_votes[0] + 0.02
     assert by_model[1] > by_votes[1] + 0.08  # where half of the yes are missing
-
-
-def test_the_short_name_is_the_function_also_when_its_module_was_imported():
-    import crowdzoo.models
-
-    assert crowdzoo.models.label_pairs is label_pairs

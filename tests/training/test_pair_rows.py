@@ -8,7 +8,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.instances import VECTORS, Instances
 from crowdzoo.layers import CrowdsourcedLayer, DoctorNet
-from crowdzoo.models import CrowdBatches, CrowdModel
+from crowdzoo.models import CrowdModel
 from crowdzoo.training.pair_rows import pair_rows
 
 # the label of a task is its number, and so is its instance's only feature: a shifted row shows
@@ -93,13 +93,6 @@ def test_what_does_not_say_which_row_is_which_task_is_refused_with_the_line_to_w
         pair_rows(x, annotations, tasks)
 
 
-def test_batches_take_the_ids_too():
-    ((inputs, labels),) = [CrowdBatches(X[ORDER], STRINGS, NAMES[ORDER], batch_size=12, shuffle=False)[0]]
-    np.testing.assert_array_equal(inputs["instances"], labels)
-    with pytest.raises(DataError, match=r"CrowdBatches\(x, annotations, tasks=ids\)"):
-        CrowdBatches(X, STRINGS)
-
-
 # === A model ===
 
 
@@ -163,15 +156,3 @@ def test_other_numbers_of_classes_and_annotators_are_refused_with_the_line_to_wr
     few = annotations.select_tasks(np.arange(7))  # their codes fit the outputs, and mean other classes
     with pytest.raises(DataError, match="model has 7 classes, the annotations have 12"):
         unbuilt.fit(X[:7], few)
-
-
-@pytest.mark.parametrize("columns", [{"text": ["one", "two", "three"]}, {"a": [1.0, 2.0, 3.0], "b": [4, 5, 6]}])
-def test_a_polars_frame_is_paired_as_a_pandas_frame(columns):
-    polars, pandas = pytest.importorskip("polars"), pytest.importorskip("pandas")
-    annotations = Annotations.from_arrays(["u", "v"], ["ann", "bo"], [0, 1])
-    whole = {"task": ["v", "w", "u"], **columns}
-    x, paired = pair_rows(polars.DataFrame(whole), annotations)
-    expected, same = pair_rows(pandas.DataFrame(whole), annotations)
-    np.testing.assert_array_equal(x, expected)
-    assert x.dtype == expected.dtype
-    assert paired == same

@@ -1,21 +1,17 @@
 """Models of the columns of a table, from columns to a SavedModel."""
 
-import dataclasses
 import json
 
 import numpy as np
 import pytest
 
-tf = pytest.importorskip("tensorflow")
-
-from crowdzoo.data.annotations import Annotations  # noqa: E402
-from crowdzoo.errors import ConfigError  # noqa: E402
-from crowdzoo.export import load_and_predict  # noqa: E402
-from crowdzoo.files.served_model import REQUEST_FILES  # noqa: E402
-from crowdzoo.kinds.encoders import encoder_config, encoder_of  # noqa: E402
-from crowdzoo.models import CrowdModel, TableSettings  # noqa: E402
-from crowdzoo.saving import load_model  # noqa: E402
-from crowdzoo.training.instance_training import train  # noqa: E402
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.export import load_and_predict
+from crowdzoo.files.served_model import REQUEST_FILES
+from crowdzoo.kinds.encoders import encoder_config, encoder_of
+from crowdzoo.models import CrowdModel, TableSettings
+from crowdzoo.saving import load_model
+from crowdzoo.training.instance_training import train
 
 N = 240
 rng = np.random.default_rng(0)
@@ -83,38 +79,6 @@ def test_a_column_of_text_beside_others_is_learned_and_served(method, tmp_path):
     model.save(tmp_path / "model.keras")
     again = encoder_of(json.loads(json.dumps(encoder_config(encoder))), tmp_path / "names.json").to_numpy(table)
     np.testing.assert_allclose(load_model(tmp_path / "model.keras").predict(again, verbose=0), expected, atol=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["crowdsourced-layer", "rating-em", "doctor-net"])
-@pytest.mark.parametrize("inputs", [{}, {"review": "text"}])
-def test_a_table_is_rated(inputs, method, tmp_path):
-    table = {**TABLE, **dict.fromkeys(inputs, REVIEW)}
-    truth = 5 + 2.0 * TRUTH
-    model, encoder = trained(table, truth, task="regression", inputs=inputs, method=method)
-    expected = model.predict(encoder.to_numpy(table), verbose=0)
-    assert np.corrcoef(expected[:, 0], truth)[0, 1] > 0.9
-    answers, _ = exported(model, encoder, tmp_path / "1")
-    np.testing.assert_allclose(answers["value"], expected[:, 0], rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"inputs": {"age": "numeric"}}, "inputs: column 'age' is unknown type 'numeric': choose one of number, categ"),
-        ({"texts": {"forms": "x"}}, r"texts: unknown setting 'forms': choose one of .* Did you mean 'form'\?"),
-        ({"texts": {"form": "x"}}, "form"),
-        ({"max_categories": 0}, "max_categories"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(given, message):
-    with pytest.raises(ConfigError, match=message):
-        TableSettings(**given)
-
-
-def test_settings_of_a_table_can_be_hashed():
-    one = TableSettings(inputs={"a": "text"}, texts={"form": "bag-of-words"})
-    assert len({one, dataclasses.replace(one), TableSettings()}) == 2
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("tensorflow")
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import DataError
 from crowdzoo.metrics import r2_score
 from crowdzoo.models import METHODS, TextSettings, train
 from crowdzoo.training.bases import BASES
@@ -91,21 +91,6 @@ def test_words_are_those_of_the_settings():
     assert ids.get_config() == {"vocabulary": ["a", "b"], "max_length": 3, "splitting": "scripts"}
     settings = TextSettings("aggregated", **{**QUICK, "epochs": 1}, min_texts=6)
     assert train(settings, texts, ratings=np.arange(12.0))[1].vocabulary == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"method": "deep-em"}, "method 'deep-em' is not for task regression"),
-        ({"form": "bag-of-word"}, r"unknown form 'bag-of-word': choose one of .*\. Did you mean"),
-        ({"filters": 0}, "filters must be .*, got 0"),
-        ({"max_length": 0}, "max_length must be .*, got 0"),
-        ({"low": 3.0, "high": 1.0}, "training: low must be below high, got low=3.0, high=1.0"),
-    ],
-)
-def test_a_setting_that_makes_no_sense_is_named(changes, message):
-    with pytest.raises(ConfigError, match=message):
-        TextSettings(**{"task": "regression", **changes})
 
 
 def test_what_does_not_fit_is_said():

@@ -20,13 +20,6 @@ def replaced(**changes):
     return TrainingSettings(**{**QUICK.__dict__, **changes})
 
 
-@pytest.mark.slow  # test_methods.py learns it in `make test`
-def test_training_on_annotations_learns_the_truth():
-    model, _ = train(QUICK, X, annotations=ANNOTATIONS)
-    assert (model.predict(X, verbose=0).argmax(axis=1) == TRUTH).mean() > 0.9
-    assert model.annotator_confusions().shape == (R, K, K)
-
-
 def test_training_on_aggregated_labels_makes_a_base_alone():
     model, _ = train(replaced(method="aggregated"), X, label_distribution=np.eye(K)[TRUTH])
     assert model.crowd is None
@@ -47,17 +40,6 @@ def test_two_trainings_with_one_seed_agree(method, labels):
         np.testing.assert_array_equal(one, other)
 
 
-def test_settings_reach_the_model():
-    settings = TrainingSettings(
-        arguments={"connection": "VW", "scale": 3}, hidden=[7, 9], dropout=0.3, learning_rate=0.02
-    )
-    model = build_model(settings, Sizes(R, K, num_features=D))
-    assert (model.base.hidden, model.base.dropout) == ((7, 9), 0.3)
-    assert (model.crowd.connection, model.crowd.scale, model.crowd.num_annotators) == ("VW", 3, R)
-    assert float(keras.ops.convert_to_numpy(model.optimizer.learning_rate)) == pytest.approx(0.02)
-    assert hash(settings) == hash(TrainingSettings(**settings.__dict__))
-
-
 @pytest.mark.usefixtures("eager")
 def test_epochs_batches_and_callbacks_are_those_asked_for():
     class Count(keras.callbacks.Callback):
@@ -72,32 +54,6 @@ def test_epochs_batches_and_callbacks_are_those_asked_for():
     count = Count()
     train(replaced(epochs=3, batch_size=70), X, annotations=ANNOTATIONS, callbacks=[count])
     assert (count.epochs, count.batches) == (3, 3 * 3)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"method": "crowdlayer"}, "unknown method 'crowdlayer': choose one of crowdsourced-layer, .*"),
-        ({"method": "deep_em"}, "Did you mean 'deep-em'?"),
-        (
-            {"arguments": {"conection": "MW"}},
-            "unknown setting of crowdsourced-layer 'conection': .* Did you mean 'connection'?",
-        ),
-        ({"arguments": {"connection": "S+B"}}, r"unknown connection 'S\+B': choose one of MW, VW, VB, VW\+B, S"),
-        ({"method": "deep-em", "arguments": {"prior": -1}}, "prior must be .*, got -1"),
-        ({"method": "aggregated", "arguments": {"prior": 1}}, "aggregated has no settings, got 'prior'"),
-        ({"epochs": 0}, "epochs must be .*, got 0"),
-        ({"batch_size": -1}, "batch_size must be .*, got -1"),
-        ({"learning_rate": 0.0}, "learning_rate must be .*, got 0.0"),
-        ({"learning_rate": float("nan")}, "learning_rate must be .*, got nan"),
-        ({"dropout": 1}, "dropout must be .*, got 1"),
-        ({"hidden": (8, 0)}, r"hidden must be .*, got 0"),
-        ({"seed": -1}, "seed must be .*, got -1"),
-    ],
-)
-def test_a_setting_that_makes_no_sense_is_named(changes, message):
-    with pytest.raises(ConfigError, match=message):
-        TrainingSettings(**changes)
 
 
 def test_labels_that_the_method_needs_must_be_there():

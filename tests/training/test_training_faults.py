@@ -6,13 +6,12 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers import CrowdsourcedLayer, DeepEM
 from crowdzoo.metrics import lost_classes
-from crowdzoo.models import CrowdModel, TaggerSettings, TextSettings, TrainingSettings, train, train_tagger
-from crowdzoo.training.faults import NotLearnedWarning, check_weights, warn_if_one_class, warn_if_one_value
+from crowdzoo.models import CrowdModel, TaggerSettings, TrainingSettings, train, train_tagger
+from crowdzoo.training.faults import NotLearnedWarning, check_weights
 from crowdzoo.training.methods import METHODS, create_crowd_layer, crowd_layer_class, hyperparameters_of
 
 QUICK = {"epochs": 1, "batch_size": 8, "learning_rate": 1e-9, "dropout": 0.0}
 X = np.zeros((8, 2), "float32")  # the same features for all: one answer for all
-TEXTS = ["a b"] * 8
 
 
 @pytest.mark.usefixtures("eager")
@@ -29,14 +28,6 @@ def test_regressors_that_know_one_value_say_so():
     annotations = Annotations.from_dense(np.arange(8.0)[:, None], kind="regression")
     with pytest.warns(NotLearnedWarning, match="nearly one value"):
         train(TrainingSettings(task="regression", hidden=(2,), **QUICK), X, annotations=annotations)
-
-
-@pytest.mark.usefixtures("eager")
-def test_a_text_regressor_that_knows_one_value_says_so():
-    pytest.importorskip("tensorflow")
-    annotations = Annotations.from_dense(np.arange(8.0)[:, None], kind="regression")
-    with pytest.warns(NotLearnedWarning, match="nearly one value"):
-        train(TextSettings(task="regression", form="bag-of-words", hidden=2, **QUICK), TEXTS, annotations=annotations)
 
 
 @pytest.mark.usefixtures("eager")
@@ -117,14 +108,6 @@ def test_a_fair_share_of_the_votes_is_a_twentieth_or_half_of_an_equal_share():
     assert lost_classes(np.zeros(50, int), votes, 3).tolist() == []  # three votes in fifty may be chance
     assert lost_classes(np.array([0, 1] * 50), votes, 3).tolist() == []
     assert lost_classes(np.zeros(200, int), votes, 20).tolist() == [1, 2]
-
-
-def test_few_other_labels_and_equal_ratings_are_no_fault(recwarn):
-    warn_if_one_class(np.zeros(50, int), np.array([0] * 199 + [1, -1]))
-    warn_if_one_class(np.array([0, 1]), np.array([0, 0, 1, 1]))
-    warn_if_one_value(np.full(50, 3.0), np.full(50, 3.0))
-    warn_if_one_value(np.array([2.9, 3.1]), np.array([2.0, 4.0, np.nan]))
-    assert not recwarn.list
 
 
 @pytest.mark.usefixtures("eager")

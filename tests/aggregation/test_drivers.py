@@ -1,0 +1,428 @@
+"""Any driver gives the local answer: threads, by annotator, sums over blocks, blocks on disk, and Beam."""
+
+import operator
+import re
+import warnings
+from functools import reduce
+
+import numpy as np
+import pytest
+
+from crowdzoo import Annotations, ConfigError, DataError
+from crowdzoo.aggregation import (
+    GLAD,
+    IBCC,
+    METHODS,
+    Aggregation,
+    BayesianSequenceCombination,
+    Block,
+    ConvergenceWarning,
+    DawidSkene,
+    HierarchicalDawidSkene,
+    HMMCrowd,
+    MajorityVote,
+    OneCoinDawidSkene,
+    OrdinalThresholds,
+    RatingEM,
+    RatingMean,
+    RatingMedian,
+    Robust,
+    SpanMajorityVote,
+    TokenAggregation,
+    aggregate_blocks,
+    create,
+    write_blocks,
+)
+from crowdzoo.aggregation.engine.by_annotator import ByAnnotator
+from crowdzoo.datasets import generated_ner
+from crowdzoo.large.forms.base import Found
+from crowdzoo.large.forms.job import form_of, job_of
+from crowdzoo.large.forms.runs import begun, finished_run, next_start
+from crowdzoo.sequences import CrowdSequences
+from crowdzoo.testing.aggregators import simulated_crowd
+
+pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
+slow = pytest.mark.slow
+
+
+def classes(num_classes=5):
+    """Ties, annotators with one label and without, tasks with one and with none, and a class that nobody names."""
+    crowd, truth = simulated_crowd(90, 9, num_classes - (num_classes > 2), redundancy=4, seed=5)
+    keep = (crowd.task_ids % 7 != 0) & ((crowd.task_ids % 5 != 1) | (crowd.annotator_ids % 2 == 0))
+    task, annotator, label = (column[keep] for column in (crowd.task_ids + 1, crowd.annotator_ids, crowd.labels))
+    more = np.array([[3, 10, 0], [40, 11, 1], [95, 12, 1], [95, 3, 0]])  # of one label each; 95 is a tie
+    columns = (np.append(one, more[:, place]) for place, one in enumerate((task, annotator, label)))
+    names = {"tasks": range(100), "annotators": range(14), "classes": range(num_classes)}
+    return Annotations.from_arrays(*columns, **names), np.where(np.arange(100) % 10 == 3, np.resize(truth, 100), -1)
+
+
+def ratings(offset=5.0):
+    """80 tasks, one of them without ratings; seven annotators, of whom one says the same always and one nothing."""
+    rng = np.random.default_rng(3)
+    tasks, annotators = np.nonzero(rng.random((80, 7)) < 0.6)
+    kept = (annotators != 6) & (tasks != 40)
+    tasks, annotators = rng.permutation(np.stack([tasks, annotators])[:, kept].T).T
+    truth, bias, spread = rng.normal(offset, 2, 80), rng.normal(0, 1, 7), rng.uniform(0.2, 1.5, 7)
+    given = truth[tasks] + bias[annotators] + rng.normal(0, 1, len(tasks)) * spread[annotators]
+    given[annotators == 5] = offset + 1
+    return Annotations.from_arrays(tasks, annotators, given, kind="regression", tasks=range(80), annotators=range(7))
+
+
+def sentences():
+    """40 sentences, then one that nobody tagged; five annotators, and one who tagged nothing."""
+    found = generated_ner(40, 5, redundancy=3, seed=2)
+    crowd = found.annotations
+    columns = (crowd.task_ids, crowd.annotator_ids, crowd.labels, np.arange(41), np.arange(6), crowd.classes)
+    longer = Annotations("sequence", *columns, positions=crowd.positions)
+    return CrowdSequences([*found.tokens, ["It", "rained", "in", "Lisbon", "."]], longer)
+
+
+def crowd_of(aggregator):
+    """A crowd for it, and known classes."""
+    if aggregator.kind != "classification":
+        return {"regression": ratings, "sequence": sentences}[aggregator.kind](), None
+    return classes(getattr(aggregator, "max_classes", 5))
+
+
+def quiet(function, *arguments, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return function(*arguments, **options)
+
+
+def assert_same(found, expected, atol=1e-9):
+    """All attributes of two results."""
+    assert type(found) is type(expected)
+    for name, other in vars(expected).items():
+        one = getattr(found, name)
+        if other is None or isinstance(other, str | bool | int):
+            assert one == other, name
+        elif name in ("history", "log_likelihood"):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9, err_msg=name)
+        elif isinstance(other, np.ndarray) and other.dtype.kind == "f":
+            np.testing.assert_allclose(one, other, rtol=atol, atol=atol, err_msg=name)
+        else:
+            np.testing.assert_array_equal(one, other, err_msg=name)
+
+
+FEW = {"ebcc": {"num_starts": 3, "max_iter": 3}, "mmce": {"folds": 2, "max_iter": 3}}
+THREADED = [
+    *(create(name, **FEW.get(name, {})) for name in METHODS),
+    HMMCrowd(),
+    BayesianSequenceCombination(),
+    RatingEM(),
+]
+
+
+@pytest.mark.parametrize("aggregator", THREADED, ids=lambda one: type(one).__name__)
+def test_any_number_of_threads_gives_the_same(aggregator, monkeypatch):
+    crowd, _ = crowd_of(aggregator)
+    monkeypatch.setenv("CROWDZOO_THREADS", "1")
+    alone = quiet(aggregator.fit, crowd)
+    for number in ("2", "5"):
+        monkeypatch.setenv("CROWDZOO_THREADS", number)
+        assert_same(quiet(aggregator.fit, crowd), alone)
+
+
+BY_ANNOTATOR = {
+    "default": ({}, {}),
+    "maximum likelihood": ({"prior": 0.0, "diagonal": 0.0}, {}),
+    "one coin": ({"start": "one-coin"}, {}),
+    "an annotator at a time": ({}, {"CELLS": 1}),
+    "one thread": ({}, {"MOST_BYTES": 1}),
+}
+
+
+@pytest.mark.parametrize(("settings", "thresholds"), BY_ANNOTATOR.values(), ids=BY_ANNOTATOR)
+@pytest.mark.parametrize("known", [False, True])
+def test_without_tables_of_all_annotators_dawid_skene_is_the_same(monkeypatch, settings, thresholds, known):
+    monkeypatch.setenv("CROWDZOO_THREADS", "3")
+    for name, value in thresholds.items():
+        monkeypatch.setattr(f"crowdzoo.aggregation.engine.by_annotator.{name}", value)
+    crowd, gold = classes()
+    results = []
+    for way in (True, False):
+        monkeypatch.setattr(ByAnnotator, "pays", staticmethod(lambda annotations, way=way: way))
+        results.append(DawidSkene(**settings).fit(crowd, gold if known else None))
+    assert len(ByAnnotator(crowd).parts) == (1 if "MOST_BYTES" in thresholds else 3)
+    assert_same(*results)
+
+
+def test_tables_of_all_annotators_are_left_out_where_they_are_larger_than_the_posteriors_of_tasks():
+    def crowd(tasks, annotators, classes):
+        ids = np.arange(10)
+        return Annotations("classification", ids, ids, ids % 2, *map(np.arange, (tasks, annotators, classes)))
+
+    assert ByAnnotator.pays(crowd(100_000, 20_000, 10))
+    assert not ByAnnotator.pays(crowd(300_000, 20_000, 10))  # the posteriors are larger
+    assert not ByAnnotator.pays(crowd(100, 200, 10))  # all tables are in the cache
+
+
+def by_blocks(aggregator, crowd, most, gold=None):
+    """What Beam computes, added up here: blocks, then an M-step, and so on."""
+    job = job_of(aggregator, crowd, gold)
+    method, blocks = job.method, job.blocks(most)
+    assert len(blocks) > 1
+
+    def total(add):
+        tallies = [method.zero(method.num_annotators) for _ in blocks]
+        for tally, block in zip(tallies, blocks, strict=True):
+            add(tally, block)
+        return reduce(operator.add, tallies)
+
+    rows, common = method.maximise(total(lambda tally, block: method.first(tally, block, 0, None, None)), None, None)
+    run, steps = begun(method, common), 0
+    while not run.done:
+        params, steps = method.prepared(rows, run.params), steps + 1
+        sums = total(lambda tally, block, params=params: method.expect(tally, block, params, None, True))
+        run, rows = next_start(method, run, sums, lambda rows=rows: rows, method.penalty(rows))
+    assert steps <= method.num_steps
+    params, means = method.prepared(rows, run.params), method.means(rows, run.params)
+    answers = [method.answers(block, params, means, None) for block in blocks]
+    places, posteriors, labels = (np.concatenate(parts) for parts in zip(*answers, strict=True))
+    assert places.tolist() == list(range(job.num_answers))
+    likelihood = sum(method.last_likelihood(block, means) for block in blocks)
+    return job.result(finished_run(method, run, rows), Found(posteriors, labels, np.zeros(len(labels)), likelihood))
+
+
+SUMS = {
+    "hierarchical": HierarchicalDawidSkene(),
+    "robust": Robust(),
+    "mean without the outermost": RatingMean(trim=0.25),
+    "median": RatingMedian(),
+    "rating em": RatingEM(),
+    "level of those who follow": RatingEM(level="following"),
+    "one precision, no biases": RatingEM(precision=False, bias=False),
+    "all follow": RatingEM(unrelated=0.0),
+    "a shape and a scale": RatingEM(shape=3.0, low=-20, high=20, tol=1e-8),
+    "bsc-seq": BayesianSequenceCombination(),
+    "hmm-crowd": HMMCrowd(),
+    "hmm-crowd without words and votes": HMMCrowd(words=0.0, votes=0.0),
+}
+
+
+@pytest.mark.parametrize("most", [5, 200])
+@pytest.mark.parametrize("aggregator", SUMS.values(), ids=SUMS)
+def test_sums_over_blocks_give_what_the_whole_table_gives(aggregator, most):
+    crowd, gold = crowd_of(aggregator)
+    assert_same(by_blocks(aggregator, crowd, most), aggregator.fit(crowd), atol=1e-6)
+    if aggregator == Robust():
+        assert_same(by_blocks(aggregator, crowd, most, gold), aggregator.fit(crowd, gold), atol=1e-6)
+    if aggregator.kind == "sequence":
+        plain = crowd.annotations.select_tasks(np.arange(40))  # no words
+        assert_same(by_blocks(aggregator, plain, most), aggregator.fit(plain), atol=1e-6)
+
+
+def test_ratings_far_from_zero_lose_no_digits_to_their_level():
+    far = by_blocks(RatingEM(), ratings(1e9), 37)
+    np.testing.assert_allclose(far.estimates - 1e9, RatingEM().fit(ratings(0.0)).estimates, atol=1e-5)
+
+
+ENGINE = {
+    "majority vote": MajorityVote(),
+    "hard majority vote": MajorityVote(voting="hard", ties="random", seed=4),
+    "dawid-skene": DawidSkene(tol=5e-3),
+    "three starts": DawidSkene(num_starts=3, seed=2, tol=5e-3, prior=0.1, diagonal=0.5),
+    "few iterations": DawidSkene(max_iter=2, tol=0.0),
+    "one-coin": OneCoinDawidSkene(tol=1e-3, class_prior="estimated"),
+    "glad": GLAD(tol=5e-3, class_prior="estimated", alpha_mean=0.8, b_mean=0.5),
+    "ibcc": IBCC(tol=5e-3),
+}
+
+
+@pytest.mark.parametrize("aggregator", ENGINE.values(), ids=ENGINE)
+@pytest.mark.parametrize("most", [1, 17, None])
+def test_blocks_on_disk_give_what_the_table_in_memory_gives(tmp_path, aggregator, most):
+    table, _ = classes()
+    table.to_parquet(tmp_path / "a.parquet")  # which names all tasks, annotators and classes
+    blocks = write_blocks(tmp_path / "a.parquet", tmp_path / "blocks", max_annotations=most)
+    assert (len(blocks) > 5) == (most is not None)
+    quiet(aggregate_blocks, blocks, aggregator, tmp_path / "out")
+    assert_same(Aggregation.from_parquet(tmp_path / "out"), quiet(aggregator.fit, table))
+
+
+ALL = 2**26  # bytes of a shard that holds everyone
+ON_BEAM = ENGINE | {
+    "robust": Robust(),
+    "mean": RatingMean(trim=0.25),
+    "median": RatingMedian(),
+    "rating em": RatingEM(tol=1e-2),
+    "bsc-seq": BayesianSequenceCombination(tol=2e-2),
+    "hmm-crowd": HMMCrowd(tol=2e-2),
+    "tokens": TokenAggregation("dawid-skene", settings={"tol": 1e-2}),
+}
+QUICK = ("dawid-skene", "one-coin", "ibcc", "hard majority vote", "mean", "bsc-seq")  # the others in `make test-all`
+SHARDS = ("majority vote", "three starts", "one-coin", "ibcc", "dawid-skene", "bsc-seq", "hmm-crowd", "rating em")
+BEAM_CASES = [
+    *(pytest.param(name, None, marks=[] if name in QUICK else slow) for name in ON_BEAM),
+    ("glad", 5),
+    *(pytest.param(name, 1 if name == "dawid-skene" else 5, marks=slow) for name in SHARDS),
+]
+
+
+def a_pipeline():
+    beam = pytest.importorskip("apache_beam", reason="the pipeline extra is not installed")
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    return beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner"]))
+
+
+def on_beam(crowd, aggregator, folder, per_shard=None, make_pipeline=a_pipeline, **options):
+    """Several blocks, and several pipelines."""
+    pytest.importorskip("apache_beam", reason="the pipeline extra is not installed")
+    from crowdzoo.large.beam import aggregate
+
+    method = job_of(aggregator, crowd).method
+    most = {"classification": 60, "regression": 50, "sequence": 300}[aggregator.kind]
+    settings = {"max_annotations": most, "iterations_per_pipeline": 2, **options}
+    if per_shard is not None:
+        settings["max_shard_bytes"] = per_shard * method.row_bytes * method.starts
+    found = aggregate(crowd, aggregator, make_pipeline=make_pipeline, folder=str(folder), **settings)
+    assert list(folder.iterdir()) == []
+    return found
+
+
+@pytest.mark.parametrize(("name", "per_shard"), BEAM_CASES)
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
+def test_beam_gives_what_the_local_method_gives(tmp_path, name, per_shard):
+    aggregator = ON_BEAM[name]
+    crowd, gold = crowd_of(aggregator)
+    known = {} if gold is None else {"gold": gold}
+    assert_same(on_beam(crowd, aggregator, tmp_path, per_shard, **known), aggregator.fit(crowd, **known), atol=1e-6)
+
+
+WARM = {
+    "confusions": (DawidSkene(tol=0.01), "confusions", None),
+    "posteriors": (GLAD(tol=0.01), "posteriors", 4),
+    "an aggregation": (OneCoinDawidSkene(tol=0.01), None, 4),
+}
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, marks=[] if case == "confusions" else slow) for case in WARM])
+def test_beam_begins_where_the_local_method_begins(tmp_path, case):
+    aggregator, part, per_shard = WARM[case]
+    crowd, gold = classes()
+    earlier = DawidSkene(tol=1e-2) if part else aggregator
+    first = earlier.fit(crowd, gold=np.where(np.arange(100) % 7 == 0, 1, -1))
+    options = {"gold": gold, "initial": getattr(first, part) if part else first}
+    expected = aggregator.fit(crowd, **options)
+    assert not np.allclose(expected.history[0], aggregator.fit(crowd, gold=gold).history[0], rtol=1e-6)
+    assert_same(on_beam(crowd, aggregator, tmp_path, per_shard, **options), expected, atol=1e-6)
+
+
+class KilledError(Exception):
+    """What stands for a crash between two pipelines."""
+
+
+def killed_after(number):
+    """Makes so many pipelines, then crashes."""
+    left = iter(range(number))
+
+    def make():
+        if next(left, None) is None:
+            raise KilledError
+        return a_pipeline()
+
+    return make
+
+
+KILLED = {
+    "ratings": (RatingEM(tol=2e-3), RatingEM(tol=2e-3, bias=False)),
+    "sentences": (BayesianSequenceCombination(tol=2e-3), BayesianSequenceCombination(tol=2e-3, scheme="IOBES")),
+}
+
+
+@slow
+@pytest.mark.parametrize(("aggregator", "other"), KILLED.values(), ids=KILLED)
+def test_a_killed_fit_goes_on_from_its_checkpoint_and_another_does_not(tmp_path, aggregator, other):
+    crowd, _ = crowd_of(aggregator)
+    expected = aggregator.fit(crowd)
+    assert 2 < expected.num_iterations < 12
+    with pytest.raises(KilledError):
+        on_beam(crowd, aggregator, tmp_path, make_pipeline=killed_after(1))
+    with pytest.raises(ConfigError, match="checkpoint of other data or settings"):
+        on_beam(crowd, other, tmp_path)
+    steps = expected.num_iterations + (expected.method == "bsc-seq") - 2
+    assert_same(on_beam(crowd, aggregator, tmp_path, make_pipeline=killed_after(-(-steps // 2))), expected, atol=1e-6)
+
+
+@slow
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
+def test_blocks_of_a_pcollection_give_the_beliefs_that_the_table_gives(tmp_path):
+    beam = pytest.importorskip("apache_beam")
+    from crowdzoo.large.beam import fit
+
+    def run_of(aggregator, crowd, most, annotators, num_classes, **about):
+        blocks = job_of(aggregator, crowd).blocks(most)
+        folder = {"make_pipeline": a_pipeline, "folder": str(tmp_path)}
+        found = fit(
+            lambda pipeline: pipeline | beam.Create(blocks), aggregator, annotators, num_classes, **folder, **about
+        )
+        expected = aggregator.fit(crowd)
+        np.testing.assert_allclose(found.history, expected.history, rtol=1e-9)
+        return found.params, expected
+
+    params, expected = run_of(RatingEM(max_iter=3), ratings(), 60, 7, 0)
+    np.testing.assert_allclose(params.annotators.precision / params.crowd.unit**2, expected.precisions, rtol=1e-6)
+    model = job_of(HMMCrowd(max_iter=2), sentences()).method.model
+    about = {"tag_set": model.tag_set, "num_words": model.num_words}
+    params, expected = run_of(HMMCrowd(max_iter=2), sentences(), 300, 6, model.num_classes, **about)
+    for found, name in zip(model.means(params), ("first", "transitions", "confusions"), strict=False):
+        np.testing.assert_allclose(found, getattr(expected, name), atol=1e-6)
+
+
+def never():
+    raise AssertionError("no pipeline is made")
+
+
+def test_equal_ratings_need_no_pipeline(tmp_path):
+    same = Annotations.from_arrays([0, 0, 1], [0, 1, 0], [3.3, 3.3, 3.3], kind="regression")
+    assert_same(on_beam(same, RatingEM(), tmp_path, make_pipeline=never), RatingEM().fit(same))
+
+
+@pytest.mark.parametrize(
+    ("aggregator", "more", "message"),
+    [
+        (OrdinalThresholds(), {}, "OrdinalThresholds does not run on Beam: use one of RatingEM, RatingMean,"),
+        (SpanMajorityVote(), {}, "SpanMajorityVote does not run on Beam: use one of BayesianSequenceComb"),
+        (TokenAggregation("mace"), {}, "MACE does not run on Beam: use one of DawidSkene"),
+        (DawidSkene(confidence=True), {}, "DawidSkene does not run on Beam with confidence=True"),
+        (DawidSkene(start="one-coin"), {}, "does not run on Beam with start='one-coin'; set it to 'votes', or give"),
+        (RatingEM(), {"gold": np.zeros(80)}, "RatingEM takes no `gold`"),
+        (HMMCrowd(), {"initial": np.zeros(3)}, "HMMCrowd takes no `initial`"),
+        (RatingEM(low=10), {}, "10"),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_is_refused_before_anything_runs(tmp_path, aggregator, more, message):
+    from crowdzoo.large.beam import aggregate, runs_on_beam
+
+    crowd = crowd_of(aggregator)[0]
+    with pytest.raises((ConfigError, DataError), match=re.escape(message)):
+        aggregate(crowd, aggregator, make_pipeline=never, folder=str(tmp_path / "new"), **more)
+    assert not (tmp_path / "new").exists()
+    assert runs_on_beam(aggregator) == (bool(more) or aggregator == RatingEM(low=10))
+
+
+def test_blocks_alone_need_to_know_their_tags_and_tokens_are_tasks():
+    with pytest.raises(ConfigError, match="HMMCrowd needs tag_set"):
+        form_of(HMMCrowd(), 3, 3)
+    with pytest.raises(ConfigError, match="Give its method for classes, MajorityVote"):
+        form_of(TokenAggregation("majority-vote"), 3, 3)
+
+
+@pytest.mark.parametrize("aggregator", [RatingEM(), RatingMean(), HMMCrowd()], ids=lambda one: type(one).__name__)
+def test_codes_beyond_the_numbers_given_are_refused_by_the_worker(aggregator):
+    job = job_of(aggregator, crowd_of(aggregator)[0])
+    few = form_of(aggregator, 2, 0) if aggregator.kind == "regression" else type(job.method)(job.method.model, 2)
+    with pytest.raises(DataError, match=r"has annotator [45], but there are 2"):
+        few.first(few.zero(2), job.blocks(10**6)[0], 0, None, None)
+
+
+def test_ratings_of_a_block_are_finite_and_one_for_each_annotation():
+    for bad in ([1.0, np.nan], [1.0]):
+        with pytest.raises(DataError, match="one finite rating for each of its 2 annotations"):
+            Block.of_ratings([0, 1], [0, 0], bad)
+    method = form_of(RatingEM(), 2, 0)
+    with pytest.raises(DataError, match="at least one rating"):
+        method.maximise(method.zero(2), None, None)
