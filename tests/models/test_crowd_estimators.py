@@ -86,7 +86,7 @@ def test_a_matrix_a_table_and_a_frame_of_labels_give_the_same_model(eager):
 
 def test_it_is_the_training_of_the_command_line(eager):
     x, _, codes = crowd()
-    estimator = CrowdClassifier(method="ccem", random_state=4, **SHORT).fit(x, codes)
+    estimator = CrowdClassifier(random_state=4, **SHORT).fit(x, codes)
     settings = TrainingSettings(method="ccem", seed=4, **SHORT)
     model, _ = train(settings, x, annotations=Annotations.from_dense(codes))
     np.testing.assert_allclose(estimator.predict_proba(x), model.predict(x, verbose=0), atol=1e-6)

@@ -49,7 +49,7 @@ def test_two_trainings_with_one_seed_agree(method, labels):
 
 def test_settings_reach_the_model():
     settings = TrainingSettings(
-        arguments={"connection": "VW", "scale": 3}, hidden=[7, 9], dropout=0.3, learning_rate=0.02
+        "crowdsourced-layer", {"connection": "VW", "scale": 3}, hidden=[7, 9], dropout=0.3, learning_rate=0.02
     )
     model = build_model(settings, Sizes(R, K, num_features=D))
     assert (model.base.hidden, model.base.dropout) == ((7, 9), 0.3)
@@ -80,10 +80,13 @@ def test_epochs_batches_and_callbacks_are_those_asked_for():
         ({"method": "crowdlayer"}, "unknown method 'crowdlayer': choose one of crowdsourced-layer, .*"),
         ({"method": "deep_em"}, "Did you mean 'deep-em'?"),
         (
-            {"arguments": {"conection": "MW"}},
+            {"method": "crowdsourced-layer", "arguments": {"conection": "MW"}},
             "unknown setting of crowdsourced-layer 'conection': .* Did you mean 'connection'?",
         ),
-        ({"arguments": {"connection": "S+B"}}, r"unknown connection 'S\+B': choose one of MW, VW, VB, VW\+B, S"),
+        (
+            {"method": "crowdsourced-layer", "arguments": {"connection": "S+B"}},
+            r"unknown connection 'S\+B': choose one of MW, VW, VB, VW\+B, S",
+        ),
         ({"method": "deep-em", "arguments": {"prior": -1}}, "prior must be .*, got -1"),
         ({"method": "aggregated", "arguments": {"prior": 1}}, "aggregated has no settings, got 'prior'"),
         ({"epochs": 0}, "epochs must be .*, got 0"),
