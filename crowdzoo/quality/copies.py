@@ -17,13 +17,13 @@ __all__ = ["copies"]
 
 COPIED = 0.7  # share of the answers that two would not have in common by themselves, which they have all the same
 LEAST_SHARED = 7  # tasks of two annotators; fewer prove nothing
-MOST_CELLS = 1 << 26  # of annotators, or pairs of them, by different answers
+MOST_CELLS = 1 << 25  # of annotators, or pairs of them, by different answers
 ROUNDS, STEPS = 5, 30
 NAMED = 5  # of a family
 
 
 def copies(
-    annotators: NDArray[Any], tasks: NDArray[np.int64], who: NDArray[np.int64], said: NDArray[np.int64]
+    annotators: NDArray[Any], tasks: NDArray[np.int64], who: NDArray[np.int64], said: NDArray[Any]
 ) -> list[str | None]:
     """Families of annotators who copy each other, or answer from one source: of each annotator the family's names.
 
@@ -55,9 +55,7 @@ def copies(
     some = shared.shared >= LEAST_SHARED
     if not some.any() or max(number, len(block.tasks), np.count_nonzero(some)) * width > MOST_CELLS:
         return found
-    left, right, times, agreement = (
-        column[some] for column in (shared.left, shared.right, shared.shared, shared.agreement)
-    )
+    left, right, times, agreement = shared.left[some], shared.right[some], shared.shared[some], shared.agreement[some]
     shared = replace(shared, left=left, right=right, shared=times, agreement=agreement)
     shares = np.bincount(who * width + said, minlength=number * width).reshape(number, width)
     shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1)
@@ -92,7 +90,7 @@ def copies(
 
 def _judged(block: Block, weights: NDArray[np.float64], skill: NDArray[np.float64], size: int) -> NDArray[np.float64]:
     """Accuracies by the answers of the others, each of whom is as good as the skill says, [R]."""
-    who, accuracy = block.annotator_ids, np.clip(skill + (1 - skill) / size, EDGE, 1 - EDGE)
+    who, accuracy = block.annotator_ids.astype(np.int64), np.clip(skill + (1 - skill) / size, EDGE, 1 - EDGE)
     odds = weights * np.maximum(np.log(accuracy * (size - 1) / (1 - accuracy) + LEAST), 0)[who]
     cells = block.index * size + block.labels
     evidence = np.bincount(cells, odds, len(block.tasks) * size).reshape(-1, size)
