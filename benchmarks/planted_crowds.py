@@ -7,8 +7,9 @@
 
 A planted annotator is named *rightly* where the page has a note for what was planted, and does not advise to leave out
 whoever exchanges classes, has a bias or sloppy edges; *for another reason* where it has another note, or advises that;
-else *missed*. An honest annotator with a serious note is named *wrongly*. Definitions are warnings that a pair of
-classes (types) is unclear: rightly where the whole crowd confuses the pair, else wrongly.
+else *missed*. An honest annotator with a serious note is named *wrongly*, but for who is
+copied and named for that. Definitions are warnings that a pair of classes (types) is unclear: rightly where the whole
+crowd confuses the pair, else wrongly.
 
 Of classes the table also has in how many crowds somebody is to be left out, where that harms accuracy, and what it adds
 to it in all, in points; whom `quality` lists and the page does not name, or the other way round; and the questions of
@@ -70,6 +71,7 @@ class Crowd:
         planted: annotator -> kind of `RIGHT`; all others are honest.
         unclear: pairs of classes that the whole crowd confuses.
         gold: true classes; None of other kinds.
+        copied: honest annotators whom others copy: answers do not tell them from the copies.
     """
 
     name: str
@@ -77,6 +79,12 @@ class Crowd:
     planted: dict[str, str] = field(default_factory=dict)
     unclear: frozenset[frozenset[str]] = frozenset()
     gold: np.ndarray | None = None
+    copied: frozenset[str] = frozenset()
+
+
+def copied_in(planted: dict[str, str], whom: str = "h3") -> frozenset[str]:
+    """Who is copied, where somebody copies."""
+    return frozenset([whom] if "copy" in planted.values() else [])
 
 
 # === Classes ===
@@ -121,7 +129,7 @@ def classes(seed: int) -> Iterator[Crowd]:
         )  # fmt: skip
         unclear = frozenset() if confused is None else frozenset([frozenset(names[list(confused)].tolist())])
         kinds = {who: kind for who, (kind, _) in planted.items() if kind != "honest"}
-        return Crowd(name, annotations, kinds, unclear, truth)
+        return Crowd(name, annotations, kinds, unclear, truth, copied_in(kinds))
 
     def at_random(truth, said, rng):
         return rng.integers(0, truth.max() + 1, len(truth))
@@ -197,7 +205,8 @@ def ratings(seed: int) -> Iterator[Crowd]:
         given = np.stack([*said.values()], axis=1)
         given[rng.random(given.shape) >= each] = np.nan
         annotations = Annotations.from_dense(given, kind="regression", annotators=np.array([*said], object))
-        return Crowd(name, annotations, {who: kind for who, (kind, _) in planted.items()})
+        kinds = {who: kind for who, (kind, _) in planted.items()}
+        return Crowd(name, annotations, kinds, copied=copied_in(kinds))
 
     def at_random(truth, said, rng):
         return rng.normal(5, 1, len(truth))
@@ -260,7 +269,7 @@ def sentences(seed: int) -> Iterator[Crowd]:
         tokens = [[f"w{place}" for place in range(length)]] * number
         unclear = frozenset([frozenset(types[:2])]) if confused else frozenset()
         kinds = {who: kind for who, (kind, _) in planted.items()}
-        return Crowd(name, CrowdSequences(tokens, annotations), kinds, unclear)
+        return Crowd(name, CrowdSequences(tokens, annotations), kinds, unclear, copied=copied_in(kinds, "h1"))
 
     def at_random(spans, rng):
         starts = np.flatnonzero(rng.random(4) < 0.4) * 3
@@ -313,7 +322,8 @@ def preferences(seed: int) -> Iterator[Crowd]:
             ):
                 column += list(values)
         annotations = Annotations.from_arrays(columns[0], columns[2], columns[3], kind="preference", right=columns[1])
-        return Crowd(name, annotations, {who: kind for who, (kind, _) in planted.items()})
+        kinds = {who: kind for who, (kind, _) in planted.items()}
+        return Crowd(name, annotations, kinds, copied=copied_in(kinds))
 
     def at_random(left, rng):
         return rng.random(len(left)) < 0.5
@@ -350,7 +360,8 @@ def labels(seed: int) -> Iterator[Crowd]:
         ]
         columns = [list(column) for column in zip(*rows, strict=True)]
         annotations = Annotations.from_arrays(*columns, on_duplicate="all")
-        return Crowd(name, annotations, {who: kind for who, (kind, _) in planted.items()})
+        kinds = {who: kind for who, (kind, _) in planted.items()}
+        return Crowd(name, annotations, kinds, copied=copied_in(kinds))
 
     def at_random(truth, said, rng):
         return rng.random(truth.shape) < truth.mean(axis=0)
@@ -429,7 +440,8 @@ def counted(crowd: Crowd, kind: str, method: str | None = None) -> dict[str, flo
         notes, advised = named[who]
         right = bool(notes & set(reasons)) and (leave is None or advised == leave)
         counts["rightly" if right else "another reason"] += 1
-    counts["wrongly"] = len(set(named) - set(crowd.planted))
+    as_copies = {who for who in crowd.copied if named.get(who, ({},))[0] == {"copy"}}
+    counts["wrongly"] = len(set(named) - set(crowd.planted) - as_copies)
     pairs = {
         frozenset(warned.about.split(" / ")) for warned in page.numbers.warnings
         if re.search("definition", warned.finding)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MultiLabel"]
 
+MOST_LABELS = 2000
 LEAST = 1e-9  # expected tasks with (without) a label from which on a sensitivity (specificity) is defined
 
 
@@ -75,7 +76,8 @@ class MultiLabel(Checked):
             label -> annotations with the classes "no" and "yes", of the same tasks and annotators.
 
         Raises:
-            DataError: another kind; no label; a label with "|" in its name; or an answer with `none` beside a label.
+            DataError: another kind; no label, or more than 2,000; a label with "|" in its name; or an answer with
+                `none` beside a label.
         """
         from crowdzoo.data.annotations import Annotations
 
@@ -89,6 +91,13 @@ class MultiLabel(Checked):
         is_label = np.array([str(name) != self.none for name in named.tolist()], bool)
         if not is_label.any():
             raise DataError("MultiLabel: no annotation gives a task a label, so there is nothing to aggregate.")
+        count = int(is_label.sum())
+        if count > MOST_LABELS:
+            raise DataError(
+                f"MultiLabel: {count:,} labels take {count:,} fits, one a label, and at most {MOST_LABELS:,} are "
+                "made. Is the label a free text, or a list split at the wrong sign? Name the column of labels, or "
+                "leave out the rare ones."
+            )
         if bad := [str(name) for name in named[is_label].tolist() if SEPARATOR in str(name)]:
             raise DataError(
                 f"MultiLabel: the label {bad[0]!r} has a {SEPARATOR} in it, which stands between labels in the result. "

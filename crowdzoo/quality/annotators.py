@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.columns import defined, name_column
+from crowdzoo.quality.copies import copies
 from crowdzoo.quality.exchanges import exchanged_classes
 from crowdzoo.quality.ratings import Ratings, ratings_of
 from crowdzoo.quality.reliability import judged_answers, judged_by_others
@@ -41,8 +42,9 @@ def annotator_table(
       annotations or more: `exchange` (takes classes for each other, see `exchanged_classes`), `against` (agrees with
       others less often than labels drawn by the annotator's own shares would), `same` (one answer nearly always, not
       where others give it), `random` (agrees as by chance, and clearly less than the crowd), `vague` (a spammer score
-      below .1); `alone` (shares no task), `few` (fewer than ten shared);
+      below .1); `copy` (the answers of another, see `copies`); `alone` (shares no task), `few` (fewer than ten shared);
     - `exchanges`: which class is given for which, in words; null without that note;
+    - `copies`: names of those who have the same answers; null without the note `copy`;
     - `labels`: how many different classes; `top_label` (name) and `top_share`: the most frequent and its share. Near 1
       it is someone who repeats one answer, unless the tasks really are of one class;
     - `label_entropy`: of the annotator's label shares, nats (at most ln K).
@@ -95,8 +97,10 @@ def annotator_table(
         reliability, worth = judged_by_others(annotations, aggregation, judges)
     low, high = wilson(reliability, worth)
     own, top = of_annotator.same[np.argsort(order)], top_count / np.maximum(counts, 1)
-    notes, words = _notes(annotations, aggregation, judges, ratings, own, top, reliability)
-    columns |= {"notes": pa.array(notes, pa.string()), "exchanges": pa.array(words, pa.string())}
+    copied = copies(annotations.annotators, ratings.tasks, who, ratings.codes)
+    notes, words = _notes(annotations, aggregation, judges, ratings, own, top, reliability, copied)
+    texts = {"notes": notes, "exchanges": words, "copies": copied}
+    columns |= {name: pa.array(values, pa.string()) for name, values in texts.items()}
     if aggregation is not None:
         for name, values in (("", reliability), ("_low", low), ("_high", high)):
             columns[f"reliability{name}"] = defined(values, np.isfinite(reliability))
@@ -117,11 +121,12 @@ def _notes(
     own: NDArray[np.int32],
     top: NDArray[np.float64],
     reliability: NDArray[np.float64],
+    copied: list[str | None],
 ) -> tuple[list[str], list[str | None]]:
     """The columns `notes` and `exchanges`.
 
     `own`: annotations of the same annotator with the label of each row, [A]; `top` (share of the most frequent
-    one) and `reliability` are those of the table, [R].
+    one), `reliability` and `copied` are those of the table, [R].
     """
     number, size, who, codes = annotations.num_annotators, annotations.num_classes, ratings.annotator_ids, ratings.codes
     counts, judging = np.bincount(who, minlength=number), judges[who]
@@ -163,7 +168,7 @@ def _notes(
     alone = (shared == 0) & (counts > 0)
     marks = {
         "exchange": exchange, "against": against & ~same_answer, "random": random, "same": same_answer, "vague": vague,
-        "alone": alone, "few": ~enough & ~alone,
+        "copy": np.array(copied, bool), "alone": alone, "few": ~enough & ~alone,
     }  # fmt: skip
     classes = [str(name) for name in np.asarray(annotations.classes).tolist()]
     words = {place: " and ".join(f"{classes[said]} for {classes[true]}" for true, said in found)

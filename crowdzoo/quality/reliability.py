@@ -13,7 +13,7 @@ from crowdzoo.data.label_kinds import CLASSIFICATION, require_kind
 from crowdzoo.errors import DataError
 from crowdzoo.quality.tasks import check_same
 
-__all__ = ["judged_answers", "judged_by_others"]
+__all__ = ["accuracies", "judged_answers", "judged_by_others"]
 
 NUMBERS_AT_ONCE = 1 << 22  # of annotations by classes
 MOST_CELLS = 1 << 25  # of the matrices of all annotators
@@ -65,7 +65,7 @@ def judged_by_others(
     for who, said, others in _others_view(annotations, aggregation, judging):
         people.append(who)
         chances.append(others[np.arange(len(said)), said])
-    return _accuracies(np.concatenate(people), np.concatenate(chances), number, size)
+    return accuracies(np.concatenate(people), np.concatenate(chances), number, size)
 
 
 def judged_answers(
@@ -115,10 +115,10 @@ def _others_view(
         yield who[several], said[several], others / others.sum(axis=1, keepdims=True)
 
 
-def _accuracies(
+def accuracies(
     who: NDArray[np.int64], right: NDArray[np.float64], number: int, size: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """See `judged_by_others`; `right` is q of each annotation."""
+    """The result of `judged_by_others`; `right` is q of each annotation, [A]."""
     counts = np.bincount(who, minlength=number)
     if size < 2:
         return np.where(counts > 0, 1.0, np.nan), np.where(counts > 0, counts, np.nan)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation import MultiLabel
 from crowdzoo.aggregation.registry import METHODS_OF, create
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
@@ -22,7 +23,11 @@ LEAST_KEPT = 3  # annotators
 
 
 def left_out(
-    crowd: Annotations | CrowdSequences, method: str, gone: NDArray[np.bool_], seed: int = 0
+    crowd: Annotations | CrowdSequences,
+    method: str,
+    gone: NDArray[np.bool_],
+    seed: int = 0,
+    labels: NDArray[Any] | None = None,
 ) -> tuple[float, float, float] | None:
     """Compares labels with and without some annotators, by the answers of the others.
 
@@ -34,30 +39,44 @@ def left_out(
         method: name of the method of aggregation, whose settings are its defaults.
         gone: annotators who may go, bool [R].
         seed: of the folds.
+        labels: names of the labels where several may hold for a task, [J]; each is a question of yes or no.
 
     Returns:
         How much better labels made without them agree with answers of the other annotators, which took no part in
-        either: share of equal answers; of ratings share of their variance; and the ends of its interval of 95 %, for
-        the number of tasks. None where fewer than three annotators would be left, there are more than `MOST_TRIED`
-        annotations, or the method is not one that is made by its name.
+        either: share of equal answers (to all labels, where there are several); of ratings share of their
+        variance; and the ends of its interval of 95 %, for the number of tasks. None where fewer than three annotators
+        would be left, there are more than `MOST_TRIED` annotations (times labels), or the method is not one that is
+        made by its name.
     """
     table = crowd.annotations if isinstance(crowd, CrowdSequences) else crowd
     who = table.annotator_ids
     kept = np.flatnonzero(~gone & (np.bincount(who, minlength=len(gone)) > 0))
-    if len(kept) < LEAST_KEPT or len(table) > MOST_TRIED or method not in METHODS_OF[table.kind] or table.repeats:
+    questions = len(table) * (1 if labels is None else len(labels))
+    if len(kept) < LEAST_KEPT or questions > MOST_TRIED or method not in METHODS_OF[table.kind]:
+        return None
+    if labels is None and table.repeats:
         return None
     folds = np.full(len(gone), -1)
     folds[kept] = np.random.default_rng(seed).permutation(len(kept)) % FOLDS
-    aggregator = create(method, kind=table.kind)
+    aggregator: Any = create(method, kind=table.kind)
+    if labels is not None:
+        none = [str(name) for name in np.asarray(table.classes).tolist() if name not in labels.tolist()]
+        aggregator = MultiLabel(method, *none)
     gains, tasks = [], []
     for fold in range(min(FOLDS, len(kept))):
         held, rest = folds[who] == fold, folds[who] != fold
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what may be wrong with a part of the annotations is no news
             results = [aggregator.fit(_of(crowd, rows)) for rows in (rest, rest & ~gone[who])]
-        with_them, without = (_fits(result, table, held, crowd) for result in results)
-        gains.append(without - with_them)
-        tasks.append(table.task_ids[held])
+        if labels is None:
+            with_them, without = (_fits(result, table, held, crowd) for result in results)
+            gains.append(without - with_them)
+            tasks.append(table.task_ids[held])
+            continue
+        for place, said in enumerate(aggregator.tables(table.select_rows(held)).values()):
+            with_them, without = (result.chosen[said.task_ids, place] == said.labels for result in results)
+            gains.append(without.astype(float) - with_them)
+            tasks.append(said.task_ids)
     found, clusters = np.concatenate(gains), np.concatenate(tasks)
     sums = np.bincount(clusters, found - found.mean(), table.num_tasks)
     mean, half = float(found.mean()), NORMAL_975 * float(np.sqrt((sums**2).sum())) / len(found)

@@ -61,6 +61,8 @@ class Flag:
         fix: what to do.
         serious: whether the annotator is one to look at.
         out: whether the annotations may tell nothing, so that leaving them out may pay.
+        keep: whether they are as good as those of others once it is known: no warning of it is serious, and they do not
+            count in `noted_share`.
     """
 
     title: str
@@ -68,6 +70,7 @@ class Flag:
     fix: str = ""
     serious: bool = True
     out: bool = False
+    keep: bool = False
 
     def said_of(self, number: int) -> tuple[str, str]:
         """What was found of so many annotators, and what to do."""
@@ -83,7 +86,7 @@ NO_MORE = "give these annotators no more tasks"
 FLAGS = {
     "exchange": Flag(
         "exchanges", "give one answer for another, consistently", "ask whether names were exchanged, and keep the "
-        "labels: a method with confusion matrices reads them rightly, a majority vote does not",
+        "labels: a method with confusion matrices reads them rightly, a majority vote does not", keep=True,
     ),
     "against": Flag(
         "below chance", "agree with others less often than by chance", "ask whether they took one answer for another, "
@@ -113,20 +116,25 @@ FLAGS = {
     ),
     "edges": Flag(
         "other edges", "mark spans with other edges, far more often than others", "say to these annotators what "
-        "belongs to a span, and keep what they marked",
+        "belongs to a span, and keep what they marked", keep=True,
     ),
     "bias": Flag(
         "biased", "rate clearly higher or lower than others", "say to these annotators what the scale means, and keep "
-        "the ratings: a method with biases, such as rating-em, takes them off",
+        "the ratings: a method with biases, such as rating-em, takes them off", keep=True,
     ),
     "constant": Flag("one rating", "give the same rating to every task", NO_MORE, out=True),
     "vague": Flag(
         "little about the class", "give labels that say little about the class (spammer score below 0.1)", "look at "
         "some of their tasks", out=True,
     ),
+    "copy": Flag(
+        "copies", "give the same answers, far more often than their agreement with others explains", "ask whether "
+        "they answered by themselves; one of them tells as much as all, so the others can be left out (--exclude)",
+    ),
     "alone": Flag("alone", "share no task with anybody", serious=False),
     "few": Flag("few shared", "have fewer than ten annotations on tasks that others labelled", serious=False),
 }  # fmt: skip
+WORDS = {"exchange": "exchanges", "copy": "copies"}  # columns that say of a note what for what, or who
 
 
 @dataclass(frozen=True)
@@ -338,10 +346,16 @@ def annotators_first(annotators: Mapping[str, list[Any]], most: int) -> list[int
 
 
 def shares_of_flags(annotators: Mapping[str, list[Any]]) -> dict[str, float | None]:
-    """How many annotators have a serious note, and the share of all annotations that is theirs."""
-    serious, counts = np.array(serious_notes(annotators), bool), np.array(annotators["annotations"], np.int64)
-    theirs, total = int(counts[serious].sum()), int(counts.sum())
-    return {"noted_annotators": float(serious.sum()), "noted_share": theirs / total if total else None}
+    """How many annotators have a serious note, and the share of all annotations that one puts in doubt."""
+    doubted = {name for name, flag in FLAGS.items() if flag.serious and not flag.keep}
+    counts, total = annotators["annotations"], sum(annotators["annotations"])
+    theirs = sum(
+        count for count, notes in zip(counts, annotators["notes"], strict=True) if not doubted.isdisjoint(notes)
+    )
+    return {
+        "noted_annotators": float(sum(serious_notes(annotators))),
+        "noted_share": theirs / total if total else None,
+    }
 
 
 def serious_notes(annotators: Mapping[str, list[Any]]) -> list[bool]:
@@ -377,14 +391,18 @@ def warned_of_flags(annotators: Mapping[str, list[Any]], total: int) -> list[War
         named = [str(annotators["annotator"][place]) for place in who[:MOST_NAMED]]
         more = f" and {len(who) - MOST_NAMED:,} more" if len(who) > MOST_NAMED else ""
         text, fix = flag.said_of(len(who))
-        words = (
-            [annotators["exchanges"][place] for place in who]
-            if name == "exchange" and "exchanges" in annotators
-            else []
-        )
-        what = "; ".join(words if len(words) == 1 else map(": ".join, zip(named, words, strict=False)))
+        words = [annotators[WORDS[name]][place] for place in who] if WORDS.get(name) in annotators else []
+        if name == "copy":
+            words = list(dict.fromkeys(words))  # families
+            what = "; ".join(words) if len(words) > 1 else ""
+        else:
+            what = "; ".join(words if len(words) == 1 else map(": ".join, zip(named, words, strict=False)))
         finding = f"{text}{what and f' ({what})'}; {percent(share)} of all annotations"
-        found.append(Warned(share >= MANY, ", ".join(named) + more, finding, fix, f"annotator-{named[0]}", name))
+        found.append(
+            Warned(
+                share >= MANY and not flag.keep, ", ".join(named) + more, finding, fix, f"annotator-{named[0]}", name
+            )
+        )
     return found
 
 

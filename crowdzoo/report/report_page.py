@@ -373,20 +373,27 @@ def report_page(
         numbers = replace(numbers, curve=learning_curve(table, gold, draws=curve, seed=seed))
     hashed = hash_ids is not False
     crowd = table if sentences is None else replace(sentences, annotations=table)
-    numbers = _advised(numbers, crowd, aggregation.method, seed, hashed)
+    labels = aggregation.label_names if isinstance(aggregation, MultiLabelAggregation) else None
+    numbers = _advised(numbers, crowd, aggregation.method, seed, hashed, labels)
     changes = None if before is None else changes_since(before, numbers, _rounded(numbers.values), hashed)
     trained = None if history is None else shown_history({name: [*values] for name, values in history.items()})
     return ReportPage(title, aggregation.method, numbers, instances, rows, hashed, changes, trained)
 
 
-def _advised(numbers: Numbers, crowd: Annotations | CrowdSequences, method: str, seed: int, hashed: bool) -> Numbers:
+def _advised(
+    numbers: Numbers,
+    crowd: Annotations | CrowdSequences,
+    method: str,
+    seed: int,
+    hashed: bool,
+    labels: np.ndarray | None,
+) -> Numbers:
     """The numbers with what is gained by leaving out the annotators whose annotations may tell nothing."""
     annotators = numbers.tables["annotators"].values
     gone = np.array([any(FLAGS[note].out for note in notes) for notes in annotators["notes"]], bool)
     if not gone.any():
         return numbers
-    several = numbers.kind == "multi-label"
-    gain = None if several else left_out(crowd, method, gone, seed)
+    gain = left_out(crowd, method, gone, seed, labels)
     names = [str(annotators["annotator"][place]) for place in np.flatnonzero(gone)]
     few = not hashed and len(names) <= MOST_NAMED and not any("," in name for name in names)
     option = f"--exclude {shlex.quote(','.join(names))}" if few else "--exclude FILE, a name a line"

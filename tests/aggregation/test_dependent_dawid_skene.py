@@ -98,7 +98,8 @@ def test_pairs_by_hand():
 
 def pairs_of(left, right, shared, agreement):
     none = np.empty(0, np.int64)
-    return SharedTasks(*map(np.array, (left, right)), np.array(shared, float), np.array(agreement, float), none, none)
+    numbers = (np.array(each, float) for each in (shared, agreement))
+    return SharedTasks(*map(np.array, (left, right)), *numbers, none, none, none)
 
 
 def test_a_pair_is_found_from_as_many_tasks_as_the_bound_asks_for():

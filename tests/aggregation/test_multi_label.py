@@ -95,6 +95,18 @@ def test_what_cannot_be_aggregated_is_said(tmp_path):
         MultiLabel("dawid")
 
 
+def test_more_labels_than_can_be_fitted_are_refused_with_their_number(tmp_path, capsys):
+    """A cell of 20,000 labels took a fit for each of them."""
+    (tmp_path / "a.csv").write_text(f"task,annotator,label\n1,ann,{';'.join(f'x{each}' for each in range(20_000))}\n")
+    words = ["--multi-label", "--label-separator", ";", "--out", str(tmp_path / "out")]
+    assert main(["aggregate", str(tmp_path / "a.csv"), *words]) == 3
+    said = capsys.readouterr().err
+    assert "20,000 labels take 20,000 fits, one a label, and at most 2,000 are made. Is the label a" in said
+    rows = [0] * 4002, ["a", "b"] * 2001, [f"x{each // 2}" for each in range(4002)]
+    with pytest.raises(DataError, match=r"2,001 labels take .* leave out the rare ones"):
+        MultiLabel().tables(Annotations.from_arrays(*rows, on_duplicate="all"))
+
+
 def test_an_empty_cell_stays_an_error_unless_it_stands_for_no_label(tmp_path):
     write(tmp_path / "a.csv")
     with pytest.raises(DataError, match="row 5, column 'label': '' is empty"):

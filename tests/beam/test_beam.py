@@ -9,8 +9,10 @@ import pytest
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote, aggregate_blocks, write_blocks
+from crowdzoo.aggregation.classes import robust
 from crowdzoo.aggregation.classes.glad import GLAD
 from crowdzoo.aggregation.classes.ibcc import IBCC
+from crowdzoo.aggregation.classes.robust import Robust
 from crowdzoo.aggregation.engine.block import Block, blocks_of
 from crowdzoo.testing.aggregators import simulated_crowd
 
@@ -466,6 +468,17 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
         with pytest.raises(ConfigError, match="checkpoint of other data or settings"):
             on_beam.aggregate(**arguments, make_pipeline=make_pipeline, folder=str(tmp_path))
         assert sorted(tmp_path.iterdir()) == left, "and it is still there"
+
+
+def test_a_checkpoint_of_robust_with_other_weights_is_refused(tmp_path, monkeypatch):
+    annotations, _ = crowd()
+    with pytest.raises(KilledError):
+        fit_in_steps(annotations, tmp_path, pipelines_until(1), Robust())
+    with np.load(robust.WEIGHTS) as file:
+        np.savez(tmp_path.parent / "other.npz", **{name: 1.5 * file[name] for name in file.files})
+    monkeypatch.setattr(robust, "WEIGHTS", tmp_path.parent / "other.npz")
+    with pytest.raises(ConfigError, match="checkpoint of other data or settings"):
+        on_beam.aggregate(annotations, Robust(), make_pipeline=make_pipeline, folder=str(tmp_path))
 
 
 def test_a_fit_that_begins_elsewhere_does_not_go_on_from_a_checkpoint(tmp_path):

@@ -42,6 +42,7 @@ def named(found: planted.Crowd, kind: str, method: str | None = None) -> dict[st
         ("constant spammers, a frequent class", {"c0": {"same"}}),
         ("a flagger and a constant spammer", {"c0": {"same"}}),
         ("clean, one class of nine in ten", {}),
+        ("copies", {"h3": {"copy"}, "k0": {"copy"}, "k1": {"copy"}}),
     ],
 )
 def test_of_classes_those_are_named_who_are_planted_and_nobody_else(name, notes, method):
@@ -55,6 +56,12 @@ def test_of_classes_those_are_named_who_are_planted_and_nobody_else(name, notes,
         ("ratings", "regression", "clean, half of the tasks each", {}),
         ("sentences", "sequence", "sloppy edges", {"e0": {"edges"}}),
         ("sentences", "sequence", "swapped types and random spammers", {"s0": {"exchange"}, "r0": {"apart"}}),
+        ("ratings", "regression", "copies", {"h3": {"copy"}, "k0": {"copy"}, "k1": {"copy"}}),
+        ("sentences", "sequence", "copies", {"h1": {"copy"}, "k0": {"copy"}, "k1": {"copy"}}),
+        ("preferences", "preference", "copies", {"h3": {"copy"}, "k0": {"copy"}}),
+        ("labels", "multi-label", "copies", {"h3": {"copy"}, "k0": {"copy"}}),
+        ("labels", "multi-label", "two labels exchanged", {"s0": {"exchange"}}),
+        ("labels", "multi-label", "one label reversed", {"o0": {"label"}}),
     ],
 )
 def test_of_other_labels_too(kind, of, name, notes):
@@ -80,13 +87,31 @@ def test_a_definition_is_unclear_where_the_crowd_confuses_two_classes_and_not_wh
         assert "the classes" not in page.numbers.verdict[2]
 
 
+def test_two_families_of_copies_are_told_apart_and_pairs_who_only_are_good_are_none():
+    """Two who know the classes agree on nearly all, and tasks that are easy for all bring anybody to agree."""
+    rng = np.random.default_rng(0)
+    truth, easy = rng.integers(0, 3, 300), rng.random(300) < 0.5
+    said = [np.where((rng.random(300) < skill) | easy, truth, rng.integers(0, 3, 300))
+            for skill in (0.98, 0.97, 0.5, 0.4, 0.4, 0.3, 0.5)]  # fmt: skip
+    said += [said[2], said[4], said[4]]
+    names = np.array(["good", "best", *"abcde", "a2", "c2", "c3"], object)
+    annotations = Annotations.from_dense(np.stack(said, axis=1), annotators=names)
+    page = report_page(annotations, MajorityVote().fit(annotations), bootstrap=0, curve=0)
+    (warned,) = [each for each in page.numbers.warnings if each.key == "copy"]
+    assert "explains (a, a2; c, c2, c3); 50 % of" in warned.finding
+    table = quality_report(annotations, bootstrap=0).annotators
+    assert dict(zip(names, table["copies"].to_pylist(), strict=True)) == dict.fromkeys(names) | dict.fromkeys(
+        ["a", "a2"], "a, a2") | dict.fromkeys(["c", "c2", "c3"], "c, c2, c3")  # fmt: skip
+
+
 # === Leaving out ===
 
 
 def test_the_page_advises_to_leave_out_where_that_pays_and_names_the_option_and_the_gain():
     found = crowd("classes", "bots of one source")
     page = planted.page_of(found, "classification", "majority-vote")
-    (warned,) = [each for each in page.numbers.warnings if each.about == "b0, b1, b2"]
+    (warned,) = [each for each in page.numbers.warnings if each.key == "vague"]
+    assert warned.about == "b0, b1, b2"
     advice = page.numbers.leave_out
     assert advice["annotators"] == ["b0", "b1", "b2"]
     assert advice["advised"] is True
@@ -121,10 +146,25 @@ def test_the_gain_of_leaving_out_is_that_of_the_answers_of_others():
     assert left_out(annotations, "people-and-models", gone) is None, "not made by its name"
 
 
-def test_several_labels_and_hashed_names_have_their_own_words():
+def test_the_gain_of_several_labels_is_that_of_their_yes_and_no():
+    """By hand: four annotators say "x" of each task, five copy each other, and say "x" and "y" of every second one."""
+    rows = [(task, f"a{who}", "x") for who in range(9) for task in range(40)]
+    rows += [(task, f"a{who}", "y") for who in range(4, 9) for task in range(1, 40, 2)]
+    rows += [(40 + task, f"a{who}", "(none)") for who in range(9) for task in range(2)]
+    annotations = Annotations.from_arrays(*zip(*rows, strict=True), on_duplicate="all")
+    labels = np.array(["x", "y"], object)
+    found = left_out(annotations, "majority-vote", np.arange(9) >= 4, labels=labels)
+    assert found[0] == pytest.approx(20 / 42 / 2), "one of two labels of twenty of 42 tasks"
+    assert found[1] > 0
     page = planted.page_of(crowd("labels", "random spammers"), "multi-label")
     (warned,) = [each for each in page.numbers.warnings if each.about == "r0, r1"]
-    assert warned.fix.endswith("see in a report without them (--exclude r0,r1) what they change")
+    advice = page.numbers.leave_out
+    assert advice["low"] < advice["value"] < advice["high"]
+    words = "leave them out (--exclude r0,r1)" if advice["low"] > 0 else "nothing is gained by leaving out"
+    assert words in warned.fix
+
+
+def test_hashed_names_have_their_own_words():
     annotations = crowd("classes", "bots of one source").annotations
     page = report_page(annotations, MajorityVote().fit(annotations), bootstrap=0, hash_ids="key")
     (warned,) = [each for each in page.numbers.warnings if each.key == "vague"]

@@ -107,6 +107,9 @@ def test_who_exchanges_classes_is_noted_for_that_with_the_classes():
     assert "(yes for no and no for yes)" in warned.finding
     assert "keep" in warned.fix
     assert "leave" not in warned.fix
+    assert not warned.serious, "what is to be kept makes nothing void"
+    assert page.values["noted_annotators"] == 1
+    page.check(["noted_share>0"])
 
 
 def test_reliability_has_wilsons_interval():

@@ -74,7 +74,8 @@ def test_silence_and_exchanged_types_are_noted():
     crowd = small([[spans, spans, other, []]] * 15, names=("ann", "bob", "cem", "dan"))
     page = report_page(crowd, SpanMajorityVote(0.4).fit(crowd), bootstrap=0)
     assert page.numbers.tables["annotators"].values["notes"] == [[], [], ["exchange"], ["silent"]]
-    assert page.values["noted_share"] == 0.5
+    assert page.values["noted_annotators"] == 2
+    assert page.values["noted_share"] == 0.25, "exchanged types are kept"
     warned = {each.about: each.finding for each in page.numbers.warnings}
     assert "LOC / PER" not in warned, "one annotator makes all of the confusion"
 

@@ -32,6 +32,7 @@ class SharedTasks:
         agreement: share of these on which both said the same, float64 [P].
         pairs: which pair each pair of annotations belongs to, int64 [Q].
         tasks: row of its task in the block, int64 [Q].
+        same: whether both said the same, bool [Q].
     """
 
     left: NDArray[np.int64]
@@ -40,6 +41,7 @@ class SharedTasks:
     agreement: NDArray[np.float64]
     pairs: NDArray[np.int64]
     tasks: NDArray[np.int64]
+    same: NDArray[np.bool_]
 
     @classmethod
     def of(cls, block: Block, num_annotators: int, seed: int = 0) -> SharedTasks:
@@ -68,8 +70,8 @@ class SharedTasks:
         )
         keys, pairs, times = np.unique(left * num_annotators + right, return_inverse=True, return_counts=True)
         shared = times.astype(np.float64)
-        same = np.bincount(pairs, one == other, len(keys)) / shared
-        return cls(*np.divmod(keys, max(num_annotators, 1)), shared, same, pairs, tasks)
+        agreement = np.bincount(pairs, one == other, len(keys)) / shared
+        return cls(*np.divmod(keys, max(num_annotators, 1)), shared, agreement, pairs, tasks, one == other)
 
     def expected(self, params: Params, posteriors: NDArray[np.float64]) -> NDArray[np.float64]:
         """How often each pair would agree if their errors were independent given the true class, [P].

@@ -17,6 +17,7 @@ from crowdzoo.kinds.preferences.judged_sides import JudgedSides
 from crowdzoo.kinds.preferences.warnings import LEAST_COMPARED, ONE_SIDE, preference_warnings
 from crowdzoo.quality import CircularTriads, circular_triads, order_of_others, redundancy
 from crowdzoo.quality.annotators import FEW
+from crowdzoo.quality.copies import copies
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.spread import Redundancy
 from crowdzoo.report.page_parts import (
@@ -260,6 +261,11 @@ def _annotators(
     }
     top = answers.max(axis=1) / np.maximum(counts, 1)
     overall = answers.sum(axis=0) / max(len(annotations), 1)
+    turned = (said != EQUAL) & (annotations.task_ids > np.asarray(annotations.right_ids))
+    first = np.unique(pairs.of_rows * number + who, return_index=True)[1]  # of the judgments in both orders
+    first = first[~(leaning["left"] | leaning["right"] | (top >= ONE_ANSWER))[who[first]]]
+    preferred = np.where(turned, 1 - said, said)
+    found["copies"] = copies(annotations.annotators, pairs.of_rows[first], who[first], preferred[first])
     marks = {
         "against": enough & (high < 0.5),
         "random": enough & (low <= 0.5) & (high >= 0.5) & (high < usual),
@@ -269,6 +275,7 @@ def _annotators(
         & (wilson(top, counts)[0] > overall[answers.argmax(axis=1)])
         & ~leaning["left"]
         & ~leaning["right"],
+        "copy": np.array(found["copies"], bool),
         "alone": (linked == 0) & (counts > 0),
         "few": (linked < FEW) & (linked > 0),
     }

@@ -14,6 +14,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.quality import krippendorff_alpha, redundancy
 from crowdzoo.quality.annotators import FEW
+from crowdzoo.quality.copies import copies
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.spread import Redundancy
 from crowdzoo.report.page_parts import (
@@ -183,6 +184,7 @@ def _annotators(annotations: Annotations, aggregation: RatingAggregation) -> dic
             found |= {"bias_low": plain(np.full(number, np.nan)), "bias_high": plain(np.full(number, np.nan))}
     if (seconds := median_seconds(annotations)) is not None:
         found["seconds"] = plain(seconds)
+    found["copies"] = copies(annotations.annotators, annotations.task_ids, who, ratings)
     enough, constant = shared >= FEW, (counts >= FEW) & (lowest == highest)
     measured = correlation[enough & np.isfinite(correlation)]
     usual = np.median(measured) if measured.size else 0.0
@@ -191,6 +193,7 @@ def _annotators(annotations: Annotations, aggregation: RatingAggregation) -> dic
         "against": enough & (high < 0),
         "random": enough & (low <= 0) & (high >= 0) & (high < usual) & ~constant,
         "constant": constant,
+        "copy": np.array(found["copies"], bool),
         "alone": (shared == 0) & (counts > 0),
         "few": ~enough & (shared > 0),
     }

@@ -15,6 +15,7 @@ from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.errors import ConfigError
 from crowdzoo.quality import MarkedSpans, krippendorff_alpha, marked_spans
 from crowdzoo.quality.annotators import FEW
+from crowdzoo.quality.copies import copies
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.report.page_parts import (
     DIGITS,
@@ -200,11 +201,13 @@ def _annotators(sequences: CrowdSequences, marked: MarkedSpans) -> dict[str, Any
     for name in ("missed", "wrong_edges", "wrong_type"):
         found[name] = plain(_share(getattr(marked, name).sum(axis=1), expected))
     found["invented"] = plain(_share(marked.invented.sum(axis=1), said))
-    found["notes"] = _flags(marked, agreement)
+    tags = SequenceTable.of(sequences, "A page of a report")
+    found["copies"] = copies(sequences.annotations.annotators, tags.tokens, tags.annotators, tags.labels)
+    found["notes"] = _flags(marked, agreement, np.array(found["copies"], bool))
     return found
 
 
-def _flags(marked: MarkedSpans, agreement: NDArray[np.float64]) -> list[list[str]]:
+def _flags(marked: MarkedSpans, agreement: NDArray[np.float64], copied: NDArray[np.bool_]) -> list[list[str]]:
     """Notes of each annotator, as keys of `FLAGS`."""
     said, expected = marked.said.sum(axis=1), marked.expected.sum(axis=1)
     shared, number = marked.shared, len(marked.shared)
@@ -225,6 +228,7 @@ def _flags(marked: MarkedSpans, agreement: NDArray[np.float64]) -> list[list[str
         "silent": silent,
         "apart": apart,
         "exchange": (exchanged & (marked.wrong_type > marked.missed)).any(axis=1),  # not at random
+        "copy": copied,
         "alone": (shared == 0) & (marked.tasks_of > 0),
         "few": (shared < FEW) & (shared > 0),
     }

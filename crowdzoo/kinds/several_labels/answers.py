@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.krippendorff import Alpha
-from crowdzoo.report.page_parts import NORMAL_975
+from crowdzoo.report.page_parts import NORMAL_975, wilson
 
 __all__ = ["LabelAnswers"]
+
+EXCHANGED = 0.75  # share of the cases in which labels are told apart, that are the other way round
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,15 +105,45 @@ class LabelAnswers:
         return alpha(slice(0, number)), [alpha(slice(label, label + 1)) for label in range(number)]
 
     @cached_property
+    def _others(self) -> NDArray[np.float64]:
+        """Of each answer and label the share of the others who give it, [A, J]; 0 where nobody else answered."""
+        several = (self.sizes[self.tasks] > 1)[:, None]
+        others = np.maximum(self.sizes[self.tasks] - 1, 1)[:, None]
+        return np.where(several, (self.yes[self.tasks] - self.said) / others, 0.0)
+
+    def exchanged(self, wanted: NDArray[np.bool_]) -> dict[int, list[tuple[int, int]]]:
+        """Pairs of labels that an annotator gives one for the other, by annotator; most have none.
+
+        Where the others tell the two labels apart, the annotator nearly always tells them apart the other way round:
+        clearly in more than three quarters of the cases, by Wilson's interval; and where the others give both or
+        none, so does the annotator (else whoever says the opposite of all exchanged them).
+
+        Args:
+            wanted: annotators who are looked at, bool [R].
+        """
+        found: dict[int, list[tuple[int, int]]] = {}
+        for who in np.flatnonzero(wanted).tolist():
+            mine = self.who == who
+            said, others = self.said[mine].astype(np.float64), self._others[mine]
+            both, seen = said.T @ others, others.T @ others
+            own, weight = both.diagonal(), seen.diagonal()
+            apart = weight[:, None] + weight - 2 * seen
+            turned = (both + both.T - own[:, None] - own) / np.maximum(apart, 1e-12)
+            sums = said.sum(axis=0) + others.sum(axis=0)
+            together = both + both.T + own[:, None] + own - sums[:, None] - sums + len(said)
+            low = wilson(np.clip((1 + turned) / 2, 0, 1), apart)[0]
+            for one, other in np.argwhere(np.triu((np.nan_to_num(low) > EXCHANGED) & (together > 0), 1)).tolist():
+                found.setdefault(who, []).append((one, other))
+        return found
+
+    @cached_property
     def _disagreements(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Of each answer and label, the share of the others who say otherwise, and that by chance, [A, J] each.
 
         By chance: of the others' answers to all tasks that the annotator answered. Both are 0 where nobody else
         answered the task.
         """
-        several = (self.sizes[self.tasks] > 1)[:, None]
-        others = np.maximum(self.sizes[self.tasks] - 1, 1)[:, None]
-        rest = np.where(several, (self.yes[self.tasks] - self.said) / others, 0.0)
+        several, rest = (self.sizes[self.tasks] > 1)[:, None], self._others
         shared = np.bincount(self.who[several[:, 0]], minlength=self.num_annotators)
         share = np.zeros((self.num_annotators, self.said.shape[1]))
         np.add.at(share, self.who, rest)

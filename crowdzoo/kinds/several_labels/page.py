@@ -15,6 +15,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.kinds.several_labels.answers import LabelAnswers
 from crowdzoo.quality.annotators import FEW
+from crowdzoo.quality.copies import copies
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.report.page_parts import (
     DIGITS,
@@ -48,6 +49,10 @@ RARE = 10  # answers with a label, below which little can be said of it
 LEAST_CHANCE = 5.0  # disagreements by chance on a label, from which an annotator is judged on it
 NO_LABEL = "(none)"  # for tasks without one
 ONE_ANSWER = 0.9  # share of one answer from which it is noted
+EXCHANGE_BACK = (
+    "ask whether names were exchanged, and exchange them back in the file: each label is a question of its own, so no "
+    "method does that"
+)
 
 
 def label_numbers(
@@ -90,7 +95,7 @@ def label_numbers(
     alpha, alphas = answers.alphas(bootstrap, seed, on_sample)
     by_label = [answers.agreement(label) for label in range(len(names))]
     labels = _labels(aggregation, answers, alphas, names)
-    annotators = _annotators(annotations, answers, by_label)
+    annotators = _annotators(annotations, answers, by_label, names)
     _name_those_to_check(labels, annotators["annotator"], by_label)
     tasks = _tasks(annotations, aggregation, answers, names)
     overall = _overall(annotations, aggregation, answers, names)
@@ -238,7 +243,9 @@ def _opposed_on_one(by_label: list[NDArray[np.float64]]) -> NDArray[np.bool_]:
     return np.any(opposed, axis=0)
 
 
-def _annotators(annotations: Annotations, answers: LabelAnswers, by_label: list[NDArray[np.float64]]) -> dict[str, Any]:
+def _annotators(
+    annotations: Annotations, answers: LabelAnswers, by_label: list[NDArray[np.float64]], names: list[str]
+) -> dict[str, Any]:
     who, number = answers.who, answers.num_annotators
     counts = np.bincount(who, minlength=number)
     several = answers.sizes[answers.tasks] > 1
@@ -258,11 +265,22 @@ def _annotators(annotations: Annotations, answers: LabelAnswers, by_label: list[
         mean = np.bincount(who, own, number) / counts
         of_others = np.bincount(who[several], others[several], number) / shared
     against, random = _by_chance(found, shared >= FEW)
+    questions = answers.tasks[:, None] * answers.said.shape[1] + np.arange(answers.said.shape[1])
+    copied = copies(annotations.annotators, questions.ravel(), who.repeat(questions.shape[1]), answers.said.ravel())
+    usual_agreement = np.median(found[0][np.isfinite(found[0])]) if np.isfinite(found[0]).any() else 0.0
+    with np.errstate(invalid="ignore"):  # on two labels or more
+        doubtful = (np.stack([each[1] for each in by_label]) < usual_agreement / 2).sum(axis=0) > 1
+    pairs = answers.exchanged((shared >= FEW) & doubtful)
+    exchange = np.isin(np.arange(number), [*pairs])
+    words = {place: " and ".join(f"{names[one]} for {names[other]} and the other way round" for one, other in each)
+             for place, each in pairs.items()}  # fmt: skip
     marks = {
-        "against": against,
-        "random": random,
-        "label": _opposed_on_one(by_label) & ~against,
+        "exchange": exchange,
+        "against": against & ~exchange,
+        "random": random & ~exchange,
+        "label": _opposed_on_one(by_label) & ~against & ~exchange,
         "same": (counts >= FEW) & (top >= ONE_ANSWER) & (wilson(top, counts)[0] > usual[kind]),
+        "copy": np.array(copied, bool),
         "alone": (shared == 0) & (counts > 0),
         "few": (shared < FEW) & (shared > 0),
     }
@@ -278,6 +296,8 @@ def _annotators(annotations: Annotations, answers: LabelAnswers, by_label: list[
         "others_labels": plain(of_others),
         "top_share": plain(np.where(counts > 0, top, np.nan)),
         "notes": notes,
+        "exchanges": [words.get(place) for place in range(number)],
+        "copies": copied,
     }
     if (seconds := median_seconds(annotations)) is not None:
         values["seconds"] = plain(seconds)
@@ -432,5 +452,6 @@ def _warnings(
         if which:
             more = f" and {len(which) - MOST_WARNED:,} more" if len(which) > MOST_WARNED else ""
             found.append(Warned(False, ", ".join(which[:MOST_WARNED]) + more, finding, fix, "classes"))
-    found += warned_of_flags(annotators, overall["annotations"])
+    of_flags = warned_of_flags(annotators, overall["annotations"])
+    found += [replace(each, fix=EXCHANGE_BACK) if each.key == "exchange" else each for each in of_flags]
     return sorted(found, key=lambda warned: not warned.serious)

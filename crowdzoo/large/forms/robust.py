@@ -3,11 +3,13 @@
 # ruff: noqa: D102  (`Method` describes them)
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.classes import robust
 from crowdzoo.aggregation.classes.robust import Beliefs, believe, first_counts, num_steps, posteriors_of
 from crowdzoo.aggregation.engine.agreement import Agreement
 from crowdzoo.aggregation.engine.block import Block
@@ -38,6 +40,10 @@ class RobustForm(Method):
     def __init__(self, aggregator: Any, num_annotators: int, num_classes: int):
         super().__init__(aggregator, num_annotators, num_classes)
         self.max_iter, self.tol = num_steps() - 1, -1.0  # no step ends it before the last
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"weights": hashlib.blake2b(robust.WEIGHTS.read_bytes(), digest_size=16).hexdigest()}
 
     def zero(self, num_annotators: int) -> Tally:
         rows = np.zeros((num_annotators, *self.row_shape))

@@ -1,0 +1,103 @@
+"""copies: who gives the answers of others as his own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.engine.block import Block
+from crowdzoo.aggregation.engine.dependence import CHANCE, SharedTasks, dependent_groups, dependent_pairs
+from crowdzoo.quality.reliability import EDGE, LEAST, accuracies
+from crowdzoo.quality.wilson import wilson
+
+__all__ = ["copies"]
+
+COPIED = 0.7  # share of the answers that two would not have in common by themselves, which they have all the same
+LEAST_SHARED = 7  # tasks of two annotators; fewer prove nothing
+MOST_CELLS = 1 << 25  # of annotators, or pairs of them, by different answers
+ROUNDS, STEPS = 5, 30
+NAMED = 5  # of a family
+
+
+def copies(
+    annotators: NDArray[Any], tasks: NDArray[np.int64], who: NDArray[np.int64], said: NDArray[Any]
+) -> list[str | None]:
+    """Families of annotators who copy each other, or answer from one source: of each annotator the family's names.
+
+    Two annotators who answer by themselves agree as far as both are right. How often that would be is the largest of
+    three estimates: the product of their skills, which are those that fit how far they agree with all others beyond
+    chance; their accuracies as the others judge them (see `judged_by_others`), who count as one where they copy each
+    other; and how often others agree on the same tasks. A pair copies that agrees so much more often that it is no
+    chance (see `dependent_pairs`), and that has in common at least seven tenths of the answers which it need not have
+    (by Wilson's interval). Who copied whom cannot be told from answers, nor whether half of the crowd copies: a family
+    is smaller. Tasks with three answers or more count.
+
+    Args:
+        annotators: names, [R].
+        tasks: task, or question, of each of A answers, [A].
+        who: its annotator, [A].
+        said: code of what was said, [A].
+
+    Returns:
+        None for all who answer by themselves, and where there are too many annotators and answers to compare.
+    """
+    number, said = len(annotators), np.unique(said, return_inverse=True)[1]
+    found: list[str | None] = [None] * number
+    rows, width = np.bincount(tasks)[tasks] > 2, int(said.max(initial=0)) + 1
+    block = Block(tasks[rows], who[rows], said[rows])
+    shared = SharedTasks.of(block, number)
+    pairs, agreed = np.bincount(shared.tasks), np.bincount(shared.tasks, shared.same)
+    others = (agreed[shared.tasks] - shared.same) / np.maximum(pairs[shared.tasks] - 1, 1)
+    easy = np.bincount(shared.pairs, others) / shared.shared
+    some = shared.shared >= LEAST_SHARED
+    if not some.any() or max(number, len(block.tasks), np.count_nonzero(some)) * width > MOST_CELLS:
+        return found
+    left, right, times, agreement = shared.left[some], shared.right[some], shared.shared[some], shared.agreement[some]
+    shared = replace(shared, left=left, right=right, shared=times, agreement=agreement)
+    shares = np.bincount(who * width + said, minlength=number * width).reshape(number, width)
+    shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1)
+    by_chance = np.clip((shares[left] * shares[right]).sum(axis=1), CHANCE, 1 - CHANCE)
+    beyond = np.tile(np.maximum((agreement - by_chance) / (1 - by_chance), -1), 2)
+    one, other = np.concatenate([left, right]), np.concatenate([right, left])
+    expected = np.full(len(left), np.clip(np.average(agreement, weights=times), CHANCE, 1 - CHANCE))
+    surely = wilson(agreement, times)[0]
+    for _ in range(ROUNDS):
+        linked = dependent_pairs(shared, expected, 0.0) & (surely - expected >= COPIED * (1 - expected))
+        weights, skill = np.tile(times * ~linked, 2), np.full(number, 0.7)
+        for _ in range(STEPS):  # half a step: whole ones go to and fro
+            product = np.bincount(one, weights * beyond * skill[other], number)
+            square = np.bincount(one, weights * skill[other] ** 2, number)
+            skill = (skill + np.clip(product / np.maximum(square, CHANCE), 0, 1)) / 2
+        by_skill = by_chance + (1 - by_chance) * skill[left] * skill[right]
+        groups = dependent_groups(shared, expected, linked, number)
+        right_of = _judged(block, groups.weights(block), skill, width)
+        both_right, both_wrong = right_of[left] * right_of[right], (1 - right_of[left]) * (1 - right_of[right])
+        judged = both_right + both_wrong / max(width - 1, 1)
+        expected = np.clip(np.maximum.reduce([by_skill, judged, easy[some]]), CHANCE, 1 - CHANCE)
+    members = groups.members
+    sizes = np.bincount(members)
+    for family in np.flatnonzero((sizes > 1) & (2 * sizes < len(np.unique(who)))).tolist():
+        places = np.flatnonzero(members == family).tolist()
+        names = ", ".join(str(annotators[place]) for place in places[:NAMED])
+        names += f" and {len(places) - NAMED:,} more" if len(places) > NAMED else ""
+        for place in places:
+            found[place] = names
+    return found
+
+
+def _judged(block: Block, weights: NDArray[np.float64], skill: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Accuracies by the answers of the others, each of whom is as good as the skill says, [R]."""
+    who, accuracy = block.annotator_ids.astype(np.int64), np.clip(skill + (1 - skill) / size, EDGE, 1 - EDGE)
+    odds = weights * np.maximum(np.log(accuracy * (size - 1) / (1 - accuracy) + LEAST), 0)[who]
+    cells = block.index * size + block.labels
+    evidence = np.bincount(cells, odds, len(block.tasks) * size).reshape(-1, size)
+    evidence = np.exp(evidence - evidence.max(axis=1, keepdims=True))
+    mine = evidence.ravel()[cells]
+    own = mine * np.exp(-odds)
+    found = accuracies(who, own / np.maximum(evidence.sum(axis=1)[block.index] - mine + own, LEAST), len(skill), size)[
+        0
+    ]
+    return np.where(np.isfinite(found), found, accuracy)
