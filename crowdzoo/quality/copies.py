@@ -18,6 +18,7 @@ __all__ = ["copies"]
 COPIED = 0.7  # share of the answers that two would not have in common by themselves, which they have all the same
 LEAST_SHARED = 7  # tasks of two annotators; fewer prove nothing
 MOST_CELLS = 1 << 25  # of annotators, or pairs of them, by different answers
+MOST_ANSWERS = 1_000_000  # that are compared; of more, tasks are drawn
 ROUNDS, STEPS = 5, 30
 NAMED = 5  # of a family
 
@@ -33,7 +34,7 @@ def copies(
     other; and how often others agree on the same tasks. A pair copies that agrees so much more often that it is no
     chance (see `dependent_pairs`), and that has in common at least seven tenths of the answers which it need not have
     (by Wilson's interval). Who copied whom cannot be told from answers, nor whether half of the crowd copies: a family
-    is smaller. Tasks with three answers or more count.
+    is smaller. Tasks with three answers or more count; of more than a million answers tasks are drawn.
 
     Args:
         annotators: names, [R].
@@ -44,10 +45,14 @@ def copies(
     Returns:
         None for all who answer by themselves, and where there are too many annotators and answers to compare.
     """
-    number, said = len(annotators), np.unique(said, return_inverse=True)[1]
+    number, several = len(annotators), np.bincount(tasks) > 2
+    if (drawn := MOST_ANSWERS / max(len(tasks), 1)) < 1:
+        several &= np.random.default_rng(0).random(len(several)) < drawn
+    rows = several[tasks]
+    tasks, who, said = tasks[rows], who[rows], np.unique(said[rows], return_inverse=True)[1]
     found: list[str | None] = [None] * number
-    rows, width = np.bincount(tasks)[tasks] > 2, int(said.max(initial=0)) + 1
-    block = Block(tasks[rows], who[rows], said[rows])
+    width = int(said.max(initial=0)) + 1
+    block = Block(tasks, who, said)
     shared = SharedTasks.of(block, number)
     pairs, agreed = np.bincount(shared.tasks), np.bincount(shared.tasks, shared.same)
     others = (agreed[shared.tasks] - shared.same) / np.maximum(pairs[shared.tasks] - 1, 1)
@@ -64,8 +69,12 @@ def copies(
     one, other = np.concatenate([left, right]), np.concatenate([right, left])
     expected = np.full(len(left), np.clip(np.average(agreement, weights=times), CHANCE, 1 - CHANCE))
     surely = wilson(agreement, times)[0]
+    linked = np.ones(len(left), bool)
     for _ in range(ROUNDS):
+        before = linked
         linked = dependent_pairs(shared, expected, 0.0) & (surely - expected >= COPIED * (1 - expected))
+        if np.array_equal(linked, before):
+            break
         weights, skill = np.tile(times * ~linked, 2), np.full(number, 0.7)
         for _ in range(STEPS):  # half a step: whole ones go to and fro
             product = np.bincount(one, weights * beyond * skill[other], number)
