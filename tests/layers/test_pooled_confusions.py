@@ -54,7 +54,7 @@ def written_out(layer):
     return confusions
 
 
-@pytest.mark.parametrize("asked", ["everybody", "some"])
+@pytest.mark.parametrize("asked", [pytest.param("everybody", marks=pytest.mark.slow), "some"])
 @pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
 @each_form
 def test_the_battery_passes(form, per_class, check, asked):

@@ -55,7 +55,9 @@ def by_keras(found):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("crowd", [CrowdsourcedLayer, DeepEM, MaxMIG, doctor_net])
+@pytest.mark.parametrize(
+    "crowd", [CrowdsourcedLayer, *(pytest.param(one, marks=pytest.mark.slow) for one in (DeepEM, MaxMIG, doctor_net))]
+)
 def test_any_metric_of_keras_compares_the_estimate_with_gold_whatever_the_method(crowd, tmp_path):
     metrics = [
         "AUC", "Precision", "sparse_categorical_accuracy", "mse", keras.metrics.F1Score("macro", name="macro"),

@@ -30,7 +30,7 @@ def crowds(method, kind):
 @pytest.mark.parametrize(
     ("method", "kind"),
     [
-        (method, kind)
+        pytest.param(method, kind, marks=[] if method in ("crowdsourced-layer", "deep-em") else pytest.mark.slow)
         for kind in ("classification", "regression")
         for method in methods_of(kind)
         if method != "aggregated"

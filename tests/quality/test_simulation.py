@@ -17,6 +17,7 @@ def uneven_crowd(seed=0, num_tasks=150):
     return Annotations.from_dense(np.where(right, truth[:, None], 1 - truth[:, None])), truth
 
 
+@pytest.mark.slow
 def test_the_choice_saves_annotations_where_annotators_differ():
     annotations, truth = uneven_crowd()
     found = simulate_next(annotations, truth, HierarchicalDawidSkene(), runs=4, sure=0.99)
