@@ -3,13 +3,18 @@
 A default that is changed on purpose is changed here too:  python tests/test_defaults.py
 """
 
+import argparse
 import inspect
 import json
 import re
 from pathlib import Path
 
+import pytest
+
 from crowdzoo import aggregation, layers, losses, models, optimizers
 from crowdzoo.aggregation import METHODS, PREFERENCE_METHODS, RATING_METHODS, SEQUENCE_METHODS
+from crowdzoo.commands.train import describe
+from crowdzoo.kinds import kind_of
 from crowdzoo.serving import Limits
 
 KNOWN = Path(__file__).with_name("defaults.json")
@@ -40,6 +45,29 @@ def test_defaults_are_the_known_ones():
     assert [*found] == [*known]
     for name, arguments in found.items():
         assert arguments == known[name], name
+
+
+@pytest.mark.parametrize(
+    ("kind", "method"),
+    [
+        ("classification", "ccem"),
+        ("regression", "crowdsourced-layer"),
+        ("sequence", "crowdsourced-layer"),
+        ("preference", "pair-annotators"),
+    ],
+)
+def test_python_and_the_command_line_take_the_same_deep_method_for_who_names_none(kind, method):
+    of_kind = kind_of(kind)
+    assert of_kind.method == method  # which the command line and the pipeline take
+    for base in of_kind.bases:
+        kinds = {} if kind == "sequence" else {"task": kind}
+        assert of_kind.settings_class(base)(**kinds).method == method
+        assert of_kind.settings_class(base)(method="aggregated", **kinds).method == "aggregated"
+    command = argparse.ArgumentParser()
+    describe(command)
+    [told] = [action.help for action in command._actions if action.dest == "method"]
+    names = {"classification": "default", "regression": "ratings", "sequence": "sentences", "preference": "preferences"}
+    assert re.search(rf"{names[kind]}\b[^,;]*\b{method}\b", told)
 
 
 def test_the_limits_of_a_server_are_those_of_the_security_page():

@@ -44,7 +44,7 @@ from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.training.bases import BASES, is_own
-from crowdzoo.training.methods import AGGREGATED, methods_of
+from crowdzoo.training.methods import AGGREGATED, default_method, methods_of
 from crowdzoo.training.settings import InstanceSettings, Settings
 
 __all__ = ["Kind", "Rows", "TrainingSet", "csv_cell"]
@@ -114,7 +114,6 @@ class Kind(ABC):
         inputs: keys of its input files, in the order in which `crowdzoo.datasets.write_files` writes those of a
             shipped data set.
         needed: those of the inputs that have to be there.
-        method: default deep method.
         training_reading: further options of `training_set`.
         metric: what decides whether a model is pushed; `minimum_<metric>` is its key in a configuration.
         metric_title: the metric in messages.
@@ -133,7 +132,6 @@ class Kind(ABC):
     streams: ClassVar[bool] = False
     inputs: ClassVar[tuple[str, ...]] = ("annotations", "instances")
     needed: ClassVar[tuple[str, ...]] = ("annotations", "instances")
-    method: ClassVar[str] = "crowdsourced-layer"
     training_reading: ClassVar[tuple[str, ...]] = ()
     metric: ClassVar[str]
     metric_title: ClassVar[str]
@@ -359,6 +357,11 @@ class Kind(ABC):
             raise ConfigError(f"{unknown('base', base, self.bases)} Or name a function of your own, FILE.py:FUNCTION.")
         return found
 
+    @property
+    def method(self) -> str:
+        """Name of the default deep method."""
+        return default_method(self.name)
+
     def methods(self) -> tuple[str, ...]:
         """Names of the deep methods."""
         return methods_of(self.name)
@@ -399,7 +402,7 @@ class Kind(ABC):
             if name not in known and not is_own(base):  # which says itself what it takes
                 own = sorted(known - {field.name for field in fields(InstanceSettings)} | {"dropout"})
                 raise ConfigError(f"{name}: is not for base {base}, which has {', '.join(own)}.")
-        return BASES[base].make_settings(**{"task": self.name, "method": self.method, **given})
+        return BASES[base].make_settings(**{"task": self.name, **given})
 
     def settings_class(self, base: str) -> type[Settings]:
         """The class of the settings that a base model is trained with."""

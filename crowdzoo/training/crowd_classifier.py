@@ -23,7 +23,7 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
     Args:
         base: a Keras model of features `[N, D]` that ends in K probabilities, copied with new weights at each `fit`;
             or a function of a `crowdzoo.training.bases.BaseContext` that makes one. None is `FeatureClassifier`.
-        method: a name in `crowdzoo.models.METHODS`, such as "deep-em".
+        method: a name in `crowdzoo.models.METHODS`, such as "deep-em". None is "ccem".
         arguments: the method's settings, such as `{"connection": "VW"}`; None: its defaults.
         hidden: units of each hidden layer of `FeatureClassifier`.
         dropout: share of hidden units that it drops in training.

@@ -42,7 +42,7 @@ class CrowdEstimator(BaseEstimator):
     def __init__(
         self,
         base: Any = None,
-        method: str = "crowdsourced-layer",
+        method: str | None = None,
         arguments: Mapping[str, Any] | None = None,
         *,
         hidden: Any = (128,),

@@ -18,7 +18,7 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
     """A base model under a crowd layer for ratings, with scikit-learn's `fit` and `predict`.
 
     The arguments are those of `CrowdClassifier`. `base` ends in one number, and is `FeatureRegressor` by default;
-    `method` is a name in `crowdzoo.models.RATING_METHODS`.
+    `method` is a name in `crowdzoo.models.RATING_METHODS`; None is "crowdsourced-layer".
 
     Attributes:
         model_: the trained `CrowdModel`.

@@ -16,6 +16,7 @@ __all__ = [
     "check_method",
     "create_crowd_layer",
     "crowd_layer_class",
+    "default_method",
     "hyperparameters_of",
     "methods_of",
 ]
@@ -64,11 +65,26 @@ _LAYERS_OF = {
     "preference": _PREFERENCE_LAYERS,
 }
 
+# Which one to take (docs/methods.md); for other kinds the crowd layer of the paper
+_DEFAULTS = {"classification": "ccem", "preference": "pair-annotators"}
+
 # What the data decide, not the user
 _FROM_DATA = ("num_annotators", "num_classes", "kind", "center", "unit", "num_annotations")
 # Of a layer that ratings share with classes
 _NOT_FOR_RATINGS = ("majority_epochs",)
 _KERAS = ("self", "name", "dtype", "trainable", "kwargs")
+
+
+def default_method(kind: str) -> str:
+    """Name of the method of a kind of labels for who names none.
+
+    Args:
+        kind: of labels, "classification", "regression", "sequence" or "preference".
+
+    Raises:
+        ConfigError: another one.
+    """
+    return _DEFAULTS.get(label_kind(kind).name, "crowdsourced-layer")
 
 
 def methods_of(kind: str) -> tuple[str, ...]:

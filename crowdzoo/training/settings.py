@@ -33,7 +33,7 @@ from crowdzoo.layers.ranges import (
     SIDE,
     UNITS,
 )
-from crowdzoo.training.methods import AGGREGATED, check_method
+from crowdzoo.training.methods import AGGREGATED, check_method, default_method
 
 __all__ = [
     "FORMS",
@@ -62,7 +62,8 @@ class Settings(Checked, ABC):
 
     Attributes:
         method: a name in `crowdzoo.training.methods.methods_of(kind)`: "aggregated" learns from one label distribution
-            (one number) a task, every other from the annotations themselves, through a crowd layer.
+            (one number) a task, every other from the annotations themselves, through a crowd layer. None becomes the
+            kind's default: "ccem" for classes, "pair-annotators" for preferences, else "crowdsourced-layer".
         arguments: the method's hyperparameters: arguments of its crowd layer, such as `{"connection": "VW"}`.
         dropout: share of hidden units dropped in training.
         epochs: passes over the tasks; follows from their number where it is not set (`crowdzoo.training.length`).
@@ -82,7 +83,7 @@ class Settings(Checked, ABC):
         ConfigError: a value out of its range, or settings that do not go together; it names the setting.
     """
 
-    method: str = "crowdsourced-layer"
+    method: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
     dropout: float = setting(0.5, DROPOUT)
     epochs: int | None = setting(None, replace(EPOCHS, optional=True))
@@ -110,7 +111,9 @@ class Settings(Checked, ABC):
 
     def _check(self, kind: str, low: float | None = None, high: float | None = None) -> None:
         try:
-            check_method(self.method, self.arguments, kind)
+            method = default_method(kind) if self.method is None else self.method
+            object.__setattr__(self, "method", method)
+            check_method(method, self.arguments, kind)
             check_ends(low, high)
         except ConfigError as error:
             raise ConfigError(f"training: {error}") from error

@@ -95,7 +95,7 @@ def test_nonsense_in_any_setting_of_a_training_is_refused(make):
     for arguments in ([1], "prior", {"prior": "XX"}, {"nothing": 1}):
         with pytest.raises(ConfigError):
             make(arguments=arguments)
-    for method in (None, 3, [], "deep em"):
+    for method in ("", 3, [], "deep em"):  # None is the default of the kind of label
         with pytest.raises(ConfigError, match="method"):
             make(method=method)
 

@@ -33,7 +33,6 @@ class Classification(Kind):
     counted = "annotations"
     reading = ("classes", *ROW_OPTIONS, *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS)
     aggregation = "robust"
-    method = "ccem"
     streams = True
     metric = "accuracy"
     metric_title = "accuracy"

@@ -43,7 +43,6 @@ class Preferences(Kind):
     inputs = ("annotations", "instances", "gold")
     training_reading = ("gold",)
     aggregation = "annotator-bradley-terry"
-    method = "pair-annotators"
     metric = "pair_accuracy"
     metric_title = "share of pairs"
     answer = "score"
