@@ -60,7 +60,7 @@ test-backends: ## the layers, losses and models on JAX and PyTorch
 	for backend in $(BACKENDS); do \
 	  echo "== layers on $$backend"; \
 	  KERAS_BACKEND=$$backend PYTHONPATH=. OMP_NUM_THREADS=1 .venv-backends/bin/python -m pytest -q -p no:cacheprovider \
-	    -p no:warnings $(IN_PARALLEL) $(or $(ARGS),tests/layers tests/models tests/optimizers tests/test_losses.py) || exit 1; \
+	    -p no:warnings $(IN_PARALLEL) $(or $(ARGS),tests/layers tests/models tests/optimizers tests/test_losses.py tests/training/test_training_faults.py) || exit 1; \
 	done
 
 engines: setup ## an object store, Prism, Flink, schemas and readers of models, for the tests on real engines in `make test-all` (needs go, java and mvn)

@@ -41,6 +41,8 @@ def take_rows(weight: Any, codes: Any) -> Any:
     sparse = getattr(weight, "sparse_gradient", False)
     if backend == "tensorflow":
         return _tensorflow_rows(value, codes, sparse) if getattr(weight, "trainable", True) else _gather(value, codes)
+    if backend == "torch" and value.shape[0] == 1:
+        codes = ops.zeros_like(codes)  # Keras tries a model with codes of 1 when it builds it
     if backend == "torch" and sparse:
         return _torch_rows(value, codes)
     return ops.take(value, codes, axis=0)
