@@ -11,8 +11,11 @@ from crowdzoo.components import pipeline_checkpoint
 from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.trainer import run_fn
 from crowdzoo.components.training import _names_to_begin_with, instances_of
-from crowdzoo.models import METHODS
+from crowdzoo.layers import ConfusionMatrices
+from crowdzoo.models import METHODS, CrowdModel
+from crowdzoo.pipelines.config import load_config
 from crowdzoo.training.checkpoint import _Keeper
+from crowdzoo.training.faults import NotLearnedWarning, warn_if_classes_are_lost
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +45,25 @@ def train(shared_crowd, tmp_path_factory):
         return folder
 
     return run
+
+
+def test_the_key_that_a_lost_class_advises_trains_on_the_votes_first(train, shared_crowd, tmp_path, monkeypatch):
+    layer = ConfusionMatrices(1)
+    layer.build((None, 3))
+    with pytest.warns(NotLearnedWarning) as caught:
+        warn_if_classes_are_lost(np.arange(60) % 2, np.arange(60)[:, None] % 3, layer)
+    key = re.search(r"in a run method: \{(.*?)\}, beside its name", str(caught[0].message))[1]
+    data = f"{{annotations: {shared_crowd.path}/answers.csv, instances: {shared_crowd.path}/instances.parquet}}"
+    (tmp_path / "r.yaml").write_text(f"name: r\ndata: {data}\nmethod: {{name: ccem, {key}}}\n")
+    phases, fit = [], CrowdModel.fit_batches
+
+    def fit_batches(model, data, **given):
+        phases.append((given["epochs"], type(model.loss).__name__))
+        return fit(model, data, **given)
+
+    monkeypatch.setattr(CrowdModel, "fit_batches", fit_batches)
+    train("advised", load_config(tmp_path / "r.yaml").method.model_dump(mode="json"), epochs=1)
+    assert phases == [(5, "MaskedCrossentropy"), (1, "MaskedCrowdCrossentropy")]
 
 
 INSTANCES = np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32)

@@ -1,13 +1,17 @@
+import re
+
 import keras
 import numpy as np
 import pytest
 
+from crowdzoo import layers
+from crowdzoo.commands import main as cli
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers import CrowdsourcedLayer, DeepEM
 from crowdzoo.metrics import lost_classes
 from crowdzoo.models import CrowdModel, TaggerSettings, TrainingSettings, train, train_tagger
-from crowdzoo.training.faults import NotLearnedWarning, check_weights
+from crowdzoo.training.faults import NotLearnedWarning, check_weights, warn_if_classes_are_lost
 from crowdzoo.training.methods import METHODS, create_crowd_layer, crowd_layer_class, hyperparameters_of
 
 QUICK = {"epochs": 1, "batch_size": 8, "learning_rate": 1e-9, "dropout": 0.0}
@@ -77,6 +81,52 @@ def test_the_advice_of_a_lost_class_is_a_setting_of_every_method_that_it_names()
             assert create_crowd_layer(method, 2, 3, {"majority_epochs": 5}).num_majority_epochs == 5
     with pytest.raises(ConfigError, match=r"takes no majority_epochs, as it begins otherwise\. Leave"):
         DeepEM(3, majority_epochs=5)
+
+
+def advised(method, pattern):
+    """What the warning of a lost class says to write."""
+    layer = create_crowd_layer(method, 1, 3)
+    layer.build((None, 3))
+    with pytest.warns(NotLearnedWarning) as caught:
+        warn_if_classes_are_lost(np.arange(60) % 2, np.arange(60)[:, None] % 3, layer)
+    return re.search(pattern, str(caught[0].message))[1]
+
+
+@pytest.fixture
+def phases(monkeypatch):
+    """Epochs and loss of each phase of the trainings that follow."""
+    found, fit = [], CrowdModel.fit_batches
+
+    def fit_batches(model, data, **given):
+        found.append((given["epochs"], type(model.loss).__name__))
+        return fit(model, data, **given)
+
+    monkeypatch.setattr(CrowdModel, "fit_batches", fit_batches)
+    return found
+
+
+VOTES_FIRST = [(5, "MaskedCrossentropy"), (1, "MaskedCrowdCrossentropy")]
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("method", ["ccem", "crowdsourced-layer"])
+def test_the_line_that_a_lost_class_advises_in_python_trains_on_the_votes_first(method, phases):
+    line = advised(method, r"first: (\w+\(\.\.\., .*?\));").replace("...", "1")
+    model = without_a_class(eval(line, {name: getattr(layers, name) for name in layers.__all__}), bias=0.0)
+    model.fit(np.zeros((6, 2)), np.arange(6)[:, None] % 3, epochs=1, verbose=0)
+    assert phases == VOTES_FIRST
+
+
+@pytest.mark.usefixtures("eager")
+def test_the_option_that_a_lost_class_advises_trains_on_the_votes_first(phases, tmp_path):
+    pytest.importorskip("tensorflow")
+    option = advised("ccem", "with crowdzoo train (.*?);").split()
+    (tmp_path / "a.csv").write_text("task,annotator,label\n" + "".join(f"{n},a,{n % 3}\n" for n in range(6)))
+    (tmp_path / "i.csv").write_text("task,x\n" + "".join(f"{n},{n % 3}\n" for n in range(6)))
+    words = ["train", tmp_path / "a.csv", tmp_path / "i.csv", "--out", tmp_path / "m.keras", "--epochs", 1, *option]
+    assert cli.main([str(word) for word in words]) == 0
+    assert phases == VOTES_FIRST
+    assert keras.saving.load_model(tmp_path / "m.keras").crowd.majority_epochs == 5
 
 
 @pytest.mark.learning
