@@ -44,8 +44,8 @@ plain `fit`.
 digits. `conal` and `trace-regularization` were added, as each lost a class on the digits; `conal` on four sets. The
 families circles, digits and CoNAL's asymmetric, and what else the results do not have, were not run, for lack of time.)
 
-(Amended again: "digits, before" of cross-fitted-em, doctor-net and lia was run later, with the code as it was before
-the starts changed. Their own start is as before; with today's code seed 0 has the same accuracy in each of the three.)
+(Amended again: "digits, before" of cross-fitted-em, doctor-net, lia and waum was run later, with the code as it was
+before the starts changed. Their own start is as before; with today's code seed 0 is as accurate in each of them.)
 
 Each row is saved with its stack when it is done, to benchmarks/results/lost_classes.json.
 """
