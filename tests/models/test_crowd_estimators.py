@@ -130,6 +130,7 @@ def test_a_keras_model_is_the_base_and_stays_as_it_was(eager):
     for weights, old in zip(base.get_weights(), before, strict=True):
         np.testing.assert_array_equal(weights, old)
     assert first.model_.base.count_params() == base.count_params()
+    assert type(first.model_.crowd).__name__ == "ConfusionMatrices"  # ccem, the default
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,7 @@ from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers import CrowdsourcedLayer, DeepEM
 from crowdzoo.metrics import lost_classes
 from crowdzoo.models import CrowdModel, TaggerSettings, TrainingSettings, train, train_tagger
-from crowdzoo.training.faults import (
-    NotLearnedWarning,
-    check_weights,
-    warn_if_classes_are_lost,
-)
+from crowdzoo.training.faults import NotLearnedWarning, check_weights, warn_if_classes_are_lost
 from crowdzoo.training.methods import METHODS, create_crowd_layer, crowd_layer_class, hyperparameters_of
 
 QUICK = {"epochs": 1, "batch_size": 8, "learning_rate": 1e-9, "dropout": 0.0}
