@@ -12,13 +12,12 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 from crowdzoo.errors import DataError, short_repr
 from crowdzoo.files.model_files import read_model_card
 from crowdzoo.files.served_model import MODEL_CARD_FILE, WARMUP_FILE, load_saved_model
-from crowdzoo.serving.examples import EXAMPLES, examples_from_input
-from crowdzoo.serving.messages import own_message
+from crowdzoo.serving.examples import EXAMPLES, examples_from_message
 from crowdzoo.serving.proto_tensors import arrays_from_protos
 from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.signature import Signature
 
-__all__ = ["LoadedModel", "read_features", "read_signature_defs"]
+__all__ = ["LoadedModel", "read_signature_defs"]
 
 DEFAULT_SIGNATURE = "serving_default"
 
@@ -51,15 +50,12 @@ class LoadedModel:
         software, described = (card.get(key) or {} for key in ("software", "signatures"))
         by_rows = "crowdzoo" in software and DEFAULT_SIGNATURE in described
         self.features: list[str] | None = card.get("features")
-        of_tokens = by_rows and "tokens" in functions[DEFAULT_SIGNATURE].structured_outputs
+        texts = "images" if "images" in card else ""
+        if by_rows and "tokens" in functions[DEFAULT_SIGNATURE].structured_outputs:
+            texts = "tokens"
+        methods = {name: one.method_name for name, one in self.signature_defs.signature_def.items()}
         self.signatures = {
-            name: Signature(
-                name,
-                function,
-                by_rows=by_rows,
-                of_tokens=of_tokens,
-                method=self.signature_defs.signature_def[name].method_name,
-            )
+            name: Signature(name, function, by_rows=by_rows, texts=texts, method=methods[name])
             for name, function in functions.items()
         }
         if not self.signatures:
@@ -92,8 +88,7 @@ class LoadedModel:
             if kind == "predict_log":
                 signature(arrays_from_protos(request.inputs))
             else:
-                message = own_message("ExamplesRequest").FromString(request.SerializeToString())
-                signature({EXAMPLES: examples_from_input(message, lambda size: None)})
+                signature({EXAMPLES: examples_from_message(request.SerializeToString(), 1 << 30)[1]})
             count += 1
         return count
 
@@ -104,11 +99,6 @@ def _card(folder: Path) -> dict[str, Any]:
         return read_model_card(folder / MODEL_CARD_FILE)
     except DataError:
         return {}
-
-
-def read_features(folder: Path) -> list[str] | None:
-    """Names of the columns that a SavedModel was trained on, by its card; None where it has none."""
-    return _card(folder).get("features")
 
 
 def read_signature_defs(folder: Path) -> SignatureDefMap:

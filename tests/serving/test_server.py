@@ -15,7 +15,7 @@ import httpx
 import numpy as np
 import pytest
 
-from crowdzoo.errors import ServingError
+from crowdzoo.errors import CrowdzooError, ServingError
 from crowdzoo.serving import Client, Server, curl_example
 from crowdzoo.serving.server import _announce
 from crowdzoo.serving.signature import Signature
@@ -162,7 +162,7 @@ def test_a_chunked_body_is_measured_too(server):
 
 
 def test_an_unexpected_failure_is_an_internal_error_and_the_server_stays_up(server, instances, monkeypatch):
-    def fails(self, inputs, share=None, **more):
+    def fails(self, inputs, limits=None):
         raise ZeroDivisionError("not foreseen")
 
     request = json.dumps({"instances": instances.tolist()})
@@ -205,12 +205,12 @@ def test_a_failed_start_leaves_no_port_bound(tmp_path):
     [
         ({"name": "a/b"}, "name: 'a/b' cannot stand in a URL"),
         ({"poll_seconds": 0}, "poll_seconds: must be more than 0"),
-        ({"threads": 0}, "at least 1"),
+        ({"limits": None, "poll_seconds": float("nan")}, "poll_seconds"),
         ({"host": "no.such.host.invalid"}, "host: 'no.such.host.invalid'"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(pets, options, message):
-    with pytest.raises(ServingError, match=message):
+    with pytest.raises(CrowdzooError, match=message):
         Server(pets.folder, rest_port=0, grpc_port=0, **options).start()
 
 
