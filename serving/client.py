@@ -193,11 +193,8 @@ def _array(name: str, value: Any, spec: Mapping[str, Any] | None) -> np.ndarray:
 
 def _without_missing(array: np.ndarray, missing: Any) -> np.ndarray:
     """A column of Python's objects with `missing` for None, NaN and pandas' NA; numbers where all are numbers."""
-    cells = [missing if cell is None or _is_unequal(cell) else cell for cell in array.flat]
-    numbers = missing != "" and all(isinstance(cell, (bool, int, float, np.number)) for cell in cells)
+    # pandas' NA is neither equal nor unequal to itself
+    named = [missing if cell is None or type(cell).__name__ in ("NAType", "NaTType") else cell for cell in array.flat]
+    cells = [missing if isinstance(cell, float | np.floating) and cell != cell else cell for cell in named]
+    numbers = missing != "" and all(isinstance(cell, bool | int | float | np.number) for cell in cells)
     return np.array(cells, dtype=float if numbers else object).reshape(array.shape)
-
-
-def _is_unequal(cell: Any) -> bool:
-    """Whether a value is not equal to itself: NaN, or pandas' NA, which is neither equal nor unequal."""
-    return type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float | np.floating) and cell != cell)

@@ -100,11 +100,10 @@ def _array(context: bytes, examples: Sequence[bytes], most: int) -> np.ndarray:
         raise RequestError("there are no examples; at least one is needed")
     size = len(examples) * (len(context) + STRING_BYTES) + sum(map(len, examples))
     if size > most:
-        raise RequestError(
-            f"the examples take about {size:,} bytes of memory, more than the {most:,} that one request may take here; "
-            "send fewer or shorter ones",
-            "TOO_LARGE",
+        reason = (
+            f"the examples take about {size:,} bytes of memory, more than the {most:,} that one request may take here"
         )
+        raise RequestError(f"{reason}; send fewer or shorter ones", "TOO_LARGE")
     return np.fromiter((context + example for example in examples), object, len(examples))
 
 
@@ -136,10 +135,10 @@ def _fill(where: str, values: list[Any], feature: Any) -> None:
     elif types <= {str, dict}:
         feature.bytes_list.value.extend([as_bytes(where, value) for value in values])
     else:
-        wrong = next((value for value in values if type(value) not in (int, bool, float, str)), None)
-        if wrong is None and type(None) not in types:
-            raise RequestError(f"{where}: holds values of different types; write 1.0 for a number beside 0.5")
-        raise RequestError(f"{where}: a value is {kind_of(wrong)}, not a number or a string")
+        for value in values:
+            if type(value) not in (int, bool, float, str):
+                raise RequestError(f"{where}: a value is {kind_of(value)}, not a number or a string")
+        raise RequestError(f"{where}: holds values of different types; write 1.0 for a number beside 0.5")
 
 
 # === Answers ===
@@ -163,9 +162,8 @@ def example_outputs(what: str, signature: Signature, examples: np.ndarray, limit
     method, word, known = _METHODS[what]
     if signature.method != method:
         was = signature.method or "none"
-        raise RequestError(
-            f"Expected {word} signature method_name to be {method}. Was: {was}; use :predict, or Predict"
-        )
+        said = f"Expected {word} signature method_name to be {method}. Was: {was}"
+        raise RequestError(f"{said}; use :predict, or Predict")
     outputs = signature({EXAMPLES: examples}, limits)
     if not outputs or not set(outputs) <= set(known):
         raise RequestError(f"a {word} signature has outputs {' and '.join(known)}, not {', '.join(outputs)}")

@@ -69,7 +69,8 @@ class Gate:
             RequestError: DEADLINE_EXCEEDED, the client is gone or its deadline is over.
         """
         turns = self._turns[size > LONG]
-        if not turns.acquire(timeout=max(0.0, self._limits.body_seconds if seconds is None else seconds)):
+        patience = self._limits.body_seconds  # gRPC calls none a deadline in thousands of years
+        if not turns.acquire(timeout=max(0.0, patience if seconds is None else min(seconds, patience))):
             raise RequestError("the deadline is over before there is a turn", "DEADLINE_EXCEEDED")
         try:
             if is_gone():

@@ -37,8 +37,6 @@ _Work = Callable[[bytes, RequestRecord], Any]
 # So many messages may take their time to come; where there are more, those that take longer than this are given up
 _RECEIVED = 16
 SLOW_SECONDS = 1.0
-# Longest request for metadata or a status
-_MOST_SHORT = 1 << 16
 
 
 class GrpcService(grpc.GenericRpcHandler):
@@ -88,7 +86,7 @@ class GrpcService(grpc.GenericRpcHandler):
         """The handler of a call."""
         return self._methods.get(handler_call_details.method)
 
-    def close(self) -> None:
+    def stop(self) -> None:
         """Stops the threads that are idle."""
         self._stopping.set()
         self.executor.shutdown(wait=False, cancel_futures=True)
@@ -104,7 +102,7 @@ class GrpcService(grpc.GenericRpcHandler):
                 message = self._receive(messages, context)
                 with self._gate.place(len(message)):
                     if not computed:
-                        if len(message) > _MOST_SHORT:
+                        if len(message) > 1 << 16:
                             raise RequestError(f"a request for {api} has at most 65,536 bytes", "TOO_LARGE")
                         return work(message, record)
                     gone = lambda: not context.is_active()  # noqa: E731

@@ -13,11 +13,12 @@ import simdjson
 
 from crowdzoo.errors import shorten
 from crowdzoo.serving.request_error import RequestError
-from crowdzoo.serving.signature import InputSpec, SignatureInputs
+from crowdzoo.serving.signature import InputSpec, Signature
 
 __all__ = ["as_bytes", "check_memory", "is_base64", "kind_of", "parse_object", "read_request", "to_json"]
 
 
+_Read = tuple[Signature, dict[str, np.ndarray], bool]
 # Bytes of Python's and NumPy's objects: a value, a list, an object, a key of it, each with its place in what holds it
 _VALUE, _LIST, _OBJECT, _KEY = 52, 72, 240, 150
 
@@ -43,9 +44,7 @@ def check_memory(body: bytes, most: int) -> None:
         )
 
 
-def read_request(
-    body: bytes, signature_of: Callable[[str], SignatureInputs]
-) -> tuple[Any, dict[str, np.ndarray], bool]:
+def read_request(body: bytes, signature_of: Callable[[str], Signature]) -> _Read:
     """Reads the body of a request for :predict.
 
     Args:
@@ -107,9 +106,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
     return request
 
 
-def _read_numbers(
-    body: bytes, signature_of: Callable[[str], SignatureInputs]
-) -> tuple[Any, dict[str, np.ndarray], bool] | None:
+def _read_numbers(body: bytes, signature_of: Callable[[str], Signature]) -> _Read | None:
     """As `read_request`, several times faster: numbers come to the array without a Python object for each.
 
     Returns:
@@ -158,7 +155,7 @@ def _column(values: Any, spec: InputSpec) -> np.ndarray:
     return array
 
 
-def _rows_to_columns(rows: Any, signature: SignatureInputs) -> dict[str, list[Any]]:
+def _rows_to_columns(rows: Any, signature: Signature) -> dict[str, list[Any]]:
     if not isinstance(rows, list):
         raise RequestError(f"'instances' must be a list, not {kind_of(rows)}; a single instance is a list of one")
     if not rows:
@@ -174,7 +171,7 @@ def _rows_to_columns(rows: Any, signature: SignatureInputs) -> dict[str, list[An
     return {name: [row[name] for row in rows] for name in signature.inputs}
 
 
-def _only_input(signature: SignatureInputs, what: str) -> str:
+def _only_input(signature: Signature, what: str) -> str:
     if len(signature.inputs) != 1:
         names = ", ".join(map(repr, signature.inputs))
         raise RequestError(f"{what}, but signature {signature.name!r} takes {names}: name them in an object")
@@ -189,7 +186,7 @@ def _array(name: str, value: Any, spec: InputSpec) -> np.ndarray:
     if spec.dtype == "string":
         return _strings(name, cells)
     dtype = np.dtype(spec.dtype)
-    allowed = {"b": {bool}, "i": {int}, "u": {int}}.get(dtype.kind, {int, float})
+    allowed: set[Any] = {int} if dtype.kind in "iu" else {bool} if dtype.kind == "b" else {int, float}
     # one pass at C speed; only a request that is refused anyway is searched cell by cell
     if not set(map(type, cells.flat)) <= allowed:
         expected = "true or false" if bool in allowed else "a number" if float in allowed else "an integer"
@@ -306,13 +303,11 @@ def to_json(outputs: Mapping[str, np.ndarray], *, rows: bool) -> bytes:
 def _plain(name: str, array: np.ndarray, *, as_array: bool) -> Any:
     """Lists and values; an array of float32 stays one where it may, which orjson writes in one go."""
     if array.dtype == object:
-        if name.endswith("_bytes"):  # TF Serving's way to tell bytes from text
-            plain = [{"b64": base64.b64encode(cell).decode()} for cell in array.flat]
-        else:
-            plain = [cell.decode("utf-8", errors="replace") for cell in array.flat]
-        nested = np.empty(array.size, dtype=object)
-        nested[:] = plain
-        return nested.reshape(array.shape).tolist()
+        coded = name.endswith("_bytes")  # TF Serving's way to tell bytes from text
+        nested = np.empty(array.shape, dtype=object)
+        for place, cell in np.ndenumerate(array):
+            nested[place] = {"b64": base64.b64encode(cell).decode()} if coded else cell.decode("utf-8", "replace")
+        return nested.tolist()
     if array.dtype == np.float32:
         # the shortest digits that read back as the same float32, as TF Serving writes them
         return np.ascontiguousarray(array) if as_array and array.ndim else array.astype(str).astype(np.float64).tolist()

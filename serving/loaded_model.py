@@ -1,10 +1,10 @@
 """One version of a model in memory, warmed up."""
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
-from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
@@ -45,7 +45,9 @@ class LoadedModel:
         # kept: the variables live only as long as this object
         self._loaded: Any = load_saved_model(folder)
         functions = dict(self._loaded.signatures)
-        card = _card(folder)
+        card: dict[str, Any] = {}
+        with contextlib.suppress(DataError):  # another exporter's model has none
+            card = read_model_card(folder / MODEL_CARD_FILE)
         # crowdzoo exported this model: then each row is answered by itself, with finite numbers
         software, described = (card.get(key) or {} for key in ("software", "signatures"))
         by_rows = "crowdzoo" in software and DEFAULT_SIGNATURE in described
@@ -93,29 +95,16 @@ class LoadedModel:
         return count
 
 
-def _card(folder: Path) -> dict[str, Any]:
-    """What the model's card says; nothing where there is none as crowdzoo writes it."""
-    try:
-        return read_model_card(folder / MODEL_CARD_FILE)
-    except DataError:
-        return {}
-
-
 def read_signature_defs(folder: Path) -> SignatureDefMap:
     """The signatures of a SavedModel as TF Serving's metadata shows them, without loading it.
 
     Raises:
         OSError: `saved_model.pb` cannot be read.
-        ValueError: it is no SavedModel, or has no graph with the tag `serve`.
+        DecodeError: it is no SavedModel.
+        ValueError: it has no graph with the tag `serve`.
     """
-    try:
-        saved_model = SavedModel.FromString((folder / "saved_model.pb").read_bytes())
-    except DecodeError as error:
-        raise ValueError("saved_model.pb is not a SavedModel") from error
+    saved_model = SavedModel.FromString((folder / "saved_model.pb").read_bytes())
     graphs = [graph for graph in saved_model.meta_graphs if "serve" in graph.meta_info_def.tags]
     if not graphs:
         raise ValueError("it has no graph with the tag 'serve'")
-    signature_defs = SignatureDefMap()
-    for name, signature_def in graphs[0].signature_def.items():
-        signature_defs.signature_def[name].CopyFrom(signature_def)
-    return signature_defs
+    return SignatureDefMap(signature_def=dict(graphs[0].signature_def))

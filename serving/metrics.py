@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 __all__ = ["Metrics", "RequestRecord"]
@@ -65,17 +65,11 @@ class Metrics:
     def page(self) -> str:
         """All metrics in Prometheus' text format."""
         with self._lock:
-            return "".join(line + "\n" for line in self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        yield f"# TYPE {_COUNT} counter"
-        for labels, count in self._counts.items():
-            yield f"{_COUNT}{{{labels}}} {count}"
-        yield f"# TYPE {_LATENCY} histogram"
-        for labels, (counts, (total,)) in self._histograms.items():
-            below = 0
-            for end, count in zip([*(f"{end:g}" for end in _MICROSECONDS), "+Inf"], counts, strict=True):
-                below += count
-                yield f'{_LATENCY}_bucket{{{labels},le="{end}"}} {below}'
-            yield f"{_LATENCY}_sum{{{labels}}} {total:g}"
-            yield f"{_LATENCY}_count{{{labels}}} {below}"
+            lines = [f"# TYPE {_COUNT} counter", *(f"{_COUNT}{{{key}}} {count}" for key, count in self._counts.items())]
+            lines.append(f"# TYPE {_LATENCY} histogram")
+            for key, (counts, (total,)) in self._histograms.items():
+                ends = [*(f"{end:g}" for end in _MICROSECONDS), "+Inf"]
+                below = list(itertools.accumulate(counts))
+                lines += [f'{_LATENCY}_bucket{{{key},le="{end}"}} {n}' for end, n in zip(ends, below, strict=True)]
+                lines += [f"{_LATENCY}_sum{{{key}}} {total:g}", f"{_LATENCY}_count{{{key}}} {below[-1]}"]
+        return "\n".join([*lines, ""])

@@ -28,8 +28,6 @@ Contents = tuple[tuple[str, int, int, int], ...]
 SETTLE_SECONDS = 1.0
 # A version that did not load is tried again after so long, or as soon as its files or their permissions change.
 RETRY_SECONDS = 300.0
-# Stopping does not wait longer for a disk that does not answer.
-STOP_SECONDS = 2.0
 _INDEX = "variables/variables.index"
 _WAITS = "waits for {}, which is not there yet"
 _GONE = "its folder is gone; it is answered from memory"
@@ -108,7 +106,7 @@ class ModelStore:
         """Stops following. Loaded versions stay usable."""
         self._stopping.set()
         if self._thread is not None:
-            self._thread.join(STOP_SECONDS)
+            self._thread.join(2.0)  # no longer for a disk that does not answer
 
     def get(self, version: int | None = None, label: str | None = None) -> LoadedModel:
         """The latest version, or the one asked for.

@@ -70,6 +70,5 @@ def _array(what: str, proto: Any, max_bytes: int) -> tuple[np.ndarray, int]:
     try:
         array = tf.make_ndarray(proto)
     except (TypeError, ValueError, OverflowError) as error:
-        problem = f"{what}: its values do not fill shape {short_repr(sizes)} of {dtype.name}"
-        raise RequestError(problem) from error
+        raise RequestError(f"{what}: its values do not fill shape {short_repr(sizes)} of {dtype.name}") from error
     return array, becomes

@@ -5,7 +5,6 @@ __all__ = ["RequestError"]
 # our name -> HTTP status and gRPC's canonical name, as TF Serving maps them; two exist in HTTP only
 STATUS = {
     "INVALID_ARGUMENT": (400, "INVALID_ARGUMENT"),
-    "FAILED_PRECONDITION": (400, "FAILED_PRECONDITION"),
     "NOT_FOUND": (404, "NOT_FOUND"),
     "INTERNAL": (500, "INTERNAL"),
     "UNAVAILABLE": (503, "UNAVAILABLE"),

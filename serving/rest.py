@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -53,7 +53,7 @@ class RestService:
         self._arriving = 0  # bytes of bodies on their way; they leave half of the memory to requests that are whole
         self.draining = False
 
-    def close(self) -> None:
+    def stop(self) -> None:
         """Stops the threads that are idle."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
@@ -151,14 +151,11 @@ class RestService:
         found, store, version = self._route(method, path, record)
         if found["metadata"]:
             return _metadata(store, version, found["label"])
-        described = [
-            {**one.described(), "version": str(one.version)} for one in store.statuses(version, found["label"])
-        ]
+        statuses = store.statuses(version, found["label"])
+        described = [{**one.described(), "version": str(one.version)} for one in statuses]
         return _indented({"model_version_status": described})
 
-    def answer(
-        self, path: str, encoding: str, body: bytes, record: RequestRecord, is_gone: Callable[[], bool]
-    ) -> bytes:
+    def answer(self, path: str, encoding: str, body: bytes, record: RequestRecord, is_gone: Any) -> bytes:
         """Body of the answer to a POST; runs in a thread of the executor.
 
         Raises:

@@ -107,7 +107,6 @@ class _Protocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._quiet = 0
         if not self._in_head:
             super().on_message_complete()
 

@@ -35,12 +35,8 @@ __all__ = ["Server", "serve"]
 
 log = logging.getLogger("crowdzoo.serving")
 
-# Of the time to stop, what is left for closing once requests are finished or given up
-_CLOSE_SECONDS = 1.0
 # Python's threads take turns so often (seconds; 0.005 unless set): the one that moves bytes waits for all others
 _SWITCH_SECONDS = 0.0005
-# The model's name in requests where none is given
-_NAME = "model"
 
 
 class Server:
@@ -76,7 +72,7 @@ class Server:
         model_dir: str | Path | None = None,
         *,
         config: str | Path | None = None,
-        name: str = _NAME,
+        name: str = "model",
         host: str = "127.0.0.1",
         rest_port: int = 8501,
         grpc_port: int = 8500,
@@ -111,11 +107,6 @@ class Server:
             for name, store in self._stores.items()
         }
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether a prediction is under way; after `stop()`, one that was given up."""
-        return bool(self._gate.running)
-
     def start(self) -> None:
         """Loads the newest version, then opens both ports.
 
@@ -124,11 +115,7 @@ class Server:
         """
         listener = _bind(self.host, self.rest_port)
         if not ipaddress.ip_address(listener.getsockname()[0]).is_loopback:
-            without = "authentication" if self._tls else "TLS and authentication"
-            log.warning(
-                "crowdzoo serve: %s can be reached from other machines, without %s; "
-                "put a proxy or a firewall in front of it", self.host, without,
-            )  # fmt: skip
+            log.warning("crowdzoo serve: other machines can reach %s; put a proxy in front of it", self.host)
         try:
             self.rest_port = listener.getsockname()[1]
             self._grpc = self._make_grpc()
@@ -150,7 +137,7 @@ class Server:
     def stop(self) -> None:
         """Takes no new requests, finishes those under way (`drain_seconds` at most), and closes both ports."""
         end = time.monotonic() + self.limits.drain_seconds
-        grace = max(0.1, self.limits.drain_seconds - _CLOSE_SECONDS)
+        grace = max(0.1, self.limits.drain_seconds - 1.0)  # what is left is for closing
         self._rest_service.draining = True
         finished = self._grpc.stop(grace) if self._grpc is not None else None
         if self._rest is not None:
@@ -159,10 +146,8 @@ class Server:
             self._rest_thread.join(max(0.0, end - time.monotonic()))
         if finished is not None:
             finished.wait(max(0.0, end - time.monotonic()))
-        for store in self._stores.values():
-            store.stop()
-        self._rest_service.close()
-        self._grpc_service.close()
+        for part in (*self._stores.values(), self._rest_service, self._grpc_service):
+            part.stop()
 
     def __enter__(self) -> "Server":
         self.start()
@@ -190,16 +175,14 @@ class Server:
         return server
 
 
-def _models(
-    model_dir: str | Path | None, config: str | Path | None, name: str, labels: Mapping[str, int] | None
-) -> list[ModelSettings]:
+def _models(model_dir: Any, config: Any, name: str, labels: Mapping[str, int] | None) -> list[ModelSettings]:
     if (model_dir is None) == (config is None):
         raise ServingError("give one of model_dir, the folder of a model's versions, and config, a file of models")
     if config is not None:
-        if labels or name != _NAME:
+        if labels or name != "model":
             raise ServingError("config names the models and their labels; give no name and no labels beside it")
         return read_model_settings(config)
-    return [ModelSettings(name, Path(str(model_dir)), labels or {})]
+    return [ModelSettings(name, Path(model_dir), labels or {})]
 
 
 def _checked_tls(certificate: str | Path | None, key: str | Path | None) -> tuple[Path, ...]:
@@ -292,7 +275,7 @@ def serve(
             while not asked_to_stop.wait(1.0):
                 pass
         print("stopped", flush=True)
-        if server.is_busy:  # Python would wait for the threads of predictions that were given up
+        if server._gate.running:  # Python would wait for the threads of predictions that were given up
             sys.stderr.flush()
             os._exit(0)
 

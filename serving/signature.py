@@ -12,7 +12,7 @@ from crowdzoo.files.served_model import stacked
 from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.request_error import RequestError
 
-__all__ = ["InputSpec", "Signature", "SignatureInputs"]
+__all__ = ["InputSpec", "Signature"]
 
 _GRAPH_TRACE = re.compile(r"\n\t \[\[.*", re.DOTALL)
 # What TensorFlow writes around the message of an operation in a function: where it is, and what was called
@@ -51,41 +51,7 @@ class InputSpec(NamedTuple):
         return self.shape is not None and len(self.shape) == 1
 
 
-class SignatureInputs:
-    """The inputs of a signature.
-
-    Args:
-        name: the signature's key, such as `serving_default`.
-        inputs: name -> spec.
-    """
-
-    def __init__(self, name: str, inputs: Mapping[str, InputSpec]):
-        self.name = name
-        self.inputs = dict(sorted(inputs.items()))
-
-    def check_names(self, given: Collection[str], place: str = "") -> None:
-        """Refuses a missing and an unknown input.
-
-        Args:
-            given: names in the request.
-            place: where they stand, as a prefix of the message.
-
-        Raises:
-            RequestError: names the input.
-        """
-        for name in given:
-            if name not in self.inputs:
-                hint = did_you_mean(name, self.inputs)
-                raise RequestError(f"{place}unknown input {short_repr(name)}. {self._takes()}{hint}")
-        for name in self.inputs:
-            if name not in given:
-                raise RequestError(f"{place}missing input {name!r}. {self._takes()}")
-
-    def _takes(self) -> str:
-        return f"Signature {self.name!r} takes {', '.join(map(repr, self.inputs))}."
-
-
-class Signature(SignatureInputs):
+class Signature:
     """A callable signature of a SavedModel.
 
     Args:
@@ -102,7 +68,11 @@ class Signature(SignatureInputs):
 
     def __init__(self, name: str, function: Any, *, by_rows: bool = False, texts: str = "", method: str = ""):
         specs = function.structured_input_signature[1]
-        super().__init__(name, {key: _spec(spec) for key, spec in specs.items()})
+        self.name = name
+        self.inputs = {
+            key: InputSpec(spec.dtype.name, None if spec.shape.rank is None else tuple(spec.shape.as_list()))
+            for key, spec in sorted(specs.items())
+        }
         self._function = _Function(function, list(self.inputs))
         self.method = method
         self._by_rows = by_rows
@@ -141,6 +111,27 @@ class Signature(SignatureInputs):
             _check_answer(outputs)
         return outputs
 
+    def check_names(self, given: Collection[str], place: str = "") -> None:
+        """Refuses a missing and an unknown input.
+
+        Args:
+            given: names in the request.
+            place: where they stand, as a prefix of the message.
+
+        Raises:
+            RequestError: names the input.
+        """
+        for name in given:
+            if name not in self.inputs:
+                hint = did_you_mean(name, self.inputs)
+                raise RequestError(f"{place}unknown input {short_repr(name)}. {self._takes()}{hint}")
+        for name in self.inputs:
+            if name not in given:
+                raise RequestError(f"{place}missing input {name!r}. {self._takes()}")
+
+    def _takes(self) -> str:
+        return f"Signature {self.name!r} takes {', '.join(map(repr, self.inputs))}."
+
     def _run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         try:
             return self._function(inputs)
@@ -176,9 +167,7 @@ class Signature(SignatureInputs):
                 yield order[start:stop]
                 start = stop
 
-    def _run_parts(
-        self, inputs: Mapping[str, np.ndarray], parts: Sequence[np.ndarray], rows: int, limits: Limits
-    ) -> dict[str, np.ndarray]:
+    def _run_parts(self, inputs: Any, parts: Sequence[np.ndarray], rows: int, limits: Limits) -> dict[str, np.ndarray]:
         """Calls the graph once for each part and puts the rows back in their order."""
         answers: list[dict[str, np.ndarray]] = []
         widest: dict[str, np.ndarray] = {}
@@ -186,8 +175,7 @@ class Signature(SignatureInputs):
             try:
                 answer = self._run({name: value[part] for name, value in inputs.items()})
             except RequestError as error:  # the graph names the row of its part
-                reason = re.sub(r"\brow (\d+)\b", lambda found, part=part: f"row {part[int(found[1])]}", error.reason)
-                raise RequestError(reason, error.code) from error
+                raise RequestError(_in_batch(error.reason, dict(enumerate(part))), error.code) from error
             answers.append(answer)
             for name, array in answer.items():
                 widest[name] = np.maximum(array.shape[1:], widest.get(name, 0))
@@ -226,8 +214,8 @@ class _Function:
         return {name: tensor.numpy() for name, tensor in zip(self._outputs, outputs, strict=True)}
 
 
-def _spec(spec: tf.TensorSpec) -> InputSpec:
-    return InputSpec(spec.dtype.name, None if spec.shape.rank is None else tuple(spec.shape.as_list()))
+def _in_batch(reason: str, rows: Mapping[int, int]) -> str:
+    return re.sub(r"(?<=in row )\d+", lambda found: str(rows.get(int(found[0]), found[0])), reason)
 
 
 def _lengths(texts: np.ndarray, of_tokens: bool) -> np.ndarray:

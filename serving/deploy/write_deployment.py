@@ -74,10 +74,8 @@ def _values(target: str, model: str, place: str, image: str) -> tuple[dict[str, 
     if not _MODEL.fullmatch(model):
         raise ConfigError(f"model {short_repr(model)}: a name has letters, digits and . _ - only; begin with no sign.")
     if not _IMAGE.fullmatch(image):
-        raise ConfigError(
-            f"image {short_repr(image)}: must have a tag or a digest, such as tensorflow/serving:2.16.1; `latest` is "
-            "another image tomorrow."
-        )
+        due = "a tag or a digest, such as tensorflow/serving:2.16.1; `latest` is another image tomorrow."
+        raise ConfigError(f"image {short_repr(image)}: must have {due}")
     name = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:40].rstrip("-")
     name = name if _OBJECT.fullmatch(name) else f"model-{name}"[:40].rstrip("-")
     if target == "kserve" and name != model:
@@ -99,7 +97,7 @@ def _values(target: str, model: str, place: str, image: str) -> tuple[dict[str, 
             "writes, which holds a folder a version, such as 1."
         )
     base = "/mnt/models" if target == "kserve" else place.rstrip("/") if kind == "gs" else f"/models/{model}"
-    claim, path = (found["claim"], found["path"] or "") if kind == "pvc" and found else ("", "")
+    claim, path = (found["claim"], (found["path"] or "").strip("/")) if kind == "pvc" and found else ("", "")
     quoted = json.dumps(shown.replace("$", "$$") if target == "compose" else shown.rstrip("/"))
-    values = {"model": model, "name": name, "image": image, "place": quoted, "base_path": base, "claim": claim}
-    return {**values, "path": json.dumps(path.strip("/"))}, kind
+    values = {"model": model, "name": name, "image": image, "place": quoted, "base_path": base}
+    return {**values, "claim": claim, "path": json.dumps(path)}, kind

@@ -7,12 +7,10 @@ import shutil
 
 import grpc
 import httpx
-import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_service_pb2_grpc
 from tensorflow_serving.apis.classification_pb2 import ClassificationRequest
-from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 from tensorflow_serving.apis.regression_pb2 import RegressionRequest
 
@@ -187,12 +185,6 @@ def test_regress_over_grpc_takes_a_context(scorer):
     assert answer.model_spec.signature_name == "total"
 
 
-def test_predict_takes_serialized_examples(scorer):
-    request = PredictRequest(model_spec={"name": "scorer", "signature_name": "total"})
-    request.inputs["inputs"].CopyFrom(tf.make_tensor_proto([one.SerializeToString() for one in BOTH]))
-    np.testing.assert_allclose(tf.make_ndarray(scorer.stub.Predict(request).outputs["outputs"]), [1.0, 2.5])
-
-
 def examples(*listed, **more):
     return {"examples": list(listed), **more}
 
@@ -236,14 +228,6 @@ BROKEN = {
 def test_a_broken_request_gets_a_reason(scorer, case):
     verb, body, reason = BROKEN[case]
     answer = post(scorer, verb, body)
-    assert answer.status_code == 400
-    assert reason in answer.json()["error"]
-
-
-def test_models_of_crowdzoo_have_no_such_signatures_and_say_so_in_tf_servings_words(server, instances):
-    """`GetClassificationSignatureDef` of TF Serving's classifier.cc."""
-    reason = f"Expected classification signature method_name to be {CLASSIFY}. Was: tensorflow/serving/predict"
-    answer = httpx.post(f"{server.url}/v1/models/pets:classify", json={"examples": [{"x": 1.0}]}, trust_env=False)
     assert answer.status_code == 400
     assert reason in answer.json()["error"]
 

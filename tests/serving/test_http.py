@@ -100,9 +100,3 @@ def test_what_is_not_http_1_1_is_refused_and_its_connection_closed(server, sent)
         return
     assert found in ([(400, NOT_HTTP)], [(400, LONG_HEAD)])
     assert closed
-
-
-def test_a_request_of_http_1_0_is_answered_and_its_connection_closed(server):
-    found, closed = answers(server, request(line=f"POST {PREDICT} HTTP/1.0", host=""), 1)
-    assert found[0][0] == 200
-    assert closed

@@ -111,24 +111,6 @@ def test_a_config_that_cannot_be_served_is_refused_by_name(tmp_path, fields, say
     assert str(caught.value).startswith(str(tmp_path / "models.config"))
 
 
-@pytest.mark.parametrize("text", ["", "model_config_list {}", "custom_model_config {}"])
-def test_a_config_without_models_is_refused(tmp_path, text):
-    (tmp_path / "models.config").write_text(text)
-    with pytest.raises(ConfigError, match="must have a model_config_list with at least one config"):
-        read_model_settings(tmp_path / "models.config")
-
-
-def test_a_config_that_is_no_file_of_text_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="does not exist"):
-        read_model_settings(tmp_path / "models.config")
-    (tmp_path / "models.config").write_bytes(b"\xff")
-    with pytest.raises(ConfigError, match="not UTF-8 at byte 0"):
-        read_model_settings(tmp_path / "models.config")
-    (tmp_path / "models.config").write_bytes(b"#" * (1 << 18) + b"#")
-    with pytest.raises(ConfigError, match="larger than 256 KiB"):
-        read_model_settings(tmp_path / "models.config")
-
-
 def test_settings_of_a_config_are_those_of_tf_serving(tmp_path):
     file = config(
         tmp_path,
@@ -189,14 +171,6 @@ def test_a_policy_says_which_versions_are_served(versions, policy, expected):
     assert store.refresh()
     assert served(store) == expected
     assert store.get().version == expected[0]
-
-
-def test_a_broken_version_does_not_count_as_one_of_the_latest(versions):
-    (versions / "2" / "saved_model.pb").write_bytes(b"no model")
-    time.sleep(0.15)
-    store = store_of(versions, VersionPolicy(2))
-    store.refresh()
-    assert served(store) == [3, 1]
 
 
 def test_the_oldest_of_the_latest_is_dropped_when_a_newer_one_comes(versions, pets):

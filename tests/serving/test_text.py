@@ -88,23 +88,6 @@ def test_plain_text_gets_its_tags_and_spans_in_one_request_or_in_many(client, ex
     assert found["lengths"].max() > 1
 
 
-def test_tokens_come_back_as_text_with_their_places(client):
-    found = client.predict(TEXTS[2:3])
-    assert found["tokens"].tolist() == [["👩\u200d👧", "Zoe\u0308", "met", "Anna", "in", "May"]]
-    text = TEXTS[2].encode()
-    places = zip(found["starts"][0], found["ends"][0], strict=True)
-    assert [text[start:end].decode() for start, end in places] == found["tokens"][0].tolist()
-
-
-def test_an_annotator_is_asked_by_name(client, expected):
-    found = client.predict(TEXTS, signature="annotators", annotator="chloé", batch_size=3)
-    np.testing.assert_array_equal(found["tokens"], expected["serving_default"]["tokens"])
-    assert {*found["tags"][0, : found["lengths"][0]]} <= {*CLASSES}
-    assert (found["tags"] != expected["serving_default"]["tags"]).any()
-    with pytest.raises(ServingError, match="not among the 2 annotators of this model: zoe"):
-        client.predict(TEXTS, signature="annotators", annotator="zoe")
-
-
 @pytest.mark.parametrize("signature", SIGNATURES)
 def test_a_text_that_is_not_utf_8_is_refused_by_its_row(client, signature):
     with pytest.raises(ServingError, match="instances: not valid UTF-8 in row 2"):
@@ -127,13 +110,6 @@ def test_rest_takes_text_and_base64_and_refuses_what_is_no_text(urls):
     answer = ask(7)
     assert answer.status_code == 400
     assert "input 'instances': 7 at [0] is a number, not a string" in answer.json()["error"]
-
-
-def test_the_metadata_tell_that_texts_are_taken(client):
-    signatures = client.metadata()["signatures"]
-    assert {*signatures} == {"serving_default", "spans", "annotators"}
-    assert signatures["spans"]["inputs"] == {"instances": {"dtype": "str", "shape": [-1]}}
-    assert signatures["spans"]["outputs"]["texts"] == {"dtype": "str", "shape": [-1, -1]}
 
 
 # === Memory ===
