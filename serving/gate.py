@@ -69,8 +69,8 @@ class Gate:
             RequestError: DEADLINE_EXCEEDED, the client is gone or its deadline is over.
         """
         turns = self._turns[size > LONG]
-        patience = self._limits.body_seconds  # gRPC calls none a deadline in thousands of years
-        if not turns.acquire(timeout=max(0.0, patience if seconds is None else min(seconds, patience))):
+        # gRPC gives calls without a deadline one in thousands of years, for which no lock can wait
+        if not turns.acquire(timeout=max(0.0, min(self._limits.body_seconds, 1e9 if seconds is None else seconds))):
             raise RequestError("the deadline is over before there is a turn", "DEADLINE_EXCEEDED")
         try:
             if is_gone():

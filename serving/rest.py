@@ -153,7 +153,7 @@ class RestService:
             return _metadata(store, version, found["label"])
         statuses = store.statuses(version, found["label"])
         described = [{**one.described(), "version": str(one.version)} for one in statuses]
-        return _indented({"model_version_status": described})
+        return json.dumps({"model_version_status": described}, indent=1, ensure_ascii=False).encode() + b"\n"
 
     def answer(self, path: str, encoding: str, body: bytes, record: RequestRecord, is_gone: Any) -> bytes:
         """Body of the answer to a POST; runs in a thread of the executor.
@@ -182,10 +182,6 @@ def _check_method(method: str, path: str, allowed: tuple[str, ...]) -> None:
         raise RequestError(f"{method[:20]} {path[:80]}: use {allowed[0]}", "METHOD_NOT_ALLOWED")
 
 
-def _indented(answer: dict[str, Any]) -> bytes:
-    return json.dumps(answer, indent=1, ensure_ascii=False).encode() + b"\n"
-
-
 def _metadata(store: ModelStore, version: int | None, label: str | None) -> bytes:
     model = store.get(version, label)
     # protobuf 5 renamed the option
@@ -194,4 +190,5 @@ def _metadata(store: ModelStore, version: int | None, label: str | None) -> byte
     signatures = json_format.MessageToDict(model.signature_defs, **{name: True for name in names if name in known})
     spec = {"name": store.name, "signature_name": "", "version": str(model.version)}
     columns = {} if model.features is None else {"features": model.features}  # TF Serving's answer has no such key
-    return _indented({"model_spec": spec, "metadata": {"signature_def": signatures, **columns}})
+    answer = {"model_spec": spec, "metadata": {"signature_def": signatures, **columns}}
+    return json.dumps(answer, indent=1, ensure_ascii=False).encode() + b"\n"

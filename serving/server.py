@@ -115,7 +115,8 @@ class Server:
         """
         listener = _bind(self.host, self.rest_port)
         if not ipaddress.ip_address(listener.getsockname()[0]).is_loopback:
-            log.warning("crowdzoo serve: other machines can reach %s; put a proxy in front of it", self.host)
+            without = "authentication" if self._tls else "TLS and authentication"
+            log.warning("crowdzoo serve: other machines can reach %s, without %s: use a proxy", self.host, without)
         try:
             self.rest_port = listener.getsockname()[1]
             self._grpc = self._make_grpc()

@@ -171,6 +171,8 @@ def test_a_call_whose_deadline_is_over_is_never_run(pets, instances, held):
             assert held.arrived.wait(30)
             with pytest.raises(ServingError, match=r"(?i)deadline"):
                 hasty.predict(instances)
+            while server._gate.inside > 1:  # the server has seen that it is over, too
+                time.sleep(0.01)
             held.release.set()
             first.join(30)
             client.predict(instances)
