@@ -141,7 +141,7 @@ def main() -> None:
         "machine": {
             "cores": len(os.sched_getaffinity(0)), "processor": platform.machine(), "load": list(os.getloadavg()),
             "python": platform.python_version(), "tensorflow": tf.__version__,
-            **{name: version(name) for name in ("uvicorn", "starlette", "grpcio")},
+            **{name: version(name) for name in ("uvicorn", "grpcio")},
         },
         "note": "clients and server share the cores; `load` is the machine's load average at the end",
         "results": results,

@@ -4,7 +4,6 @@
     python benchmarks/serving_rates.py --again              # all of it
     python benchmarks/serving_rates.py --parts "REST, batch 1" --rows "8 clients" --again
     python benchmarks/serving_rates.py --print
-    python benchmarks/serving_rates.py --docs               # writes the table of docs/serving.md
 
 wrk is in Debian's package of this name. ghz is a Go program: `go install github.com/bojand/ghz/cmd/ghz@v0.120.0`. It
 is looked for on the PATH and in ~/go/bin.
@@ -44,8 +43,6 @@ sys.path.append(str(Path(__file__).parent / "reproduce"))
 from rows import run
 
 RESULTS = Path(__file__).parent / "results" / "serving_rates.json"
-DOCS = Path(__file__).parents[1] / "docs" / "serving.md"
-BEGIN, END = "<!-- rates -->", "<!-- end of rates -->"
 PROTOCOLS, BATCHES, CLIENTS, RUNS, SECONDS, CALL_SECONDS = ("REST", "gRPC"), (1, 32), (1, 8, 64, 512), 2, 4, 1
 SERVER_PARTS = {"REST": ("uvicorn", "httptools", "uvloop", "pysimdjson", "orjson"), "gRPC": ("grpcio", "protobuf")}
 SERVE = """
@@ -279,47 +276,20 @@ def of_ghz(report: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def docs_table() -> str:
-    """The table of docs/serving.md, from the saved results: means of the runs."""
-    saved = json.loads(RESULTS.read_text(encoding="utf-8"))
-    lines = [
-        "| | clients | answers/s | refused/s | median ms | 99 % ms | / in process |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for part, rows in saved.items():
-        for name, row in rows.items():
-            mean = {key: float(np.mean([one[key] for one in row["runs"]])) for key in row["runs"][0] if key in _SHOWN}
-            clients = re.search(r"(\d+) client", name)[1]
-            cells = [
-                part if name.startswith(clients) else f"{part}: {name.partition(',')[0]}", clients,
-                f"{mean['answers_a_second']:,.0f}", f"{mean['refused_a_second']:,.0f}",
-                f"{mean['median_ms']:.1f}", f"{mean['p99_ms']:.1f}", f"{mean['ratio']:.2f}",
-            ]  # fmt: skip
-            lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-_SHOWN = {"answers_a_second", "refused_a_second", "median_ms", "p99_ms", "ratio"}
-
-
 def row(protocol: str, batch: int, clients: int) -> Callable[[], Iterator[dict[str, Any]]]:
     return lambda: measure(protocol, batch, clients)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--docs"]:
-        before, _, rest = DOCS.read_text(encoding="utf-8").partition(BEGIN)
-        DOCS.write_text(f"{before}{BEGIN}\n\n{docs_table()}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8")
-    else:
-        parts = {
-            f"{protocol}, batch {batch}": {
-                f"{number} client{'s' if number > 1 else ''}": row(protocol, batch, number) for number in CLIENTS
-            }
-            for protocol in PROTOCOLS
-            for batch in BATCHES
-        } | {
-            f"least, batch {batch}": {f"{name}, 8 clients": partial(measure_least, batch, steps)
-                                      for name, steps in STEPS.items()}
-            for batch in BATCHES
-        }  # fmt: skip
-        run(RESULTS, parts, __doc__)
+    parts = {
+        f"{protocol}, batch {batch}": {
+            f"{number} client{'s' if number > 1 else ''}": row(protocol, batch, number) for number in CLIENTS
+        }
+        for protocol in PROTOCOLS
+        for batch in BATCHES
+    } | {
+        f"least, batch {batch}": {f"{name}, 8 clients": partial(measure_least, batch, steps)
+                                  for name, steps in STEPS.items()}
+        for batch in BATCHES
+    }  # fmt: skip
+    run(RESULTS, parts, __doc__)

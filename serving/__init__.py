@@ -5,7 +5,6 @@ from crowdzoo.lazy_names import lazy_names
 __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
     __name__,
     {
-        "crowdzoo.serving.batching_settings": "BatchingSettings",
         "crowdzoo.serving.client": "Client",
         "crowdzoo.serving.curl": "curl_example",
         "crowdzoo.serving.limits": "Limits",

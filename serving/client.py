@@ -171,36 +171,30 @@ def _array(name: str, value: Any, spec: Mapping[str, Any] | None) -> np.ndarray:
         raise ServingError(f"input {name!r}: lists of different lengths do not make an array") from error
     if of_column and array.dtype == object:
         array = _without_missing(array, "" if of_texts else np.nan)
-    unfit = np.zeros(array.shape, bool)
-    if np.issubdtype(array.dtype, np.floating):
-        unfit = np.isinf(array) if of_column else ~np.isfinite(array)
-    if unfit.any():
-        place = tuple(int(i) for i in np.argwhere(unfit)[0])
-        raise ServingError(f"input {name!r}: {array[place]} at {list(place)} is not a finite number")
     if spec is None:
         return array  # the server names the unknown input
     if of_texts:
-        wrong = [place for place, cell in np.ndenumerate(array) if not isinstance(cell, str | bytes | os.PathLike)]
-        if wrong:
-            raise ServingError(f"input {name!r}: {array[wrong[0]]!r} at {list(wrong[0])} is not a text (or image)")
+        for place, cell in np.ndenumerate(array):
+            if not isinstance(cell, str | bytes | os.PathLike):
+                raise ServingError(f"input {name!r}: {cell!r} at {list(place)} is not a text (or image)")
         check_no_paths(name, array)
         return array
     if array.dtype.kind not in ("biu" if np.dtype(spec["dtype"]).kind in "iu" else "biuf"):
         raise ServingError(f"input {name!r}: holds {array.dtype.name}, not {spec['dtype']}")
     with np.errstate(over="ignore"):
         converted = array.astype(spec["dtype"])
-    if np.issubdtype(converted.dtype, np.floating) and (np.isinf(converted) & ~np.isinf(array)).any():
-        raise ServingError(f"input {name!r}: holds a number too large for {spec['dtype']}")
+    if converted.dtype.kind == "f":
+        unfit = np.isinf(converted) if of_column else ~np.isfinite(converted)
+        for place in np.argwhere(unfit)[:1].tolist():
+            what = "too large for " + spec["dtype"] if np.isfinite(array[tuple(place)]) else "not a finite number"
+            raise ServingError(f"input {name!r}: {array[tuple(place)]} at {place} is {what}")
     return converted
 
 
 def _without_missing(array: np.ndarray, missing: Any) -> np.ndarray:
     """A column of Python's objects with `missing` for None, NaN and pandas' NA; numbers where all are numbers."""
-    cells = [missing if cell is None or _is_unequal(cell) else cell for cell in array.flat]
-    numbers = missing != "" and all(isinstance(cell, (bool, int, float, np.number)) for cell in cells)
+    # pandas' NA is neither equal nor unequal to itself
+    named = [missing if cell is None or type(cell).__name__ in ("NAType", "NaTType") else cell for cell in array.flat]
+    cells = [missing if isinstance(cell, float | np.floating) and cell != cell else cell for cell in named]
+    numbers = missing != "" and all(isinstance(cell, bool | int | float | np.number) for cell in cells)
     return np.array(cells, dtype=float if numbers else object).reshape(array.shape)
-
-
-def _is_unequal(cell: Any) -> bool:
-    """Whether a value is not equal to itself: NaN, or pandas' NA, which is neither equal nor unequal."""
-    return type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float | np.floating) and cell != cell)

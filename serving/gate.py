@@ -1,7 +1,6 @@
-"""Turns: a bounded number of predictions at the same time, a bounded number that wait, and none for whoever left."""
+"""The queue: a bounded number of predictions at the same time, a bounded number that wait, none for whoever left."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -10,80 +9,77 @@ from crowdzoo.serving.request_error import RequestError
 
 __all__ = ["Gate"]
 
-# Weight of the newest in the running mean of the time of a prediction
-_NEWEST = 0.1
+# A longer request, in bytes, has its turn alone, beside the short ones: what it becomes may fill `request_memory`
+LONG = 1 << 19
 
 
 class Gate:
-    """Turns of one protocol.
-
-    Long requests have turns of their own, so that short ones do not wait for them.
+    """Places and turns of both protocols.
 
     Args:
-        limits: `threads` turns at the same time, and `queue` requests that wait for one.
-        long_turns: turns of long requests at the same time.
+        limits: `threads` turns at the same time, `queue` requests that wait for one, `memory` of all their bodies.
 
     Attributes:
-        running: turns that are taken now.
+        inside: whole requests that are not answered.
+        running: threads that have a turn.
     """
 
-    def __init__(self, limits: Limits, long_turns: int):
-        self._most = limits.queue
-        self._patience = limits.body_seconds
-        self._turns = {False: threading.Semaphore(limits.threads), True: threading.Semaphore(long_turns)}
-        self._waiting = 0
-        self.running = 0
+    def __init__(self, limits: Limits):
+        self._limits = limits
+        self._turns = {False: threading.Semaphore(limits.threads), True: threading.Semaphore(1)}
         self._lock = threading.Lock()
-        self._seconds = 0.0  # of a short request's turn, running mean
+        self._bytes = 0
+        self.inside = 0
+        self.running: set[int] = set()
 
     @property
     def is_full(self) -> bool:
         """Whether no more requests may wait."""
-        return self._waiting >= self._most
+        return self.inside >= self._limits.threads + self._limits.queue
 
     @contextmanager
-    def turn(self, *, long: bool, is_gone: Callable[[], bool], seconds: float | None = None) -> Iterator[None]:
+    def place(self, size: int) -> Iterator[None]:
+        """Holds the place of a request of `size` bytes, which is here to its end.
+
+        Raises:
+            RequestError: UNAVAILABLE, there is none.
+        """
+        with self._lock:
+            if self.is_full or (self._bytes and self._bytes + size > self._limits.memory):
+                raise full()
+            self.inside += 1
+            self._bytes += size
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.inside -= 1
+                self._bytes -= size
+
+    @contextmanager
+    def turn(self, size: int, is_gone: Callable[[], bool], seconds: float | None = None) -> Iterator[None]:
         """Waits for a turn and holds it.
 
         Args:
-            long: whether it is a long request.
+            size: bytes of the request.
             is_gone: whether nobody waits for the answer any more.
             seconds: time until the client's deadline, None for none.
 
         Raises:
-            RequestError: UNAVAILABLE where too many wait, DEADLINE_EXCEEDED where the client is gone or cannot get its
-                answer in time.
+            RequestError: DEADLINE_EXCEEDED, the client is gone or its deadline is over.
         """
-        turns = self._turns[long]
-        if not turns.acquire(blocking=False):
-            self._wait(turns, seconds)
-            if is_gone():
-                turns.release()
-                raise RequestError("the client did not wait for its turn", "DEADLINE_EXCEEDED")
-        started = time.monotonic()
-        with self._lock:
-            self.running += 1
+        turns = self._turns[size > LONG]
+        # gRPC gives calls without a deadline one in thousands of years, for which no lock can wait
+        if not turns.acquire(timeout=max(0.0, min(self._limits.body_seconds, 1e9 if seconds is None else seconds))):
+            raise RequestError("the deadline is over before there is a turn", "DEADLINE_EXCEEDED")
         try:
+            if is_gone():
+                raise RequestError("the client did not wait for its turn", "DEADLINE_EXCEEDED")
+            self.running.add(threading.get_ident())
             yield
         finally:
+            self.running.discard(threading.get_ident())
             turns.release()
-            with self._lock:
-                self.running -= 1
-                if not long:
-                    self._seconds += _NEWEST * (time.monotonic() - started - self._seconds)
-
-    def _wait(self, turns: threading.Semaphore, seconds: float | None) -> None:
-        with self._lock:
-            if self.is_full:
-                raise full()
-            self._waiting += 1
-        patience = self._patience if seconds is None else seconds - self._seconds
-        try:
-            if patience <= 0 or not turns.acquire(timeout=patience):
-                raise RequestError("the deadline is over before there is a turn", "DEADLINE_EXCEEDED")
-        finally:
-            with self._lock:
-                self._waiting -= 1
 
 
 def full() -> RequestError:

@@ -19,20 +19,12 @@ from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
 from crowdzoo.errors import ServingError
 from crowdzoo.files.served_model import as_text
-from crowdzoo.serving.connection import LOOPBACK, described_signatures, no_answer
+from crowdzoo.serving.rest_connection import LOOPBACK, described, no_answer
 
 __all__ = ["GrpcConnection"]
 
 # What gRPC itself says where nobody answers; a server that is busy has the same statuses
 _NO_SERVER = re.compile("connect|socket|transport|resol|handshake|deadline exceeded", re.IGNORECASE)
-
-
-def _features(metadata: Mapping[str, Any]) -> list[str] | None:
-    if "features" not in metadata:
-        return None
-    columns = ListValue()
-    metadata["features"].Unpack(columns)
-    return [str(name) for name in columns]
 
 
 def _content(ca_file: str | os.PathLike[str]) -> bytes:
@@ -45,9 +37,7 @@ def _content(ca_file: str | os.PathLike[str]) -> bytes:
 class GrpcConnection:
     """Speaks TF Serving's gRPC API; the arguments are those of `Client`."""
 
-    def __init__(
-        self, url: str, model: str, version: int | None, timeout: float, ca_file: str | os.PathLike[str] | None = None
-    ):
+    def __init__(self, url: str, model: str, version: int | None, timeout: float, ca_file: Any = None):
         self._url = url
         self._spec = {"name": model} | ({"version": {"value": version}} if version is not None else {})
         self._timeout = timeout
@@ -80,23 +70,18 @@ class GrpcConnection:
         answer = self._ask(self._prediction.GetModelMetadata, request)
         definitions = SignatureDefMap()
         answer.metadata["signature_def"].Unpack(definitions)
-        as_json = json_format.MessageToDict(definitions, preserving_proto_field_name=True)
-        return {
-            "name": answer.model_spec.name,
-            "version": answer.model_spec.version.value,
-            "signatures": described_signatures(as_json.get("signature_def", {})),
-            "features": _features(answer.metadata),
-        }
+        as_json = json_format.MessageToDict(definitions, preserving_proto_field_name=True).get("signature_def", {})
+        columns = ListValue()
+        answer.metadata["features"].Unpack(columns)  # none of TensorFlow Serving, which does not tell
+        spec = {"name": answer.model_spec.name, "version": answer.model_spec.version.value}
+        return described(spec, as_json, columns or None)
 
     def status(self) -> list[dict[str, Any]]:
         """See `Client.status`."""
         answer = self._ask(self._model.GetModelStatus, GetModelStatusRequest(model_spec=self._spec))
+        names = ModelVersionStatus.State.Name
         return [
-            {
-                "version": one.version,
-                "state": ModelVersionStatus.State.Name(one.state),
-                "error": one.status.error_message,
-            }
+            {"version": one.version, "state": names(one.state), "error": one.status.error_message}
             for one in answer.model_version_status
         ]
 

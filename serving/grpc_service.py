@@ -4,149 +4,119 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
+import tensorflow as tf
 from google.protobuf.struct_pb2 import ListValue
+from tensorflow_serving.apis.classification_pb2 import ClassificationResponse
 from tensorflow_serving.apis.get_model_metadata_pb2 import GetModelMetadataRequest, GetModelMetadataResponse
 from tensorflow_serving.apis.get_model_status_pb2 import GetModelStatusRequest, GetModelStatusResponse
-from tensorflow_serving.apis.model_management_pb2 import ReloadConfigRequest, ReloadConfigResponse
+from tensorflow_serving.apis.model_pb2 import ModelSpec
+from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
+from tensorflow_serving.apis.regression_pb2 import RegressionResponse
 
-from crowdzoo.errors import ConfigError, short_repr
-from crowdzoo.serving.gate import full
-from crowdzoo.serving.memory_budget import Share
-from crowdzoo.serving.model_settings import model_settings
-from crowdzoo.serving.predictor import Predictor, asked_version, fill_spec, is_long
-from crowdzoo.serving.proto_tensors import parsed
+from crowdzoo.errors import short_repr
+from crowdzoo.serving.examples import example_outputs, examples_from_message, results_proto
+from crowdzoo.serving.gate import Gate, full
+from crowdzoo.serving.limits import Limits
+from crowdzoo.serving.loaded_model import DEFAULT_SIGNATURE, LoadedModel
+from crowdzoo.serving.metrics import Metrics, RequestRecord
+from crowdzoo.serving.model_store import ModelStore, store_of
+from crowdzoo.serving.proto_tensors import arrays_from_protos, parsed
 from crowdzoo.serving.request_error import RequestError
-from crowdzoo.serving.request_monitor import RequestMonitor
-from crowdzoo.serving.request_record import RequestRecord
 
 __all__ = ["GrpcService"]
 
 log = logging.getLogger("crowdzoo.serving")
 
 # The answer to a message; fills the record
-_Work = Callable[[bytes, grpc.ServicerContext, RequestRecord], Any]
+_Work = Callable[[bytes, RequestRecord], Any]
 # So many messages may take their time to come; where there are more, those that take longer than this are given up
 _RECEIVED = 16
 SLOW_SECONDS = 1.0
 
 
 class GrpcService(grpc.GenericRpcHandler):
-    """Both services. Messages come as bytes: what is no protobuf is refused, and a long one is read elsewhere.
+    """Both services. Messages come as bytes: what is no protobuf is refused.
 
     A call takes a place when its message is whole. Where all places are taken, the others are refused as soon as they
     come.
 
     Args:
-        predictor: answers what needs the model.
-        monitor: is told of each request.
-        allow_reload: whether clients may set which models are served, by HandleReloadConfigRequest.
+        stores: name -> the model's versions.
+        limits: of requests.
+        gate: the queue of both protocols.
+        metrics: count each request.
     """
 
-    def __init__(self, predictor: Predictor, monitor: RequestMonitor, *, allow_reload: bool = False):
-        self._predictor = predictor
-        self._monitor = monitor
-        self._allow_reload = allow_reload
-        self._stores = predictor.stores
-        self._limits = predictor.limits
-        self.gate = predictor.gate()
+    def __init__(self, stores: Mapping[str, ModelStore], limits: Limits, gate: Gate, metrics: Metrics):
+        self._stores, self._limits, self._gate, self._metrics = stores, limits, gate, metrics
         self._slow: dict[grpc.ServicerContext, float] = {}  # calls whose message is on its way: since when
-        self._lock = threading.Lock()
-        self._under_way = 0
-        self._most = self._limits.threads + self._limits.queue
-        self._calls = 0  # also of those whose message is on its way
-        self._most_calls = self._most + self._limits.connections
-        self.executor = ThreadPoolExecutor(self._most_calls, thread_name_prefix="crowdzoo-grpc")
-        self._refusing = ThreadPoolExecutor(1, thread_name_prefix="crowdzoo-grpc-full")
+        self._most = limits.threads + limits.queue
+        self.executor = ThreadPoolExecutor(self._most + limits.connections, thread_name_prefix="crowdzoo-grpc")
         self._stopping = threading.Event()
-        self._watch = threading.Thread(target=self._cancel_slow, name="crowdzoo-grpc-watch", daemon=True)
-        self._watch.start()
+        threading.Thread(target=self._cancel_slow, name="crowdzoo-grpc-watch", daemon=True).start()
+        prediction, model = "/tensorflow.serving.PredictionService/", "/tensorflow.serving.ModelService/"
         self._methods = {
-            "PredictionService/Predict": self._handler("predict", self._computed(predictor.answer_proto)),
-            "PredictionService/Classify": self._handler(
-                "classify", self._computed(functools.partial(predictor.results_proto, "classify"))
-            ),
-            "PredictionService/Regress": self._handler(
-                "regress", self._computed(functools.partial(predictor.results_proto, "regress"))
-            ),
-            "PredictionService/MultiInference": self._handler(
-                "multi_inference", self._computed(predictor.multi_inference)
-            ),
-            "PredictionService/GetModelMetadata": self._handler("metadata", self._metadata),
-            "ModelService/GetModelStatus": self._handler("status", self._status),
-            "ModelService/HandleReloadConfigRequest": self._handler("reload", self._reload),
+            prediction + "Predict": self._handler("predict", self._predict),
+            prediction + "Classify": self._handler("classify", functools.partial(self._results, "classify")),
+            prediction + "Regress": self._handler("regress", functools.partial(self._results, "regress")),
+            prediction + "GetModelMetadata": self._handler("metadata", self._metadata),
+            model + "GetModelStatus": self._handler("status", self._status),
         }
-
-        def refuse(messages: Iterator[bytes], context: grpc.ServicerContext) -> None:
-            context.abort(grpc.StatusCode.UNAVAILABLE, full().reason)
-
-        refuse.experimental_thread_pool = self._refusing  # type: ignore[attr-defined]
-        self._full = grpc.stream_unary_rpc_method_handler(refuse)
 
     @property
     def options(self) -> list[tuple[str, Any]]:
         """Options of a `grpc.Server` for the limits that its core keeps."""
         limits = self._limits
         return [
+            ("grpc.so_reuseport", 0),  # a port that is taken must be an error
             ("grpc.max_receive_message_length", limits.request_bytes),
             ("grpc.max_send_message_length", -1),
             ("grpc.max_concurrent_streams", self._most),
             ("grpc.max_allowed_incoming_connections", limits.connections),
             ("grpc.max_connection_idle_ms", int(1000 * limits.idle_seconds)),
             ("grpc.server_handshake_timeout_ms", int(1000 * limits.header_seconds)),
-            # a peer that is gone without a word is found out
-            ("grpc.keepalive_time_ms", int(1000 * limits.idle_seconds)),
-            ("grpc.keepalive_timeout_ms", int(1000 * limits.header_seconds)),
         ]
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
-        """The handler of a call; where all threads are busy, one that refuses at once."""
-        handler = self._methods.get(handler_call_details.method.removeprefix("/tensorflow.serving."))
-        if handler is None:
-            return None
-        with self._lock:  # counted here: a thread may start much later, and many calls may come before it does
-            if self._under_way >= self._most or self._calls >= self._most_calls:
-                return self._full
-            self._calls += 1
-        return handler
+        """The handler of a call."""
+        return self._methods.get(handler_call_details.method)
 
-    def close(self) -> None:
+    def stop(self) -> None:
         """Stops the threads that are idle."""
         self._stopping.set()
-        for executor in (self.executor, self._refusing):
-            executor.shutdown(wait=False, cancel_futures=True)
+        self.executor.shutdown(wait=False, cancel_futures=True)
 
     def _handler(self, api: str, work: _Work) -> grpc.RpcMethodHandler:
+        computed = api in ("predict", "classify", "regress")
+
         def answer(messages: Iterator[bytes], context: grpc.ServicerContext) -> Any:
             record = RequestRecord("GRPC", api)
-            placed = False
             try:
-                message = self._receive(messages, context)
-                with self._lock:
-                    placed = self._under_way < self._most
-                    self._under_way += placed
-                if not placed:
+                if self._gate.is_full:
                     raise full()
-                record.request_bytes = len(message)
-                response = work(message, context, record)
-                record.answer_bytes = response.ByteSize()
-                return response
+                message = self._receive(messages, context)
+                with self._gate.place(len(message)):
+                    if not computed:
+                        if len(message) > 1 << 16:
+                            raise RequestError(f"a request for {api} has at most 65,536 bytes", "TOO_LARGE")
+                        return work(message, record)
+                    gone = lambda: not context.is_active()  # noqa: E731
+                    with self._gate.turn(len(message), gone, context.time_remaining()):
+                        return work(message, record)
             except RequestError as error:
                 record.status, reason = error.grpc_status, error.reason
-            except (_GoneError, grpc.RpcError):
+            except (ConnectionError, grpc.RpcError):
                 record.status, reason = "CANCELLED", "the client is gone"
             except Exception:
                 log.exception("crowdzoo serve: a gRPC request failed")
                 record.status, reason = "INTERNAL", "internal error, see the log of the server"
             finally:
-                self._monitor.finished(record)
-                with self._lock:
-                    self._under_way -= placed
-                    self._calls -= 1
+                self._metrics.finished(record)
             context.abort(getattr(grpc.StatusCode, record.status), reason)
 
         # a unary call is a stream of one message, which is received when it is asked for
@@ -161,7 +131,7 @@ class GrpcService(grpc.GenericRpcHandler):
         except StopIteration:
             raise RequestError("the call has no message") from None
         except Exception as error:  # gRPC raises a bare Exception where the client is gone
-            raise _GoneError from error
+            raise ConnectionResetError from error
         finally:
             del self._slow[context]
 
@@ -173,31 +143,48 @@ class GrpcService(grpc.GenericRpcHandler):
                 if now - since > seconds:
                     context.cancel()
 
-    def _computed(self, answer: Callable[[bytes, Share, RequestRecord], Any]) -> _Work:
-        """What needs the model: with memory of its own, in its turn."""
+    def _asked(self, spec: ModelSpec, record: RequestRecord, response: Any) -> LoadedModel:
+        """The model that is asked; writes into the response that it answers."""
+        store = store_of(self._stores, spec.name)
+        record.model = store.name
+        model = store.get(**_version(spec))
+        response.model_spec.name = store.name
+        response.model_spec.version.value = model.version
+        return model
 
-        def work(message: bytes, context: grpc.ServicerContext, record: RequestRecord) -> Any:
-            with self._predictor.budget.share() as share:
-                share.hold("body", len(message))
-                long = is_long(len(message), json=False)
-                is_gone = lambda: not context.is_active()  # noqa: E731
-                with self.gate.turn(long=long, is_gone=is_gone, seconds=context.time_remaining()):
-                    return answer(message, share, record)
+    def _predict(self, message: bytes, record: RequestRecord) -> PredictResponse:
+        request, response = parsed(PredictRequest, message), PredictResponse()
+        inputs = arrays_from_protos(request.inputs, max_bytes=self._limits.request_memory)
+        signature = self._asked(request.model_spec, record, response).signature(request.model_spec.signature_name)
+        signature.check_names(inputs)
+        for name, array in inputs.items():
+            given = "string" if array.dtype == object else array.dtype.name
+            if given != signature.inputs[name].dtype:
+                raise RequestError(f"input {name!r}: is {given}, not {signature.inputs[name].dtype}")
+        outputs = signature(inputs, self._limits)
+        response.model_spec.signature_name = request.model_spec.signature_name or DEFAULT_SIGNATURE
+        for name in list(request.output_filter) or outputs:
+            if name not in outputs:
+                reason = f"output_filter: {short_repr(name)} is not an output; there are {', '.join(outputs)}"
+                raise RequestError(reason)
+            response.outputs[name].CopyFrom(tf.make_tensor_proto(outputs[name]))
+        return response
 
-        return work
+    def _results(self, what: str, message: bytes, record: RequestRecord) -> Any:
+        asked, examples = examples_from_message(message, self._limits.request_memory)
+        spec = parsed(ModelSpec, asked)
+        response = (ClassificationResponse if what == "classify" else RegressionResponse)()
+        signature = self._asked(spec, record, response).signature(spec.signature_name)
+        response.result.CopyFrom(results_proto(example_outputs(what, signature, examples, self._limits)))
+        response.model_spec.signature_name = spec.signature_name or DEFAULT_SIGNATURE
+        return response
 
-    def _metadata(
-        self, message: bytes, context: grpc.ServicerContext, record: RequestRecord
-    ) -> GetModelMetadataResponse:
-        request = _short(GetModelMetadataRequest, message)
+    def _metadata(self, message: bytes, record: RequestRecord) -> GetModelMetadataResponse:
+        request, response = parsed(GetModelMetadataRequest, message), GetModelMetadataResponse()
         wanted = list(request.metadata_field)
         if wanted != ["signature_def"]:
             raise RequestError(f"metadata_field must be ['signature_def'], got {short_repr(wanted)}")
-        store = self._stores.get(request.model_spec.name)
-        record.model = store.name
-        model = store.get(**asked_version(request.model_spec))
-        response = GetModelMetadataResponse()
-        fill_spec(response.model_spec, store, model)
+        model = self._asked(request.model_spec, record, response)
         response.metadata["signature_def"].Pack(model.signature_defs)
         if model.features is not None:  # TF Serving's answer has no such key
             columns = ListValue()
@@ -205,32 +192,17 @@ class GrpcService(grpc.GenericRpcHandler):
             response.metadata["features"].Pack(columns)
         return response
 
-    def _status(self, message: bytes, context: grpc.ServicerContext, record: RequestRecord) -> GetModelStatusResponse:
-        request = _short(GetModelStatusRequest, message)
-        store = self._stores.get(request.model_spec.name)
+    def _status(self, message: bytes, record: RequestRecord) -> GetModelStatusResponse:
+        request = parsed(GetModelStatusRequest, message)
+        store = store_of(self._stores, request.model_spec.name)
         record.model = store.name
-        statuses = store.statuses(**asked_version(request.model_spec))
+        statuses = store.statuses(**_version(request.model_spec))
         return GetModelStatusResponse(model_version_status=[one.described() for one in statuses])
 
-    def _reload(self, message: bytes, context: grpc.ServicerContext, record: RequestRecord) -> ReloadConfigResponse:
-        if not self._allow_reload:
-            reason = (
-                "this server takes no other models; --allow-reload (Server(allow_reload=True)) lets clients set them"
-            )
-            raise RequestError(reason, "PERMISSION_DENIED")
-        request = _short(ReloadConfigRequest, message)
-        try:
-            self._stores.reload(model_settings(request.config, "config", None))
-        except ConfigError as error:
-            raise RequestError(str(error)) from error
-        return ReloadConfigResponse(status={"error_code": "OK"})
 
-
-class _GoneError(Exception):
-    """The client left before its message was here."""
-
-
-def _short(kind: Any, message: bytes) -> Any:
-    if len(message) > 1 << 16:
-        raise RequestError(f"a {kind.DESCRIPTOR.name} has at most 65,536 bytes", "TOO_LARGE")
-    return parsed(kind, message)
+def _version(spec: ModelSpec) -> dict[str, Any]:
+    """`version` or `label` that a request asks for."""
+    choice = spec.WhichOneof("version_choice")
+    if choice == "version":
+        return {"version": spec.version.value}
+    return {"label": spec.version_label} if choice == "version_label" else {}

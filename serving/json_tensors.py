@@ -1,24 +1,24 @@
-"""JSON to arrays and back, in TF Serving's row and column forms; without TensorFlow."""
+"""JSON to arrays and back, in TF Serving's row and column forms."""
 
 import base64
-import binascii
+import functools
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import orjson
 import simdjson
 
 from crowdzoo.errors import shorten
-from crowdzoo.serving.input_spec import InputSpec, SignatureInputs
 from crowdzoo.serving.request_error import RequestError
+from crowdzoo.serving.signature import InputSpec, Signature
 
-__all__ = ["check_memory", "is_base64", "kind_of", "parse_object", "read_request", "to_json"]
+__all__ = ["as_bytes", "check_memory", "is_base64", "kind_of", "parse_object", "read_request", "to_json"]
 
-_Signature = TypeVar("_Signature", bound=SignatureInputs)
 
+_Read = tuple[Signature, dict[str, np.ndarray], bool]
 # Bytes of Python's and NumPy's objects: a value, a list, an object, a key of it, each with its place in what holds it
 _VALUE, _LIST, _OBJECT, _KEY = 52, 72, 240, 150
 
@@ -44,9 +44,7 @@ def check_memory(body: bytes, most: int) -> None:
         )
 
 
-def read_request(
-    body: bytes, signature_of: Callable[[str], _Signature]
-) -> tuple[_Signature, dict[str, np.ndarray], bool]:
+def read_request(body: bytes, signature_of: Callable[[str], Signature]) -> _Read:
     """Reads the body of a request for :predict.
 
     Args:
@@ -67,7 +65,12 @@ def read_request(
         found = "both" if "instances" in request else "neither"
         raise RequestError(f"the body must have one of 'instances' and 'inputs', it has {found}")
     signature = signature_of(request.get("signature_name", ""))
-    return signature, _from_json(request, signature), "instances" in request
+    columns = _rows_to_columns(request["instances"], signature) if "instances" in request else request["inputs"]
+    if not isinstance(columns, dict) or is_base64(columns):
+        columns = {_only_input(signature, "'inputs' is a plain value"): columns}
+    signature.check_names(columns)
+    inputs = {name: _array(name, columns[name], spec) for name, spec in signature.inputs.items()}
+    return signature, inputs, "instances" in request
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
@@ -103,22 +106,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
     return request
 
 
-def _from_json(request: Mapping[str, Any], signature: SignatureInputs) -> dict[str, np.ndarray]:
-    """Arrays for each input of `signature`, from a parsed request in row or column form.
-
-    Raises:
-        RequestError: names the input, and where in it the wrong value stands.
-    """
-    columns = _rows_to_columns(request["instances"], signature) if "instances" in request else request["inputs"]
-    if not isinstance(columns, dict) or is_base64(columns):
-        columns = {_only_input(signature, "'inputs' is a plain value"): columns}
-    signature.check_names(columns)
-    return {name: _array(name, columns[name], spec) for name, spec in signature.inputs.items()}
-
-
-def _read_numbers(
-    body: bytes, signature_of: Callable[[str], _Signature]
-) -> tuple[_Signature, dict[str, np.ndarray], bool] | None:
+def _read_numbers(body: bytes, signature_of: Callable[[str], Signature]) -> _Read | None:
     """As `read_request`, several times faster: numbers come to the array without a Python object for each.
 
     Returns:
@@ -128,36 +116,28 @@ def _read_numbers(
         return None
     try:
         request: Any = simdjson.Parser().parse(body)
-        names = list(request)
-        name = request["signature_name"] if "signature_name" in names else ""
-        rows = "instances" in names
-        if len(names) != len({*names}) or rows == ("inputs" in names) or not isinstance(name, str):
+        key, *more = sorted(request)
+        if key not in ("inputs", "instances") or more not in ([], ["signature_name"]):
             return None
-        signature = signature_of(name)
-        columns = request["instances" if rows else "inputs"]
-        if isinstance(columns, simdjson.Array):
-            columns = {_only_input(signature, ""): columns}
-        if sorted(columns) != list(signature.inputs):
-            return None
-        inputs, lists = {}, 0
-        for name, spec in signature.inputs.items():
-            inputs[name] = _column(name, columns[name], spec)
-            sizes = inputs[name].shape[:-1]
-            lists += sum(math.prod(sizes[:depth]) for depth in range(len(sizes) + 1))
+        signature = signature_of(request["signature_name"] if more else "")
+        ((name, spec),) = signature.inputs.items()
+        values = request[key]
+        if not isinstance(values, simdjson.Array):
+            if list(values) != [name] or key == "instances":
+                return None
+            values = values[name]
+        array = _column(values, spec)
     except (RequestError, ValueError, TypeError, AttributeError, RuntimeError):
         return None
     # a deeper list would be read as if it were flat; what stands in strings is counted as well
-    return (signature, inputs, rows) if body.count(b"[") == lists else None
+    lists = sum(math.prod(array.shape[:depth]) for depth in range(array.ndim))
+    return (signature, {name: array}, key == "instances") if body.count(b"[") == lists else None
 
 
-def _column(name: str, values: Any, spec: InputSpec) -> np.ndarray:
-    """An input's array; ValueError, TypeError or AttributeError where the other way has to look."""
-    if spec.dtype == "string":
-        texts = values.as_list()
-        if {*map(type, texts)} != {str}:
-            raise TypeError
-        return _strings(name, np.array(texts, dtype=object))
-    if not spec.shape:
+def _column(values: Any, spec: InputSpec) -> np.ndarray:
+    """An array of numbers; ValueError, TypeError or AttributeError where the other way has to look."""
+    dtype = np.dtype(spec.dtype)
+    if dtype.kind not in "fiu" or dtype.itemsize < 4 - 3 * (dtype.kind != "f") or not spec.shape:
         raise TypeError
     shape: list[int] = []
     level: list[Any] = [values]
@@ -166,23 +146,16 @@ def _column(name: str, values: Any, spec: InputSpec) -> np.ndarray:
             level = [value for values in level for value in values]
         (size,) = {*map(len, level)}
         shape.append(size)
-    dtype = np.dtype(spec.dtype)
-    if dtype in (np.float32, np.float64):
-        with np.errstate(over="ignore"):
-            array = np.frombuffer(values.as_buffer(of_type="d"), np.float64).reshape(shape).astype(dtype)
-        fits = bool(np.isfinite(array).all())
-    elif dtype.kind not in "iu":
-        raise TypeError
-    else:
-        whole = np.frombuffer(values.as_buffer(of_type="i"), np.int64).reshape(shape)
+    of_type, wide = ("d", np.float64) if dtype.kind == "f" else ("i", np.int64)
+    whole = np.frombuffer(values.as_buffer(of_type=of_type), wide).reshape(shape)
+    with np.errstate(over="ignore"):
         array = whole.astype(dtype)
-        fits = bool((array == whole).all())
-    if not fits or not array.size:
+    if not array.size or not (np.isfinite(array) if dtype.kind == "f" else array == whole).all():
         raise ValueError
     return array
 
 
-def _rows_to_columns(rows: Any, signature: SignatureInputs) -> dict[str, list[Any]]:
+def _rows_to_columns(rows: Any, signature: Signature) -> dict[str, list[Any]]:
     if not isinstance(rows, list):
         raise RequestError(f"'instances' must be a list, not {kind_of(rows)}; a single instance is a list of one")
     if not rows:
@@ -198,7 +171,7 @@ def _rows_to_columns(rows: Any, signature: SignatureInputs) -> dict[str, list[An
     return {name: [row[name] for row in rows] for name in signature.inputs}
 
 
-def _only_input(signature: SignatureInputs, what: str) -> str:
+def _only_input(signature: Signature, what: str) -> str:
     if len(signature.inputs) != 1:
         names = ", ".join(map(repr, signature.inputs))
         raise RequestError(f"{what}, but signature {signature.name!r} takes {names}: name them in an object")
@@ -213,47 +186,58 @@ def _array(name: str, value: Any, spec: InputSpec) -> np.ndarray:
     if spec.dtype == "string":
         return _strings(name, cells)
     dtype = np.dtype(spec.dtype)
-    whole: dict[str, set[type]] = {"b": {bool}, "i": {int}, "u": {int}}
-    allowed = whole.get(dtype.kind, {int, float})
+    allowed: set[Any] = {int} if dtype.kind in "iu" else {bool} if dtype.kind == "b" else {int, float}
     # one pass at C speed; only a request that is refused anyway is searched cell by cell
     if not set(map(type, cells.flat)) <= allowed:
         expected = "true or false" if bool in allowed else "a number" if float in allowed else "an integer"
         place = next(i for i, cell in np.ndenumerate(cells) if type(cell) not in allowed)
         hint = "; a missing number is NaN" if cells[place] is None and float in allowed and spec.is_column else ""
         raise _wrong_type(name, cells, place, expected + hint)
-    if dtype.kind in "iu":
-        for extreme in (cells.min(), cells.max()) if cells.size else ():
-            if not np.iinfo(dtype).min <= extreme <= np.iinfo(dtype).max:
-                raise RequestError(f"input {name!r}: {_short(extreme)} does not fit {spec.dtype}")
     try:
-        wide = cells.astype(dtype if dtype.kind in "biu" else np.float64)
+        if dtype.kind in "biu":
+            return cells.astype(dtype) if dtype.kind == "b" else _whole(cells, dtype)
+        wide = cells.astype(np.float64)
     except OverflowError as error:
-        raise RequestError(f"input {name!r}: holds an integer too large for {spec.dtype}") from error
+        raise RequestError(f"input {name!r}: holds an integer that does not fit {spec.dtype}") from error
     with np.errstate(over="ignore"):
         array = wide.astype(dtype)
-    if dtype.kind not in "biu" and (too_large := np.isfinite(wide) & ~np.isfinite(array.astype(np.float64))).any():
+    if (too_large := np.isfinite(wide) & ~np.isfinite(array.astype(np.float64))).any():
         first = tuple(int(i) for i in np.argwhere(too_large)[0])
         raise RequestError(f"input {name!r}: {wide[first]} at {list(first)} is too large for {spec.dtype}")
     return array
 
 
+def _whole(cells: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    limits = np.iinfo(dtype)
+    if cells.size and not limits.min <= cells.min() <= cells.max() <= limits.max:
+        raise OverflowError
+    return cells.astype(dtype)
+
+
 def _strings(name: str, cells: np.ndarray) -> np.ndarray:
     array = np.empty(cells.shape, dtype=object)
     for place, cell in np.ndenumerate(cells):
-        if isinstance(cell, str):
-            try:
-                array[place] = cell.encode("utf-8")
-            except UnicodeEncodeError as error:  # "\ud800" is JSON, but half a character
-                raise RequestError(f"input {name!r}: the text at {list(place)} is not valid Unicode") from error
-        elif is_base64(cell):
-            try:
-                array[place] = base64.b64decode(cell["b64"], validate=True)
-            except (binascii.Error, ValueError) as error:
-                raise RequestError(f"input {name!r}: 'b64' at {list(place)} is not base64") from error
-        else:
+        if not (isinstance(cell, str) or is_base64(cell)):
             hint = '; a missing category is ""' if cell is None else ""
             raise _wrong_type(name, cells, place, f"a string{hint}")
+        array[place] = as_bytes(f"input {name!r}", cell, f" at {list(place)}")
     return array
+
+
+def as_bytes(where: str, value: Any, place: str = "") -> bytes:
+    """The bytes of a text or of `{"b64": ...}`.
+
+    Raises:
+        RequestError: half a character, or no base64; names where it is.
+    """
+    try:
+        return value.encode() if isinstance(value, str) else base64.b64decode(value["b64"], validate=True)
+    except UnicodeEncodeError as error:  # "\ud800" is JSON, but half a character
+        raise RequestError(f"{where}: the text{place} is not valid Unicode") from error
+    except (KeyError, TypeError):
+        raise RequestError(f"{where}: a value{place} is an object, not a number or a string") from None
+    except ValueError as error:
+        raise RequestError(f"{where}: 'b64'{place} is not base64") from error
 
 
 def _wrong_type(name: str, cells: np.ndarray, place: tuple[int, ...], expected: str) -> RequestError:
@@ -298,7 +282,9 @@ def to_json(outputs: Mapping[str, np.ndarray], *, rows: bool) -> bytes:
     """
     finite = all(array.dtype.kind != "f" or np.isfinite(array).all() for array in outputs.values())
     values = {name: _plain(name, array, as_array=finite) for name, array in outputs.items()}
-    write = _text if finite else _text_with_nan
+    write: Callable[[Any], bytes] = functools.partial(orjson.dumps, option=orjson.OPT_SERIALIZE_NUMPY)
+    if not finite:  # orjson writes null for NaN
+        write = lambda value: json.dumps(value, ensure_ascii=False).encode()  # noqa: E731
     if not rows:
         return b'{\n    "outputs": ' + write(next(iter(values.values())) if len(values) == 1 else values) + b"\n}\n"
     sizes = {name: len(array) if array.ndim else None for name, array in outputs.items()}
@@ -314,24 +300,14 @@ def to_json(outputs: Mapping[str, np.ndarray], *, rows: bool) -> bytes:
     return bytes(text + b"\n    ]\n}\n")
 
 
-def _text(value: Any) -> bytes:
-    return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
-
-
-def _text_with_nan(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False).encode()  # orjson writes null for NaN
-
-
 def _plain(name: str, array: np.ndarray, *, as_array: bool) -> Any:
-    """Lists and values; an array of float32 stays one where it may, which `_text` writes in one go."""
+    """Lists and values; an array of float32 stays one where it may, which orjson writes in one go."""
     if array.dtype == object:
-        if name.endswith("_bytes"):  # TF Serving's way to tell bytes from text
-            plain = [{"b64": base64.b64encode(cell).decode()} for cell in array.flat]
-        else:
-            plain = [cell.decode("utf-8", errors="replace") for cell in array.flat]
-        nested = np.empty(array.size, dtype=object)
-        nested[:] = plain
-        return nested.reshape(array.shape).tolist()
+        coded = name.endswith("_bytes")  # TF Serving's way to tell bytes from text
+        nested = np.empty(array.shape, dtype=object)
+        for place, cell in np.ndenumerate(array):
+            nested[place] = {"b64": base64.b64encode(cell).decode()} if coded else cell.decode("utf-8", "replace")
+        return nested.tolist()
     if array.dtype == np.float32:
         # the shortest digits that read back as the same float32, as TF Serving writes them
         return np.ascontiguousarray(array) if as_array and array.ndim else array.astype(str).astype(np.float64).tolist()

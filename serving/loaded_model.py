@@ -1,10 +1,10 @@
 """One version of a model in memory, warmed up."""
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
-from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
@@ -12,13 +12,12 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 from crowdzoo.errors import DataError, short_repr
 from crowdzoo.files.model_files import read_model_card
 from crowdzoo.files.served_model import MODEL_CARD_FILE, WARMUP_FILE, load_saved_model
-from crowdzoo.serving.examples import EXAMPLES, examples_from_input
-from crowdzoo.serving.messages import own_message
+from crowdzoo.serving.examples import EXAMPLES, examples_from_message
 from crowdzoo.serving.proto_tensors import arrays_from_protos
 from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.signature import Signature
 
-__all__ = ["LoadedModel", "read_features", "read_signature_defs"]
+__all__ = ["LoadedModel", "read_signature_defs"]
 
 DEFAULT_SIGNATURE = "serving_default"
 
@@ -46,20 +45,19 @@ class LoadedModel:
         # kept: the variables live only as long as this object
         self._loaded: Any = load_saved_model(folder)
         functions = dict(self._loaded.signatures)
-        card = _card(folder)
+        card: dict[str, Any] = {}
+        with contextlib.suppress(DataError):  # another exporter's model has none
+            card = read_model_card(folder / MODEL_CARD_FILE)
         # crowdzoo exported this model: then each row is answered by itself, with finite numbers
         software, described = (card.get(key) or {} for key in ("software", "signatures"))
         by_rows = "crowdzoo" in software and DEFAULT_SIGNATURE in described
         self.features: list[str] | None = card.get("features")
-        of_tokens = by_rows and "tokens" in functions[DEFAULT_SIGNATURE].structured_outputs
+        texts = "images" if "images" in card else ""
+        if by_rows and "tokens" in functions[DEFAULT_SIGNATURE].structured_outputs:
+            texts = "tokens"
+        methods = {name: one.method_name for name, one in self.signature_defs.signature_def.items()}
         self.signatures = {
-            name: Signature(
-                name,
-                function,
-                by_rows=by_rows,
-                of_tokens=of_tokens,
-                method=self.signature_defs.signature_def[name].method_name,
-            )
+            name: Signature(name, function, by_rows=by_rows, texts=texts, method=methods[name])
             for name, function in functions.items()
         }
         if not self.signatures:
@@ -92,23 +90,9 @@ class LoadedModel:
             if kind == "predict_log":
                 signature(arrays_from_protos(request.inputs))
             else:
-                message = own_message("ExamplesRequest").FromString(request.SerializeToString())
-                signature({EXAMPLES: examples_from_input(message, lambda size: None)})
+                signature({EXAMPLES: examples_from_message(request.SerializeToString(), 1 << 30)[1]})
             count += 1
         return count
-
-
-def _card(folder: Path) -> dict[str, Any]:
-    """What the model's card says; nothing where there is none as crowdzoo writes it."""
-    try:
-        return read_model_card(folder / MODEL_CARD_FILE)
-    except DataError:
-        return {}
-
-
-def read_features(folder: Path) -> list[str] | None:
-    """Names of the columns that a SavedModel was trained on, by its card; None where it has none."""
-    return _card(folder).get("features")
 
 
 def read_signature_defs(folder: Path) -> SignatureDefMap:
@@ -116,16 +100,11 @@ def read_signature_defs(folder: Path) -> SignatureDefMap:
 
     Raises:
         OSError: `saved_model.pb` cannot be read.
-        ValueError: it is no SavedModel, or has no graph with the tag `serve`.
+        DecodeError: it is no SavedModel.
+        ValueError: it has no graph with the tag `serve`.
     """
-    try:
-        saved_model = SavedModel.FromString((folder / "saved_model.pb").read_bytes())
-    except DecodeError as error:
-        raise ValueError("saved_model.pb is not a SavedModel") from error
+    saved_model = SavedModel.FromString((folder / "saved_model.pb").read_bytes())
     graphs = [graph for graph in saved_model.meta_graphs if "serve" in graph.meta_info_def.tags]
     if not graphs:
         raise ValueError("it has no graph with the tag 'serve'")
-    signature_defs = SignatureDefMap()
-    for name, signature_def in graphs[0].signature_def.items():
-        signature_defs.signature_def[name].CopyFrom(signature_def)
-    return signature_defs
+    return SignatureDefMap(signature_def=dict(graphs[0].signature_def))

@@ -9,17 +9,32 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from google.protobuf import text_format
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from crowdzoo.errors import ConfigError, short_repr
+from crowdzoo.files.configuration_text import configuration_text
 from crowdzoo.files.paths import local_path
 from crowdzoo.files.version_folders import MAX_VERSION
-from crowdzoo.serving.text_protos import read_text_proto
-from crowdzoo.serving.version_policy import VersionPolicy
 
-__all__ = ["ModelSettings", "model_settings", "read_model_settings"]
+__all__ = ["ModelSettings", "VersionPolicy", "read_model_settings"]
 
 _NAME = re.compile(r"[^/:\s]+")
+# The line of the file that protobuf quotes in some of its messages
+_LINE = re.compile(r"^'.*': (?=[A-Z])", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class VersionPolicy:
+    """TF Serving's `model_version_policy`.
+
+    Attributes:
+        latest: how many of the versions are served, highest numbers first; None for all of them.
+        only: the versions that may be served; None for any.
+    """
+
+    latest: int | None = 1
+    only: frozenset[int] | None = None
 
 
 @dataclass(frozen=True)
@@ -57,30 +72,24 @@ def read_model_settings(path: str | os.PathLike[str]) -> list[ModelSettings]:
         path: a `ModelServerConfig` in protobuf's text format. A `base_path` in it may be relative to the file.
 
     Raises:
-        ConfigError: no such file, not such a message, or models that this server cannot serve; names the file, and the
-            model or the line.
+        ConfigError: no such file, not such a message, no model, a name twice, or a field that this server cannot
+            follow; names the file, and the model or the line.
     """
-    return model_settings(read_text_proto(path, ModelServerConfig), os.fspath(path), Path(path).absolute().parent)
-
-
-def model_settings(config: Any, what: str, folder: Path | None) -> list[ModelSettings]:
-    """The models of a `ModelServerConfig`.
-
-    Args:
-        config: the message.
-        what: names it in errors.
-        folder: where a relative `base_path` begins; None refuses it.
-
-    Raises:
-        ConfigError: no model, a name twice, or a field that this server cannot follow; names the model.
-    """
-    if config.WhichOneof("config") != "model_config_list" or not config.model_config_list.config:
-        raise ConfigError(f"{what}: must have a model_config_list with at least one config {{ name, base_path }}")
+    file = os.fspath(path)
+    try:
+        listed = text_format.Parse(configuration_text(path), ModelServerConfig()).model_config_list.config
+    except text_format.ParseError as error:
+        line, column = error.GetLine(), error.GetColumn()
+        place = f", line {line}, column {column}" if line is not None else ""
+        said = _LINE.sub("", str(error).split(" : ", 1)[-1]).rstrip(".")[:300]
+        raise ConfigError(f"{file}{place}: not a ModelServerConfig in text format: {said}.") from None
+    if not listed:
+        raise ConfigError(f"{file}: must have a model_config_list with at least one config {{ name, base_path }}")
     found: dict[str, ModelSettings] = {}
-    for number, one in enumerate(config.model_config_list.config):
-        place = f"{what}: config {number + 1} ({short_repr(one.name)})"
+    for number, one in enumerate(listed):
+        place = f"{file}: config {number + 1} ({short_repr(one.name)})"
         try:
-            settings = _settings(one, folder)
+            settings = _settings(one, Path(path).absolute().parent)
         except ConfigError as error:
             raise ConfigError(f"{place}: {error}") from None
         if settings.name in found:
@@ -89,18 +98,15 @@ def model_settings(config: Any, what: str, folder: Path | None) -> list[ModelSet
     return list(found.values())
 
 
-def _settings(config: Any, folder: Path | None) -> ModelSettings:
+def _settings(config: Any, folder: Path) -> ModelSettings:
     if config.model_platform not in ("", "tensorflow"):
         raise ConfigError(f"model_platform {short_repr(config.model_platform)} is not served here, only 'tensorflow'")
     if config.HasField("logging_config"):
         raise ConfigError("logging_config is not followed by this server: it logs no payloads; leave it out")
     local_path(config.base_path, "base_path")
-    path = Path(config.base_path)
-    if not path.is_absolute():
-        if folder is None:
-            raise ConfigError(f"base_path {short_repr(config.base_path)} must be an absolute path")
-        path = folder / path
-    return ModelSettings(config.name, path, dict(config.version_labels), _policy(config.model_version_policy))
+    return ModelSettings(
+        config.name, folder / config.base_path, dict(config.version_labels), _policy(config.model_version_policy)
+    )
 
 
 def _policy(policy: Any) -> VersionPolicy:

@@ -2,35 +2,35 @@
 
 import gc
 import logging
+import os
+import re
+import stat
 import threading
 import time
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdzoo.errors import ServingError
-from crowdzoo.files.name_difference import name_difference
+from crowdzoo.errors import ServingError, short_repr
 from crowdzoo.files.version_folders import version_folders
-from crowdzoo.serving.loaded_model import LoadedModel, read_features, read_signature_defs
+from crowdzoo.serving.loaded_model import LoadedModel
+from crowdzoo.serving.model_settings import ModelSettings
 from crowdzoo.serving.request_error import RequestError
-from crowdzoo.serving.signature_difference import signature_difference
-from crowdzoo.serving.version_files import Contents, check_readable, contents, what_is_missing, without_paths
-from crowdzoo.serving.version_policy import VersionPolicy
 
-__all__ = ["ModelStore", "VersionStatus"]
+__all__ = ["ModelStore", "VersionStatus", "store_of"]
 
 log = logging.getLogger("crowdzoo.serving")
 
+# (path in the folder, size, time of last change of the contents, of the file's state such as its permissions)
+Contents = tuple[tuple[str, int, int, int], ...]
 # A folder whose files did not change for so long is taken as written to the end.
 SETTLE_SECONDS = 1.0
-
 # A version that did not load is tried again after so long, or as soon as its files or their permissions change.
 RETRY_SECONDS = 300.0
-# A version is given up when reading its files makes no progress for so long.
-STALL_SECONDS = 30.0
-# Stopping does not wait longer for a disk that does not answer.
-STOP_SECONDS = 2.0
+_INDEX = "variables/variables.index"
+_WAITS = "waits for {}, which is not there yet"
+_GONE = "its folder is gone; it is answered from memory"
 
 
 @dataclass(frozen=True)
@@ -50,59 +50,32 @@ class VersionStatus:
         return {"version": self.version, "state": self.state, "status": status}
 
 
-@dataclass(frozen=True)
-class _Failure:
-    """Why a version is left out; it is tried again when `contents` or `beside` change, or after RETRY_SECONDS."""
-
-    contents: Contents
-    beside: int | None  # the version whose signatures it does not fit
-    reason: str
-    at: float
-
-
 class ModelStore:
-    """The versions of one model below `folder`.
+    """The versions of one model, in a folder.
 
     A version is a subfolder named by an integer, with `saved_model.pb` and all shards of its variables, whose files
     have come to rest. The highest such version that loads and answers its warm-up requests is served. A version
     that cannot be loaded is logged, and tried again when its files or their permissions change, or after five minutes;
-    what is served stays. So it does where a newer version's signatures are not those that are served. Whoever holds
-    a `LoadedModel` may finish with it after the switch.
+    what is served stays. Whoever holds a `LoadedModel` may finish with it after the switch.
 
     Args:
-        folder: holds the versions.
-        name: the model's name in requests.
+        settings: the model's name, folder, labels and policy. The highest version of the policy answers requests
+            without a version.
         poll_seconds: time between looks at the folder.
-        labels: label -> version; these versions are served as well, under `/labels/<label>`.
-        new_signatures: whether a version may take over whose signatures differ from those that are served.
-        policy: which versions are served; None for the newest. The highest of them answers requests without a version.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        name: str,
-        poll_seconds: float = 2.0,
-        labels: Mapping[str, int] | None = None,
-        new_signatures: bool = False,
-        policy: VersionPolicy | None = None,
-    ):
-        self.folder = folder
-        self.name = name
+    def __init__(self, settings: ModelSettings, *, poll_seconds: float = 2.0):
+        self.folder, self.name = settings.folder, settings.name
+        self._labels, self._policy = settings.labels, settings.policy
         self._poll_seconds = poll_seconds
-        self._labels = dict(labels or {})
-        self._new_signatures = new_signatures
-        self._policy = policy or VersionPolicy()
-        self._refreshing = threading.Lock()
         self._settle_seconds = min(SETTLE_SECONDS, poll_seconds)
         self._lock = threading.Lock()
         self._models: dict[int, LoadedModel] = {}
         self._latest: int | None = None
         self._statuses: dict[int, VersionStatus] = {}
-        self._failures: dict[int, _Failure] = {}
+        self._failures: dict[int, tuple[Contents, str, float]] = {}  # files, reason, when
         self._seen: dict[int, tuple[Contents, float]] = {}
-        self._unreadable: dict[int, str] = {}
+        self._problems: dict[int, str] = {}  # of folders that are there and cannot be read
         self._said: dict[str, str] = {}  # what was complained of -> the last complaint
         self._moving = False  # is a version being written?
         self._stopping = threading.Event()
@@ -117,14 +90,15 @@ class ModelStore:
         Raises:
             ServingError: no folder, no version, or none that loads.
         """
-        if not wait:
-            self._check_folder()
         # a version that is being written right now gets the time to come to rest
         deadline = time.monotonic() + 2 * self._settle_seconds
         while (not self.refresh() or self._moving) and self._seen and time.monotonic() < deadline:
             time.sleep(self._settle_seconds / 4)
         if self._latest is None and not wait:
-            raise ServingError(self._why_none())
+            raise ServingError(f"{self.folder}: {self._why_none()}")
+        for label, version in self._labels.items():
+            if version not in self._models:
+                log.warning("crowdzoo serve: model %s, label %s: no version %s (yet)", self.name, label, version)
         self._thread = threading.Thread(target=self._follow, name="crowdzoo-model-store", daemon=True)
         self._thread.start()
 
@@ -132,7 +106,7 @@ class ModelStore:
         """Stops following. Loaded versions stay usable."""
         self._stopping.set()
         if self._thread is not None:
-            self._thread.join(STOP_SECONDS)
+            self._thread.join(2.0)  # no longer for a disk that does not answer
 
     def get(self, version: int | None = None, label: str | None = None) -> LoadedModel:
         """The latest version, or the one asked for.
@@ -146,10 +120,9 @@ class ModelStore:
                     known = f"labels are {', '.join(sorted(self._labels))}" if self._labels else "no labels are set"
                     raise RequestError(f"model {self.name!r} has no version label {label!r}; {known}", "NOT_FOUND")
                 version = self._labels[label]
+            version = self._latest if version is None else version
             if version is None:
-                if self._latest is None:
-                    raise RequestError(f"model {self.name!r} has no version yet; try again later", "UNAVAILABLE")
-                version = self._latest
+                raise RequestError(f"model {self.name!r} has no version yet; try again later", "UNAVAILABLE")
             if version not in self._models:
                 served = ", ".join(map(str, sorted(self._models))) or "none"
                 raise RequestError(f"model {self.name!r} does not serve version {version}, only {served}", "NOT_FOUND")
@@ -170,31 +143,9 @@ class ModelStore:
         return found
 
     @property
-    def labels(self) -> dict[str, int]:
-        """Label -> version."""
-        return dict(self._labels)
-
-    @property
-    def policy(self) -> VersionPolicy:
-        """Which versions are served."""
-        return self._policy
-
-    @property
     def is_ready(self) -> bool:
         """Whether there is a version that answers."""
         return self._latest is not None
-
-    def configure(self, labels: Mapping[str, int], policy: VersionPolicy) -> None:
-        """Takes other labels and another policy, and loads and drops versions accordingly."""
-        with self._lock:
-            self._labels = dict(labels)
-            self._policy = policy
-        self.refresh()
-
-    def missing_labels(self) -> dict[str, int]:
-        """Labels whose version is not loaded, and these versions."""
-        with self._lock:
-            return {label: version for label, version in self._labels.items() if version not in self._models}
 
     def refresh(self) -> bool:
         """Looks at the folder once and loads what is new.
@@ -202,32 +153,31 @@ class ModelStore:
         Returns:
             Whether there is a version to serve.
         """
-        with self._refreshing:
-            folders, problem = self._folders()
-            complete = self._complete_versions(folders)
-            for version in set(self._labels.values()) & set(complete):
-                self._load(version, complete[version])
-            newest, kept = self._load_wanted(complete)
-            if newest is None:  # nothing usable in the folder: keep what is served
-                newest, kept = self._latest, set(self._models)
-            self._switch(newest, kept)
-            self._forget(folders, problem)
-            return newest is not None
-
-    def _load_wanted(self, complete: Mapping[int, tuple[Contents, Path]]) -> tuple[int | None, set[int]]:
-        """Loads what the policy wants: the version that answers by default, and all that are served."""
-        policy = self._policy
-        newest: int | None = None
-        kept: set[int] = set()
-        for version in policy.candidates(complete):
-            if policy.is_full(len(kept)):
+        folders, problem = self._folders()
+        complete = self._complete_versions(folders)
+        for version in set(self._labels.values()) & set(complete):
+            self._load(version, *complete[version])
+        kept: list[int] = []
+        for version in sorted(complete, reverse=True):
+            if len(kept) == self._policy.latest:
                 break
-            if newest is None and self._load(version, complete[version], beside=self._latest):
-                newest = version
-                kept.add(version)
-            elif (newest is not None or policy.latest is None) and self._load(version, complete[version]):
-                kept.add(version)  # served by its number
-        return newest, kept
+            if self._policy.only is None or version in self._policy.only:
+                kept += [version] * self._load(version, *complete[version])
+        # where nothing in the folder is usable, what is served stays
+        newest, kept = (kept[0], kept) if kept else (self._latest, list(self._models))
+        self._switch(newest, kept)
+        with self._lock:
+            # those whose folder is gone leave the status, or, where they are still served, say so in it
+            gone = set() if problem else self._statuses.keys() - folders.keys()
+            for version in self._models:
+                error = _GONE if version in gone else problem or self._problems.get(version, "")
+                self._statuses[version] = VersionStatus(version, "AVAILABLE", error)
+            for version in gone - self._models.keys():
+                del self._statuses[version]
+                self._failures.pop(version, None)
+        for version in gone & self._models.keys():
+            self._say_once(f"version {version} in {self.folder}", _GONE)
+        return newest is not None
 
     def _follow(self) -> None:
         while not self._stopping.wait(self._poll_seconds):
@@ -236,73 +186,43 @@ class ModelStore:
             except Exception:  # whatever the file system does, serving goes on
                 log.exception("crowdzoo serve: looking for new versions in %s failed", self.folder)
 
-    def _switch(self, newest: int | None, kept: Set[int]) -> None:
+    def _switch(self, newest: int | None, kept: Iterable[int]) -> None:
         with self._lock:
-            before = self._latest
-            wanted = {newest, *kept, *self._labels.values()}
-            retired = [version for version in self._models if version not in wanted]
+            before, self._latest = self._latest, newest
+            retired = self._models.keys() - {newest, *kept, *self._labels.values()}
             for version in retired:
                 # requests under way hold the model itself and finish on it
                 del self._models[version]
                 self._statuses[version] = VersionStatus(version, "END")
-            self._latest = newest
         if newest != before:
             log.info("crowdzoo serve: model %s, version %s is served", self.name, newest)
         if retired:
             gc.collect()  # a loaded graph is full of reference cycles
 
-    def _forget(self, folders: Mapping[int, Path], problem: str) -> None:
-        """Takes versions whose folder is gone out of the status; those that are still served say so in it."""
-        with self._lock:
-            gone = set() if problem else self._statuses.keys() - folders.keys()
-            for version in self._models:
-                error = _GONE if version in gone else problem or self._unreadable.get(version, "")
-                self._statuses[version] = VersionStatus(version, "AVAILABLE", error)
-            for version in gone - self._models.keys():
-                del self._statuses[version]
-                self._failures.pop(version, None)
-            gone &= self._models.keys()
-        for version in gone:
-            self._say_once(f"version {version} in {self.folder}", _GONE)
-
-    def _load(self, version: int, contents_and_folder: tuple[Contents, Path], beside: int | None = None) -> bool:
-        """Whether the version is in memory, after trying to load it.
-
-        Args:
-            version: its number.
-            contents_and_folder: its files and where they are.
-            beside: version that it would follow, whose signatures it has to have.
-        """
-        files, folder = contents_and_folder
-        if version in self._models and (beside is None or version == beside):
+    def _load(self, version: int, files: Contents, folder: Path) -> bool:
+        """Whether the version is in memory, after trying to load it."""
+        if version in self._models:
             return True
-        model = self._models.get(version)
-        failed = self._failures.get(version)
-        if failed is not None and failed.contents == files and failed.beside in (None, beside):
-            if time.monotonic() - failed.at < RETRY_SECONDS:
-                return False
-        else:
-            failed = None
-        if model is None:
-            self._set_status(VersionStatus(version, "LOADING"))
         started = time.monotonic()
+        before = self._failures.get(version)
+        if before is not None and before[0] == files and started - before[2] < RETRY_SECONDS:
+            return False
+        self._set_status(version, "LOADING")
         try:
-            if model is None:
-                check_readable(folder, files, STALL_SECONDS)
-            if reason := self._signatures_differ(folder, model, beside):
-                self._leave_out(version, folder, _Failure(files, beside, reason, started), failed)
-                return False
-            if model is not None:
-                return True
+            for name, *_ in files:
+                if not stat.S_ISREG((folder / name).stat().st_mode):  # a pipe would not answer whoever loads it
+                    raise OSError(f"{name} is not a regular file")
             model = LoadedModel(folder, version)
         except Exception as error:  # TensorFlow raises many kinds for a broken model
             lines = [error.reason] if isinstance(error, RequestError) else str(error).strip().splitlines()
             reason = f"{type(error).__name__}: {lines[-1] if lines else ''}"
-            if model is None and INDEX not in {file[0] for file in files}:  # only a model without variables has none
-                self._failures[version] = _Failure(files, None, reason, started)
-                self._set_status(VersionStatus(version, "START", WAITS.format(INDEX)))
+            self._failures[version] = (files, reason, started)
+            if _INDEX not in {file[0] for file in files}:  # only a model without variables has none
+                self._set_status(version, "START", _WAITS.format(_INDEX))
                 return False
-            self._leave_out(version, folder, _Failure(files, None, reason, started), failed)
+            self._set_status(version, "END", without_paths(reason, folder))
+            if before is None or before[:2] != (files, reason):
+                log.error("crowdzoo serve: version %s in %s cannot be loaded: %s", version, folder, reason)
             return False
         self._failures.pop(version, None)
         with self._lock:
@@ -314,38 +234,9 @@ class ModelStore:
         )  # fmt: skip
         return True
 
-    def _signatures_differ(self, folder: Path, model: LoadedModel | None, beside: int | None) -> str:
-        """Why the new version must not take over from version `beside`, or ""."""
-        served = None if beside is None else self._models.get(beside)
-        if self._new_signatures or served is None:
-            return ""
-        definitions = read_signature_defs(folder) if model is None else model.signature_defs
-        features = read_features(folder) if model is None else model.features
-        what, difference = "signatures", signature_difference(served.signature_defs, definitions)
-        if not difference and features and served.features:
-            what, difference = "columns", name_difference("column", features, served.features)
-        if not difference:
-            return ""
-        return (
-            f"its {what} are not those of version {beside}, which is served: {difference}. "
-            "--new-signatures (Server(new_signatures=True)), or a restart, serves it"
-        )
-
-    def _leave_out(self, version: int, folder: Path, failure: _Failure, before: _Failure | None) -> None:
-        self._failures[version] = failure
-        if version not in self._models:  # it may be served under a label
-            self._set_status(VersionStatus(version, "END", without_paths(failure.reason, folder)))
-        if before is not None and before.reason == failure.reason:
-            return
-        what, hint = "does not take over", ""
-        if failure.beside is None:
-            what = "cannot be loaded and is left out"
-            hint = "; if it is still being copied, it is tried again when its files change"
-        log.error("crowdzoo serve: version %s in %s %s: %s%s", version, folder, what, failure.reason, hint)
-
-    def _set_status(self, status: VersionStatus) -> None:
+    def _set_status(self, version: int, state: str, error: str = "") -> None:
         with self._lock:
-            self._statuses[status.version] = status
+            self._statuses[version] = VersionStatus(version, state, error)
 
     def _say_once(self, what: str, complaint: str) -> None:
         if self._said.get(what) != complaint:
@@ -361,11 +252,8 @@ class ModelStore:
             return {}, f"the folder of the versions cannot be read ({error.strerror}); it is answered from memory"
         self._said.pop(str(self.folder), None)
         for name in refused:
-            shown = name if len(name) <= 40 else name[:37] + "..."
-            self._say_once(
-                f"folder {shown!r} in {self.folder}",
-                "is left out: a version is a number from 0 to 2^63 - 1 in plain digits, and each number once",
-            )
+            reason = "is left out: a version is a number from 0 to 2^63 - 1 in plain digits, and each number once"
+            self._say_once(f"folder {short_repr(name)} in {self.folder}", reason)
         return folders, ""
 
     def _complete_versions(self, folders: Mapping[int, Path]) -> dict[int, tuple[Contents, Path]]:
@@ -373,58 +261,107 @@ class ModelStore:
         now = time.monotonic()
         seen: dict[int, tuple[Contents, float]] = {}
         complete: dict[int, tuple[Contents, Path]] = {}
-        self._moving = False
-        self._unreadable = {}
+        self._moving, self._problems = False, {}
         for version, folder in folders.items():
-            before = self._seen.get(version)
+            named = f"version {version} in {self.folder}"
+            loaded = version in self._models
             try:
                 files, last_change = contents(folder)
             except OSError as error:
-                reason = self._unreadable[version] = f"its folder cannot be read ({error.strerror or error})"
-                self._say_once(f"version {version} in {self.folder}", reason)
-                if version in self._models:  # what is in memory is served on
+                reason = self._problems[version] = f"its folder cannot be read ({error.strerror or error})"
+                self._say_once(named, reason)
+                if loaded:  # what is in memory is served on
                     complete[version] = ((), folder)
                 else:
-                    self._set_status(VersionStatus(version, "END", reason))
+                    self._set_status(version, "END", reason)
                 continue
-            self._said.pop(f"version {version} in {self.folder}", None)
+            self._said.pop(named, None)
+            before = self._seen.get(version)
             since = before[1] if before is not None and before[0] == files else now
             seen[version] = (files, since)
             # the file system's time of change cannot be set back by a copy, unlike the time of modification
-            at_rest = now - since >= self._settle_seconds or time.time() - last_change >= self._settle_seconds
+            at_rest = max(now - since, time.time() - last_change) >= self._settle_seconds
             missing = what_is_missing(files)
-            if not at_rest and version not in self._models:
-                self._moving = True
-            if version in self._models or (at_rest and not missing):
+            self._moving |= not at_rest and not loaded
+            if loaded or (at_rest and not missing):
                 complete[version] = (files, folder)
             elif missing:
-                self._set_status(VersionStatus(version, "START", WAITS.format(missing)))
+                self._set_status(version, "START", _WAITS.format(missing))
         self._seen = seen
         return complete
 
-    def _check_folder(self) -> None:
-        if not self.folder.is_dir():
-            raise ServingError(f"{self.folder}: the folder does not exist")
-        if not self._folders()[0]:
-            if (self.folder / "saved_model.pb").is_file():
-                raise ServingError(
-                    f"{self.folder}: is one version of a model. Serve the folder above it; "
-                    f"the versions in it are named by numbers, as in {self.folder.parent / '1'}"
-                )
-            raise ServingError(f"{self.folder}: {_NO_VERSION}")
-
     def _why_none(self) -> str:
-        errors = [status for status in self._statuses.values() if status.error]
-        if errors:
-            lines = "".join(f"\n  version {status.version}: {status.error}" for status in errors)
-            return f"{self.folder}: no version can be loaded{lines}"
-        return f"{self.folder}: {_NO_VERSION}"
+        if not self.folder.is_dir():
+            return "the folder does not exist"
+        if errors := [status for status in self._statuses.values() if status.error]:
+            return "no version can be loaded" + "".join(f"\n  version {one.version}: {one.error}" for one in errors)
+        if (self.folder / "saved_model.pb").is_file():
+            return "is one version of a model. Serve the folder above it; its versions are named by numbers, such as 1"
+        return (
+            "holds no complete model: a subfolder named by a number with saved_model.pb and its variables. "
+            "`crowdzoo run` and `crowdzoo export` write one; with --wait the server starts without one"
+        )
 
 
-INDEX = "variables/variables.index"
-WAITS = "waits for {}, which is not there yet"
-_GONE = "its folder is gone; it is answered from memory"
-_NO_VERSION = (
-    "holds no complete model: a subfolder named by a number with saved_model.pb and its variables. "
-    "`crowdzoo run` and `crowdzoo export` write one; with --wait the server starts without one"
-)
+def store_of(stores: Mapping[str, ModelStore], name: str) -> ModelStore:
+    """The model of that name.
+
+    Raises:
+        RequestError: there is none; names those there are.
+    """
+    if name not in stores:
+        names = [repr(one) for one in stores]
+        known = f"the model's name is {names[0]}"
+        if len(names) > 1:
+            known = f"the models are {', '.join(names[:10])}" + f" and {len(names) - 10} more" * (len(names) > 10)
+        raise RequestError(f"model {short_repr(name)} is not served here; {known}", "NOT_FOUND")
+    return stores[name]
+
+
+# === Files ===
+
+
+def contents(folder: Path) -> tuple[Contents, float]:
+    """The files of a version, and when the last of them changed (seconds of the wall clock).
+
+    Raises:
+        OSError: the folder, or one below it, cannot be read.
+    """
+    found = []
+    last = folder.stat().st_ctime
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for parent, folders, files in os.walk(folder, onerror=refuse):
+        for name in sorted(folders + files):
+            path = Path(parent, name)
+            try:
+                state = path.stat()
+            except FileNotFoundError:  # gone since it was listed
+                continue
+            last = max(last, state.st_ctime)
+            if not stat.S_ISDIR(state.st_mode):
+                found.append((path.relative_to(folder).as_posix(), state.st_size, state.st_mtime_ns, state.st_ctime_ns))
+    return tuple(sorted(found)), last
+
+
+def what_is_missing(contents: Contents) -> str:
+    """The first file that a SavedModel needs and that is not there; "" where it is complete."""
+    names = {file[0] for file in contents}
+    if "saved_model.pb" not in names:
+        return "saved_model.pb"
+    shards = sorted(name for name in names if name.startswith("variables/variables.data-"))
+    if "variables/variables.index" not in names:
+        return "variables/variables.index" if shards else ""
+    if not shards:
+        return "variables/variables.data-*"
+    wanted = int(found[1]) if (found := re.search(r"-of-(\d{5})$", shards[0])) else 0
+    return "" if len(shards) == wanted else f"variables/variables.data-* ({len(shards)} of {wanted} are there)"
+
+
+def without_paths(text: str, folder: Path) -> str:
+    """`text` for whoever asks over the network: without the places of files on this machine."""
+    for path in sorted({str(folder), str(folder.absolute()), os.path.realpath(folder)}, key=len, reverse=True):
+        text = text.replace(path + "/", "").replace(path, folder.name)
+    return re.sub(r"(?<![\w.:/])(?:/[^\s/'\":;,()\[\]]+)+/([^\s/'\":;,()\[\]]+)", r"\1", text)

@@ -5,11 +5,8 @@ __all__ = ["RequestError"]
 # our name -> HTTP status and gRPC's canonical name, as TF Serving maps them; two exist in HTTP only
 STATUS = {
     "INVALID_ARGUMENT": (400, "INVALID_ARGUMENT"),
-    "FAILED_PRECONDITION": (400, "FAILED_PRECONDITION"),
-    "PERMISSION_DENIED": (403, "PERMISSION_DENIED"),
     "NOT_FOUND": (404, "NOT_FOUND"),
     "INTERNAL": (500, "INTERNAL"),
-    "UNIMPLEMENTED": (501, "UNIMPLEMENTED"),
     "UNAVAILABLE": (503, "UNAVAILABLE"),
     "DEADLINE_EXCEEDED": (504, "DEADLINE_EXCEEDED"),
     "METHOD_NOT_ALLOWED": (405, "UNIMPLEMENTED"),

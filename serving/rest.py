@@ -1,26 +1,24 @@
 """TF Serving's REST API as an ASGI application."""
 
 import asyncio
-import dataclasses
 import json
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from google.protobuf import json_format
 
 from crowdzoo.errors import short_repr
-from crowdzoo.files.version_folders import MAX_VERSION
-from crowdzoo.serving.gate import full
-from crowdzoo.serving.gzip_bodies import deflated, inflated, takes_gzip
-from crowdzoo.serving.memory_budget import MemoryBudget, Share
-from crowdzoo.serving.model_store import ModelStore
-from crowdzoo.serving.predictor import Predictor, is_long
+from crowdzoo.files.version_folders import version_number
+from crowdzoo.serving.examples import example_outputs, examples_from_json, results_json
+from crowdzoo.serving.gate import Gate, full
+from crowdzoo.serving.json_tensors import check_memory, read_request, to_json
+from crowdzoo.serving.limits import Limits
+from crowdzoo.serving.metrics import Metrics, RequestRecord
+from crowdzoo.serving.model_store import ModelStore, store_of
 from crowdzoo.serving.request_error import RequestError
-from crowdzoo.serving.request_monitor import RequestMonitor
-from crowdzoo.serving.request_record import RequestRecord
 from crowdzoo.serving.rest_protocol import GONE
 
 __all__ = ["RestService"]
@@ -31,220 +29,157 @@ _PATH = re.compile(
     r"/v1/models/(?P<name>[^/:]+)(?:/versions/(?P<version>[^/:]+)|/labels/(?P<label>[^/:]+))?"
     r"(?::(?P<verb>[^/:]+)|/(?P<metadata>metadata))?"
 )
-# Paths for whoever starts and watches servers, and what is answered as plain text
-_ALIVE, _READY = "/healthz", "/readyz"
-_PLAIN = ("health", "metrics")
+# Paths for whoever starts and watches servers, answered as plain text
+_ALIVE, _READY, _METRICS = "/healthz", "/readyz", "/monitoring/prometheus/metrics"
 # Headers of an answer
 _JSON, _TEXT = (b"content-type", b"application/json"), (b"content-type", b"text/plain; charset=utf-8")
-_GZIP = [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
 _OF_STATUS = {405: [(b"allow", b"GET, POST")], 503: [(b"retry-after", b"1")]}
-# Shorter answers are not compressed
-_SHORT = 1 << 12
-# A refused body is read to its end, because many clients look for the answer only after they have sent all;
-# beyond this many bytes the connection is closed instead.
-_MOST_DISCARDED = 1 << 28
 
 
 class RestService:
     """The ASGI application.
 
     Args:
-        predictor: answers :predict, :classify and :regress.
-        monitor: is told of each request, and has the metrics.
+        stores: name -> the model's versions.
+        limits: of requests.
+        gate: the queue of both protocols.
+        metrics: count each request.
     """
 
-    def __init__(self, predictor: Predictor, monitor: RequestMonitor):
-        self._predictor = predictor
-        self._monitor = monitor
-        self.gate = predictor.gate()
-        limits = predictor.limits
-        # a thread for each that predicts, that waits for its turn, and for the rest, such as the status
-        self._executor = ThreadPoolExecutor(2 * limits.threads + limits.queue, thread_name_prefix="crowdzoo-rest")
-        self._most = limits.threads + limits.queue
-        self._whole = 0  # requests that are here to their end, and not answered
-        # bodies on their way leave the other half of the memory to requests that are whole
-        self._arriving = MemoryBudget(dataclasses.replace(limits, memory=limits.memory // 2))
+    def __init__(self, stores: Mapping[str, ModelStore], limits: Limits, gate: Gate, metrics: Metrics):
+        self._stores, self._limits, self._gate, self._metrics = stores, limits, gate, metrics
+        # a thread for each that predicts or waits for its turn
+        self._executor = ThreadPoolExecutor(limits.threads + limits.queue, thread_name_prefix="crowdzoo-rest")
+        self._arriving = 0  # bytes of bodies on their way; they leave half of the memory to requests that are whole
         self.draining = False
 
-    def close(self) -> None:
+    def stop(self) -> None:
         """Stops the threads that are idle."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answers one request."""
         record = RequestRecord("REST")
-        headers = [_JSON]
-        status = 200
+        status, headers = 200, [_TEXT if scope["path"] in (_ALIVE, _READY, _METRICS) else _JSON]
         try:
-            with self._predictor.budget.share() as share:
-                try:
-                    content, more = await self._answer(scope, receive, share, record)
-                    if record.api in _PLAIN:
-                        headers = [_TEXT]
-                    headers += more
-                except RequestError as error:
-                    record.status = error.grpc_status
-                    content, status = _error(error.reason), error.http_status
-                    headers += _OF_STATUS.get(status, [])
-                except _GoneError:
-                    record.status = "CANCELLED"
-                    return
-                except Exception:
-                    record.status = "INTERNAL"
+            try:
+                content = await self._answer(scope, receive, record)
+            except ConnectionError:
+                record.status = "CANCELLED"
+                return
+            except Exception as error:
+                if not isinstance(error, RequestError):
                     log.exception("crowdzoo serve: a REST request failed")
-                    content, status = _error("internal error, see the log of the server"), 500
-                if self.draining:
-                    headers.append((b"connection", b"close"))
-                headers.append((b"content-length", str(len(content)).encode()))
-                record.answer_bytes = len(content)
-                await send({"type": "http.response.start", "status": status, "headers": headers})
-                await send({"type": "http.response.body", "body": content})
+                    error = RequestError("internal error, see the log of the server", "INTERNAL")
+                record.status, status = error.grpc_status, error.http_status
+                content = json.dumps({"error": error.reason}, ensure_ascii=False).encode() + b"\n"
+                headers = [_JSON, *_OF_STATUS.get(status, [])]
+            headers += [(b"connection", b"close")] * self.draining
+            headers.append((b"content-length", str(len(content)).encode()))
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            await send({"type": "http.response.body", "body": content})
         finally:
-            self._monitor.finished(record)
+            self._metrics.finished(record)
 
-    async def _answer(
-        self, scope: Any, receive: Any, share: Share, record: RequestRecord
-    ) -> tuple[bytes, list[tuple[bytes, bytes]]]:
-        """The body of an answer, and headers beside those of every answer."""
-        method = scope["method"]
-        if method == "POST" and self.gate.is_full:
+    async def _answer(self, scope: Any, receive: Any, record: RequestRecord) -> bytes:
+        """The body of an answer."""
+        method, path, is_gone = scope["method"], scope["path"], scope[GONE]
+        if method != "POST":
+            return self._looked_up(method, path, record)
+        if self._gate.is_full:
             raise full()  # before anything of the body is read
-        with self._arriving.share() as arriving:
-            chunks = await _read(receive, self._predictor.limits.request_bytes, share, arriving)
-        if method == "POST" and self._whole >= self._most:
-            raise full()
-        record.request_bytes = sum(map(len, chunks))
-        sent = dict(scope["headers"])
-        encoding = sent.get(b"content-encoding", b"identity").decode("latin-1")
-        takes = takes_gzip(sent.get(b"accept-encoding", b"").decode("latin-1"))
-        asked = share, record, scope[GONE].is_set
+        body = await self._body(receive)
+        encoding = dict(scope["headers"]).get(b"content-encoding", b"").decode("latin-1")
+        with self._gate.place(len(body)):
+            work = asyncio.get_running_loop().run_in_executor(
+                self._executor, self.answer, path, encoding, body, record, is_gone
+            )
+            del body
+            return await work
 
-        def answer() -> tuple[bytes, list[tuple[bytes, bytes]]]:
-            body = chunks[0] if len(chunks) == 1 else b"".join(chunks)  # here: short requests go on beside a long copy
-            chunks.clear()
-            content = self.answer(method, scope["path"], encoding, body, *asked)
-            return (deflated(content), _GZIP) if takes and len(content) >= _SHORT else (content, [])
-
-        self._whole += 1
+    async def _body(self, receive: Any) -> bytes:
+        chunks: list[bytes] = []
+        size, goes_on = 0, True
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._executor, answer)
+            while goes_on:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ConnectionResetError
+                chunks.append(message.get("body", b""))
+                goes_on = message.get("more_body", False)
+                size += len(chunks[-1])
+                self._arriving += len(chunks[-1])
+                if size > self._limits.request_bytes:
+                    most = self._limits.request_bytes
+                    reason = f"the body has more than {most:,} bytes, the most this server takes; send fewer instances"
+                    raise RequestError(reason, "TOO_LARGE")
+                if goes_on and self._arriving > self._limits.memory // 2:
+                    raise full()
         finally:
-            self._whole -= 1
+            self._arriving -= size
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
-    def answer(
-        self,
-        method: str,
-        path: str,
-        encoding: str,
-        body: bytes,
-        share: Share,
-        record: RequestRecord,
-        is_gone: Callable[[], bool],
-    ) -> bytes:
-        """Body of the answer; runs in a thread of the executor.
+    def _route(self, method: str, path: str, record: RequestRecord) -> tuple[re.Match[str], ModelStore, int | None]:
+        found = _PATH.fullmatch(path)
+        if found is None:
+            one = f"/v1/models/{next(iter(self._stores))}"
+            reason = f"there is nothing at {path[:80]}; ask for {one}, {one}/metadata or {one}:predict"
+            raise RequestError(reason, "NOT_FOUND")
+        store = store_of(self._stores, found["name"])
+        record.model = store.name
+        verb, version = found["verb"], version_number(found["version"] or "0")
+        if version is None:
+            raise RequestError(f"version {short_repr(found['version'])} is not a number below 2^63")
+        if verb not in (None, "predict", "classify", "regress"):
+            reason = f"unknown verb {short_repr(verb)}; there are :predict, :classify and :regress"
+            raise RequestError(reason, "NOT_FOUND")
+        _check_method(method, path, ("POST",) if verb else ("GET", "HEAD"))
+        record.api = verb or found["metadata"] or "status"
+        return found, store, version if found["version"] else None
+
+    def _looked_up(self, method: str, path: str, record: RequestRecord) -> bytes:
+        """What is answered without the model."""
+        if path in (_ALIVE, _READY, _METRICS):
+            _check_method(method, path, ("GET", "HEAD"))
+            if path == _METRICS:
+                return self._metrics.page().encode()
+            waiting = [name for name, store in self._stores.items() if not store.is_ready]
+            if path == _READY and (waiting or self.draining):
+                names = ", ".join(map(repr, waiting[:10]))
+                raise RequestError(f"no version yet of {names}" if names else "the server stops", "UNAVAILABLE")
+            return b"ok\n"
+        found, store, version = self._route(method, path, record)
+        if found["metadata"]:
+            return _metadata(store, version, found["label"])
+        statuses = store.statuses(version, found["label"])
+        described = [{**one.described(), "version": str(one.version)} for one in statuses]
+        return json.dumps({"model_version_status": described}, indent=1, ensure_ascii=False).encode() + b"\n"
+
+    def answer(self, path: str, encoding: str, body: bytes, record: RequestRecord, is_gone: Any) -> bytes:
+        """Body of the answer to a POST; runs in a thread of the executor.
 
         Raises:
             RequestError: the request is not valid; the message says why.
         """
-        stores = self._predictor.stores
-        if path in (_ALIVE, _READY, self._monitor.metrics_path):
-            _check_method(method, path, ("GET", "HEAD"))
-            return self._own_page(path, record).encode()
-        found = _PATH.fullmatch(path)
-        if found is None:
-            one = f"/v1/models/{stores.names[0]}"
-            reason = f"there is nothing at {path[:80]}; ask for {one}, {one}/metadata or {one}:predict"
-            raise RequestError(reason, "NOT_FOUND")
-        store = stores.get(found["name"])
-        record.model = store.name
-        label, verb = found["label"], found["verb"]
-        version = _version(found["version"])
-        if verb is not None and verb not in ("predict", "classify", "regress"):
-            raise RequestError(
-                f"unknown verb {short_repr(verb)}; there are :predict, :classify and :regress", "NOT_FOUND"
-            )
-        _check_method(method, path, ("POST",) if verb else ("GET", "HEAD"))
-        record.api = verb or found["metadata"] or "status"
-        if verb:
-            body = inflated(body, encoding, self._predictor.limits.request_bytes, share)
-            with self.gate.turn(long=is_long(len(body), json=True), is_gone=is_gone):
-                model = store.get(version, label)
-                record.version = model.version
-                if verb == "predict":
-                    return self._predictor.answer_json(model, body, share, record)
-                return self._predictor.results_json(model, verb, body, share, record)
-        if found["metadata"]:
-            return _metadata(store, version, label)
-        described = [{**one.described(), "version": str(one.version)} for one in store.statuses(version, label)]
-        return _indented({"model_version_status": described})
-
-    def _own_page(self, path: str, record: RequestRecord) -> str:
-        """What TF Serving has not, or elsewhere: whether the server lives, whether all models answer; and metrics."""
-        if path == self._monitor.metrics_path and self._monitor.metrics is not None:
-            record.api = "metrics"
-            return self._monitor.metrics.page()
-        record.api = "health"
-        waiting = [store.name for store in self._predictor.stores if not store.is_ready] if path == _READY else []
-        if waiting:
-            raise RequestError(f"no version yet of {', '.join(map(repr, waiting[:10]))}", "UNAVAILABLE")
-        if path == _READY and self.draining:
-            raise RequestError("the server stops", "UNAVAILABLE")
-        return "ok\n"
+        if path in (_ALIVE, _READY, _METRICS):
+            _check_method("POST", path, ("GET", "HEAD"))
+        found, store, version = self._route("POST", path, record)
+        if encoding.strip().lower() not in ("", "identity"):
+            raise RequestError(f"the body is encoded as {short_repr(encoding)}; send it as plain JSON")
+        with self._gate.turn(len(body), is_gone):
+            model = store.get(version, found["label"])
+            check_memory(body, self._limits.request_memory)
+            if found["verb"] != "predict":
+                name, examples = examples_from_json(body, self._limits.request_memory)
+                answer = example_outputs(found["verb"], model.signature(name), examples, self._limits)
+                return results_json(answer).encode()
+            signature, inputs, rows = read_request(body, model.signature)
+            return to_json(signature(inputs, self._limits), rows=rows)
 
 
 def _check_method(method: str, path: str, allowed: tuple[str, ...]) -> None:
     if method not in allowed:
         raise RequestError(f"{method[:20]} {path[:80]}: use {allowed[0]}", "METHOD_NOT_ALLOWED")
-
-
-def _error(reason: str) -> bytes:
-    return json.dumps({"error": reason}, ensure_ascii=False).encode() + b"\n"
-
-
-class _GoneError(Exception):
-    """The client left before its request was here."""
-
-
-async def _read(receive: Any, limit: int, share: Share, arriving: Share) -> list[bytes]:
-    chunks: list[bytes] = []
-    size = 0
-    refused: RequestError | None = None
-    goes_on = True
-    while goes_on and size <= limit + _MOST_DISCARDED:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise _GoneError
-        chunk, goes_on = message.get("body", b""), message.get("more_body", False)
-        size += len(chunk)
-        if refused is None and chunk:
-            try:
-                if size > limit:
-                    reason = f"the body has more than {limit:,} bytes, the most this server takes"
-                    raise RequestError(reason, "TOO_LARGE")
-                if goes_on:
-                    arriving.hold("body", size)
-                share.hold("body", size)
-                chunks.append(chunk)
-            except RequestError as error:
-                refused = error
-                chunks.clear()
-                arriving.close()
-                share.hold("body", 0)
-    if refused is not None:
-        raise refused
-    return chunks
-
-
-def _version(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdecimal()) or int(text[:20]) > MAX_VERSION:
-        raise RequestError(f"version {short_repr(text)} is not a number" + " below 2^63" * text.isdecimal())
-    return int(text)
-
-
-def _indented(answer: dict[str, Any]) -> bytes:
-    return json.dumps(answer, indent=1, ensure_ascii=False).encode() + b"\n"
 
 
 def _metadata(store: ModelStore, version: int | None, label: str | None) -> bytes:
@@ -255,4 +190,5 @@ def _metadata(store: ModelStore, version: int | None, label: str | None) -> byte
     signatures = json_format.MessageToDict(model.signature_defs, **{name: True for name in names if name in known})
     spec = {"name": store.name, "signature_name": "", "version": str(model.version)}
     columns = {} if model.features is None else {"features": model.features}  # TF Serving's answer has no such key
-    return _indented({"model_spec": spec, "metadata": {"signature_def": signatures, **columns}})
+    answer = {"model_spec": spec, "metadata": {"signature_def": signatures, **columns}}
+    return json.dumps(answer, indent=1, ensure_ascii=False).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""A client's connection over REST."""
+"""A client's connection over REST, and what both protocols need."""
 
 import base64
 import json
@@ -12,17 +12,19 @@ import httpx
 import numpy as np
 
 from crowdzoo.errors import ServingError
-from crowdzoo.serving.connection import LOOPBACK, described_signatures, no_answer
 
-__all__ = ["RestConnection"]
+__all__ = ["LOOPBACK", "RestConnection", "described", "no_answer"]
+
+# a proxy that is set for the network must not get what is meant for this machine
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+# TensorFlow's types whose names in NumPy are not those on the wire, "DT_INT64" for int64
+_DTYPES = {"DT_FLOAT": "float32", "DT_DOUBLE": "float64", "DT_HALF": "float16", "DT_STRING": "str"}
 
 
 class RestConnection:
     """Speaks TF Serving's REST API; the arguments are those of `Client`."""
 
-    def __init__(
-        self, url: str, model: str, version: int | None, timeout: float, ca_file: str | os.PathLike[str] | None = None
-    ):
+    def __init__(self, url: str, model: str, version: int | None, timeout: float, ca_file: Any = None):
         self._url = url
         self._path = f"/v1/models/{model}" + (f"/versions/{version}" if version is not None else "")
         here = urlsplit(url).hostname in LOOPBACK
@@ -44,12 +46,8 @@ class RestConnection:
     def metadata(self) -> dict[str, Any]:
         """See `Client.metadata`."""
         answer = self._ask("GET", "/metadata")
-        return {
-            "name": answer["model_spec"]["name"],
-            "version": int(answer["model_spec"]["version"]),
-            "signatures": described_signatures(answer["metadata"]["signature_def"]["signature_def"]),
-            "features": answer["metadata"].get("features"),
-        }
+        metadata = answer["metadata"]
+        return described(answer["model_spec"], metadata["signature_def"]["signature_def"], metadata.get("features"))
 
     def status(self) -> list[dict[str, Any]]:
         """See `Client.status`."""
@@ -63,20 +61,19 @@ class RestConnection:
         self._http.close()
 
     def _ask(self, method: str, what: str, body: bytes | None = None) -> Any:
+        json_type = {"content-type": "application/json"}
         try:
-            answer = self._http.request(
-                method, self._path + what, content=body, headers={"content-type": "application/json"}
-            )
+            answer = self._http.request(method, self._path + what, content=body, headers=json_type)
+            content = answer.json()
         except httpx.HTTPError as error:
             raise no_answer(self._url, error) from error
-        try:
-            content = answer.json()
         except ValueError:
-            content = {}
-        if answer.is_success and isinstance(content, dict) and content:
+            content = None
+        content = content if isinstance(content, dict) else {}
+        if answer.is_success and content:
             return content
-        reason = content.get("error") if isinstance(content, dict) else None
-        raise ServingError(f"{self._url} answers {answer.status_code}: {reason or 'not a model server?'}")
+        reason = content.get("error", "not a model server?")
+        raise ServingError(f"{self._url} answers {answer.status_code}: {reason}")
 
 
 def _trusting(ca_file: str | os.PathLike[str]) -> ssl.SSLContext:
@@ -98,3 +95,32 @@ def _jsonable(array: np.ndarray) -> Any:
         coded = [{"b64": base64.b64encode(cell).decode()} if isinstance(cell, bytes) else cell for cell in array.flat]
         array = np.fromiter(coded, object, array.size).reshape(array.shape)
     return array.tolist()
+
+
+def described(spec: Mapping[str, Any], definitions: Mapping[str, Any], features: Any) -> dict[str, Any]:
+    """What `Client.metadata` returns, of a `ModelSpec` and of name -> `SignatureDef` as JSON."""
+    signatures = {
+        name: {
+            side: {key: _described(info) for key, info in definition.get(side, {}).items()}
+            for side in ("inputs", "outputs")
+        }
+        for name, definition in definitions.items()
+        if not name.startswith("__")  # TensorFlow's own, such as its initialiser
+    }
+    return {
+        "name": spec["name"], "version": int(spec["version"]), "signatures": signatures,
+        "features": None if features is None else list(features),
+    }  # fmt: skip
+
+
+def _described(info: Mapping[str, Any]) -> dict[str, Any]:
+    dtype = info["dtype"]
+    sizes = [int(dim.get("size", 0)) for dim in info["tensor_shape"].get("dim", ())]
+    return {"dtype": _DTYPES.get(dtype, dtype.removeprefix("DT_").lower()), "shape": sizes}
+
+
+def no_answer(url: str, reason: object) -> ServingError:
+    """The error for a server that cannot be reached."""
+    return ServingError(
+        f"{url} does not answer ({reason}). Is the server running? `crowdzoo serve MODEL_DIR` starts one"
+    )

@@ -1,17 +1,16 @@
 """A local model server: TF Serving's REST and gRPC APIs for folders of versions."""
 
 import contextlib
-import dataclasses
 import ipaddress
 import logging
 import os
-import re
 import signal
 import socket
+import ssl
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,35 +18,25 @@ from typing import Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import grpc
-from starlette.middleware.cors import CORSMiddleware
 
-from crowdzoo.errors import ConfigError, ServingError, short_repr
-from crowdzoo.serving.batching_settings import BatchingSettings
+from crowdzoo.errors import DataError, ServingError
+from crowdzoo.files.regular import check_regular
 from crowdzoo.serving.curl import curl_example
+from crowdzoo.serving.gate import Gate
 from crowdzoo.serving.grpc_service import GrpcService
-from crowdzoo.serving.limits import Limits, within_descriptors
+from crowdzoo.serving.limits import Limits
+from crowdzoo.serving.metrics import Metrics
 from crowdzoo.serving.model_settings import ModelSettings, read_model_settings
-from crowdzoo.serving.model_stores import ModelStores
-from crowdzoo.serving.predictor import Predictor
-from crowdzoo.serving.request_log import RequestLog
-from crowdzoo.serving.request_monitor import RequestMonitor
+from crowdzoo.serving.model_store import ModelStore
 from crowdzoo.serving.rest import RestService
 from crowdzoo.serving.rest_protocol import RestServer
-from crowdzoo.serving.tls import Tls
 
 __all__ = ["Server", "serve"]
 
 log = logging.getLogger("crowdzoo.serving")
 
-# Of the time to stop, what is left for closing once requests are finished or given up
-_CLOSE_SECONDS = 1.0
 # Python's threads take turns so often (seconds; 0.005 unless set): the one that moves bytes waits for all others
 _SWITCH_SECONDS = 0.0005
-# Requests of each protocol that may wait for each other, where requests are computed together
-_MOST_JOINED = 64
-# The model's name in requests where none is given
-_NAME = "model"
-_ORIGIN = re.compile(r"https?://[^/\s,]+")
 
 
 class Server:
@@ -64,24 +53,11 @@ class Server:
         rest_port: 0 takes a free one.
         grpc_port: 0 takes a free one.
         poll_seconds: time between looks for new versions.
-        max_request_bytes: `request_bytes` of the limits.
         labels: label -> version, for `/labels/<label>`; these versions are served beside the newest.
-        threads: `threads` of the limits. TensorFlow uses all cores for one prediction already.
         wait: start without a version and serve the first that appears.
-        new_signatures: let a version take over whose signatures differ from those of the version that is served.
-        metrics_path: REST path of Prometheus metrics, such as TF Serving's `/monitoring/prometheus/metrics`; None for
-            none.
-        request_log: file that gets a line of JSON for each request, without what is sent and answered; `-` for the
-            standard error; None for none.
         tls_certificate: certificate (chain) in PEM format; with it both protocols use TLS only.
         tls_key: its private key.
-        cors: origins whose pages may ask the REST API, such as `https://example.org`; `*` for all. None unless given.
-        allow_reload: let clients of gRPC set which models are served (HandleReloadConfigRequest). Whoever can reach the
-            server may then load any SavedModel of this machine.
-        batching: compute rows of several requests together, as TF Serving's batching does; None for each request by
-            itself. `threads` of the limits is then at least `max_batch_size`, up to 64, so that requests can meet.
-        limits: limits of requests; None for the defaults. There are fewer connections where `ulimit -n` allows no
-            more.
+        limits: limits of requests; None for the defaults.
 
     Attributes:
         rest_port: the bound port.
@@ -96,71 +72,40 @@ class Server:
         model_dir: str | Path | None = None,
         *,
         config: str | Path | None = None,
-        name: str = _NAME,
+        name: str = "model",
         host: str = "127.0.0.1",
         rest_port: int = 8501,
         grpc_port: int = 8500,
         poll_seconds: float = 2.0,
-        max_request_bytes: int | None = None,
         labels: Mapping[str, int] | None = None,
-        threads: int | None = None,
         wait: bool = False,
-        new_signatures: bool = False,
-        metrics_path: str | None = None,
-        request_log: str | Path | None = None,
         tls_certificate: str | Path | None = None,
         tls_key: str | Path | None = None,
-        cors: Sequence[str] = (),
-        allow_reload: bool = False,
-        batching: BatchingSettings | None = None,
         limits: Limits | None = None,
     ):
         models = _models(model_dir, config, name, labels)
         if not poll_seconds > 0:
             raise ServingError(f"poll_seconds: must be more than 0, got {poll_seconds}")
-        given = {"request_bytes": max_request_bytes, "threads": threads}
-        changed = {key: value for key, value in given.items() if value is not None}
-        chosen = dataclasses.replace(limits or Limits(), **changed)
-        if batching is not None:
-            most = max(chosen.threads, min(batching.max_batch_size, _MOST_JOINED))
-            chosen = dataclasses.replace(chosen, threads=most)
-        self.limits = within_descriptors(chosen)
-        if (tls_certificate is None) != (tls_key is None):
-            raise ServingError("tls_certificate and tls_key: give both, or none")
-        self.tls = None
-        if tls_certificate is not None and tls_key is not None:
-            self.tls = Tls(Path(tls_certificate), Path(tls_key))
-        self._cors = _checked_origins(cors)
+        self._tls = _checked_tls(tls_certificate, tls_key)
+        self.limits = limits or Limits()
         self.host = host
         self._wait = wait
-        self._stores = ModelStores(models, poll_seconds=poll_seconds, new_signatures=new_signatures)
-        self._predictor = Predictor(self._stores, self.limits, batching)
-        self._monitor = RequestMonitor(metrics_path, None if request_log is None else RequestLog(request_log))
-        self._rest_service = RestService(self._predictor, self._monitor)
-        self._grpc_service = GrpcService(self._predictor, self._monitor, allow_reload=allow_reload)
+        self._stores = {one.name: ModelStore(one, poll_seconds=poll_seconds) for one in models}
+        self._gate = Gate(self.limits)
+        shared = self._stores, self.limits, self._gate, Metrics()
+        self._rest_service, self._grpc_service = RestService(*shared), GrpcService(*shared)
         self._rest: RestServer | None = None
         self._rest_thread: threading.Thread | None = None
         self._grpc: grpc.Server | None = None
-        self.rest_port = rest_port
-        self.grpc_port = grpc_port
+        self.rest_port, self.grpc_port = rest_port, grpc_port
 
     @property
     def models(self) -> dict[str, list[int]]:
         """Name of each model -> its versions that are served now, newest first."""
         return {
-            store.name: [status.version for status in store.statuses() if status.state == "AVAILABLE"]
-            for store in self._stores
+            name: [status.version for status in store.statuses() if status.state == "AVAILABLE"]
+            for name, store in self._stores.items()
         }
-
-    @property
-    def versions(self) -> list[int]:
-        """Versions of the first model that are served now, newest first."""
-        return next(iter(self.models.values()))
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a prediction is under way; after `stop()`, one that was given up."""
-        return self._rest_service.gate.running + self._grpc_service.gate.running > 0
 
     def start(self) -> None:
         """Loads the newest version, then opens both ports.
@@ -170,16 +115,14 @@ class Server:
         """
         listener = _bind(self.host, self.rest_port)
         if not ipaddress.ip_address(listener.getsockname()[0]).is_loopback:
-            without = "authentication" if self.tls else "TLS and authentication"
-            log.warning(
-                "crowdzoo serve: %s can be reached from other machines, without %s; "
-                "put a proxy or a firewall in front of it", self.host, without,
-            )  # fmt: skip
+            without = "authentication" if self._tls else "TLS and authentication"
+            log.warning("crowdzoo serve: other machines can reach %s, without %s: use a proxy", self.host, without)
         try:
             self.rest_port = listener.getsockname()[1]
             self._grpc = self._make_grpc()
-            self._stores.start(wait=self._wait)
-            self._rest = RestServer(self._application(), self.limits, self.tls)
+            for store in self._stores.values():
+                store.start(wait=self._wait)
+            self._rest = RestServer(self._rest_service, self.limits, *self._tls)
         except BaseException:
             listener.close()
             self.stop()
@@ -195,7 +138,7 @@ class Server:
     def stop(self) -> None:
         """Takes no new requests, finishes those under way (`drain_seconds` at most), and closes both ports."""
         end = time.monotonic() + self.limits.drain_seconds
-        grace = max(0.1, self.limits.drain_seconds - _CLOSE_SECONDS)
+        grace = max(0.1, self.limits.drain_seconds - 1.0)  # what is left is for closing
         self._rest_service.draining = True
         finished = self._grpc.stop(grace) if self._grpc is not None else None
         if self._rest is not None:
@@ -204,9 +147,8 @@ class Server:
             self._rest_thread.join(max(0.0, end - time.monotonic()))
         if finished is not None:
             finished.wait(max(0.0, end - time.monotonic()))
-        self._stores.stop()
-        for part in (self._rest_service, self._grpc_service, self._predictor, self._monitor):
-            part.close()
+        for part in (*self._stores.values(), self._rest_service, self._grpc_service):
+            part.stop()
 
     def __enter__(self) -> "Server":
         self.start()
@@ -215,55 +157,55 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _application(self) -> Any:
-        if not self._cors:
-            return self._rest_service
-        return CORSMiddleware(
-            self._rest_service, allow_origins=self._cors, allow_methods=["GET", "POST"],
-            allow_headers=["Content-Type", "Content-Encoding"],
-        )  # fmt: skip
-
     def _make_grpc(self) -> grpc.Server:
-        server = grpc.server(
-            self._grpc_service.executor,
-            handlers=[self._grpc_service],
-            # a port that is taken must be an error
-            options=[("grpc.so_reuseport", 0), *self._grpc_service.options],
-        )
+        service = self._grpc_service
+        most = service.executor._max_workers
+        server = grpc.server(service.executor, [service], options=service.options, maximum_concurrent_rpcs=most)
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = 0
         with contextlib.suppress(RuntimeError):  # older versions return 0 instead
             address = f"{host}:{self.grpc_port}"
-            if self.tls is None:
-                port = server.add_insecure_port(address)
+            if self._tls:
+                certificate, key = (file.read_bytes() for file in self._tls)
+                port = server.add_secure_port(address, grpc.ssl_server_credentials([(key, certificate)]))
             else:
-                port = server.add_secure_port(address, self.tls.grpc_credentials())
+                port = server.add_insecure_port(address)
         if port == 0:
             raise _taken("grpc_port", self.grpc_port, self.host)
         self.grpc_port = port
         return server
 
 
-def _models(
-    model_dir: str | Path | None, config: str | Path | None, name: str, labels: Mapping[str, int] | None
-) -> Sequence[ModelSettings]:
+def _models(model_dir: Any, config: Any, name: str, labels: Mapping[str, int] | None) -> list[ModelSettings]:
     if (model_dir is None) == (config is None):
         raise ServingError("give one of model_dir, the folder of a model's versions, and config, a file of models")
     if config is not None:
-        if labels or name != _NAME:
+        if labels or name != "model":
             raise ServingError("config names the models and their labels; give no name and no labels beside it")
         return read_model_settings(config)
+    return [ModelSettings(name, Path(model_dir), labels or {})]
+
+
+def _checked_tls(certificate: str | Path | None, key: str | Path | None) -> tuple[Path, ...]:
+    """Both files, which belong together, or none."""
+    if certificate is None and key is None:
+        return ()
+    if certificate is None or key is None:
+        raise ServingError("tls_certificate and tls_key: give both, or none")
     try:
-        return [ModelSettings(name, Path(str(model_dir)), labels or {})]
-    except ConfigError as error:
-        raise ServingError(str(error)) from error
+        for path in (certificate, key):
+            check_regular(path)
+        # a key with a password would be asked for on the terminal
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=_no_password)
+    except (OSError, ValueError, DataError) as error:
+        reason = getattr(error, "reason", None) or error
+        files = f"tls_certificate {certificate} and tls_key {key}"
+        raise ServingError(f"{files} are no certificate and its key in PEM format ({reason})") from error
+    return Path(certificate), Path(key)
 
 
-def _checked_origins(origins: Sequence[str]) -> list[str]:
-    for origin in origins:
-        if origin != "*" and not _ORIGIN.fullmatch(origin):
-            raise ServingError(f"cors: {short_repr(origin)} is no origin such as https://example.org, and not '*'")
-    return list(origins)
+def _no_password() -> str:
+    raise ValueError("the key has a password; give one without")
 
 
 def _bind(host: str, port: int) -> socket.socket:
@@ -319,7 +261,14 @@ def serve(
             undo.callback(signal.signal, number, signal.signal(number, ask))
         undo.callback(sys.setswitchinterval, sys.getswitchinterval())
         sys.setswitchinterval(_SWITCH_SECONDS)
-        undo.enter_context(_log_to_stderr())
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
+        undo.callback(log.removeHandler, handler)
+        undo.callback(log.setLevel, log.level)
+        undo.callback(setattr, log, "propagate", log.propagate)
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
+        log.propagate = False
         with Server(model_dir, **settings) as server:
             _announce(server)
             if on_ready is not None:
@@ -327,39 +276,23 @@ def serve(
             while not asked_to_stop.wait(1.0):
                 pass
         print("stopped", flush=True)
-        if server.is_busy:  # Python would wait for the threads of predictions that were given up
+        if server._gate.running:  # Python would wait for the threads of predictions that were given up
             sys.stderr.flush()
             os._exit(0)
 
 
-@contextlib.contextmanager
-def _log_to_stderr() -> Iterator[None]:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
-    before = log.level, log.propagate
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    log.propagate = False
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(before[0])
-        log.propagate = before[1]
-
-
 def _announce(server: Server) -> None:
     host = f"[{server.host}]" if ":" in server.host else server.host
-    scheme = "http" if server.tls is None else "https"
+    scheme = "https" if server._tls else "http"
     print(f"gRPC  {host}:{server.grpc_port}")
-    for store in server._stores:
-        versions = server.models[store.name]
-        print(f"REST  {scheme}://{host}:{server.rest_port}/v1/models/{store.name}")
+    for name, versions in server.models.items():
+        store = server._stores[name]
+        print(f"REST  {scheme}://{host}:{server.rest_port}/v1/models/{name}")
         if not versions:
             print(f"no version yet; waiting for one in {store.folder}")
             continue
         print(f"version {', '.join(map(str, versions))}")
         with contextlib.suppress(ServingError):  # a model that crowdzoo did not write has no request to show
-            asked = {"name": store.name, "host": server.host, "port": server.rest_port, "scheme": scheme}
+            asked = {"name": name, "host": server.host, "port": server.rest_port, "scheme": scheme}
             print("try   " + curl_example(store.folder / str(versions[0]), **asked))
     print("Ctrl-C stops", flush=True)

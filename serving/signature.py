@@ -1,22 +1,18 @@
-"""One signature of a loaded model: checks inputs by name, runs the graph, in parts where a batch takes much memory."""
+"""One signature of a loaded model: checks inputs by name, and runs the graph, on parts of a large batch."""
 
-import bisect
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+from crowdzoo.errors import did_you_mean, short_repr
 from crowdzoo.files.served_model import stacked
-from crowdzoo.serving.batcher import Batcher
-from crowdzoo.serving.graph_memory import graph_memory
-from crowdzoo.serving.input_spec import InputSpec, SignatureInputs
-from crowdzoo.serving.memory_budget import Share
-from crowdzoo.serving.proto_tensors import STRING_BYTES
+from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.request_error import RequestError
 
-__all__ = ["Signature"]
+__all__ = ["InputSpec", "Signature"]
 
 _GRAPH_TRACE = re.compile(r"\n\t \[\[.*", re.DOTALL)
 # What TensorFlow writes around the message of an operation in a function: where it is, and what was called
@@ -24,13 +20,38 @@ _AROUND = re.compile(r"\A(\{\{function_node [^}]*\}\} )+| \[Op:StatefulPartition
 _ASSERTION = re.compile(r"assertion failed: (.*)", re.DOTALL)
 # What may stand between two tokens: a byte of ASCII that is no letter or digit, or the first byte of another character
 _LETTERS = bytes(byte for byte in range(0xC0) if chr(byte).isalnum() or byte >= 0x80)
-# A call of the graph takes this part of a request's memory; longer batches are cut
-_CALLS = 4
-# Time that a request may wait for the memory of others
-_WAIT_SECONDS = 2.0
+# Most rows in one call of the graph, of images, of other texts and of numbers, and most bytes of numbers
+_IMAGES, _TEXTS, _ROWS, _BYTES = 32, 256, 4096, 1 << 22
+# Memory of one value of an answer: the value, the text that is written of it and its copy
+_VALUE_BYTES = 64
 
 
-class Signature(SignatureInputs):
+class InputSpec(NamedTuple):
+    """One input: its dtype by TensorFlow's name, and its shape, None for any size (or for any shape)."""
+
+    dtype: str
+    shape: tuple[int | None, ...] | None
+
+    def accepts(self, shape: tuple[int, ...]) -> bool:
+        """Whether an array of this shape fits."""
+        if self.shape is None:
+            return True
+        return len(shape) == len(self.shape) and all(
+            due in (None, size) for due, size in zip(self.shape, shape, strict=True)
+        )
+
+    @property
+    def is_batched(self) -> bool:
+        """Whether the first axis is open."""
+        return bool(self.shape) and self.shape is not None and self.shape[0] is None
+
+    @property
+    def is_column(self) -> bool:
+        """Whether it is one value an instance, as a column of a table is: NaN is then a missing number."""
+        return self.shape is not None and len(self.shape) == 1
+
+
+class Signature:
     """A callable signature of a SavedModel.
 
     Args:
@@ -38,43 +59,40 @@ class Signature(SignatureInputs):
         function: the loaded concrete function.
         by_rows: whether each row's answer depends on that row alone, as in every model that crowdzoo exports. Only
             then a batch may be cut, and an answer that is not a finite number is refused.
-        of_tokens: whether the graph cuts texts into tokens and pads them to the longest.
+        texts: "images", "tokens" (of texts, which the graph pads to the longest) or "": what its strings are.
         method: what it answers by TF Serving's name, such as `tensorflow/serving/predict`.
 
     Attributes:
         inputs: name -> `InputSpec`, sorted by name.
     """
 
-    def __init__(self, name: str, function: Any, *, by_rows: bool = False, of_tokens: bool = False, method: str = ""):
+    def __init__(self, name: str, function: Any, *, by_rows: bool = False, texts: str = "", method: str = ""):
         specs = function.structured_input_signature[1]
-        super().__init__(name, {key: _spec(spec) for key, spec in specs.items()})
+        self.name = name
+        self.inputs = {
+            key: InputSpec(spec.dtype.name, None if spec.shape.rank is None else tuple(spec.shape.as_list()))
+            for key, spec in sorted(specs.items())
+        }
         self._function = _Function(function, list(self.inputs))
         self.method = method
         self._by_rows = by_rows
-        self._of_tokens = of_tokens
-        self._memory = graph_memory(function)
-        # of a tagger the outputs are as long as the longest row of a batch
-        fixed = all(spec.shape.rank and None not in spec.shape[1:] for spec in function.structured_outputs.values())
-        self._joins = by_rows and fixed and all(spec.is_batched for spec in self.inputs.values())
+        self._texts = texts
 
-    def __call__(
-        self, inputs: Mapping[str, np.ndarray], share: Share | None = None, *, batcher: Batcher | None = None
-    ) -> dict[str, np.ndarray]:
+    def __call__(self, inputs: Mapping[str, np.ndarray], limits: Limits | None = None) -> dict[str, np.ndarray]:
         """Runs the signature.
 
         Args:
             inputs: an array for each input, of its dtype (bytes objects for strings).
-            share: the memory that the request may take; None for any.
-            batcher: computes the rows of several requests together, where each row's answer depends on that row alone
-                and has the same shape in every batch; None for each request by itself.
+            limits: of texts and of the answer; None for the defaults.
 
         Returns:
             An array for each output, sorted by name.
 
         Raises:
-            RequestError: names, shapes or numbers that do not fit, a batch that takes too much memory, an answer that
+            RequestError: names, shapes or numbers that do not fit, texts or an answer that are too long, an answer that
                 is not finite, or the graph refuses the inputs.
         """
+        limits = limits or Limits()
         self.check_names(inputs)
         for name, spec in self.inputs.items():
             _check_array(name, inputs[name], spec)
@@ -85,21 +103,34 @@ class Signature(SignatureInputs):
                 raise RequestError(f"input {name!r}: is empty; at least one instance is needed")
             if size != sizes[first]:
                 raise RequestError(f"input {name!r}: has {size} rows, but input {first!r} has {sizes[first]}")
-        if share is None:
-            outputs = self._run(inputs)
-        else:
-            parts = self._parts(inputs, share)
-            if parts is not None:
-                outputs = self._run_parts(inputs, parts, share)
-            elif batcher is not None and self._joins:
-                outputs = batcher.run((self, *(array.shape[1:] for array in inputs.values())), self._run, inputs)
-            else:
-                outputs = self._run(inputs)
-            share.hold("model", 0)
-            share.hold("answer", sum(map(_bytes, outputs.values())), "the answer", wait=_WAIT_SECONDS)
+        rows = next(iter(sizes.values()), 0)
+        parts = list(self._parts(inputs, rows, limits)) if self._by_rows and len(sizes) == len(self.inputs) else []
+        outputs = self._run_parts(inputs, parts, rows, limits) if len(parts) > 1 else self._run(inputs)
+        _check_size(sum(array.size for array in outputs.values()), limits)
         if self._by_rows:
             _check_answer(outputs)
         return outputs
+
+    def check_names(self, given: Collection[str], place: str = "") -> None:
+        """Refuses a missing and an unknown input.
+
+        Args:
+            given: names in the request.
+            place: where they stand, as a prefix of the message.
+
+        Raises:
+            RequestError: names the input.
+        """
+        for name in given:
+            if name not in self.inputs:
+                hint = did_you_mean(name, self.inputs)
+                raise RequestError(f"{place}unknown input {short_repr(name)}. {self._takes()}{hint}")
+        for name in self.inputs:
+            if name not in given:
+                raise RequestError(f"{place}missing input {name!r}. {self._takes()}")
+
+    def _takes(self) -> str:
+        return f"Signature {self.name!r} takes {', '.join(map(repr, self.inputs))}."
 
     def _run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         try:
@@ -111,70 +142,46 @@ class Signature(SignatureInputs):
         except UnicodeDecodeError as error:  # TensorFlow fails to quote a text in its message
             raise RequestError(_not_utf8(inputs) or "a text of the inputs is refused") from error
 
-    def _parts(self, inputs: Mapping[str, np.ndarray], share: Share) -> list[np.ndarray] | None:
-        """Rows of each call of the graph, None for one call with all; holds the memory of the largest call."""
-        once, per_row, per_cell, _ = self._memory.tolist()
-        batched = [name for name, spec in self.inputs.items() if spec.is_batched]
-        if not batched:
-            return None
-        rows = len(inputs[batched[0]])
-        if any(spec.shape is None or None in spec.shape[1:] for spec in self.inputs.values()):
-            per_cell = 0.0  # of pictures of any size nothing is known
-        most = share.per_request // _CALLS
-        texts = [name for name in batched if self.inputs[name].dtype == "string" and inputs[name].ndim == 1]
-        if not texts and once + rows * (per_row + per_cell) <= most:  # most requests
-            share.hold("model", int(once + rows * (per_row + per_cell)), wait=_WAIT_SECONDS)
-            return None
-        lengths = np.ones(rows)
-        for name in texts if self._of_tokens or per_cell else ():
-            lengths = np.maximum(lengths, _longest_possible(inputs[name], self._of_tokens))
-
-        def needs(lengths: np.ndarray) -> float:
-            flat = lengths.sum() if self._of_tokens else len(lengths)
-            return per_row * flat + per_cell * len(lengths) * lengths.max()
-
-        if not self._by_rows or needs(lengths) <= most:
-            whole = once + needs(lengths)
-            share.hold("model", int(whole), "what the model computes from this request", wait=_WAIT_SECONDS)
-            return None
+    def _parts(self, inputs: Mapping[str, np.ndarray], rows: int, limits: Limits) -> Iterator[np.ndarray]:
+        """Rows of each call of the graph: few enough, and of texts as long as each other."""
+        strings = [array for array in inputs.values() if array.dtype == object]
+        row_bytes = sum(array.nbytes for array in inputs.values()) // rows or 1
+        most = min(_ROWS, max(1, _BYTES // row_bytes))
+        if strings:
+            most = _IMAGES if self._texts == "images" else _TEXTS
+        if not strings or self._texts == "images":
+            yield from (np.arange(start, min(start + most, rows)) for start in range(0, rows, most))
+            return
+        lengths = np.max([_lengths(array, self._texts == "tokens") for array in strings], axis=0)
         order = np.argsort(lengths, kind="stable")
-        parts: list[np.ndarray] = []
+        if lengths[order[-1]] > limits.cells:
+            what = "words and signs" if self._texts == "tokens" else "bytes"
+            raise RequestError(
+                f"row {order[-1]}: its text has about {lengths[order[-1]]:,} {what}, more than the {limits.cells:,} of "
+                "one text here; send it in parts",
+                "TOO_LARGE",
+            )
         start = 0
+        for stop in range(1, rows + 1):  # the last row of a part is its longest
+            if stop == rows or stop - start == most or (stop + 1 - start) * lengths[order[stop]] > limits.cells:
+                yield order[start:stop]
+                start = stop
 
-        def too_much(stop: int) -> bool:
-            return needs(lengths[order[start:stop]]) > most
-
-        while start < rows:
-            fit = bisect.bisect_left(range(start + 1, rows + 1), True, key=too_much)
-            stop = start + max(fit, 1)
-            parts.append(order[start:stop])
-            start = stop
-        largest = max(int(needs(lengths[part])) for part in parts)
-        longest = f"what the model computes from row {order[-1]}" if len(parts[-1]) == 1 else "this request"
-        share.hold("model", int(once) + largest, longest, wait=_WAIT_SECONDS)
-        if wrong := _not_utf8(inputs):  # the graph would name the row of its part
-            raise RequestError(wrong)
-        return parts
-
-    def _run_parts(
-        self, inputs: Mapping[str, np.ndarray], parts: Sequence[np.ndarray], share: Share
-    ) -> dict[str, np.ndarray]:
+    def _run_parts(self, inputs: Any, parts: Sequence[np.ndarray], rows: int, limits: Limits) -> dict[str, np.ndarray]:
         """Calls the graph once for each part and puts the rows back in their order."""
         answers: list[dict[str, np.ndarray]] = []
-        taken = 0
+        widest: dict[str, np.ndarray] = {}
         for part in parts:
-            answers.append(self._run({name: value[part] for name, value in inputs.items()}))
-            taken += sum(map(_bytes, answers[-1].values()))
-            share.hold("parts", taken, "the answer", wait=_WAIT_SECONDS)
-        share.hold("model", 0)
-        padded = sum(_padded([answer[name] for answer in answers]) for name in answers[0])
-        share.hold("answer", padded, "the answer, in which each row is as long as the longest,", wait=_WAIT_SECONDS)
+            try:
+                answer = self._run({name: value[part] for name, value in inputs.items()})
+            except RequestError as error:  # the graph names the row of its part
+                raise RequestError(_in_batch(error.reason, dict(enumerate(part))), error.code) from error
+            answers.append(answer)
+            for name, array in answer.items():
+                widest[name] = np.maximum(array.shape[1:], widest.get(name, 0))
+            _check_size(rows * sum(int(shape.prod()) for shape in widest.values()), limits)
         back = np.argsort(np.concatenate(parts))
-        outputs = {}
-        for name in list(answers[0]):
-            outputs[name] = stacked([answer.pop(name) for answer in answers])[back]
-        share.hold("parts", 0)
-        return outputs
+        return {name: stacked([answer.pop(name) for answer in answers])[back] for name in widest}
 
 
 class _Function:
@@ -207,31 +214,24 @@ class _Function:
         return {name: tensor.numpy() for name, tensor in zip(self._outputs, outputs, strict=True)}
 
 
-def _spec(spec: tf.TensorSpec) -> InputSpec:
-    return InputSpec(spec.dtype.name, None if spec.shape.rank is None else tuple(spec.shape.as_list()))
+def _in_batch(reason: str, rows: Mapping[int, int]) -> str:
+    return re.sub(r"(?<=in row )\d+", lambda found: str(rows.get(int(found[0]), found[0])), reason)
 
 
-def _longest_possible(texts: np.ndarray, of_tokens: bool) -> np.ndarray:
-    """Most tokens that each text can have: its bytes, or twice what may stand between two tokens, and one."""
+def _lengths(texts: np.ndarray, of_tokens: bool) -> np.ndarray:
+    """Bytes of each text, or the most tokens it can have: twice what may stand between two of them, and one."""
     if not of_tokens:
-        return np.fromiter(map(len, texts), float, len(texts)).clip(1)
-    between = (len(text.translate(None, _LETTERS)) for text in texts)
-    return 2 * np.fromiter(between, float, len(texts)) + 1
+        return np.fromiter(map(len, texts.flat), int, texts.size)
+    return np.fromiter((2 * len(text.translate(None, _LETTERS)) + 1 for text in texts.flat), int, texts.size)
 
 
-def _bytes(array: np.ndarray) -> int:
-    """Memory of an array; of texts that are equal, such as padding, each is counted once."""
-    if array.dtype != object:
-        return array.nbytes
-    return array.size * (STRING_BYTES - 33) + sum(map(len, array.flat))
-
-
-def _padded(parts: Sequence[np.ndarray]) -> int:
-    """Memory of the parts one below the other, each row as long as the longest."""
-    widest = np.max([part.shape[1:] for part in parts], axis=0)
-    cells = sum(len(part) for part in parts) * int(np.prod(widest))
-    filled = sum(map(_bytes, parts))
-    return cells * (STRING_BYTES - 33 if parts[0].dtype == object else parts[0].itemsize) + filled
+def _check_size(values: int, limits: Limits) -> None:
+    if values * _VALUE_BYTES > limits.request_memory:
+        raise RequestError(
+            f"the answer, in which each row is as long as the longest, has {values:,} values, which take more than the "
+            f"{limits.request_memory:,} bytes of one request here; send fewer or shorter instances",
+            "TOO_LARGE",
+        )
 
 
 def _not_utf8(inputs: Mapping[str, np.ndarray]) -> str:

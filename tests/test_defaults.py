@@ -18,7 +18,7 @@ from crowdzoo.kinds import kind_of
 from crowdzoo.serving import Limits
 
 KNOWN = Path(__file__).with_name("defaults.json")
-PAGE = Path(__file__).parents[1] / "docs" / "security.md"
+PAGE = Path(__file__).parents[1] / "docs" / "serving.md"
 
 
 def defaults():
@@ -70,12 +70,11 @@ def test_python_and_the_command_line_take_the_same_deep_method_for_who_names_non
     assert re.search(rf"{names[kind]}\b[^,;]*\b{method}\b", told)
 
 
-def test_the_limits_of_a_server_are_those_of_the_security_page():
+def test_the_limits_of_a_server_are_those_of_the_page():
     limits, units = Limits(), {"": 1, "MiB": 1 << 20, "GiB": 1 << 30}
     told = {}
-    for names, values in re.findall(
-        r"^\| ((?:`\w+`(?:, )?)+)[^|]*\| ([^|]*) \|", PAGE.read_text(encoding="utf-8"), flags=re.M
-    ):
+    table = PAGE.read_text(encoding="utf-8").split("### Limits")[1].split("##")[0]
+    for names, values in re.findall(r"^\| ((?:`\w+`(?:, )?)+)[^|]*\| ([^|]*) \|", table, flags=re.M):
         names = re.findall(r"`(\w+)`", names)
         told |= dict(zip(names, values.split(", ") if len(names) > 1 else [values], strict=True))
     assert {*told} == {*vars(limits)}

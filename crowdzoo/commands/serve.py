@@ -18,31 +18,11 @@ def describe(command: argparse.ArgumentParser) -> None:
         "--config", type=path, metavar="FILE",
         help="serve the models of this file (a ModelServerConfig, as TensorFlow Serving reads it) instead of MODEL_DIR",
     )  # fmt: skip
-    command.add_argument(
-        "--monitoring-config", type=path, metavar="FILE",
-        help="a MonitoringConfig, as TensorFlow Serving reads it: Prometheus metrics at /monitoring/prometheus/metrics",
-    )  # fmt: skip
-    command.add_argument(
-        "--batching-parameters", type=path, metavar="FILE",
-        help="a BatchingParameters, as TensorFlow Serving reads it: requests of several clients are computed together",
-    )  # fmt: skip
-    command.add_argument(
-        "--request-log", metavar="FILE",
-        help="write a line of JSON for each request, without its payload, to this file (-: the standard error)",
-    )  # fmt: skip
     for name, what in (
         ("--tls-certificate", "certificate (PEM)"),
         ("--tls-key", "private key of the certificate (PEM)"),
     ):
         command.add_argument(name, type=path, metavar="FILE", help=f"{what}: REST and gRPC with TLS only")
-    command.add_argument(
-        "--cors", action="append", default=[], metavar="ORIGIN",
-        help="let web pages of this origin, such as https://example.org, use the REST API ('*': all pages)",
-    )  # fmt: skip
-    command.add_argument(
-        "--allow-reload", action="store_true",
-        help="let gRPC clients set which models are served (HandleReloadConfigRequest)",
-    )  # fmt: skip
     command.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
     for name, api, port in (("--rest-port", "REST", 8501), ("--grpc-port", "gRPC", 8500)):
         what = f"port of the {api} API (default {port}; 0: a free port)"
@@ -53,29 +33,20 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--wait", action="store_true", help="start without a model and wait for the first version")
     command.add_argument(
         "--limit", action="append", default=[], metavar="NAME=VALUE",
-        help="limit for requests, such as queue=128; docs/security.md lists names and defaults",
-    )  # fmt: skip
-    command.add_argument(
-        "--new-signatures", action="store_true",
-        help="accept new versions whose signatures differ from those of the served version",
+        help="limit for requests, such as queue=128; docs/serving.md lists names and defaults",
     )  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Serves until it is stopped."""
     use_tensorflow()
-    from crowdzoo.serving.batching_settings import read_batching_settings
     from crowdzoo.serving.limits import Limits
-    from crowdzoo.serving.monitoring_config import metrics_path
     from crowdzoo.serving.server import serve
 
     serve(
         arguments.model_dir, config=arguments.config, name=arguments.name, host=arguments.host,
         rest_port=arguments.rest_port, grpc_port=arguments.grpc_port, poll_seconds=arguments.poll_seconds,
-        wait=arguments.wait, new_signatures=arguments.new_signatures, allow_reload=arguments.allow_reload,
-        metrics_path=arguments.monitoring_config and metrics_path(arguments.monitoring_config),
-        request_log=arguments.request_log, tls_certificate=arguments.tls_certificate, tls_key=arguments.tls_key,
-        cors=arguments.cors,
-        batching=arguments.batching_parameters and read_batching_settings(arguments.batching_parameters),
+        wait=arguments.wait,
+        tls_certificate=arguments.tls_certificate, tls_key=arguments.tls_key,
         limits=Limits().changed(arguments.limit),
     )  # fmt: skip

@@ -1,52 +1,103 @@
-"""Files of a deployment, written at once."""
+"""Files that run TensorFlow Serving in containers: templates with the model's names filled in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 import crowdzoo
+from crowdzoo.errors import ConfigError, short_repr
+from crowdzoo.files.paths import local_path, scheme_of
+from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.files.writing import atomic_folder
 
 __all__ = ["write_deployment"]
 
+_TEMPLATES = Path(__file__).with_name("templates")
+_CONFIGS = ("models.config", "monitoring.config")
+# What may follow each target, as a regular expression; a folder is of this machine, or of every node
+_PLACES = {
+    "pvc": r"pvc://(?P<claim>[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?)(?:/(?P<path>[A-Za-z0-9][A-Za-z0-9._/-]*))?",
+    "gs": r"gs://[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9._~@%+=-]+)*/?",
+    "s3": r"s3://[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9._~@%+=-]+)*/?",
+}
+_TAKES = {"compose": ("folder",), "kubernetes": ("folder", "pvc", "gs"), "kserve": ("pvc", "gs", "s3")}
+# Part of an address and of a line of TensorFlow Serving's configuration, and a name of Kubernetes, which adds to it
+_MODEL, _OBJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,126}"), re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
+_IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._/:-]*?(:(?!latest\Z)\w[\w.-]{0,127}|@sha256:[0-9a-f]{64})")
 
-def write_deployment(files: Mapping[str, Any], folder: Path, *, replace: bool = False) -> None:
-    """Writes files, complete or not at all.
+
+def write_deployment(
+    target: str, model: str, place: str, image: str, folder: Path, *, replace: bool = False
+) -> list[str]:
+    """Writes the files of a target, complete or not at all.
 
     Args:
-        files: path in the folder -> text, or an object for a YAML file.
+        target: `compose`, `kubernetes` or `kserve`.
+        model: its name in URLs.
+        place: its folder of versions: a path, `pvc://CLAIM/FOLDER`, `gs://BUCKET/FOLDER` or `s3://BUCKET/FOLDER`.
+        image: image of TensorFlow Serving, with a tag or a digest.
         folder: is made.
         replace: an earlier folder is replaced.
 
+    Returns:
+        Names of the files.
+
     Raises:
+        ConfigError: a name that cannot be, or a place that the target does not read.
         OSError: the folder cannot be written, or holds something and `replace` is false.
     """
-    head = f"# Written by `crowdzoo deploy` {crowdzoo.__version__}. Write it again with other options and --force.\n"
+    values, kind = _values(target, model, place, image)
+    texts = {name: _filled(name, values, kind) for name in _CONFIGS}
+    indented = {name: re.sub(r"(?m)^", "    ", text.rstrip()) for name, text in texts.items()}
+    files = {f"{target}.yaml": _filled(f"{target}.yaml", {**values, **indented}, kind)}
+    if target == "compose":
+        files |= {f"config/{name}": text for name, text in texts.items()}
+    head = f"# Written by `crowdzoo deploy` {crowdzoo.__version__}.\n"
     with atomic_folder(folder, replace=replace) as new:
-        for name, content in files.items():
-            path = new / name
-            path.parent.mkdir(exist_ok=True)
-            text = content if isinstance(content, str) else _as_yaml(content)
-            path.write_text(head + text, encoding="utf-8")
+        for name, text in files.items():
+            (new / name).parent.mkdir(exist_ok=True)
+            (new / name).write_text(head + text, encoding="utf-8")
+    return list(files)
 
 
-class _Dumper(yaml.SafeDumper):
-    """Texts of several lines stand as they are, and nothing is a reference to something above."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+def _filled(name: str, values: dict[str, str], kind: str) -> str:
+    """A template without the lines of other kinds of places, such as `#[pvc]...`, and with the values."""
+    text = (_TEMPLATES / name).read_text(encoding="utf-8").replace(f"#[{kind}]", "")
+    text = re.sub(r"(?m)^#\[\w+\].*\n", "", text)
+    return re.sub(r"\{\{([\w.]+)\}\}", lambda found: values[found[1]], text)
 
 
-_Dumper.add_representer(str, _text)
-
-
-def _as_yaml(content: Any) -> str:
-    return yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+def _values(target: str, model: str, place: str, image: str) -> tuple[dict[str, str], str]:
+    """What is filled in, and which kind of place it is."""
+    if not _MODEL.fullmatch(model):
+        raise ConfigError(f"model {short_repr(model)}: a name has letters, digits and . _ - only; begin with no sign.")
+    if not _IMAGE.fullmatch(image):
+        due = "a tag or a digest, such as tensorflow/serving:2.16.1; `latest` is another image tomorrow."
+        raise ConfigError(f"image {short_repr(image)}: must have {due}")
+    name = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:40].rstrip("-")
+    name = name if _OBJECT.fullmatch(name) else f"model-{name}"[:40].rstrip("-")
+    if target == "kserve" and name != model:
+        raise ConfigError(f"model {model}: KServe's paths have the name of the InferenceService: name it {name}.")
+    kind, shown, found = scheme_of(place) or "folder", place, None
+    if kind == "folder":
+        shown = str(local_path(place, "--model").absolute())
+    elif kind not in _PLACES or not (found := re.fullmatch(_PLACES[kind], place)) or ".." in place.split("/"):
+        raise ConfigError(
+            f"model {model}: {short_repr(place)} is no place: use a folder, pvc://CLAIM/FOLDER, gs://BUCKET/FOLDER or "
+            "s3://BUCKET/FOLDER, of letters, digits and . _ - only."
+        )
+    if kind not in _TAKES[target]:
+        known = ", ".join(one if one == "folder" else f"{one}://" for one in _TAKES[target])
+        raise ConfigError(f"model {model}: {place} is not read by {target}; it reads {known}.")
+    if target == "compose" and not complete_versions(shown):
+        raise ConfigError(
+            f"model {model}: {shown} has no version with a saved_model.pb. Name the folder that `crowdzoo export` "
+            "writes, which holds a folder a version, such as 1."
+        )
+    base = "/mnt/models" if target == "kserve" else place.rstrip("/") if kind == "gs" else f"/models/{model}"
+    claim, path = (found["claim"], (found["path"] or "").strip("/")) if kind == "pvc" and found else ("", "")
+    quoted = json.dumps(shown.replace("$", "$$") if target == "compose" else shown.rstrip("/"))
+    values = {"model": model, "name": name, "image": image, "place": quoted, "base_path": base}
+    return {**values, "claim": claim, "path": json.dumps(path)}, kind

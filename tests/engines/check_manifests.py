@@ -37,8 +37,12 @@ def kserve_schema():
 
 def faults(path):
     """What does not fit in a file."""
-    content = yaml.safe_load(path.read_text())
-    if path.name == "compose.yaml":
+    for content in yaml.safe_load_all(path.read_text()):
+        yield from faults_of(content, path.name)
+
+
+def faults_of(content, name):
+    if name == "compose.yaml":
         schema = json.loads((SCHEMAS / "compose-spec.json").read_text())
     elif content["kind"] == "InferenceService":
         schema = kserve_schema()

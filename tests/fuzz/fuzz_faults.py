@@ -206,12 +206,13 @@ _bodies = st.builds(
 @functools.cache
 def _version():
     """The files of the served version."""
-    folder = next(iter(server()._stores)).folder / "1"
+    folder = server()._stores["pets"].folder / "1"
     return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file()), folder
 
 
 def check_version(left_out):
     """A version without some files is served, or waits for the first of them that it needs."""
+    from crowdzoo.serving.model_settings import ModelSettings
     from crowdzoo.serving.model_store import ModelStore
 
     names, folder = _version()
@@ -221,7 +222,7 @@ def check_version(left_out):
                 Path(root, "1", name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(folder / name, Path(root, "1", name))
         Path(root, "1").mkdir(exist_ok=True)
-        store = ModelStore(Path(root), name="pets", poll_seconds=3600)
+        store = ModelStore(ModelSettings("pets", Path(root)), poll_seconds=3600)
         store._settle_seconds = 0.0
         store.refresh()
         time.sleep(0.01)

@@ -9,7 +9,7 @@ from target import Target
 _PREDICTION, _MODEL = "/tensorflow.serving.PredictionService/", "/tensorflow.serving.ModelService/"
 _METHODS = [
     _PREDICTION + "Predict", _PREDICTION + "GetModelMetadata", _PREDICTION + "Classify", _MODEL + "GetModelStatus",
-    _MODEL + "HandleReloadConfigRequest", _MODEL + "Nothing",
+    _MODEL + "Nothing",
 ]  # fmt: skip
 _sizes = st.integers(-2, 6) | st.sampled_from([2**31, 2**62, 30_000, 10**6])
 _texts = st.binary(max_size=6) | st.sampled_from([b"ann", b"bob", b"\xff", b"x" * 200])
@@ -111,67 +111,21 @@ _specs = st.fixed_dictionaries(
     {"name": st.sampled_from(["pets", "", "x", "é" * 9000])},
     optional={"signature_name": st.sampled_from(["annotators", "x"]), "version": st.sampled_from([{"value": 1}, {}])},
 )
-_methods = st.sampled_from(["tensorflow/serving/classify", "tensorflow/serving/regress", "", "é" * 9000])
-_tasks = st.lists(st.fixed_dictionaries({"model_spec": _specs, "method_name": _methods}), max_size=3)
 
 
 @st.composite
 def _example_messages(draw):
     from tensorflow_serving.apis.classification_pb2 import ClassificationRequest
-    from tensorflow_serving.apis.inference_pb2 import MultiInferenceRequest
 
-    method = draw(st.sampled_from(["Classify", "Regress", "MultiInference"]))
-    if method == "MultiInference":
-        message = MultiInferenceRequest(tasks=draw(_tasks), input=draw(_inputs)).SerializeToString()
-    else:
-        message = ClassificationRequest(model_spec=draw(_specs), input=draw(_inputs)).SerializeToString()
+    method = draw(st.sampled_from(["Classify", "Regress"]))
+    message = ClassificationRequest(model_spec=draw(_specs), input=draw(_inputs)).SerializeToString()
     for _ in range(draw(st.sampled_from([0, 0, 1, 3]))):
         place = draw(st.integers(0, len(message)))
         message = message[:place] + draw(st.binary(max_size=4)) + message[place + draw(st.integers(0, 4)) :]
     return _PREDICTION + method, message
 
 
-# === Which models are served ===
-
-_models = st.lists(
-    st.fixed_dictionaries(
-        {
-            "name": st.sampled_from(["pets", "pets", "x", "", "a/b", "é" * 9000]),
-            "base_path": st.sampled_from(["", "/", "rel", "{pets}"]),
-        },
-        optional={
-            "model_platform": st.sampled_from(["tensorflow", "x"]),
-            "version_labels": st.dictionaries(st.sampled_from(["stable", "x", "", "a b"]), st.sampled_from([1, 7, -1])),
-            "model_version_policy": st.sampled_from([
-                {"all": {}}, {"latest": {}}, {"latest": {"num_versions": 2**32 - 1}}, {"specific": {}},
-                {"specific": {"versions": [1]}}, {"specific": {"versions": [-(2**63), 2**63 - 1]}},
-            ]),
-        },
-    ),
-    max_size=3,
-)  # fmt: skip
-
-
-def _send_models(models):
-    import grpc
-    from tensorflow_serving.apis.model_management_pb2 import ReloadConfigRequest
-
-    folder = str(next(iter(server()._stores)).folder)
-    good = {"name": "pets", "base_path": folder, "version_labels": {"stable": 1}}
-    method = _channel().unary_unary(_MODEL + "HandleReloadConfigRequest")
-    for sent in (models, [good]):
-        listed = [{**one, "base_path": one["base_path"].replace("{pets}", folder)} for one in sent]
-        message = ReloadConfigRequest(config={"model_config_list": {"config": listed}})
-        try:
-            method(message.SerializeToString(), timeout=10)
-        except grpc.RpcError as error:
-            if error.code().name not in ("INVALID_ARGUMENT", "FAILED_PRECONDITION") or sent is not models:
-                raise
-    still_answers()
-
-
 TARGETS = {
     "grpc": Target(once_it_runs(_messages()), _send, examples=60),
     "grpc-examples": Target(once_it_runs(_example_messages()), _send, examples=40),
-    "grpc-reload": Target(once_it_runs(_models), _send_models, examples=20),
 }

@@ -1,7 +1,6 @@
 """Fuzzing of the REST API: any bytes on a connection, and any JSON as the body of a request."""
 
 import functools
-import gzip
 import http.client
 import json
 import re
@@ -127,42 +126,6 @@ def _send_json(body, path=PREDICT):
         raise AssertionError((answer.status, text[:2000]))
 
 
-# === gzip ===
-
-_packed = st.one_of(
-    _bodies().map(gzip.compress),
-    st.binary(max_size=40),
-    st.builds(lambda size: gzip.compress(b" " * size), st.sampled_from([0, 1 << 20, (1 << 20) + 1, 1 << 24])),
-    st.just(gzip.compress(_BODY) * 2),
-)
-
-
-@st.composite
-def _gzip_bodies(draw):
-    body = draw(_packed)
-    if draw(st.booleans()) and body:
-        place = draw(st.integers(0, len(body) - 1))
-        body = body[:place] + draw(st.binary(max_size=4)) + body[place + draw(st.integers(0, 4)) :]
-    return body, draw(st.sampled_from(["gzip", "x-gzip", "gzip, gzip", "br", "é"])), draw(st.sampled_from(["gzip", ""]))
-
-
-def _send_gzip(sent):
-    body, encoding, accepted = sent
-    headers = {"Content-Encoding": encoding.encode("latin-1"), "Accept-Encoding": accepted}
-    connection = _connection()
-    try:
-        connection.request("POST", PREDICT, body, headers)
-        answer = connection.getresponse()
-        text = answer.read()
-    except ConnectionError:  # the server closed an idle connection
-        connection.close()
-        return
-    json.loads(gzip.decompress(text) if answer.headers.get("Content-Encoding") == "gzip" else text)
-    if answer.status not in FORESEEN:
-        raise AssertionError((answer.status, text[:2000]))
-    still_answers()
-
-
 # === Examples ===
 
 _features = st.dictionaries(st.sampled_from(["x", "instances", "", "\ud800"]), _leaves | st.lists(_leaves, max_size=3))
@@ -180,7 +143,6 @@ def _send_examples(body):
 
 
 TARGETS = {
-    "rest-gzip": Target(once_it_runs(_gzip_bodies()), _send_gzip, examples=40),
     "rest-examples": Target(once_it_runs(_requests_examples), _send_examples, examples=40),
     "rest-bytes": Target(once_it_runs(_bytes()), _send_bytes, examples=8),
     "rest-json": Target(once_it_runs(_bodies()), _send_json, examples=100),

@@ -1,4 +1,4 @@
-"""Fuzzing of the files of `crowdzoo serve`: TF Serving's settings in protobuf's text format."""
+"""Fuzzing of the files of `crowdzoo serve`: TF Serving's models in protobuf's text format."""
 
 import functools
 import tempfile
@@ -18,8 +18,6 @@ MODELS = """model_config_list {
   config { name: 'b' base_path: "/b" model_version_policy { latest { num_versions: 2 } } }
 }
 """
-MONITORING = 'prometheus_config { enable: true path: "/metrics" }'
-BATCHING = "max_batch_size { value: 32 } batch_timeout_micros { value: 100 } num_batch_threads { value: 2 }"
 _PIECES = [
     "{", "}", "<", ">", '"', "'", ":", ";", ",", "#", "\\", "\\777", "\\ud800", "[", "]", "-1", "99999999999999999999",
     "1e400", "nan", "config", "model_config_list", "custom_model_config", "[type.googleapis.com/x.Y]", "all {}", "\0",
@@ -58,32 +56,6 @@ def check_models(content):
         assert len(message) < 2000, message[:500]
 
 
-def check_monitoring(content):
-    """The same for the file that says where the metrics are."""
-    from crowdzoo.serving.monitoring_config import metrics_path
-
-    _file().write_bytes(content)
-    try:
-        assert (metrics_path(_file()) or "/")[0] == "/"
-    except ConfigError as error:
-        message = str(error)
-        assert message.startswith(str(_file())), message
-
-
-def check_batching(content):
-    """The same for the file that says how requests are computed together."""
-    from crowdzoo.serving.batching_settings import read_batching_settings
-
-    _file().write_bytes(content)
-    try:
-        assert read_batching_settings(_file()).max_batch_size > 0
-    except ConfigError as error:
-        message = str(error)
-        assert message.startswith(str(_file())), message
-
-
 TARGETS = {
-    "batching-parameters": Target(_texts(BATCHING) | st.binary(max_size=40), check_batching, examples=40),
     "models-config": Target(_texts(MODELS) | st.binary(max_size=40), check_models, examples=60),
-    "monitoring-config": Target(_texts(MONITORING) | st.binary(max_size=40), check_monitoring, examples=40),
 }

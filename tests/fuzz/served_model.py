@@ -33,8 +33,7 @@ def server():
     export_model(model, f"{folder.name}/1", classes=["a", "b", "c"], annotators=["ann", "bob"], name="pets")
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # it warns of every request that is not HTTP
     running = Server(
-        folder.name, name="pets", rest_port=0, grpc_port=0, labels={"stable": 1}, allow_reload=True,
-        metrics_path="/monitoring/prometheus/metrics", request_log=f"{folder.name}/requests.jsonl",
+        folder.name, name="pets", rest_port=0, grpc_port=0, labels={"stable": 1},
         limits=Limits(request_bytes=1 << 20, request_memory=64 << 20),
     )  # fmt: skip
     running.start()

@@ -16,7 +16,6 @@ NEEDED = (
     "httptools",
     "httpx",
     "simdjson",
-    "starlette",
     "uvicorn",
     "uvloop",
 )
@@ -28,7 +27,7 @@ else:
     from crowdzoo.export.saved_model import export_model
     from crowdzoo.layers import CrowdsourcedLayer
     from crowdzoo.networks.feature_classifier import FeatureClassifier
-    from crowdzoo.serving import Client, Server
+    from crowdzoo.serving import Client, Limits, Server
     from crowdzoo.serving.model_store import SETTLE_SECONDS
     from crowdzoo.serving.signature import Signature
     from crowdzoo.training.crowd_model import CrowdModel
@@ -86,7 +85,7 @@ def pets(tmp_path_factory, export_version):
 @pytest.fixture(scope="session")
 def server(pets):
     with Server(
-        pets.folder, name="pets", rest_port=0, grpc_port=0, labels={"stable": 1}, max_request_bytes=250_000
+        pets.folder, name="pets", rest_port=0, grpc_port=0, labels={"stable": 1}, limits=Limits(request_bytes=250_000)
     ) as running:
         running.url = f"http://127.0.0.1:{running.rest_port}"
         running.grpc_url = f"grpc://127.0.0.1:{running.grpc_port}"
@@ -116,11 +115,11 @@ def held(monkeypatch):
 
     predict = Signature.__call__
 
-    def slow(self, inputs, share=None, **more):
+    def slow(self, inputs, limits=None):
         Held.calls += 1
         Held.arrived.set()
         assert Held.release.wait(30)
-        return predict(self, inputs, share, **more)
+        return predict(self, inputs, limits)
 
     def hold():
         Held.calls = 0
@@ -131,10 +130,3 @@ def held(monkeypatch):
     Held.hold = staticmethod(hold)
     yield Held
     Held.release.set()
-
-
-@pytest.fixture
-def all_long(monkeypatch):
-    """Every request is read, and every answer written, in a reader process."""
-    for name in ("_LONG_JSON", "_LONG_PROTO", "_LONG_ANSWER"):
-        monkeypatch.setattr(f"crowdzoo.serving.predictor.{name}", 0)

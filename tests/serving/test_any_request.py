@@ -5,8 +5,8 @@ import json
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from crowdzoo.serving.metrics import RequestRecord
 from crowdzoo.serving.request_error import RequestError
-from crowdzoo.serving.request_record import RequestRecord
 
 # leaves and nests that come close to a good request as well as far from it
 leaves = st.one_of(
@@ -29,10 +29,8 @@ requests = st.fixed_dictionaries(
 
 
 def answer(server, body):
-    with server._predictor.budget.share() as share:
-        return server._rest_service.answer(
-            "POST", "/v1/models/pets:predict", "identity", body, share, RequestRecord("REST"), lambda: False
-        )
+    record = RequestRecord("REST")
+    return server._rest_service.answer("/v1/models/pets:predict", "", body, record, lambda: False)
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

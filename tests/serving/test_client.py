@@ -4,7 +4,6 @@ import socket
 import subprocess
 import sys
 
-import httpx
 import numpy as np
 import pytest
 
@@ -36,26 +35,6 @@ def test_splitting_a_batch_changes_nothing(client, instances):
     for name in whole:
         assert split[name].dtype == whole[name].dtype
         np.testing.assert_allclose(split["probabilities"], whole["probabilities"], atol=1e-6)
-
-
-def test_one_annotators_name_stands_for_all_instances(client, instances):
-    one = client.predict(instances, signature="annotators", annotator="bob", batch_size=4)
-    each = client.predict({"instances": instances, "annotator": ["bob"] * len(instances)}, signature="annotators")
-    np.testing.assert_allclose(one["probabilities"], each["probabilities"], atol=1e-6)
-
-
-def test_metadata_describes_inputs_and_outputs(client, pets):
-    metadata = client.metadata()
-    assert (metadata["name"], metadata["version"]) == ("pets", 2)
-    assert set(metadata["signatures"]) == {"serving_default", "annotators"}
-    assert metadata["signatures"]["annotators"] == {
-        "inputs": {"instances": {"dtype": "float32", "shape": [-1, 4]}, "annotator": {"dtype": "str", "shape": [-1]}},
-        "outputs": {
-            "probabilities": {"dtype": "float32", "shape": [-1, len(pets.classes)]},
-            "label": {"dtype": "int64", "shape": [-1]},
-            "class": {"dtype": "str", "shape": [-1]},
-        },
-    }
 
 
 @pytest.mark.parametrize("protocol", ["url", "grpc_url"])
@@ -104,14 +83,6 @@ def test_no_server_is_said_with_a_way_out(scheme):
 def test_a_url_that_is_none_is_refused(url):
     with pytest.raises(ServingError, match="write http://host:port"):
         Client(url)
-
-
-def test_something_that_is_no_model_server_is_said(monkeypatch):
-    client = Client("http://127.0.0.1:1")
-    page = httpx.MockTransport(lambda request: httpx.Response(200, text="<html>"))
-    monkeypatch.setattr(client._connection, "_http", httpx.Client(transport=page, base_url="http://127.0.0.1:1"))
-    with pytest.raises(ServingError, match="answers 200: not a model server"):
-        client.status()
 
 
 def test_the_rest_client_needs_no_tensorflow():

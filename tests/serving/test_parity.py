@@ -1,14 +1,9 @@
-"""REST and gRPC answer alike: every signature of every kind of model, and every error that both can have.
-
-The tables of docs/serving.md are made here: `python tests/serving/test_parity.py` prints that of errors, with
-`--signatures` that of signatures, which takes some minutes.
-"""
+"""REST and gRPC answer alike: every signature of every kind of model, and every error that both can have."""
 
 # ruff: noqa: E501
 
 import json
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -29,7 +24,6 @@ from crowdzoo.serving.model_store import SETTLE_SECONDS
 from crowdzoo.serving.request_error import STATUS
 
 ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs" / "serving.md"
 GOOD = [[0.1, 0.2, 0.3, 0.4]]
 PREDICT = "/v1/models/pets:predict"
 PETS = {"name": "pets"}
@@ -164,10 +158,6 @@ def differences(kind, folder):
     return found
 
 
-def row_of(kind, found):
-    return f"| {kind} | {', '.join(f'`{name}`' for name in found)} | {max(found.values()):.0e} |"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", list(kinds()[0]))
 def test_both_protocols_answer_every_signature_alike(kind, tmp_path):
@@ -175,27 +165,3 @@ def test_both_protocols_answer_every_signature_alike(kind, tmp_path):
     pytest.importorskip("tensorflow_text")
     found = differences(kind, tmp_path)
     assert max(found.values()) < 1e-6
-    assert row_of(kind, dict.fromkeys(found, 0.0)) in DOCS.read_text(encoding="utf-8")
-
-
-def errors_table():
-    lines = ["| request | REST | gRPC | words |", "|---|---|---|---|"]
-    for table, words in ((ERRORS, "the same"), (OTHER_WORDS, "of the protocol")):
-        lines += [
-            f"| {what} | {' | '.join(map(str, STATUS[status]))} | {words} |" for what, (*_, status) in table.items()
-        ]
-    return "\n".join(lines)
-
-
-def test_the_docs_show_the_table_of_errors():
-    assert errors_table() in DOCS.read_text(encoding="utf-8")
-
-
-if __name__ == "__main__":
-    if "--signatures" not in sys.argv:
-        print(errors_table())
-    else:
-        print("| model | signatures | largest difference |\n|---|---|---|")
-        for each in kinds()[0]:
-            with tempfile.TemporaryDirectory() as place:
-                print(row_of(each, differences(each, Path(place))), flush=True)

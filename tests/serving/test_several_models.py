@@ -1,27 +1,18 @@
-"""Several models in one server, by TF Serving's `models.config`, and set by HandleReloadConfigRequest."""
+"""Several models in one server, by TF Serving's `models.config`."""
 
-import gc
 import json
 import shutil
-import threading
 import time
-import weakref
 
-import grpc
 import httpx
 import numpy as np
 import pytest
-from google.protobuf import text_format
-from tensorflow_serving.apis import model_service_pb2_grpc
-from tensorflow_serving.apis.get_model_status_pb2 import GetModelStatusRequest
-from tensorflow_serving.apis.model_management_pb2 import ReloadConfigRequest
 
 from crowdzoo.commands.main import main
 from crowdzoo.errors import ConfigError, ServingError
 from crowdzoo.serving import Client, Server
-from crowdzoo.serving.model_settings import read_model_settings
+from crowdzoo.serving.model_settings import ModelSettings, VersionPolicy, read_model_settings
 from crowdzoo.serving.model_store import SETTLE_SECONDS, ModelStore
-from crowdzoo.serving.version_policy import VersionPolicy
 
 
 def config(folder, *models):
@@ -50,7 +41,7 @@ OTHERS = 'name: "others" base_path: "others"'
 
 @pytest.fixture(scope="module")
 def both(folders):
-    with Server(config=config(folders, BOTH, OTHERS), rest_port=0, grpc_port=0, allow_reload=True) as running:
+    with Server(config=config(folders, BOTH, OTHERS), rest_port=0, grpc_port=0) as running:
         running.url = f"http://127.0.0.1:{running.rest_port}"
         running.grpc_url = f"grpc://127.0.0.1:{running.grpc_port}"
         yield running
@@ -120,24 +111,6 @@ def test_a_config_that_cannot_be_served_is_refused_by_name(tmp_path, fields, say
     assert str(caught.value).startswith(str(tmp_path / "models.config"))
 
 
-@pytest.mark.parametrize("text", ["", "model_config_list {}", "custom_model_config {}"])
-def test_a_config_without_models_is_refused(tmp_path, text):
-    (tmp_path / "models.config").write_text(text)
-    with pytest.raises(ConfigError, match="must have a model_config_list with at least one config"):
-        read_model_settings(tmp_path / "models.config")
-
-
-def test_a_config_that_is_no_file_of_text_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="does not exist"):
-        read_model_settings(tmp_path / "models.config")
-    (tmp_path / "models.config").write_bytes(b"\xff")
-    with pytest.raises(ConfigError, match="not UTF-8 at byte 0"):
-        read_model_settings(tmp_path / "models.config")
-    (tmp_path / "models.config").write_bytes(b"#" * (1 << 18) + b"#")
-    with pytest.raises(ConfigError, match="larger than 256 KiB"):
-        read_model_settings(tmp_path / "models.config")
-
-
 def test_settings_of_a_config_are_those_of_tf_serving(tmp_path):
     file = config(
         tmp_path,
@@ -175,6 +148,10 @@ def versions(tmp_path, pets):
     return tmp_path / "pets"
 
 
+def store_of(folder, policy):
+    return ModelStore(ModelSettings("pets", folder, policy=policy), poll_seconds=0.1)
+
+
 def served(store):
     return [one.version for one in store.statuses() if one.state == "AVAILABLE"]
 
@@ -190,145 +167,17 @@ def served(store):
     ],
 )
 def test_a_policy_says_which_versions_are_served(versions, policy, expected):
-    store = ModelStore(versions, name="pets", poll_seconds=0.1, policy=policy)
+    store = store_of(versions, policy)
     assert store.refresh()
     assert served(store) == expected
     assert store.get().version == expected[0]
 
 
-def test_a_broken_version_does_not_count_as_one_of_the_latest(versions):
-    (versions / "2" / "saved_model.pb").write_bytes(b"no model")
-    time.sleep(0.15)
-    store = ModelStore(versions, name="pets", poll_seconds=0.1, policy=VersionPolicy(2))
-    store.refresh()
-    assert served(store) == [3, 1]
-
-
 def test_the_oldest_of_the_latest_is_dropped_when_a_newer_one_comes(versions, pets):
-    store = ModelStore(versions, name="pets", poll_seconds=0.1, policy=VersionPolicy(2))
+    store = store_of(versions, VersionPolicy(2))
     store.refresh()
     shutil.copytree(pets.folder / "2", versions / "4")
     time.sleep(0.15)
     store.refresh()
     assert served(store) == [4, 3]
     assert store.statuses(2)[0].state == "END"
-
-
-def test_a_version_of_other_signatures_is_served_by_number_but_does_not_take_over(versions, export_other):
-    store = ModelStore(versions, name="pets", poll_seconds=0.1, policy=VersionPolicy(None))
-    store.refresh()
-    export_other(versions / "4")
-    time.sleep(0.15)
-    store.refresh()
-    assert store.get().version == 3
-    assert store.get(4).signature("").inputs["instances"].shape == (None, 5)
-
-
-def reload(server, *models):
-    text = "config { model_config_list { " + " ".join(f"config {{ {one} }}" for one in models) + " } }"
-    with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}", options=[("grpc.enable_http_proxy", 0)]) as channel:
-        stub = model_service_pb2_grpc.ModelServiceStub(channel)
-        answer = stub.HandleReloadConfigRequest(text_format.Parse(text, ReloadConfigRequest()))
-        assert (answer.status.error_code, answer.status.error_message) == (0, "")
-
-
-def versions_over_grpc(server, **spec):
-    with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}", options=[("grpc.enable_http_proxy", 0)]) as channel:
-        stub = model_service_pb2_grpc.ModelServiceStub(channel)
-        answer = stub.GetModelStatus(GetModelStatusRequest(model_spec=spec))
-        return [one.version for one in answer.model_version_status if one.state == 30]
-
-
-def test_models_policies_and_labels_change_while_the_server_runs(folders, instances):
-    pets = f'name: "pets" base_path: "{folders}/pets"'
-    others = f'name: "others" base_path: "{folders}/others"'
-    with Server(config=config(folders, PETS), rest_port=0, grpc_port=0, allow_reload=True) as server:
-        url = f"grpc://127.0.0.1:{server.grpc_port}"
-        assert server.models == {"pets": [2]}
-        reload(server, pets + " model_version_policy { specific { versions: 1 } }", others)  # roll back
-        assert server.models == {"pets": [1], "others": [5]}
-        with Client(url, model="pets") as client:
-            assert client.metadata()["version"] == 1
-        reload(server, pets + " version_labels { key: 'canary' value: 2 } version_labels { key: 'stable' value: 1 }")
-        assert server.models == {"pets": [2, 1]}
-        assert versions_over_grpc(server, name="pets", version_label="canary") == [2]
-        with Client(url, model="others") as client, pytest.raises(ServingError, match="NOT_FOUND: model 'others'"):
-            client.predict(instances)
-        reload(server, f'name: "pets" base_path: "{folders}/others"')  # another folder under the same name
-        assert server.models == {"pets": [5]}
-
-
-def test_a_dropped_model_leaves_memory_at_once(folders):
-    with Server(config=config(folders, PETS, OTHERS), rest_port=0, grpc_port=0, allow_reload=True) as server:
-        function = next(iter(server._stores.get("others").get().signatures.values()))._function
-        graph = weakref.ref(function._function.graph)
-        del function
-        gc.disable()  # or a collection that comes by chance would do it
-        try:
-            reload(server, f'name: "pets" base_path: "{folders}/pets"')
-            assert graph() is None
-        finally:
-            gc.enable()
-
-
-def test_who_looks_at_all_models_while_one_is_dropped_does_not_notice(folders):
-    """As GET /readyz does in a thread of its own."""
-    with Server(config=config(folders, PETS, OTHERS), rest_port=0, grpc_port=0, allow_reload=True) as server:
-        looking = iter(server._stores)
-        assert next(looking).name == "pets"
-        reload(server, f'name: "pets" base_path: "{folders}/pets"')
-        assert next(looking).name == "others"
-
-
-@pytest.mark.parametrize(
-    ("models", "code", "says"),
-    [
-        ([], "INVALID_ARGUMENT", "must have a model_config_list"),
-        (['name: "x" base_path: "pets"'], "INVALID_ARGUMENT", "base_path 'pets' must be an absolute path"),
-        (['name: "x" base_path: "{folders}/nothing"'], "FAILED_PRECONDITION", "model 'x': "),
-        (['name: "x" base_path: "{folders}/empty"'], "FAILED_PRECONDITION", "holds no complete model"),
-        (
-            ['name: "pets" base_path: "{folders}/pets" version_labels { key: "new" value: 77 }'],
-            "FAILED_PRECONDITION", "model 'pets': label 'new': version 77 is not there",
-        ),
-        (
-            [
-                'name: "pets" base_path: "{folders}/pets" model_version_policy { specific { versions: 1 } }',
-                'name: "others" base_path: "{folders}/empty"',
-            ],
-            "FAILED_PRECONDITION", "model 'others': ",
-        ),
-    ],
-)  # fmt: skip
-def test_a_reload_that_cannot_be_changes_nothing(both, folders, models, code, says):
-    with pytest.raises(grpc.RpcError) as caught:
-        reload(both, *(one.replace("{folders}", str(folders)) for one in models))
-    assert caught.value.code().name == code
-    assert says in caught.value.details()
-    assert both.models == {"pets": [2, 1], "others": [5]}
-    assert versions_over_grpc(both, name="pets", version_label="stable") == [1]
-
-
-def test_clients_may_not_set_the_models_unless_the_server_lets_them(server, pets):
-    with pytest.raises(grpc.RpcError) as caught:
-        reload(server, f'name: "pets" base_path: "{pets.folder}"')
-    assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
-    assert "--allow-reload" in caught.value.details()
-    assert server.models == {"pets": [2, 1]}
-
-
-def test_a_request_under_way_finishes_on_a_model_that_is_dropped(folders, pets, instances, held):
-    with Server(config=config(folders, PETS, OTHERS), rest_port=0, grpc_port=0, allow_reload=True) as server:
-        answers = []
-        with Client(f"http://127.0.0.1:{server.rest_port}", model="pets") as client:
-            client.metadata()
-            held.hold()
-            asking = threading.Thread(target=lambda: answers.append(client.predict(instances)))
-            asking.start()
-            assert held.arrived.wait(30)
-            reload(server, f'name: "others" base_path: "{folders}/others"')
-            assert list(server.models) == ["others"]
-            held.release.set()
-            asking.join(30)
-    expected = pets.models[2].predict(instances, verbose=0)
-    np.testing.assert_allclose(answers[0]["probabilities"], expected, atol=1e-6)

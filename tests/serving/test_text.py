@@ -20,9 +20,8 @@ from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.networks.sequence_tagger import SequenceTagger
 from crowdzoo.networks.token_encoder import TokenEncoder
 from crowdzoo.serving import Client, Limits, Server
-from crowdzoo.serving.memory_budget import MemoryBudget
 from crowdzoo.serving.request_error import RequestError
-from crowdzoo.serving.signature import _longest_possible
+from crowdzoo.serving.signature import _lengths
 from crowdzoo.training.crowd_model import CrowdModel
 
 CLASSES = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
@@ -89,23 +88,6 @@ def test_plain_text_gets_its_tags_and_spans_in_one_request_or_in_many(client, ex
     assert found["lengths"].max() > 1
 
 
-def test_tokens_come_back_as_text_with_their_places(client):
-    found = client.predict(TEXTS[2:3])
-    assert found["tokens"].tolist() == [["👩\u200d👧", "Zoe\u0308", "met", "Anna", "in", "May"]]
-    text = TEXTS[2].encode()
-    places = zip(found["starts"][0], found["ends"][0], strict=True)
-    assert [text[start:end].decode() for start, end in places] == found["tokens"][0].tolist()
-
-
-def test_an_annotator_is_asked_by_name(client, expected):
-    found = client.predict(TEXTS, signature="annotators", annotator="chloé", batch_size=3)
-    np.testing.assert_array_equal(found["tokens"], expected["serving_default"]["tokens"])
-    assert {*found["tags"][0, : found["lengths"][0]]} <= {*CLASSES}
-    assert (found["tags"] != expected["serving_default"]["tags"]).any()
-    with pytest.raises(ServingError, match="not among the 2 annotators of this model: zoe"):
-        client.predict(TEXTS, signature="annotators", annotator="zoe")
-
-
 @pytest.mark.parametrize("signature", SIGNATURES)
 def test_a_text_that_is_not_utf_8_is_refused_by_its_row(client, signature):
     with pytest.raises(ServingError, match="instances: not valid UTF-8 in row 2"):
@@ -130,29 +112,13 @@ def test_rest_takes_text_and_base64_and_refuses_what_is_no_text(urls):
     assert "input 'instances': 7 at [0] is a number, not a string" in answer.json()["error"]
 
 
-def test_the_metadata_tell_that_texts_are_taken(client):
-    signatures = client.metadata()["signatures"]
-    assert {*signatures} == {"serving_default", "spans", "annotators"}
-    assert signatures["spans"]["inputs"] == {"instances": {"dtype": "str", "shape": [-1]}}
-    assert signatures["spans"]["outputs"]["texts"] == {"dtype": "str", "shape": [-1, -1]}
-
-
-def test_requests_to_a_tagger_are_not_computed_together(loaded):
-    """Its outputs are as long as the longest text of a batch, which would be another client's."""
-    assert not any(signature._joins for signature in loaded.signatures.values())
-
-
 # === Memory ===
 
 
 @pytest.fixture(scope="module")
 def loaded(running):
     """The model as the server has loaded it."""
-    return running._stores.get(running._stores.names[0]).get()
-
-
-def share_of(request_memory):
-    return MemoryBudget(Limits(request_memory=request_memory, memory=10 * request_memory)).share()
+    return running._stores["ner"].get()
 
 
 @pytest.mark.parametrize("name", [*SIGNATURES, "annotators"])
@@ -165,7 +131,6 @@ def test_a_batch_of_much_memory_is_cut_by_length_and_answered_the_same(loaded, m
         inputs["annotator"] = np.array([b"ann", "chloé".encode()] * 4 + [b"ann"], dtype=object)
     signature = loaded.signature(name)
     whole = signature(inputs)
-    once, per_row, per_cell, _ = signature._memory
     calls = []
     run = type(signature)._run
 
@@ -174,9 +139,7 @@ def test_a_batch_of_much_memory_is_cut_by_length_and_answered_the_same(loaded, m
         return run(self, part)
 
     monkeypatch.setattr(type(signature), "_run", counted)
-    # a quarter of the request's memory holds one text of 40 tokens, which may have 121 for all that is known before
-    with share_of(int(4 * (once + 160 * (per_row + per_cell)))) as share:
-        cut = signature(inputs, share)
+    cut = signature(inputs, Limits(cells=160))
     assert sum(calls) == len(texts)
     assert 2 <= len(calls) < len(texts)
     assert cut.keys() == whole.keys()
@@ -189,40 +152,30 @@ def test_a_batch_of_much_memory_is_cut_by_length_and_answered_the_same(loaded, m
 
 
 def test_an_answer_that_pads_many_short_texts_to_one_long_is_refused(loaded):
-    texts = np.array([b"a"] * 2000 + [b"a " * 2000], dtype=object)
-    with (
-        share_of(50 << 20) as share,
-        pytest.raises(RequestError, match="in which each row is as long as the longest, takes about") as caught,
-    ):
-        loaded.signature("")({"instances": texts}, share)
+    """Otherwise 2,000 texts and one of 20,000 words would be 240 million values."""
+    texts = np.array([b"a"] * 2000 + [b"a " * 20_000], dtype=object)
+    with pytest.raises(RequestError, match=r"each row is as long as the longest, has [0-9,]{11} values") as caught:
+        loaded.signature("")({"instances": texts})
     assert caught.value.http_status == 413
-    with share_of(50 << 20) as share:
-        assert len(loaded.signature("")({"instances": texts[:2000]}, share)["lengths"]) == 2000
+    assert len(loaded.signature("")({"instances": texts[:2000]})["lengths"]) == 2000
 
 
 def test_a_text_that_takes_too_much_memory_is_refused_by_its_row_before_it_is_read(loaded, monkeypatch):
     monkeypatch.setattr(type(loaded.signature("")), "_run", None)
     texts = np.array([b"a", b"a " * 1_000_000, b"b"], dtype=object)
-    with (
-        share_of(64 << 20) as share,
-        pytest.raises(RequestError, match="the model computes from row 1 takes about"),
-    ):
-        loaded.signature("")({"instances": texts}, share)
+    with pytest.raises(RequestError, match="row 1: its text has about 2,000,001 words and signs, more"):
+        loaded.signature("")({"instances": texts})
 
 
 def test_a_text_that_is_not_utf_8_keeps_its_row_where_the_batch_is_cut(loaded):
     texts = np.array([b"a " * 400, b"b", b"caf\xe9"], dtype=object)
-    once, per_row, per_cell, _ = loaded.signature("")._memory
-    with (
-        share_of(int(4 * (once + 900 * (per_row + per_cell)))) as share,
-        pytest.raises(RequestError, match="instances: not valid UTF-8 in row 2"),
-    ):
-        loaded.signature("")({"instances": texts}, share)
+    with pytest.raises(RequestError, match="instances: not valid UTF-8 in row 2"):
+        loaded.signature("")({"instances": texts}, Limits(cells=900))
 
 
 def test_the_bound_of_tokens_holds_for_any_text():
     texts = ["a.b,c", "...", "", "x", "São Paulo 漢字。漢", "a\u00a0b\u2003c", "a\tb\nc", "👩\u200d👧 a_b", "¡hola!"]
     encoder = TokenEncoder(["a"])
     tokens = encoder.tokenize(tf.constant(texts))[0].row_lengths().numpy()
-    bound = _longest_possible(np.array([text.encode() for text in texts], dtype=object), True)
+    bound = _lengths(np.array([text.encode() for text in texts], dtype=object), True)
     assert (tokens <= bound).all()
