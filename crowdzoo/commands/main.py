@@ -159,7 +159,7 @@ def _reason(error: Exception) -> str:
 def _missing_module(name: str) -> str:
     extras = {
         "tensorflow": "tensorflow", "tfx": "pipeline", "apache_beam": "pipeline", "yaml": "pipeline",
-        "pydantic": "pipeline", "tensorflow_model_analysis": "pipeline", "starlette": "serving", "uvicorn": "serving",
+        "pydantic": "pipeline", "tensorflow_model_analysis": "pipeline", "uvicorn": "serving",
         "httptools": "serving", "orjson": "serving", "simdjson": "serving", "uvloop": "serving",
         "grpc": "serving", "httpx": "serving", "tensorflow_serving": "tensorflow", "matplotlib": "plots",
         "tensorflow_text": "text",

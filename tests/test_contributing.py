@@ -1,0 +1,241 @@
+"""CONTRIBUTING.md tells the truth: what it says of a new method, layer, platform and data set is done, in a copy."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+AGGREGATOR = '''
+"""FirstVote: the label that came first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.classes.majority_vote import MajorityVote
+from crowdzoo.checks.constraints import SEED, setting
+
+
+@dataclass(frozen=True)
+class FirstVote(Aggregator):
+    """The label that came first.
+
+    Source:
+        Nobody.
+
+    Needs:
+        Nothing.
+    """
+
+    seed: int = setting(0, SEED)
+
+    def fit(self, annotations):
+        check_classification(annotations, "FirstVote")
+        return MajorityVote(seed=self.seed).fit(annotations.select_rows(
+            np.unique(annotations.task_ids, return_index=True)[1]
+        ))
+'''
+
+LAYER = '''
+"""Toy: trace regularization under another name."""
+
+import keras
+
+from crowdzoo.layers.trace_regularization import TraceRegularization
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class ToyLayer(TraceRegularization):
+    """Trace regularization under another name.
+
+    Source:
+        Nobody.
+
+    Needs:
+        Nothing.
+    """
+'''
+
+PLATFORM = '''
+"""Toy: JSON lines of `{"item": ..., "by": ..., "says": ...}`."""
+
+from crowdzoo.reading.platforms.json_records import json_records
+from crowdzoo.reading.platforms.platform import Platform
+from crowdzoo.reading.platforms.record import Record
+
+
+def _read(entry, question, spans, file_annotator):
+    record = Record(entry["item"], {})
+    record.add(entry["by"], [entry[question]], "")
+    return record
+
+
+TOY = Platform(
+    name="toy", title="Toy", suffixes=(".jsonl",), menu="Choose Export.", records=json_records,
+    is_own=lambda entry: "says" in entry, questions=lambda entry: [("says", "class")], read=_read,
+)
+'''
+
+DATA_SET = '''
+"""A data set of three tasks."""
+
+import numpy as np
+
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.datasets.crowd_dataset import CrowdDataset
+
+
+def load_toy():
+    annotations = Annotations.from_arrays([0, 1, 2], ["a", "b", "a"], ["x", "y", "x"])
+    return CrowdDataset(
+        "toy", annotations, np.eye(3, dtype="float32"), np.array([0, 1, 0]), np.array(["train", "train", "eval"]),
+        licence="CC0", citation="nobody", description="three tasks",
+    )
+'''
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of the package to write into."""
+    folder = tmp_path_factory.mktemp("copy")
+    shutil.copytree(ROOT / "crowdzoo", folder / "crowdzoo", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def add(path, text):
+    path.write_text(text.lstrip(), encoding="utf-8")
+
+
+def change(path, old, new):
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) == 1, f"{path.name} has {old!r} {text.count(old)} times"
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def run(folder, code):
+    words = [sys.executable, "-W", "ignore", "-c", code]
+    ended = subprocess.run(
+        words, cwd=folder, env={**os.environ, "PYTHONPATH": str(folder)}, capture_output=True, text=True
+    )
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    return ended.stdout
+
+
+@pytest.mark.slow
+def test_a_new_aggregator_is_a_file_and_two_lines(copy):
+    package = copy / "crowdzoo" / "aggregation"
+    add(package / "classes" / "first_vote.py", AGGREGATOR)
+    change(package / "classes" / "methods.py", '    "wawa": Wawa,', '    "wawa": Wawa,\n    "first-vote": FirstVote,')
+    change(
+        package / "classes" / "methods.py",
+        "from crowdzoo.aggregation.classes.wawa import Wawa",
+        "from crowdzoo.aggregation.classes.first_vote import FirstVote\n"
+        "from crowdzoo.aggregation.classes.wawa import Wawa",
+    )
+    change(
+        package / "__init__.py",
+        '"crowdzoo.aggregation.classes.wawa": "Wawa",',
+        '"crowdzoo.aggregation.classes.wawa": "Wawa", "crowdzoo.aggregation.classes.first_vote": "FirstVote",',
+    )
+    (copy / "a.csv").write_text("task,annotator,label\n1,a,x\n1,b,y\n2,a,y\n2,c,y\n")
+    said = run(
+        copy,
+        "import crowdzoo, crowdzoo.commands.main as cli\n"
+        "from crowdzoo.aggregation import FirstVote, create\n"
+        "assert crowdzoo.__file__.startswith(__import__('os').getcwd())\n"
+        "assert isinstance(create('first-vote', seed=3), FirstVote)\n"
+        "assert cli.main(['aggregate', 'a.csv', '--method', 'first-vote', '--out', 'labels.csv']) == 0\n"
+        "assert cli.main(['methods']) == 0",
+    )
+    assert "first-vote" in said
+    assert [line.split(",")[:2] for line in (copy / "labels.csv").read_text().splitlines()[1:]] == [
+        ["1", "x"],
+        ["2", "y"],
+    ]
+
+
+@pytest.mark.slow
+def test_a_new_layer_is_a_file_and_three_lines_and_its_saved_models_load(copy):
+    package = copy / "crowdzoo"
+    add(package / "layers" / "toy_layer.py", LAYER)
+    change(
+        package / "layers" / "__init__.py",
+        '        "crowdzoo.layers.waum": "WAUM",',
+        '        "crowdzoo.layers.waum": "WAUM",\n        "crowdzoo.layers.toy_layer": "ToyLayer",',
+    )
+    change(
+        package / "training" / "methods.py", '    "waum": "WAUM",\n}', '    "waum": "WAUM",\n    "toy": "ToyLayer",\n}'
+    )
+    change(
+        package / "saving.py",
+        '    "crowdzoo.layers.tf_idf": ("TfIdf",),',
+        '    "crowdzoo.layers.tf_idf": ("TfIdf",),\n    "crowdzoo.layers.toy_layer": ("ToyLayer",),',
+    )
+    run(
+        copy,
+        "import numpy as np, crowdzoo\n"
+        "from crowdzoo.models import CrowdModel, TrainingSettings, train\n"
+        "x = np.random.default_rng(0).normal(size=(30, 4)).astype('float32')\n"
+        "votes = crowdzoo.Annotations.from_dense(np.random.default_rng(1).integers(0, 3, (30, 5)))\n"
+        "model, _ = train(TrainingSettings(method='toy', epochs=1), x, annotations=votes)\n"
+        "model.save('toy.keras'); np.save('p.npy', model.predict(x, verbose=0)); np.save('x.npy', x)",
+    )
+    run(
+        copy,
+        "import keras, crowdzoo, numpy as np\n"
+        "model = keras.saving.load_model('toy.keras')\n"
+        "assert type(model.crowd).__name__ == 'ToyLayer'\n"
+        "assert np.abs(model.predict(np.load('x.npy'), verbose=0) - np.load('p.npy')).max() == 0",
+    )
+
+
+@pytest.mark.slow
+def test_a_new_data_set_is_a_file_and_a_line(copy):
+    package = copy / "crowdzoo" / "datasets"
+    add(package / "toy.py", DATA_SET)
+    change(
+        package / "__init__.py",
+        "from crowdzoo.datasets.write_files",
+        "from crowdzoo.datasets.toy import load_toy\nfrom crowdzoo.datasets.write_files",
+    )
+    change(
+        package / "__init__.py",
+        '    "labelme": ("classif',
+        '    "toy": ("classification", VECTORS, load_toy),\n    "labelme": ("classif',
+    )
+    said = run(
+        copy,
+        "import crowdzoo.commands.main as cli\n"
+        "from crowdzoo import datasets\n"
+        "assert datasets.load('toy').majority_accuracy() == 1\n"
+        "assert cli.main(['datasets']) == 0",
+    )
+    assert "toy" in said
+
+
+@pytest.mark.slow
+def test_a_new_platform_is_a_file_and_a_line(copy):
+    package = copy / "crowdzoo" / "reading" / "platforms"
+    add(package / "toy.py", PLATFORM)
+    change(package / "export.py", "TOLOKA, PRODIGY", "TOLOKA, TOY, PRODIGY")
+    change(
+        package / "export.py",
+        "from crowdzoo.reading.platforms.toloka import TOLOKA",
+        "from crowdzoo.reading.platforms.toloka import TOLOKA\nfrom crowdzoo.reading.platforms.toy import TOY",
+    )
+    (copy / "toy.jsonl").write_text('{"item": "1", "by": "a", "says": "x"}\n{"item": "1", "by": "b", "says": "y"}\n')
+    run(
+        copy,
+        "import crowdzoo\n"
+        "found = crowdzoo.read_annotations('toy.jsonl', platform='toy')\n"
+        "assert (len(found), found.classes.tolist()) == (2, ['x', 'y'])",
+    )
