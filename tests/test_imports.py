@@ -21,8 +21,9 @@ ROOMS = [
     ["metrics", "networks"],
     ["training"],
     ["datasets", "export"],
-    ["records", "report"],
+    ["records"],
     ["kinds", "testing"],
+    ["report"],
     ["components", "serving"],
     ["pipelines"],
     ["commands"],
@@ -30,7 +31,7 @@ ROOMS = [
 ]
 LEVELS = {room: level for level, line in enumerate(ROOMS) for room in line}
 # `CrowdModel.export` and `Annotations.read` are methods, so that they are found where a user looks for them
-EXCEPTIONS = {("training", "export"), ("data", "reading"), ("report", "kinds")}
+EXCEPTIONS = {("training", "export"), ("data", "reading")}
 
 
 def modules() -> dict[str, Path]:

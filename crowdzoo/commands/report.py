@@ -16,7 +16,7 @@ from crowdzoo.kinds import kind_of
 from crowdzoo.reading.tables.layout import Layout
 
 if TYPE_CHECKING:
-    from crowdzoo.report.page_parts import Warned
+    from crowdzoo.kinds.page_parts import Warned
 
 __all__ = ["describe", "run"]
 
@@ -192,7 +192,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _of_quick() -> "Warned":
     """Says on the page that its labels are not those of the default method."""
-    from crowdzoo.report.page_parts import Warned
+    from crowdzoo.kinds.page_parts import Warned
 
     finding = f"was taken for the labels, as there are more than {MOST_BY_DEFAULT:,} annotations: the default is slow"
     return Warned(False, QUICK, finding, "give --method robust where annotators confuse classes each in their own way")

@@ -17,7 +17,6 @@ from crowdzoo.errors import DataError
 __all__ = ["MarkedSpans", "marked_spans"]
 
 MOST_ROWS = 4_000_000  # of the pairs of spans that are held at a time
-MOST_PEERS = 5_000_000  # of pairs of annotators of a sentence
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +56,6 @@ class MarkedSpans:
         same_of_types: share of weight of each type's spans that another annotator marked, too, float64 [K]; NaN where
             nobody else could.
         edges_of_types: the same, of those that the other marked with other edges, float64 [K].
-        peers: pairs of annotators, int64 [P, 2]; None where there are too many to compare.
-        peer_counts: of these: sentences in common, spans of both there, and same ones of the first (as many as of the
-            second), int64 [P, 3]; None with `peers`.
     """
 
     types: list[str]
@@ -85,8 +81,6 @@ class MarkedSpans:
     coincidences: NDArray[np.float64]
     same_of_types: NDArray[np.float64]
     edges_of_types: NDArray[np.float64]
-    peers: NDArray[np.int64] | None
-    peer_counts: NDArray[np.int64] | None
 
     def __repr__(self) -> str:
         return f"<MarkedSpans: {len(self.annotators):,} spans of {len(self.types)} types>"
@@ -178,7 +172,6 @@ def marked_spans(sequences: CrowdSequences, aggregation: SequenceAggregation) ->
     said = np.bincount(who * size + spans.types, minlength=number * size).reshape(number, size)
     cells, often = np.unique(_joined(found.cells), return_counts=True)
     confusion = np.stack([*np.unravel_index(cells, (max(number, 1), max(size, 1), max(size, 1))), often], axis=1)
-    peers, peer_counts = _peers(tasks, annotators, own, heads, number, found.same_pairs)
     return MarkedSpans(
         types=tag_set.types,
         annotators=who,
@@ -203,8 +196,6 @@ def marked_spans(sequences: CrowdSequences, aggregation: SequenceAggregation) ->
         coincidences=coincidences,
         same_of_types=_ratio(found.same_of_types, total),
         edges_of_types=_ratio(found.edges_of_types, total),
-        peers=peers,
-        peer_counts=peer_counts,
     )
 
 
@@ -220,7 +211,6 @@ class _Counts:
         self.coincidences = np.zeros((size + 1, size + 1))
         self.same_of_types, self.edges_of_types = np.zeros(size), np.zeros(size)
         self.cells: list[NDArray[np.int64]] = []
-        self.same_pairs: list[NDArray[np.int64]] = []
 
     def add(
         self,
@@ -255,7 +245,6 @@ class _Counts:
         self.edges_of_types += np.bincount(types[one][alike & ~same], weight[alike & ~same], size)
         self.same += np.bincount(marker[one][same], minlength=number)
         self.same_of_tasks += np.bincount(place[one][same], minlength=len(heads))
-        self.same_pairs.append(marker[one][same] * number + marker[other][same])
 
 
 def _closest(
@@ -293,32 +282,6 @@ def _closest(
         order = np.lexsort((spans.starts[other], -overlap, ~alike, ~same, key))
         best = order[np.diff(key[order], prepend=-1) != 0]
         yield one[best], other[best]
-
-
-def _peers(
-    tasks: NDArray[np.int64],
-    annotators: NDArray[np.int64],
-    own: NDArray[np.int64],
-    heads: NDArray[np.int64],
-    number: int,
-    same_pairs: list[NDArray[np.int64]],
-) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
-    """Pairs of annotators who share sentences, and what they share; rows are sorted by sentence."""
-    if (heads**2).sum() > MOST_PEERS:
-        return None, None
-    starts = np.cumsum(heads) - heads
-    repeated = heads[tasks]
-    one = np.repeat(np.arange(len(tasks)), repeated)
-    other = (
-        np.repeat(starts[tasks], repeated) + np.arange(len(one)) - np.repeat(np.cumsum(repeated) - repeated, repeated)
-    )
-    one, other = one[one < other], other[one < other]
-    pairs, row = np.unique(annotators[one] * number + annotators[other], return_inverse=True)
-    shared = np.bincount(row, minlength=len(pairs))
-    both = np.bincount(row, own[one] + own[other], len(pairs)).astype(np.int64)
-    same = np.sort(_joined(same_pairs))
-    matched = np.searchsorted(same, pairs, side="right") - np.searchsorted(same, pairs)
-    return np.stack(np.divmod(pairs, max(number, 1)), axis=1), np.stack([shared, both, matched], axis=1)
 
 
 def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:

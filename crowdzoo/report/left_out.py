@@ -13,7 +13,7 @@ from crowdzoo.aggregation import MultiLabel
 from crowdzoo.aggregation.registry import METHODS_OF, create
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
-from crowdzoo.report.page_parts import NORMAL_975
+from crowdzoo.quality.wilson import NORMAL_975
 
 __all__ = ["left_out"]
 

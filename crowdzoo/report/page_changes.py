@@ -11,29 +11,13 @@ from typing import Any
 from crowdzoo.errors import DataError, short_repr
 from crowdzoo.files.check_format import check_format
 from crowdzoo.files.json import read_json
-from crowdzoo.report.page_parts import Numbers
+from crowdzoo.kinds.page_parts import Numbers
 
 __all__ = ["FORMAT", "FORMAT_VERSION", "changes_since", "read_numbers"]
 
 FORMAT = "crowdzoo-report"
 FORMAT_VERSION = 1
 MOST_LISTED = 10  # annotators and tasks
-# What is compared of a task, by kind of label
-COMPARED = {
-    "classification": "label",
-    "regression": "estimate",
-    "sequence": "spans",
-    "preference": "score",
-    "multi-label": "label",
-}
-# What of an annotator has an interval
-JUDGED = {
-    "classification": "reliability",
-    "regression": "correlation",
-    "sequence": "reliability",
-    "preference": "reliability",
-    "multi-label": "agreement",
-}
 
 
 def read_numbers(path: str | Path) -> dict[str, Any]:
@@ -98,8 +82,8 @@ def _changes(before: Mapping[str, Any], numbers: Numbers, values: Mapping[str, A
     old, new = ({_identity(each, keyed): f"{each['about']}: {each['finding']}" for each in warnings} for warnings in (
         before["warnings"], [vars(warned) for warned in numbers.warnings],
     ))  # fmt: skip
-    moved = _moved(JUDGED[numbers.kind], then["annotators"]["values"], now["annotators"].values, *annotators)
-    what = COMPARED[numbers.kind]
+    moved = _moved(numbers.judged, then["annotators"]["values"], now["annotators"].values, *annotators)
+    what = numbers.compared
     both = [(name, place, tasks[1][name]) for name, place in tasks[0].items() if name in tasks[1]]
     pairs = [
         (name, then["tasks"]["values"][what][old], now["tasks"].values[what][new]) for name, old, new in both

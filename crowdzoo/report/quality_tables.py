@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdzoo.report.page_parts import FLAGS
+from crowdzoo.kinds.page_parts import FLAGS
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:

@@ -20,31 +20,21 @@ from typing import Any
 import numpy as np
 
 from crowdzoo import __version__
-from crowdzoo.aggregation.multi_label_aggregation import MultiLabelAggregation
-from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
-from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
-from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
+from crowdzoo.aggregation.base import Result
 from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
-from crowdzoo.data.label_kinds import CLASSIFICATION, PREFERENCE, REGRESSION, require_kind
 from crowdzoo.data.vocabulary import name_texts
 from crowdzoo.errors import ConditionError, ConfigError, DataError, shorten, unknown
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.kinds.classes.page import class_numbers
-from crowdzoo.kinds.preferences.page import preference_numbers
-from crowdzoo.kinds.ratings.page import rating_numbers
-from crowdzoo.kinds.sentences.page import span_numbers
-from crowdzoo.kinds.several_labels.page import label_numbers
-from crowdzoo.quality import quality_report
+from crowdzoo.kinds.kind_page import Asked
+from crowdzoo.kinds.page_parts import DIGITS, FLAGS, MOST_NAMED, Numbers, PageTable
+from crowdzoo.kinds.pages import PAGES
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.reading.instances.predictions import Predictions
-from crowdzoo.report.learning_curve import learning_curve
 from crowdzoo.report.left_out import left_out
 from crowdzoo.report.page_changes import FORMAT, FORMAT_VERSION, changes_since
 from crowdzoo.report.page_instances import instance_views
-from crowdzoo.report.page_parts import DIGITS, FLAGS, MOST_NAMED, Numbers, PageTable
 from crowdzoo.report.training_history import shown_history
 
 __all__ = ["FORMAT", "FORMAT_VERSION", "NEEDED", "VALUES", "Condition", "ReportPage", "report_page"]
@@ -56,23 +46,7 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 # What a condition may compare, by kind of label; docs/quality.md says what each is
-_OF_ALL = (
-    "alpha", "alpha_low", "alpha_high", "annotations", "tasks", "annotators", "annotations_per_task",
-    "tasks_with_one_share", "rows_left_out", "noted_annotators", "noted_share",
-)  # fmt: skip
-VALUES = {
-    "classification": (
-        *_OF_ALL, "agreement", "fleiss_kappa", "effective_votes", "tasks_tied_share", "sure_share", "model_agreement",
-        "aggregate_accuracy", "aggregate_ece", "model_accuracy", "model_ece",
-    ),
-    "regression": _OF_ALL,
-    "sequence": (*_OF_ALL, "spans", "span_agreement", "sure_share"),
-    "preference": (
-        *_OF_ALL, "pairs", "pairs_with_several", "agreement", "order_agreement", "fitted_agreement", "left_share",
-        "separation", "groups", "circular_share",
-    ),
-    "multi-label": (*_OF_ALL, "labels", "labels_per_answer", "least_alpha"),
-}  # fmt: skip
+VALUES = {kind: page.values() for kind, page in PAGES.items()}
 # What must be given, so that these values are defined
 NEEDED = {
     "model_agreement": ("predictions",),
@@ -276,7 +250,7 @@ class ReportPage:
 @checked(bootstrap=Number(0, whole=True), curve=Number(0, 1000, whole=True), seed=SEED)
 def report_page(
     annotations: Annotations | CrowdSequences,
-    aggregation: Aggregation | RatingAggregation | SequenceAggregation | PreferenceAggregation | MultiLabelAggregation,
+    aggregation: Result,
     *,
     title: str = "annotations",
     instances: Instances | None = None,
@@ -332,68 +306,37 @@ def report_page(
             predictions or gold of other tasks or classes, or an earlier report that cannot be compared.
         ConfigError: a setting out of range, or one that is not for this kind.
     """
-    sentences = annotations if isinstance(annotations, CrowdSequences) else None
     table = annotations.annotations if isinstance(annotations, CrowdSequences) else annotations
-    if sentences is None:
-        kinds = (CLASSIFICATION, REGRESSION, PREFERENCE)
-        require_kind(table.label_kind, "A page of a report, without the words of sentences,", *kinds)
-    elif instances is not None:
+    if table is annotations and table.label_kind.has_positions:
+        raise DataError("A page of a report takes sentences with their words: give them as CrowdSequences.")
+    if table is not annotations and instances is not None:
         raise ConfigError("instances: the page shows the sentences themselves; leave the instances out.")
-    _check_given(predictions, gold, models, table, isinstance(aggregation, MultiLabelAggregation))
     rows = None if instances is None else _rows_of(instances, table)
+    hashed = hash_ids is not False
+    crowd: Any = annotations
     if hash_ids is not False:
         key = secrets.token_bytes(32) if hash_ids is True else hash_ids.encode("utf-8")
-        tasks, annotators = _hashed(table.tasks, key), _hashed(table.annotators, key)
+        names: dict[str, Any] = {"tasks": _hashed(table.tasks, key), "annotators": _hashed(table.annotators, key)}
         if models is not None:
-            named = dict(zip(map(str, table.annotators.tolist()), annotators.tolist(), strict=True))
-            models = [named.get(str(name), name) for name in models]
-        table = replace(table, tasks=tasks, annotators=annotators)
-        aggregation = replace(aggregation, tasks=tasks, annotators=annotators)
-    how: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "on_sample": on_sample}
-    if sentences is None and isinstance(aggregation, SequenceAggregation):
-        raise DataError("The aggregation is one of sentences, the annotations are not.")
-    if isinstance(aggregation, SequenceAggregation):
-        assert sentences is not None
-        numbers = span_numbers(replace(sentences, annotations=table), aggregation, MOST_SHOWN, metric=metric, **how)
-    elif isinstance(aggregation, RatingAggregation):
-        require_kind(table.label_kind, "A result of ratings", REGRESSION)
-        numbers = rating_numbers(table, aggregation, MOST_SHOWN, metric=metric, **how)
-    elif isinstance(aggregation, PreferenceAggregation):
-        require_kind(table.label_kind, "A result of preferences", PREFERENCE)
-        numbers = preference_numbers(table, aggregation, MOST_SHOWN, metric=metric, **how)
-    elif isinstance(aggregation, MultiLabelAggregation):
-        require_kind(table.label_kind, "A result of several labels a task", CLASSIFICATION)
-        numbers = label_numbers(table, aggregation, MOST_SHOWN, metric=metric, **how)
-    else:
-        require_kind(table.label_kind, "A result of classes", CLASSIFICATION)
-        report = quality_report(
-            table, aggregation, metric=metric or "nominal", models=models, epsilon=epsilon, **how
-        )  # fmt: skip
-        numbers = class_numbers(report, table, aggregation, MOST_SHOWN, predictions, gold)
-        numbers = replace(numbers, curve=learning_curve(table, gold, draws=curve, seed=seed))
-    hashed = hash_ids is not False
-    crowd = table if sentences is None else replace(sentences, annotations=table)
-    labels = aggregation.label_names if isinstance(aggregation, MultiLabelAggregation) else None
-    numbers = _advised(numbers, crowd, aggregation.method, seed, hashed, labels)
+            known = dict(zip(map(str, table.annotators.tolist()), names["annotators"].tolist(), strict=True))
+            models = [known.get(str(name), name) for name in models]
+        table, aggregation = replace(table, **names), replace(aggregation, **names)
+        crowd = table if isinstance(crowd, Annotations) else replace(crowd, annotations=table)
+    asked = Asked(metric, bootstrap, seed, on_sample, predictions, gold, models, epsilon, curve, MOST_SHOWN)
+    numbers = PAGES[aggregation.kind](crowd, aggregation, asked).numbers()
+    numbers = _advised(numbers, crowd, aggregation, seed, hashed)
     changes = None if before is None else changes_since(before, numbers, _rounded(numbers.values), hashed)
     trained = None if history is None else shown_history({name: [*values] for name, values in history.items()})
     return ReportPage(title, aggregation.method, numbers, instances, rows, hashed, changes, trained)
 
 
-def _advised(
-    numbers: Numbers,
-    crowd: Annotations | CrowdSequences,
-    method: str,
-    seed: int,
-    hashed: bool,
-    labels: np.ndarray | None,
-) -> Numbers:
+def _advised(numbers: Numbers, crowd: Any, aggregation: Result, seed: int, hashed: bool) -> Numbers:
     """The numbers with what is gained by leaving out the annotators whose annotations may tell nothing."""
     annotators = numbers.tables["annotators"].values
     gone = np.array([any(FLAGS[note].out for note in notes) for notes in annotators["notes"]], bool)
     if not gone.any():
         return numbers
-    gain = left_out(crowd, method, gone, seed, labels)
+    gain = left_out(crowd, aggregation.method, gone, seed, getattr(aggregation, "label_names", None))
     names = [str(annotators["annotator"][place]) for place in np.flatnonzero(gone)]
     few = not hashed and len(names) <= MOST_NAMED and not any("," in name for name in names)
     option = f"--exclude {shlex.quote(','.join(names))}" if few else "--exclude FILE, a name a line"
@@ -407,39 +350,8 @@ def _advised(
         advice = f"nothing is gained by leaving out what they said ({points} of agreement with others)"
     warned = [replace(each, fix=f"{each.fix}; {advice}") if each.key in FLAGS and FLAGS[each.key].out else each
               for each in numbers.warnings]  # fmt: skip
-    advised = None if low is None else low > 0
-    found = {"annotators": names, "advised": advised, "value": value, "low": low, "high": high}
+    found = {"annotators": names, "advised": None if low is None else low > 0, "value": value, "low": low, "high": high}
     return replace(numbers, warnings=warned, leave_out=found)
-
-
-def _check_given(
-    predictions: Predictions | None,
-    gold: np.ndarray | None,
-    models: Sequence[Any] | None,
-    annotations: Annotations,
-    several: bool,
-) -> None:
-    """Refuses what is for classes only where there are others, and codes of other tasks or classes."""
-    if models is not None and (several or annotations.label_kind is not CLASSIFICATION):
-        raise ConfigError("models: a page compares them with people for one class a task only; leave them out.")
-    codes = {} if predictions is None else {"predictions": predictions.labels}
-    if gold is not None:
-        codes["gold"] = gold
-    for name, labels in codes.items():
-        if annotations.label_kind is not CLASSIFICATION:
-            raise ConfigError(f"{name}: a page compares them for classes only; leave them out.")
-        if several:
-            raise ConfigError(f"{name}: a page on several labels a task does not compare them; leave them out.")
-        if np.shape(labels) != (annotations.num_tasks,):
-            raise DataError(
-                f"{name}: give one class for each of the {annotations.num_tasks:,} tasks, got shape {np.shape(labels)}."
-            )
-        wrong = np.flatnonzero((labels < -1) | (labels >= annotations.num_classes))
-        if len(wrong):
-            raise DataError(
-                f"{name}: place {wrong[0]:,} holds {labels[wrong[0]]}; codes of the {annotations.num_classes} classes "
-                f"are 0 to {annotations.num_classes - 1}, and -1 is unknown."
-            )
 
 
 def _rows_of(instances: Instances, annotations: Annotations) -> np.ndarray:

@@ -9,7 +9,7 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import GLAD, DawidSkene, OneCoinDawidSkene, Robust
 from crowdzoo.errors import DataError
 from crowdzoo.quality import judged_by_others
-from crowdzoo.report.page_parts import wilson
+from crowdzoo.quality.wilson import wilson
 
 
 def crowd() -> Annotations:

@@ -73,7 +73,6 @@ def test_counts_are_those_of_a_count_span_by_span(monkeypatch, most):
     size = len(crowd.types)
     counts = {name: np.zeros((7, size), int) for name in ("right", "wrong_edges", "wrong_type", "missed", "invented")}
     coincidences = np.zeros((size + 1, size + 1))
-    pairs = dict.fromkeys(itertools.combinations(range(7), 2), (0, 0, 0))
     for task in range(len(crowd)):
         said = {name: spans_of(tags) for name, tags in crowd.answers(task).items()}
         truth = result.spans_of(task)
@@ -95,16 +94,9 @@ def test_counts_are_those_of_a_count_span_by_span(monkeypatch, most):
                 else:
                     coincidences[place] += 0.5 / (len(said) - 1)
                     coincidences[place[::-1]] += 0.5 / (len(said) - 1)
-            if one < other:
-                shared, both, same = pairs[one, other]
-                more = len(set(said[one]) & set(said[other]))
-                pairs[one, other] = shared + 1, both + len(said[one]) + len(said[other]), same + more
     for name, expected in counts.items():
         np.testing.assert_array_equal(getattr(found, name), expected, name)
     np.testing.assert_allclose(found.coincidences, coincidences)
-    assert found.peers is not None
-    got = dict(zip(map(tuple, found.peers.tolist()), map(tuple, found.peer_counts.tolist()), strict=True))
-    assert got == {pair: count for pair, count in pairs.items() if count[0]}
 
 
 def test_f1_against_the_aggregate_is_that_of_conlleval():

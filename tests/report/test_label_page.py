@@ -145,7 +145,7 @@ def test_results_of_other_crowds_and_settings_of_other_kinds_are_refused():
         report_page(annotations.select_tasks(np.arange(9)), result)
     with pytest.raises(DataError):
         report_page(annotations, DawidSkene().fit(Annotations.from_arrays([0, 0], ["a", "b"], [0, 1])))
-    with pytest.raises(ConfigError, match="several labels a task"):
+    with pytest.raises(ConfigError, match="one a task"):
         report_page(annotations, result, gold=np.zeros(100, int))
     with pytest.raises(ConfigError, match="a label holds or not"):
         report_page(annotations, result, metric="ordinal")

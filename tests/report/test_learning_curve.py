@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.report import learning_curve as module
-from crowdzoo.report.learning_curve import learning_curve
+from crowdzoo.kinds.classes import learning_curve as module
+from crowdzoo.kinds.classes.learning_curve import learning_curve
 
 
 def crowd(num_tasks, each, right, seed=0):

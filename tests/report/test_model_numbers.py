@@ -10,8 +10,8 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import Aggregation, MajorityVote
 from crowdzoo.errors import ConditionError, DataError
 from crowdzoo.instances import Predictions, read_predictions
+from crowdzoo.kinds.page_parts import percent
 from crowdzoo.metrics import expected_calibration_error
-from crowdzoo.report.page_parts import percent
 from crowdzoo.report.report_page import report_page
 
 CLASSES = ("ape", "bat", "cat")

@@ -1,4 +1,4 @@
-"""class_numbers: what the page of a report says of classes, from the report on quality and an aggregation."""
+"""ClassPage: what the page of a report says of a crowd that names classes."""
 
 from __future__ import annotations
 
@@ -6,156 +6,69 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.metrics import lost_classes
-from crowdzoo.quality import cohen_kappas, coincidence_matrix, sure_tasks
-from crowdzoo.quality.annotators import FEW
-from crowdzoo.quality.report import QualityReport
-from crowdzoo.reading.instances.predictions import Predictions
-from crowdzoo.report.model_numbers import model_numbers
-from crowdzoo.report.page_parts import (
-    DIGITS,
-    SURE,
+from crowdzoo.data.label_kinds import CLASSIFICATION
+from crowdzoo.errors import DataError
+from crowdzoo.kinds.classes.learning_curve import learning_curve
+from crowdzoo.kinds.classes.model_numbers import model_numbers
+from crowdzoo.kinds.confused_pairs import UNCLEAR, confused_pairs, rows_confused
+from crowdzoo.kinds.kind_page import MOST_VOTES, SECONDS, KindPage
+from crowdzoo.kinds.page_parts import (
     Column,
-    Numbers,
     PageTable,
     Warned,
     alpha_sentence,
-    alpha_values,
-    annotators_first,
-    basic_warnings,
-    look_first,
     median_seconds,
     noted,
     percent,
     plain,
     plain_columns,
     serious_notes,
-    shares_of_flags,
-    warned_of_flags,
-)
-from crowdzoo.report.quality_tables import replaces, tasks_a_person
+)  # fmt: skip
+from crowdzoo.metrics import lost_classes
+from crowdzoo.quality import AlternativeAnnotator, coincidence_matrix, quality_report, sure_tasks
+from crowdzoo.quality.next_annotation import SURE
 
-__all__ = ["class_numbers"]
+__all__ = ["ClassPage", "replaces", "tasks_a_person"]
 
 MOST_CLASSES = 24  # of a picture of who says what
 MOST_CELLS = 60  # of an annotator's confusion matrix
-MOST_COUNTED = 10_000_000  # cells of all matrices that are counted without sorting
-MOST_VOTES = 20  # of a task, by name
 MOST_WARNED = 5  # pairs of classes
-MOST_PAIRS = 5_000_000  # of annotations by two annotators, to say who agrees with whom
-UNCLEAR = 0.75  # agreement of a pair of classes below which their definition is called unclear
-MUCH = 0.1  # share of all disagreement from which a pair of classes is warned of
-STANDS_OUT = 1.5  # and how often the share that it would have if all were confused alike
+STANDS_OUT = 1.5  # how often the share that a pair would have if all were confused alike it has to have for a warning
 UNEVEN = 0.8  # Gini coefficient of annotations an annotator
-
-
-def class_numbers(
-    report: QualityReport,
-    annotations: Annotations,
-    aggregation: Aggregation,
-    most: int,
-    predictions: Predictions | None = None,
-    gold: NDArray[np.int64] | None = None,
-) -> Numbers:
-    """Everything that the page shows of a crowd that names classes.
-
-    Args:
-        report: on the quality of the annotations, made with the aggregation.
-        annotations: kind classification.
-        aggregation: a result for the same annotations.
-        most: annotators and tasks that the page shows.
-        predictions: of a model, to compare with; None where there is none.
-        gold: true classes, -1 where unknown, [N]; None where there are none.
-    """
-    classes = [str(name) for name in np.asarray(annotations.classes).tolist()]
-    beside_people, models = _beside_people(report), {test.model for test in report.replacements}
-    annotators, columns = _annotators(report, annotations), _ANNOTATOR_COLUMNS
-    if beside_people:
-        annotators["source"] = ["model" if str(name) in models else "person" for name in annotators["annotator"]]
-        columns = tuple(replace(each, help=_BY_PEOPLE) if each.key == "reliability" else each for each in columns)
-    tasks = plain_columns(report.tasks)
-    against = model_numbers(annotations, aggregation, predictions, gold)
-    pairs, values = _class_pairs(report, classes), {**_values(report, aggregation, annotators), **against.values}
-    first = annotators_first(annotators, most)
-    tasks_first = _tasks_first(tasks, most, against.listed)
-    few_classes = report.coincidences is not None and len(classes) <= MOST_CLASSES
-    warned = _warnings(report, annotations, aggregation, annotators, pairs)
-    if predictions is not None:
-        warned = warned + _lost(predictions, annotations, classes)
-    return Numbers(
-        kind="classification",
-        verdict=_verdict(report, values, pairs, warned),
-        warnings=warned,
-        values=values,
-        facts=_facts(report) + _model_fact(against.model),
-        classes=classes,
-        coincidences=np.rint(report.coincidences).astype(int).tolist()
-        if few_classes and report.coincidences is not None
-        else None,
-        tables={
-            "classes": PageTable(_CLASS_COLUMNS, plain_columns(report.classes)),
-            "pairs": PageTable(_PAIR_COLUMNS, pairs),
-            "annotators": PageTable(columns, annotators, first, _annotator_details(annotations, aggregation, first)),
-            **beside_people,
-            "tasks": PageTable(_TASK_COLUMNS, tasks, tasks_first, _task_details(annotations, aggregation, tasks_first)),
-            **against.tables,
-        },
-        summary=report.summary(),
-        model=against.model,
-        calibration=against.calibration,
-    )
-
 
 _CLASS_COLUMNS = (
     Column("class", "class", "name"),
     Column("annotations", "annotations", "count"),
     Column("share", "share", "share", "Share of all annotations that name the class.", bar=True),
-    Column(
-        "agreement",
-        "agreement",
-        "share",
-        "If one annotation names the class, how often another one does, too.",
-        bar=True,
-    ),
-)
+    Column("agreement", "agreement", "share", "If one annotation names the class, how often another one does, too.",
+           bar=True),
+)  # fmt: skip
 _PAIR_COLUMNS = (
     Column("first", "class", "name"),
     Column("second", "and class", "name"),
-    Column(
-        "agreement", "agreement", "share",
-        "Of two annotations of a task that both name one of the two classes, how often they name the same.", bar=True,
-    ),
+    Column("agreement", "agreement", "share", "Of two annotations of a task that both name one of the two classes, how "
+           "often they name the same.", bar=True),
     Column("disagreement", "share of disagreement", "share", "Share of all disagreement.", bar=True),
 )  # fmt: skip
 _ANNOTATOR_COLUMNS: tuple[Column, ...] = (
     Column("annotator", "annotator", "name"),
     Column("source", "source", "name"),
     Column("annotations", "annotations", "count"),
-    Column(
-        "reliability", "reliability", "interval",
-        "Share of the labels that are right, as the others who labelled the same tasks judge it (where the method "
-        "learns no confusion matrices: share of equal labels), and its interval of 95 %.",
-    ),
+    Column("reliability", "reliability", "interval", "Share of the labels that are right, as the others who labelled "
+           "the same tasks judge it (where the method learns no confusion matrices: share of equal labels), and its "
+           "interval of 95 %."),
     Column("notes", "notes", "flags"),
     Column("agreement", "agreement", "share", "Share of the others' labels of the same tasks that are the same."),
-    Column(
-        "spammer_score", "spammer score", "number",
-        "0: the answer does not depend on the task. 1: the annotator distinguishes all classes. Unreliable below ten "
-        "annotations of each class.",
-    ),
+    Column("spammer_score", "spammer score", "number", "0: the answer does not depend on the task. 1: the annotator "
+           "distinguishes all classes. Unreliable below ten annotations of each class."),
     Column("top_label", "says most", "name"),
     Column("top_share", "how often", "share", "Share of the annotator's most frequent label."),
-    Column("seconds", "seconds", "number", "Median time that an answer took, or that lay between two of them."),
+    SECONDS,
 )  # fmt: skip
-_BY_PEOPLE = (
-    "Share of the labels that are right, as the other people who labelled the same tasks judge it, and its interval of "
-    "95 %."
-)
+_BY_PEOPLE = ("Share of the labels that are right, as the other people who labelled the same tasks judge it, and its "
+              "interval of 95 %.")  # fmt: skip
 _TASK_COLUMNS = (
     Column("task", "task", "name"),
     Column("annotations", "annotations", "count"),
@@ -170,18 +83,13 @@ _MODEL_COLUMNS = (
     Column("people", "people", "count", "With whom it is compared."),
     Column("tasks", "tasks a person", "count", "Median of those that the person, the model and other people labelled."),
     Column("winning_rate", "winning rate", "share", "Share of the people whom it may replace; it passes from 50 % on."),
-    Column(
-        "advantage", "advantage", "share", "Share of tasks on which it agrees with other people at least as well as "
-        "the person does.",
-    ),
-    Column(
-        "epsilon", "epsilon", "number", "How much less often than a person a model may agree with other people, as its "
-        "labels cost less. The verdict depends on it: 0.2 beside experts, 0.15 trained people, 0.1 crowd workers.",
-    ),
-    Column(
-        "verdict", "may replace people", "name", "By the alternative annotator test. Too few tasks: it cannot be "
-        "decided, which is not a no.",
-    ),
+    Column("advantage", "advantage", "share", "Share of tasks on which it agrees with other people at least as well as "
+           "the person does."),
+    Column("epsilon", "epsilon", "number", "How much less often than a person a model may agree with other people, as "
+           "its labels cost less. The verdict depends on it: 0.2 beside experts, 0.15 trained people, 0.1 crowd "
+           "workers."),
+    Column("verdict", "may replace people", "name", "By the alternative annotator test. Too few tasks: it cannot be "
+           "decided, which is not a no."),
 )  # fmt: skip
 _MODEL_CLASS_COLUMNS = (
     Column("model", "model", "name"),
@@ -195,264 +103,219 @@ _MODEL_CLASS_COLUMNS = (
 )  # fmt: skip
 
 
-# === Tables ===
+class ClassPage(KindPage):
+    """What the page of a report says of a crowd that names classes."""
 
+    kind, labels, given = "classification", CLASSIFICATION, "classes"
+    metrics = ("nominal", "ordinal", "interval", "ratio")
+    own_values = (
+        "agreement", "fleiss_kappa", "effective_votes", "tasks_tied_share", "sure_share", "model_agreement",
+        "aggregate_accuracy", "aggregate_ece", "model_accuracy", "model_ece",
+    )  # fmt: skip
+    facts = (
+        ("annotations", "annotations", "count"),
+        ("tasks", "tasks", "count"),
+        ("annotators", "annotators", "count"),
+        ("classes", "classes", "count"),
+        ("Krippendorff's alpha", "alpha", "number"),
+        ("agreement of two annotations", "agreement", "share"),
+        ("annotations a task", "annotations_per_task", "number"),
+        ("worth independent ones", "effective_votes", "number"),
+        ("annotations an annotator, median", "median", "count"),
+        ("tasks with one annotation", "tasks_with_one", "count"),
+        ("tasks with tied votes", "tasks_tied", "count"),
+    )
+    calm = "No annotator has to be checked, and no pair of classes stands out."
 
-def _beside_people(report: QualityReport) -> dict[str, PageTable]:
-    """Models beside people; empty where no models are named."""
-    if report.agreements is None:
-        return {}
-    tests = report.replacements
-    found: dict[str, Any] = {
-        "model": [test.model for test in tests],
-        "people": [test.people.num_rows for test in tests],
-        "tasks": [round(tasks_a_person(test)) for test in tests],
-        **{
-            name: plain(np.array([getattr(test, name) for test in tests]))
-            for name in ("winning_rate", "advantage", "epsilon")
-        },
-        "verdict": [replaces(test) for test in tests],
-    }
-    return {
-        "models": PageTable(_MODEL_COLUMNS, found),
-        "model_classes": PageTable(_MODEL_CLASS_COLUMNS, plain_columns(report.agreements)),
-    }
+    def check(self) -> None:
+        """Refuses codes of other tasks or classes."""
+        table, asked = self.table, self.asked
+        given = {"predictions": None if asked.predictions is None else asked.predictions.labels, "gold": asked.gold}
+        for name, codes in given.items():
+            if codes is None:
+                continue
+            if np.shape(codes) != (table.num_tasks,):
+                of_each = f"give one class for each of the {table.num_tasks:,} tasks"
+                raise DataError(f"{name}: {of_each}, got shape {np.shape(codes)}.")
+            if len(wrong := np.flatnonzero((codes < -1) | (codes >= table.num_classes))):
+                raise DataError(
+                    f"{name}: place {wrong[0]:,} holds {codes[wrong[0]]}; codes of the {table.num_classes} classes are "
+                    f"0 to {table.num_classes - 1}, and -1 is unknown."
+                )
 
-
-def _annotators(report: QualityReport, annotations: Annotations) -> dict[str, Any]:
-    """Values of the table."""
-    found = plain_columns(report.annotators)
-    if (seconds := median_seconds(annotations)) is not None:
-        found["seconds"] = plain(seconds)
-    found["notes"] = [notes.split(",") if notes else [] for notes in found["notes"]]
-    return found
-
-
-def _tasks_first(tasks: dict[str, Any], most: int, also: list[int]) -> list[int]:
-    """The tasks that the page shows, also those of `also`: the most divided first, then the least certain label."""
-    entropy = np.array([0.0 if value is None else value for value in tasks["entropy"]])
-    order: list[int] = np.lexsort((np.array(tasks["probability"]), -entropy)).tolist()
-    if len(order) <= most:
-        return order
-    first = order[: most - len(also)]
-    return first + sorted({*also} - {*first}, key=also.index)
-
-
-def _class_pairs(report: QualityReport, classes: list[str]) -> dict[str, Any]:
-    """Pairs of classes that are confused, the largest share of the disagreement first."""
-    found: dict[str, list[Any]] = {"first": [], "second": [], "agreement": [], "disagreement": [], "pairs": []}
-    if report.coincidences is None:
-        return found
-    counts = report.coincidences
-    total = counts.sum() - np.trace(counts)
-    one, other = np.triu_indices(len(classes), 1)
-    between = 2 * counts[one, other]
-    for place in np.argsort(-between, kind="stable").tolist():
-        if between[place] <= 0 or len(found["first"]) == 100:
-            break
-        both = counts[one[place], one[place]] + counts[other[place], other[place]]
-        found["first"].append(classes[one[place]])
-        found["second"].append(classes[other[place]])
-        found["agreement"].append(round(float(both / (both + between[place])), DIGITS))
-        found["disagreement"].append(round(float(between[place] / total), DIGITS))
-        found["pairs"].append(round(float(between[place]), DIGITS))
-    return found
-
-
-def _annotator_details(annotations: Annotations, aggregation: Aggregation, shown: list[int]) -> list[dict[str, Any]]:
-    """Of the annotators shown: what they say where the aggregate says something, and with whom they agree."""
-    number, size = annotations.num_annotators, annotations.num_classes
-    place = np.full(number, -1)
-    place[shown] = np.arange(len(shown))
-    rows = np.flatnonzero(place[annotations.annotator_ids] >= 0)
-    mine = annotations.select_rows(rows)
-    cell = (place[mine.annotator_ids] * size + aggregation.labels[mine.task_ids]) * size + mine.labels
-    if len(shown) * size * size <= MOST_COUNTED:
-        every = np.bincount(cell)
-        cells = np.flatnonzero(every)
-        counts = every[cells]
-    else:
-        cells, counts = np.unique(cell, return_counts=True)
-    details: list[dict[str, Any]] = [{"confusion": [], "peers": []} for _ in shown]
-    for index in np.argsort(-counts, kind="stable").tolist():
-        who, pair = divmod(int(cells[index]), size * size)
-        if len(details[who]["confusion"]) < MOST_CELLS:
-            details[who]["confusion"].append([*divmod(pair, size), int(counts[index])])
-    if int((mine.redundancy * (mine.redundancy - 1) // 2).sum()) <= MOST_PAIRS:
-        _add_peers(details, mine, place)
-    return details
-
-
-def _add_peers(details: list[dict[str, Any]], mine: Annotations, place: NDArray[np.int64]) -> None:
-    """Adds the three with whom each annotator agrees most, and the three with whom least, beyond chance."""
-    codes = {name: code for code, name in enumerate(mine.annotators.tolist())}
-    table = cohen_kappas(mine)
-    table = table.filter(pc.and_(pc.greater_equal(table["tasks"], FEW), pc.is_valid(table["kappa"])))
-    found: list[list[tuple[float, str, int]]] = [[] for _ in details]
-    for row in table.to_pylist():
-        for one, other in (("first", "second"), ("second", "first")):
-            peer = (round(row["kappa"], 3), str(row[other]), row["tasks"])
-            found[place[codes[row[one]]]].append(peer)
-    for detail, peers in zip(details, found, strict=True):
-        peers.sort(key=lambda peer: -peer[0])
-        detail["peers"] = [list(peer) for peer in (peers if len(peers) <= 6 else [*peers[:3], *peers[-3:]])]
-
-
-def _task_details(annotations: Annotations, aggregation: Aggregation, shown: list[int]) -> list[dict[str, Any]]:
-    """Of the tasks shown: who said what, and the probabilities of the classes."""
-    who, said = annotations.padded(shown)
-    names = annotations.annotators.tolist()
-    details = []
-    for row, task in enumerate(shown):
-        voters = np.flatnonzero(who[row] >= 0)
-        codes, counts = np.unique(said[row][voters], return_counts=True)
-        posterior = aggregation.posteriors[task]
-        likely = [code for code in np.argsort(-posterior, kind="stable")[:5].tolist() if posterior[code] >= 0.005]
-        details.append(
-            {
-                "votes": sorted(([code, count] for code, count in zip(codes.tolist(), counts.tolist(), strict=True)),
-                    key=lambda vote: -vote[1])[:MOST_VOTES],
-                "voters": [[str(names[who[row, one]]), int(said[row, one])] for one in voters[:MOST_VOTES].tolist()],
-                "posterior": [[code, round(float(posterior[code]), 3)] for code in likely],
-            }
+    def measure(self) -> None:
+        """See `KindPage.measure`."""
+        table, asked, found = self.table, self.asked, self.aggregation
+        self.report = report = quality_report(
+            table, found, metric=self.metric, bootstrap=asked.bootstrap, seed=asked.seed, models=asked.models,
+            epsilon=asked.epsilon, on_sample=asked.on_sample,
         )  # fmt: skip
-    return details
+        self.alpha, self.overall = report.alpha, dict(report.overall)
+        self.against = model_numbers(table, found, asked.predictions, asked.gold)
+        labelled = self.overall["tasks"] - self.overall["tasks_without_annotations"]
+        self.overall |= {
+            "annotations_per_task": report.redundancy.tasks.mean,
+            "tasks_tied_share": self.overall["tasks_tied"] / self.labelled,
+            "sure_share": float(sure_tasks(found).sum()) / labelled if labelled else None,
+            **self.against.values,
+        }
+        if (low := self.overall["effective_votes_low"]) is not None:
+            self.beside["effective_votes"] = f"{low:.2f} to {self.overall['effective_votes_high']:.2f}"
+        if (model := self.against.model) is not None and model["agreement"] is not None:
+            self.more_facts = [("tasks on which the model agrees", "model_agreement", "share")]
+            ends = (percent(model[f"agreement_{end}"]) for end in ("low", "high"))
+            self.beside["model_agreement"] = " to ".join(ends)
+        self.classes = [str(name) for name in np.asarray(table.classes).tolist()]
+        counts, of_annotators = report.coincidences, _ANNOTATOR_COLUMNS
+        self.pairs = confused_pairs(np.zeros((1, 1)) if counts is None else counts, self.classes)
+        self.annotators, self.tasks = plain_columns(report.annotators), plain_columns(report.tasks)
+        self.annotators["notes"] = [notes.split(",") if notes else [] for notes in self.annotators["notes"]]
+        if (seconds := median_seconds(table)) is not None:
+            self.annotators["seconds"] = plain(seconds)
+        if report.agreements is not None:
+            models = {test.model for test in report.replacements}
+            self.annotators["source"] = ["model" if name in models else "person" for name in self.names]
+            of_annotators = tuple(
+                replace(each, help=_BY_PEOPLE) if each.key == "reliability" else each for each in of_annotators
+            )
+        self.columns = of_annotators, _TASK_COLUMNS
+        # the most divided first, then the least certain label
+        entropy = np.array([value or 0.0 for value in self.tasks["entropy"]])
+        order: list[int] = np.lexsort((np.array(self.tasks["probability"]), -entropy)).tolist()
+        also = self.against.listed if len(order) > asked.most else []
+        first = order[: asked.most - len(also)]
+        self.shown = first + sorted({*also} - {*first}, key=also.index)
+        few = counts is not None and len(self.classes) <= MOST_CLASSES
+        self.more = {
+            "classes": self.classes,
+            "coincidences": np.rint(counts).astype(int).tolist() if few else None,
+            "model": self.against.model,
+            "calibration": self.against.calibration,
+            "curve": learning_curve(table, asked.gold, draws=asked.curve, seed=asked.seed),
+        }
 
+    def tables(self) -> dict[str, PageTable]:
+        """See `KindPage.tables`."""
+        found, models = super().tables(), {}
+        if self.report.agreements is not None:
+            tests = self.report.replacements
+            values: dict[str, Any] = {
+                "model": [test.model for test in tests],
+                "people": [test.people.num_rows for test in tests],
+                "tasks": [round(tasks_a_person(test)) for test in tests],
+                **{name: plain(np.array([getattr(test, name) for test in tests]))
+                   for name in ("winning_rate", "advantage", "epsilon")},
+                "verdict": [replaces(test) for test in tests],
+            }  # fmt: skip
+            of_classes = plain_columns(self.report.agreements)
+            models = {
+                "models": PageTable(_MODEL_COLUMNS, values),
+                "model_classes": PageTable(_MODEL_CLASS_COLUMNS, of_classes),
+            }
+        return {
+            "classes": PageTable(_CLASS_COLUMNS, plain_columns(self.report.classes)),
+            "pairs": PageTable(_PAIR_COLUMNS, self.pairs),
+            "annotators": found["annotators"],
+            **models,
+            "tasks": found["tasks"],
+            **self.against.tables,
+        }
 
-# === Words ===
+    def summary(self) -> dict[str, Any]:
+        """See `KindPage.summary`."""
+        return self.report.summary()
 
+    def annotator_details(self, shown: list[int]) -> list[dict[str, Any]]:
+        """What they say where the aggregate says something."""
+        size, who = self.table.num_classes, self.table.annotator_ids
+        cell = (who * size + self.aggregation.labels[self.table.task_ids]) * size + self.table.labels
+        cells, counts = np.unique(cell[np.isin(who, shown)], return_counts=True)
+        found: dict[int, list[list[int]]] = {each: [] for each in shown}
+        for place in np.argsort(-counts, kind="stable").tolist():
+            one, pair = divmod(int(cells[place]), size * size)
+            found[one].append([*divmod(pair, size), int(counts[place])])
+        return [{"confusion": each[:MOST_CELLS]} for each in found.values()]
 
-def _values(report: QualityReport, aggregation: Aggregation, annotators: dict[str, Any]) -> dict[str, float | None]:
-    overall = report.overall
-    labelled = overall["tasks"] - overall["tasks_without_annotations"]
-    return {
-        **alpha_values(report.alpha),
-        "agreement": overall["agreement"],
-        "fleiss_kappa": overall["fleiss_kappa"],
-        "annotations": overall["annotations"],
-        "tasks": overall["tasks"],
-        "annotators": overall["annotators"],
-        "annotations_per_task": report.redundancy.tasks.mean,
-        "effective_votes": overall["effective_votes"],
-        "tasks_with_one_share": overall["tasks_with_one"] / max(labelled, 1),
-        "tasks_tied_share": overall["tasks_tied"] / max(labelled, 1),
-        "sure_share": float(sure_tasks(aggregation).sum()) / labelled if labelled else None,
-        "rows_left_out": overall["rows_left_out"],
-        **shares_of_flags(annotators),
-    }
+    def task_details(self) -> list[dict[str, Any]]:
+        """Who said what, and the probabilities of the classes."""
+        _, said = self.table.padded(self.shown)
+        details = []
+        for task, row, voters in zip(self.shown, said, self.voters(int), strict=True):
+            codes, counts = np.unique(row[row >= 0], return_counts=True)
+            votes = zip(codes.tolist(), counts.tolist(), strict=True)
+            posterior = self.aggregation.posteriors[task]
+            likely = [code for code in np.argsort(-posterior, kind="stable")[:5].tolist() if posterior[code] >= 0.005]
+            details.append({
+                "votes": sorted(map(list, votes), key=lambda vote: -vote[1])[:MOST_VOTES],
+                "voters": voters,
+                "posterior": [[code, round(float(posterior[code]), 3)] for code in likely],
+            })  # fmt: skip
+        return details
 
+    # === Words ===
 
-def _facts(report: QualityReport) -> list[list[Any]]:
-    overall, spread = report.overall, report.redundancy
-    median = None if spread.annotators.quantiles is None else spread.annotators.quantiles[2]
-    alpha = report.alpha
-    return [
-        ["annotations", overall["annotations"], "count", ""],
-        ["tasks", overall["tasks"], "count", ""],
-        ["annotators", overall["annotators"], "count", ""],
-        ["classes", overall["classes"], "count", ""],
-        [
-            "Krippendorff's alpha", None if alpha is None else alpha.value, "number",
-            "" if alpha is None or alpha.low is None else f"{alpha.low:.3f} to {alpha.high:.3f}",
-        ],
-        ["agreement of two annotations", overall["agreement"], "share", ""],
-        ["annotations a task", spread.tasks.mean, "number", ""],
-        [
-            "worth independent ones", overall["effective_votes"], "number",
-            "" if overall["effective_votes_low"] is None
-            else f"{overall['effective_votes_low']:.2f} to {overall['effective_votes_high']:.2f}",
-        ],
-        ["annotations an annotator, median", median, "count", ""],
-        ["tasks with one annotation", overall["tasks_with_one"], "count", ""],
-        ["tasks with tied votes", overall["tasks_tied"], "count", ""],
-    ]  # fmt: skip
+    def first(self) -> str:
+        """See `KindPage.first`."""
+        agreement = self.overall["agreement"]
+        start = "" if agreement is None else f"Two annotators of a task agree in {percent(agreement)} of cases; "
+        return alpha_sentence(self.alpha, start)
 
-
-def _model_fact(model: dict[str, Any] | None) -> list[list[Any]]:
-    if model is None or model["agreement"] is None:
-        return []
-    interval = f"{percent(model['agreement_low'])} to {percent(model['agreement_high'])}"
-    return [["tasks on which the model agrees", model["agreement"], "share", interval]]
-
-
-def _verdict(
-    report: QualityReport, values: dict[str, float | None], pairs: dict[str, Any], warned: list[Warned]
-) -> list[str]:
-    overall, mean = report.overall, report.redundancy.tasks.mean
-    agreement, worth, sure = overall["agreement"], overall["effective_votes"], values["sure_share"]
-    start = "" if agreement is None else f"Two annotators of a task agree in {percent(agreement)} of cases; "
-    second = f"A task has {mean or 0:.3g} annotation{'' if mean == 1 else 's'} on average"
-    if worth is not None and mean is not None and worth < mean:
-        second += f", which are worth {worth:.3g} independent ones"
-    if sure is not None:
-        known = overall["tasks"] - overall["tasks_without_annotations"]
-        of_tasks = f"{percent(sure)} of the tasks ({round(sure * known):,} of {known:,})"
-        second += f"; {overall['aggregation']} is sure ({percent(SURE)} or more) of the label of {of_tasks}"
-    if (right := values.get("aggregate_accuracy")) is not None:
-        second += f"; {percent(right)} of the labels with gold are right"
-    parts = []
-    about = [f"{first} / {second}" for first, second in zip(pairs["first"], pairs["second"], strict=True)]
-    if unclear := [each.about for each in warned if each.key == "definition"]:
-        place = about.index(unclear[0])
-        pair = f"the classes {pairs['first'][place]} and {pairs['second'][place]}"
-        parts.append(f"{pair}, with {percent(pairs['disagreement'][place])} of all disagreement")
-    none = "No annotator has to be checked, and no pair of classes stands out."
-    third = look_first(warned, int(values["noted_annotators"] or 0), parts, none)
-    return [alpha_sentence(report.alpha, start), f"{second}.", third]
-
-
-def _warnings(
-    report: QualityReport,
-    annotations: Annotations,
-    aggregation: Aggregation,
-    annotators: dict[str, Any],
-    pairs: dict[str, Any],
-) -> list[Warned]:
-    overall, alpha, found = report.overall, report.alpha, []
-    found += basic_warnings(alpha, overall, aggregation.method, aggregation.converged)
-    found += [noted(note) for note in dict.fromkeys((*aggregation.notes, *report.notes))]
-    found += _unclear(report, annotations, annotators, pairs)
-    found += warned_of_flags(annotators, len(annotations))
-    gini = report.redundancy.annotators.gini
-    if gini is not None and gini > UNEVEN:
-        finding = f"a few made most annotations (Gini {gini:.2f}), so their errors are the errors of the data"
-        found.append(Warned(False, "annotators", finding, "check the most active ones first", "annotators"))
-    return sorted(found, key=lambda warned: not warned.serious)
-
-
-def _lost(predictions: Predictions, annotations: Annotations, classes: list[str]) -> list[Warned]:
-    """Warnings of classes that the model never gives."""
-    predicted = predictions.labels[(annotations.redundancy > 0) & (predictions.labels >= 0)]
-    finding = "a fair share of the votes is for it, and the model gives it to no task"
-    fix = "train the model on the votes first (majority_epochs: 5 of its method), or longer"
-    lost = lost_classes(predicted, annotations.labels, annotations.num_classes)
-    return [Warned(False, classes[code], finding, fix, "model_pairs") for code in lost]
-
-
-def _unclear(
-    report: QualityReport, annotations: Annotations, annotators: dict[str, Any], pairs: dict[str, Any]
-) -> list[Warned]:
-    """Warnings of pairs of classes that the crowd confuses: not one annotator alone, nor those who are named."""
-    names = [str(name) for name in report.classes["class"].to_pylist()]
-    shares = dict(zip(names, report.classes["agreement"].to_pylist(), strict=True))
-    found: list[Warned] = []
-    if len(names) < 3:  # two classes are confused or not: that is what agreement says
+    def second(self) -> str:
+        """See `KindPage.second`."""
+        overall = self.overall
+        mean, worth, sure = overall["annotations_per_task"] or 0, overall["effective_votes"], overall["sure_share"]
+        found = f"A task has {mean:.3g} annotation{'' if mean == 1 else 's'} on average"
+        if worth is not None and worth < mean:
+            found += f", which are worth {worth:.3g} independent ones"
+        if sure is not None:
+            of_tasks = f"{percent(sure)} of the tasks ({round(sure * self.labelled):,} of {self.labelled:,})"
+            found += f"; {overall['aggregation']} is sure ({percent(SURE)} or more) of the label of {of_tasks}"
+        if (right := overall["aggregate_accuracy"]) is not None:
+            found += f"; {percent(right)} of the labels with gold are right"
         return found
-    keys = ("first", "second", "agreement", "disagreement")
-    rows = [row for row in zip(*(pairs[key] for key in keys), strict=True) if row[2] < UNCLEAR and row[3] >= MUCH]
-    if not rows:
+
+    def standing_out(self) -> list[str]:
+        """The pair of classes that is confused most, of those that are warned of."""
+        unclear = {each.about for each in self.unclear}
+        rows = [row for row in rows_confused(self.pairs) if f"{row[0]} / {row[1]}" in unclear]
+        return [f"the classes {row[0]} and {row[1]}, with {percent(row[3])} of all disagreement" for row in rows[:1]]
+
+    def of_notes(self) -> list[Warned]:
+        """See `KindPage.of_notes`."""
+        return [noted(note) for note in dict.fromkeys((*self.aggregation.notes, *self.report.notes))]
+
+    def own_warnings(self) -> list[Warned]:
+        """Pairs of classes whose definition is unclear, classes that the model never gives, and a crowd of a few."""
+        self.unclear = self.of_definitions()
+        found, gini = list(self.unclear), self.report.redundancy.annotators.gini
+        if gini is not None and gini > UNEVEN:
+            finding = f"a few made most annotations (Gini {gini:.2f}), so their errors are the errors of the data"
+            found.append(Warned(False, "annotators", finding, "check the most active ones first", "annotators"))
+        if (predictions := self.asked.predictions) is not None:
+            said = predictions.labels[(self.table.redundancy > 0) & (predictions.labels >= 0)]
+            finding = "a fair share of the votes is for it, and the model gives it to no task"
+            fix = "train the model on the votes first (majority_epochs: 5 of its method), or longer"
+            lost = lost_classes(said, self.table.labels, self.table.num_classes)
+            found += [Warned(False, self.classes[code], finding, fix, "model_pairs") for code in lost]
         return found
-    named = np.array(serious_notes(annotators), bool)
-    others = annotations.select_rows(~named[annotations.annotator_ids])
-    for first, second, agreement, _ in rows:
-        one, other = names.index(first), names.index(second)
-        if len(found) < MOST_WARNED and _shared(others, one, other):
-            least = min((first, second), key=lambda name: shares[name])
-            between = f"{percent(agreement)} agreement between the two, {percent(shares[least])} on {least}"
-            fix = "say in the instructions what tells them apart, with examples; or merge them"
-            about, finding = f"{first} / {second}", f"the definition is unclear; {between}"
-            found.append(Warned(False, about, finding, fix, "pairs", "definition"))
-    return found
+
+    def of_definitions(self) -> list[Warned]:
+        """Pairs of classes that the crowd confuses: not one annotator alone, nor those who are named."""
+        rows, found = rows_confused(self.pairs), list[Warned]()
+        if len(self.classes) < 3 or not rows:  # two classes are confused or not: that is what agreement says
+            return found
+        shares = dict(zip(self.classes, self.report.classes["agreement"].to_pylist(), strict=True))
+        named = np.array(serious_notes(self.annotators), bool)
+        others = self.table.select_rows(~named[self.table.annotator_ids])
+        for first, second, agreement, _ in rows:
+            codes = self.classes.index(first), self.classes.index(second)
+            if len(found) < MOST_WARNED and _shared(others, *codes):
+                least = min((first, second), key=lambda name: shares[name])
+                between = f"{percent(agreement)} agreement between the two, {percent(shares[least])} on {least}"
+                fix = "say in the instructions what tells them apart, with examples; or merge them"
+                finding = f"the definition is unclear; {between}"
+                found.append(Warned(False, f"{first} / {second}", finding, fix, "pairs", "definition"))
+        return found
 
 
 def _shared(annotations: Annotations, one: int, other: int) -> bool:
@@ -473,3 +336,15 @@ def _shared(annotations: Annotations, one: int, other: int) -> bool:
         if apart <= 0 or same / (same + apart) >= UNCLEAR or apart < STANDS_OUT * usual:
             return False
     return True
+
+
+def replaces(test: AlternativeAnnotator) -> str:
+    """Whether the model may replace people: "yes", "no", "too few tasks" or "too few people"."""
+    if test.passes or test.decided:
+        return "yes" if test.passes else "no"
+    return "too few tasks" if test.shared else "too few people"
+
+
+def tasks_a_person(test: AlternativeAnnotator) -> float:
+    """Tasks that a person shares with the model and other people: the median, or the most where all are too few."""
+    return float(np.median(test.people["tasks"])) if test.people.num_rows else test.shared

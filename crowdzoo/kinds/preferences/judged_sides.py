@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.report.page_parts import NORMAL_975, wilson
+from crowdzoo.kinds.preferences.judged_pairs import JudgedPairs
+from crowdzoo.quality.wilson import NORMAL_975, wilson
 
-__all__ = ["JudgedSides"]
+__all__ = ["ONE_SIDE", "JudgedSides", "one_sided"]
 
 LEFT, EQUAL = 0, 2
+ONE_SIDE = 0.1  # share of the judgments whose better task stands on a side, below which a bias cannot be told
 LEVEL = 1e-9  # difference of two scores, in log odds, up to which neither task is ahead
 
 
@@ -80,3 +82,20 @@ class JudgedSides:
             low, high = wilson(share, sizes, deviations)
             middle, below, above = middle + share / 2, below + (share - low) ** 2, above + (high - share) ** 2
         return middle, middle - np.sqrt(below) / 2, middle + np.sqrt(above) / 2
+
+
+def one_sided(annotations: Annotations, judged: JudgedSides, pairs: JudgedPairs) -> float | None:
+    """Share of left among the judgments for one side, where it is nearly all or nothing, and quality may be the reason.
+
+    That is where annotators did not judge pairs in both orders, and judgments agree with the order by the others: a
+    crowd that answers by the side, and a file that names the preferred task first, look the same. None elsewhere.
+    """
+    said = annotations.labels[annotations.labels != EQUAL]
+    share = float((said == LEFT).mean()) if len(said) else 0.5
+    if abs(share - 0.5) <= 0.5 - ONE_SIDE:
+        return None
+    judgments = len(np.unique(pairs.of_rows * max(annotations.num_annotators, 1) + pairs.who))
+    twice = int(pairs.consistent(annotations.num_annotators)[1].sum())
+    number = int(judged.usable.sum())
+    low, _ = wilson([judged.right.sum() / max(number, 1)], [number])
+    return share if twice < ONE_SIDE * judgments and (not number or low[0] > 0.5) else None

@@ -1,51 +1,27 @@
-"""preference_warnings: what of a crowd's preferences a reader has to know first, and what to do."""
+"""Warnings of a page on preferences: of their order, of the graph of pairs, and of the sides on which tasks stood."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
-from crowdzoo.data.annotations import Annotations
+from crowdzoo.kinds.page_parts import Warned, above_chance, percent
+from crowdzoo.kinds.preferences.judged_sides import ONE_SIDE
 from crowdzoo.quality.krippendorff import Alpha
-from crowdzoo.report.page_parts import Warned, above_chance, noted, percent, reading_warnings, warned_of_flags
 
-__all__ = ["LEAST_COMPARED", "ONE_SIDE", "preference_warnings"]
+__all__ = ["LEAST_COMPARED", "of_graph", "of_order", "of_sides"]
 
 LEAST_COMPARED = 5  # judgments of a task; with fewer, the warning counts it
 LEAST_TRIADS = 20
 CIRCLES, MANY_CIRCLES = 0.15, 0.2  # share of circular triads from which the page warns; 0.25 is chance
 LEANS, CROWD_LEANS = 0.1, 0.05  # distance of the crowd's share of left from one half: serious, and to check
-ONE_SIDE = 0.1  # share of the judgments whose better task stands on a side, below which a bias cannot be told
 MIXED = 0.1  # distance of that share from one half, up to which the sides are mixed
 CONSISTENT = 0.8  # share of pairs with the same answer in both orders, below which the page warns
 SEPARATE, HALF = 0.7, 0.5  # share of the variance of the scores that is no error, below which the page warns
 
 
-def preference_warnings(
-    alpha: Alpha | None,
-    annotations: Annotations,
-    aggregation: PreferenceAggregation,
-    annotators: dict[str, Any],
-    overall: dict[str, Any],
-) -> list[Warned]:
-    """Warnings of a crowd that says which of two tasks is better, serious ones first.
-
-    Args:
-        alpha: None where it is not defined.
-        annotations: kind preference.
-        aggregation: a result for the same annotations.
-        annotators: values of the table of annotators.
-        overall: figures of the whole table, as `preference_numbers` makes them.
-    """
-    found = [*_of_agreement(alpha, overall, aggregation), *_of_graph(overall), *_of_sides(overall, aggregation)]
-    found += reading_warnings(overall, aggregation.method, aggregation.converged)
-    if overall["groups"] < 2:  # else that is what the note says
-        found += [noted(note) for note in aggregation.notes]
-    found += warned_of_flags(annotators, len(annotations))
-    return sorted(found, key=lambda warned: not warned.serious)
-
-
-def _of_agreement(alpha: Alpha | None, overall: dict[str, Any], aggregation: PreferenceAggregation) -> list[Warned]:
+def of_order(alpha: Alpha | None, overall: dict[str, Any], aggregation: PreferenceAggregation) -> list[Warned]:
+    """Agreement on pairs, with the order by the others, and what error is in the scores."""
     found, low = [], overall["order_agreement_low"]
     columns = "check that left, right and label are the right columns (--columns), then the instructions"
     if alpha is None and overall["agreement"] is not None:
@@ -82,7 +58,8 @@ def _of_agreement(alpha: Alpha | None, overall: dict[str, Any], aggregation: Pre
     return found
 
 
-def _of_graph(overall: dict[str, Any]) -> list[Warned]:
+def of_graph(overall: dict[str, Any]) -> list[Warned]:
+    """Groups that nothing links, and tasks with few comparisons."""
     found, compared = [], max(overall["tasks_compared"], 1)
     if overall["groups"] > 1:
         finding = (
@@ -102,7 +79,8 @@ def _of_graph(overall: dict[str, Any]) -> list[Warned]:
     return found
 
 
-def _of_sides(overall: dict[str, Any], aggregation: PreferenceAggregation) -> list[Warned]:
+def of_sides(overall: dict[str, Any], aggregation: PreferenceAggregation) -> list[Warned]:
+    """A crowd that prefers a side, and annotators who answer by it."""
     found, ahead = [], overall["left_ahead"]
     fix = "show each pair in both orders, or put the sides of half of the pairs the other way round at random"
     if (share := overall["one_sided"]) is not None:

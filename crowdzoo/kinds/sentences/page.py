@@ -1,117 +1,36 @@
-"""span_numbers: what the page of a report says of sentences with marked spans."""
+"""SpanPage: what the page of a report says of sentences with marked spans."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
-from crowdzoo.data.crowd_sequences import CrowdSequences
-from crowdzoo.errors import ConfigError
+from crowdzoo.data.label_kinds import SEQUENCE
+from crowdzoo.kinds.confused_pairs import MUCH, confused_pairs, rows_confused
+from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, interval
+from crowdzoo.kinds.page_parts import Column, PageTable, Warned, alpha_sentence, listed, percent, serious_notes
 from crowdzoo.quality import MarkedSpans, krippendorff_alpha, marked_spans
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.copies import copies
-from crowdzoo.quality.krippendorff import Alpha
-from crowdzoo.report.page_parts import (
-    DIGITS,
-    SURE,
-    Column,
-    Numbers,
-    PageTable,
-    Warned,
-    alpha_sentence,
-    alpha_values,
-    annotators_first,
-    basic_warnings,
-    look_first,
-    noted,
-    notes_of,
-    percent,
-    plain,
-    serious_notes,
-    shares_of_flags,
-    warned_of_flags,
-    wilson,
-)
+from crowdzoo.quality.next_annotation import SURE
+from crowdzoo.quality.wilson import wilson
 
-__all__ = ["NO_SPAN", "span_numbers"]
+__all__ = ["NO_SPAN", "SpanPage"]
 
 NO_SPAN = "no span"  # as a class of the page; types of spans hold no space
 MOST_TYPES = 24  # of a picture of who says what
 MOST_CELLS = 60  # of an annotator's confusion matrix
-MOST_MARKERS = 20  # of a sentence, by name
 MOST_TOKENS = 160  # of a sentence that is shown
-AROUND = 8  # tokens beside a span that differs, in a long sentence
+AROUND = 8  # tokens before the first span that differs, in a long sentence
 MOST_LABEL = 200  # characters of the spans of a sentence in a table
-MOST_PAIRS = 100  # of types
 MOST_WARNED = 5
-UNCLEAR = 0.75  # as of classes
-MUCH = 0.1
 EDGES = 0.2  # share of a type's spans that another annotator marked with other edges, from which it is warned of
-
-
-def span_numbers(
-    sequences: CrowdSequences,
-    aggregation: SequenceAggregation,
-    most: int,
-    *,
-    metric: str | None = None,
-    bootstrap: int = 200,
-    seed: int = 0,
-    on_sample: Callable[[], None] | None = None,
-) -> Numbers:
-    """Everything that the page shows of a crowd that marks spans in sentences.
-
-    Args:
-        sequences: the sentences.
-        aggregation: a result for the same sentences.
-        most: annotators and sentences that the page shows.
-        metric: None or "nominal": tags have no order.
-        bootstrap: samples for the interval of alpha; whole sentences are drawn.
-        seed: of the bootstrap.
-        on_sample: is called after each sample.
-
-    Raises:
-        ConfigError: another metric.
-        DataError: an aggregation of other sentences, annotators or tags.
-    """
-    if metric not in (None, "nominal"):
-        raise ConfigError(f"metric {metric}: tags of sentences are equal or not; leave it out, or give nominal.")
-    marked = marked_spans(sequences, aggregation)
-    alpha = _alpha(sequences, bootstrap, seed, on_sample)
-    annotators, tasks = _annotators(sequences, marked), _tasks(sequences, aggregation, marked)
-    pairs, classes = _pairs(marked), _classes(marked)
-    shared = _of_others(sequences, aggregation, marked, np.array(serious_notes(annotators), bool))
-    first = annotators_first(annotators, most)
-    shown = np.lexsort((tasks["probability"], -np.nan_to_num(marked.differing_of_tasks)))[:most].tolist()
-    overall = _overall(sequences, aggregation, marked)
-    values = _values(alpha, annotators, tasks, overall)
-    few_types = len(marked.types) <= MOST_TYPES
-    warned = _warnings(alpha, aggregation, annotators, overall, _pairs(shared), _classes(shared))
-    return Numbers(
-        kind="sequence",
-        verdict=_verdict(alpha, aggregation, overall, values, _pairs(shared), warned),
-        warnings=warned,
-        values=values,
-        facts=_facts(alpha, overall),
-        classes=[*marked.types, NO_SPAN],
-        coincidences=np.rint(marked.coincidences).astype(int).tolist() if few_types else None,
-        tables={
-            "classes": PageTable(_TYPE_COLUMNS, classes),
-            "pairs": PageTable(_PAIR_COLUMNS, pairs),
-            "annotators": PageTable(
-                _ANNOTATOR_COLUMNS, annotators, first, _annotator_details(sequences, marked, first)
-            ),
-            "tasks": PageTable(_TASK_COLUMNS, tasks, shown, _task_details(sequences, aggregation, marked, shown)),
-        },
-        summary={**overall, "krippendorff_alpha": None if alpha is None else asdict(alpha)},
-    )
-
+ERRORS = ("missed", "wrong_edges", "wrong_type")
 
 _TYPE_COLUMNS = (
     Column("class", "type", "name"),
@@ -169,70 +88,275 @@ _TASK_COLUMNS = (
 )  # fmt: skip
 
 
-# === Tables ===
+class SpanPage(KindPage):
+    """What the page of a report says of sentences with marked spans."""
+
+    kind, labels, given = "sequence", SEQUENCE, "sentences"
+    not_metric = "tags of sentences are equal or not; leave it out, or give nominal."
+    own_values = ("spans", "span_agreement", "sure_share")
+    compared = "spans"
+    facts = (
+        ("sentences tagged by one annotator", "annotations", "count"),
+        ("sentences", "tasks", "count"),
+        ("annotators", "annotators", "count"),
+        ("tokens", "tokens", "count"),
+        ("marked spans", "spans", "count"),
+        ("aggregated spans", "aggregated_spans", "count"),
+        ("F1 of two annotators", "span_agreement", "share"),
+        ("spans with other edges", "other_edges", "share"),
+        ("Krippendorff's alpha of tags", "alpha", "number"),
+        ("annotators a sentence", "annotations_per_task", "number"),
+        ("sentences with one annotator", "tasks_with_one", "count"),
+    )
+    calm = "No annotator has to be checked, and no type stands out."
+    columns = _ANNOTATOR_COLUMNS, _TASK_COLUMNS
+
+    def measure(self) -> None:
+        """See `KindPage.measure`."""
+        crowd, found, asked = self.crowd, self.aggregation, self.asked
+        self.marked = marked = marked_spans(crowd, found)
+        self.alpha = self.alpha_of_tags()
+        self.measure_annotators()
+        self.measure_sentences()
+        order = np.lexsort((self.tasks["probability"], -np.nan_to_num(marked.differing_of_tasks)))
+        self.shown = order[: asked.most].tolist()
+        # what those confuse who have no note is unclear to the crowd
+        named, who = np.array(serious_notes(self.annotators), bool), self.table.annotator_ids
+        self.others = marked
+        if named.any() and not named[who].all():
+            rest = replace(crowd, annotations=self.table.select_rows(~named[who]))
+            self.others = marked_spans(rest, found)
+        self.unclear = _pairs(self.others)
+        weights = marked.said.sum(axis=0)
+        edges = marked.edges_of_types
+        known = np.isfinite(edges) & (weights > 0)
+        sure = [each >= SURE for each, number in zip(self.tasks["probability"], marked.heads, strict=True) if number]
+        self.count(
+            marked.heads,
+            tokens=int(crowd.starts[-1]),
+            types=len(marked.types),
+            spans=len(marked.annotators),
+            aggregated_spans=len(marked.aggregated.types),
+            tags_mended=crowd.num_mended,
+            span_agreement=marked.overall,
+            other_edges=float(np.average(edges[known], weights=weights[known])) if known.any() else None,
+            sure_share=sum(sure) / len(sure) if sure else None,
+            aggregation=found.method,
+        )
+        counts = np.rint(marked.coincidences).astype(int).tolist() if len(marked.types) <= MOST_TYPES else None
+        self.more = {"classes": [*marked.types, NO_SPAN], "coincidences": counts}
+
+    def alpha_of_tags(self) -> Any:
+        """Krippendorff's alpha of the tags of tokens; None where it is not defined. Whole sentences are drawn."""
+        tokens = SequenceTable.of(self.crowd, "A page of a report").as_classification()
+        if len(np.unique(tokens.labels[(tokens.redundancy > 1)[tokens.task_ids]])) < 2:
+            return None
+        groups = np.repeat(np.arange(len(self.crowd)), self.crowd.lengths)
+        how: dict[str, Any] = {"bootstrap": self.asked.bootstrap, "on_sample": self.asked.on_sample}
+        return krippendorff_alpha(tokens, "nominal", seed=self.asked.seed, groups=groups, **how)
+
+    def measure_annotators(self) -> None:
+        """Sets the table of annotators."""
+        marked = self.marked
+        right, expected, said = (each.sum(axis=1) for each in (marked.right, marked.expected, marked.said))
+        shared, agreement = marked.shared, marked.agreement
+        others = np.zeros(len(shared))
+        np.add.at(others, marked.annotators, (marked.heads - 1)[marked.sentences])
+        # each pair of annotators counts in `compared`: as many independent spans as an annotator has with one other
+        each = np.maximum(_share(others, said, 1.0), 1.0)
+        high = _f1_interval(marked.same / each, marked.compared / each)[1]
+        silent = (said == 0) & (expected >= FEW) & (shared > 0)
+        apart = (shared >= FEW) & ~silent & (high < (marked.overall or 0.0) / 2) & (agreement >= 0)
+        taken = marked.right + marked.wrong_edges + marked.wrong_type
+        exchanged = (marked.wrong_type >= FEW) & (wilson(_share(marked.wrong_type, taken), taken)[0] > 0.5)
+        wrong, touched = marked.wrong_edges.sum(axis=1), (marked.right + marked.wrong_edges).sum(axis=1)
+        often = _share(wrong, touched, 0.0)
+        usual = np.median(often[touched >= FEW]) if (touched >= FEW).any() else 0.0
+        marks = {
+            "edges": (touched >= FEW) & ~apart & (wilson(often, touched)[0] > np.maximum(EDGES, 2 * usual)),
+            "silent": silent,
+            "apart": apart,
+            "exchange": (exchanged & (marked.wrong_type > marked.missed)).any(axis=1),  # not at random
+        }
+        tags = SequenceTable.of(self.crowd, "A page of a report")
+        self.annotators = self.of_annotators(
+            marked.tasks_of, shared, marks, spans=said, agreement=agreement,
+            **interval("reliability", _share(2 * right, expected + said), *_f1_interval(right, expected + said)),
+            **_errors(marked, 1),
+            copies=copies(self.table.annotators, tags.tokens, tags.annotators, tags.labels),
+        )  # fmt: skip
+
+    def measure_sentences(self) -> None:
+        """Sets the table of sentences."""
+        crowd, marked, found = self.crowd, self.marked, self.aggregation
+        probability = found.posteriors[np.arange(len(found.labels)), found.labels]
+        spans: list[list[list[int]]] = [[] for _ in range(len(crowd))]
+        firsts = crowd.starts[marked.aggregated_sentences]
+        parts = marked.aggregated.types, marked.aggregated.starts - firsts, marked.aggregated.ends - firsts
+        for sentence, *span in np.stack([marked.aggregated_sentences, *parts], axis=1).tolist():
+            spans[sentence].append(span)
+        self.tasks = listed({
+            "task": self.table.tasks,
+            "annotations": marked.heads,
+            "tokens": crowd.lengths,
+            "label": [_label(tokens, said, marked.types) for tokens, said in zip(crowd.tokens, spans, strict=True)],
+            "spans": spans,
+            "probability": np.minimum.reduceat(probability, crowd.starts[:-1]) if len(probability) else np.zeros(0),
+            "agreement": marked.agreement_of_tasks,
+            "differing": marked.differing_of_tasks,
+        })  # fmt: skip
+
+    def tables(self) -> dict[str, PageTable]:
+        """See `KindPage.tables`."""
+        types = PageTable(_TYPE_COLUMNS, _types(self.marked))
+        return {"classes": types, "pairs": PageTable(_PAIR_COLUMNS, _pairs(self.marked)), **super().tables()}
+
+    def annotator_details(self, shown: list[int]) -> list[dict[str, Any]]:
+        """Errors by type, and what they say where the aggregate says something."""
+        marked, none = self.marked, len(self.marked.types)
+        counts = (marked.expected, marked.right, marked.missed, marked.wrong_type, marked.wrong_edges, marked.said,
+                  marked.invented)  # fmt: skip
+        cells: dict[int, list[list[int]]] = {row: [] for row in shown}
+        for row in shown:
+            cells[row] += [[code, none, number] for code, number in enumerate(marked.missed[row].tolist()) if number]
+            cells[row] += [[none, code, number] for code, number in enumerate(marked.invented[row].tolist()) if number]
+        for who, *cell in marked.confusion.tolist():
+            if who in cells:
+                cells[who].append(cell)
+        details = []
+        for row in shown:
+            errors = [[code, *(int(each[row, code]) for each in counts)] for code in range(none)]
+            confusion = sorted(cells[row], key=lambda cell: -cell[2])[:MOST_CELLS]
+            details.append({"types": [each for each in errors if each[1] or each[6]], "confusion": confusion})
+        return details
+
+    def task_details(self) -> list[dict[str, Any]]:
+        """Words, and who marked which spans."""
+        crowd, marked = self.crowd, self.marked
+        heads = np.asarray(self.table.positions) == 0
+        markers: dict[int, list[int]] = {task: [] for task in self.shown}
+        for task, who in sorted(zip(self.table.task_ids[heads].tolist(), self.table.annotator_ids[heads].tolist(),
+                                    strict=True)):  # fmt: skip
+            if task in markers and len(markers[task]) < MOST_VOTES:
+                markers[task].append(who)
+        by_sentence = np.argsort(marked.sentences, kind="stable")
+        of_sentence = np.searchsorted(marked.sentences[by_sentence], np.arange(len(crowd) + 1))
+        details = []
+        for task, people in markers.items():
+            said: dict[int, list[tuple[int, ...]]] = {who: [] for who in people}
+            for row in by_sentence[of_sentence[task] : of_sentence[task + 1]].tolist():
+                start, end = (int(each[row] - crowd.starts[task]) for each in (marked.spans.starts, marked.spans.ends))
+                said.get(int(marked.annotators[row]), []).append((int(marked.spans.types[row]), start, end))
+            groups: dict[tuple[tuple[int, ...], ...], list[str]] = {}
+            for who, spans in said.items():
+                groups.setdefault(tuple(spans), []).append(self.names[who])
+            marks: list[dict[str, Any]] = [{"who": None, "spans": self.tasks["spans"][task]}]
+            same = sorted(groups.items(), key=lambda group: -len(group[1]))
+            marks += [{"who": who, "spans": [list(span) for span in spans]} for spans, who in same]
+            details.append({"pieces": self.pieces(task, marks), "marks": marks})
+        return details
+
+    def pieces(self, task: int, marks: list[dict[str, Any]]) -> list[list[Any]]:
+        """What is shown of a sentence: [first token, tokens with what follows them]; of a long one a part."""
+        crowd, number = self.crowd, len(self.crowd.tokens[task])
+        begin = 0
+        if number > MOST_TOKENS:
+            spans: list[set[Any]] = [{tuple(span) for span in mark["spans"]} for mark in marks]
+            differing = set.union(*spans) - set.intersection(*spans)
+            begin = max(min((start for _, start, _ in differing), default=0) - AROUND, 0)
+        words = [f"{word} " for word in crowd.tokens[task]]
+        if crowd.texts is not None and crowd.offsets is not None:
+            text, starts = crowd.texts[task], crowd.offsets[task][:, 0].tolist()
+            words = [text[start:end] for start, end in zip(starts, [*starts[1:], None], strict=True)]
+        return [[begin, words[begin : begin + MOST_TOKENS]]]
+
+    # === Words ===
+
+    def first(self) -> str:
+        """See `KindPage.first`."""
+        agreement = self.overall["span_agreement"]
+        start = f"The spans of two annotators of a sentence have an F1 of {agreement or 0:.2f}; "
+        return alpha_sentence(self.alpha, "" if agreement is None else start)
+
+    def second(self) -> str:
+        """See `KindPage.second`."""
+        found = f"A sentence has {self.overall['annotations_per_task'] or 0:.3g} annotators on average"
+        if (sure := self.overall["sure_share"]) is not None:
+            found += f"; {self.aggregation.method} is sure ({percent(SURE)} or more) of every tag of {percent(sure)} "
+            found += "of the sentences"
+        return found
+
+    def standing_out(self) -> list[str]:
+        """The types that are confused most."""
+        pairs = self.unclear
+        if not pairs["first"] or pairs["disagreement"][0] < MUCH:
+            return []
+        first, second, share = (pairs[key][0] for key in ("first", "second", "disagreement"))
+        what = f"the types {first} and {second}"
+        if second == NO_SPAN:
+            what = f"spans of type {first} that others do not mark"
+        return [f"{what}, with {percent(share)} of all disagreement on types"]
+
+    def of_agreement(self) -> list[Warned]:
+        """See `KindPage.of_agreement`; also that nobody marked anything."""
+        if self.overall["spans"]:
+            return super().of_agreement()
+        fix = "check that the file has them where they are looked for, and what annotators were asked to mark"
+        nobody = Warned(True, "spans", "nobody marked one, so there is nothing to compare or to learn from", fix)
+        return [nobody, *(warned for warned in super().of_agreement() if warned.about != "agreement")]
+
+    def own_warnings(self) -> list[Warned]:
+        """Tags that were mended, types that are confused, what some mark and others do not, and unclear edges."""
+        found: list[Warned] = []
+        if mended := self.overall["tags_mended"]:
+            finding = f"{mended:,} tags or spans of the file do not fit the tagging scheme; they were corrected"
+            found.append(Warned(False, "tags", finding, "read the file with --on-bad-tags error, which names them"))
+        rows = rows_confused(self.unclear)
+        if seen := [(first, agreement) for first, second, agreement, _ in rows if second == NO_SPAN]:
+            shares = [agreement for _, agreement in seen]
+            ends = percent(shares[0]) if len(seen) == 1 else f"{percent(min(shares))} to {percent(max(shares))}"
+            finding = f"what is to be marked is unclear; where one annotator marks it, {ends} of the others mark "
+            fix = "say in the instructions what counts, with examples of what does not"
+            about = ", ".join(first for first, _ in seen[:MOST_WARNED])
+            found.append(Warned(False, about, f"{finding}something", fix, "pairs"))
+        for first, second, agreement, _ in [row for row in rows if row[1] != NO_SPAN][:MOST_WARNED]:
+            finding = f"the definition is unclear; {percent(agreement)} agreement between the two"
+            fix = "say in the instructions what tells them apart, with examples; or merge them"
+            found.append(Warned(False, f"{first} / {second}", finding, fix, "pairs"))
+        types = _types(self.others)
+        for name, share, number in zip(types["class"], types["other_edges"], types["annotations"], strict=True):
+            if share is not None and share >= EDGES and number >= FEW:
+                finding = f"its edges are unclear; {percent(share)} of its spans have other edges where another "
+                finding += "annotator marks them"
+                fix = "say in the instructions what belongs to a span, such as titles, articles and punctuation"
+                found.append(Warned(False, name, finding, fix, "classes"))
+        return found
 
 
-def _alpha(sequences: CrowdSequences, bootstrap: int, seed: int, on_sample: Callable[[], None] | None) -> Alpha | None:
-    """Krippendorff's alpha of the tags of tokens; None where it is not defined."""
-    tokens = SequenceTable.of(sequences, "A page of a report").as_classification()
-    several = (tokens.redundancy > 1)[tokens.task_ids]
-    if not several.any() or len(np.unique(tokens.labels[several])) < 2:
-        return None
-    groups = np.repeat(np.arange(len(sequences)), sequences.lengths)
-    return krippendorff_alpha(
-        tokens, "nominal", bootstrap=bootstrap, seed=seed, groups=groups, on_sample=on_sample
-    )  # fmt: skip
+def _types(marked: MarkedSpans) -> dict[str, list[Any]]:
+    """Values of the table of types."""
+    said = marked.said.sum(axis=0)
+    return listed({
+        "class": list(marked.types),
+        "annotations": said,
+        "share": _share(said, np.full(len(said), said.sum())),
+        "agreement": marked.same_of_types,
+        "other_edges": marked.edges_of_types,
+        "aggregated": marked.expected.sum(axis=0),
+        **_errors(marked, 0),
+    })  # fmt: skip
 
 
-def _annotators(sequences: CrowdSequences, marked: MarkedSpans) -> dict[str, Any]:
-    right, expected, said = (each.sum(axis=1) for each in (marked.right, marked.expected, marked.said))
-    low, high = _f1_interval(right, expected + said)
-    agreement = marked.agreement
-    found: dict[str, Any] = {
-        "annotator": sequences.annotations.annotators.tolist(),
-        "annotations": marked.tasks_of.tolist(),
-        "shared": marked.shared.tolist(),
-        "spans": said.tolist(),
-        "reliability": plain(_share(2 * right, expected + said)),
-        "reliability_low": plain(low),
-        "reliability_high": plain(high),
-        "agreement": plain(agreement),
-    }
-    for name in ("missed", "wrong_edges", "wrong_type"):
-        found[name] = plain(_share(getattr(marked, name).sum(axis=1), expected))
-    found["invented"] = plain(_share(marked.invented.sum(axis=1), said))
-    tags = SequenceTable.of(sequences, "A page of a report")
-    found["copies"] = copies(sequences.annotations.annotators, tags.tokens, tags.annotators, tags.labels)
-    found["notes"] = _flags(marked, agreement, np.array(found["copies"], bool))
-    return found
+def _errors(marked: MarkedSpans, axis: int) -> dict[str, Any]:
+    """Shares of the aggregated spans, and of the marked ones, that are errors: of annotators (axis 1) or types (0)."""
+    expected, said = marked.expected.sum(axis=axis), marked.said.sum(axis=axis)
+    found = {name: _share(getattr(marked, name).sum(axis=axis), expected) for name in ERRORS}
+    return {**found, "invented": _share(marked.invented.sum(axis=axis), said)}
 
 
-def _flags(marked: MarkedSpans, agreement: NDArray[np.float64], copied: NDArray[np.bool_]) -> list[list[str]]:
-    """Notes of each annotator, as keys of `FLAGS`."""
-    said, expected = marked.said.sum(axis=1), marked.expected.sum(axis=1)
-    shared, number = marked.shared, len(marked.shared)
-    others = np.zeros(number)
-    np.add.at(others, marked.annotators, (marked.heads - 1)[marked.sentences])
-    # each pair of annotators counts in `compared`: as many independent spans as an annotator has with one other
-    each = np.maximum(_share(others, said, 1.0), 1.0)
-    high = _f1_interval(marked.same / each, marked.compared / each)[1]
-    silent = (said == 0) & (expected >= FEW) & (shared > 0)
-    taken = marked.right + marked.wrong_edges + marked.wrong_type
-    exchanged = (marked.wrong_type >= FEW) & (wilson(_share(marked.wrong_type, taken), taken)[0] > 0.5)
-    apart = (shared >= FEW) & ~silent & (high < (marked.overall or 0.0) / 2) & (agreement >= 0)
-    wrong, touched = marked.wrong_edges.sum(axis=1), (marked.right + marked.wrong_edges).sum(axis=1)
-    often = _share(wrong, touched, 0.0)
-    usual = np.median(often[touched >= FEW]) if (touched >= FEW).any() else 0.0
-    marks = {
-        "edges": (touched >= FEW) & ~apart & (wilson(often, touched)[0] > np.maximum(EDGES, 2 * usual)),
-        "silent": silent,
-        "apart": apart,
-        "exchange": (exchanged & (marked.wrong_type > marked.missed)).any(axis=1),  # not at random
-        "copy": copied,
-        "alone": (shared == 0) & (marked.tasks_of > 0),
-        "few": (shared < FEW) & (shared > 0),
-    }
-    return notes_of(marks, number)
+def _pairs(marked: MarkedSpans) -> dict[str, list[Any]]:
+    """Pairs of types, and of a type and no span, the largest share of the disagreement first."""
+    return confused_pairs(marked.coincidences, [*marked.types, NO_SPAN], nothing=True)
 
 
 def _f1_interval(right: NDArray[Any], both: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -242,325 +366,10 @@ def _f1_interval(right: NDArray[Any], both: NDArray[Any]) -> tuple[NDArray[np.fl
     return 2 * low / (1 + low), 2 * high / (1 + high)
 
 
-def _tasks(sequences: CrowdSequences, aggregation: SequenceAggregation, marked: MarkedSpans) -> dict[str, Any]:
-    probability = aggregation.posteriors[np.arange(len(aggregation.labels)), aggregation.labels]
-    lowest = np.minimum.reduceat(probability, sequences.starts[:-1]) if len(probability) else np.zeros(0)
-    spans = _by_sentence(sequences, marked)
-    return {
-        "task": sequences.annotations.tasks.tolist(),
-        "annotations": marked.heads.tolist(),
-        "tokens": sequences.lengths.tolist(),
-        "label": [_label(tokens, each, marked.types) for tokens, each in zip(sequences.tokens, spans, strict=True)],
-        "spans": spans,
-        "probability": plain(lowest),
-        "agreement": plain(marked.agreement_of_tasks),
-        "differing": plain(marked.differing_of_tasks),
-    }
-
-
-def _by_sentence(sequences: CrowdSequences, marked: MarkedSpans) -> list[list[list[int]]]:
-    """The aggregated spans of each sentence, as [type, first token, the one after the last]."""
-    found: list[list[list[int]]] = [[] for _ in range(len(sequences))]
-    spans, sentences = marked.aggregated, marked.aggregated_sentences
-    firsts = sequences.starts[sentences]
-    for sentence, code, start, end in zip(
-        sentences.tolist(), spans.types.tolist(), (spans.starts - firsts).tolist(), (spans.ends - firsts).tolist(),
-        strict=True,
-    ):  # fmt: skip
-        found[sentence].append([code, start, end])
-    return found
-
-
 def _label(tokens: Sequence[str], spans: list[list[int]], types: list[str]) -> str:
     """The spans of a sentence as a text for a table."""
-    text = ""
-    for code, start, end in spans:
-        text += f"{', ' if text else ''}{' '.join(tokens[start:end])} ({types[code]})"
-        if len(text) > MOST_LABEL:
-            return f"{text[: MOST_LABEL - 1]}…"
-    return text
-
-
-def _classes(marked: MarkedSpans) -> dict[str, Any]:
-    said, expected = marked.said.sum(axis=0), marked.expected.sum(axis=0)
-    found: dict[str, Any] = {
-        "class": list(marked.types),
-        "annotations": said.tolist(),
-        "share": plain(_share(said, np.full(len(said), said.sum()))),
-        "agreement": plain(marked.same_of_types),
-        "other_edges": plain(marked.edges_of_types),
-        "aggregated": expected.tolist(),
-    }
-    for name in ("missed", "wrong_edges", "wrong_type"):
-        found[name] = plain(_share(getattr(marked, name).sum(axis=0), expected))
-    found["invented"] = plain(_share(marked.invented.sum(axis=0), said))
-    return found
-
-
-def _of_others(
-    sequences: CrowdSequences, aggregation: SequenceAggregation, marked: MarkedSpans, named: NDArray[np.bool_]
-) -> MarkedSpans:
-    """The spans of those who have no note: what they confuse is unclear to the crowd."""
-    crowd = sequences.annotations
-    if not named.any() or named[crowd.annotator_ids].all():
-        return marked
-    others = crowd.select_rows(~named[crowd.annotator_ids])
-    return marked_spans(replace(sequences, annotations=others), aggregation)
-
-
-def _pairs(marked: MarkedSpans) -> dict[str, Any]:
-    """Pairs of types, and of a type and no span, the largest share of the disagreement first."""
-    found: dict[str, list[Any]] = {"first": [], "second": [], "agreement": [], "disagreement": [], "pairs": []}
-    counts, names = marked.coincidences, [*marked.types, NO_SPAN]
-    total = counts.sum() - np.trace(counts)
-    one, other = np.triu_indices(len(names), 1)
-    between = 2 * counts[one, other]
-    for place in np.argsort(-between, kind="stable")[:MOST_PAIRS].tolist():
-        if between[place] <= 0:
-            break
-        first, second = one[place], other[place]
-        both = counts[first, first] + counts[second, second]
-        if names[second] == NO_SPAN:  # nobody counts where two mark nothing
-            both = counts[first, : len(names) - 1].sum()
-        found["first"].append(names[first])
-        found["second"].append(names[second])
-        found["agreement"].append(round(float(both / (both + between[place])), DIGITS))
-        found["disagreement"].append(round(float(between[place] / total), DIGITS))
-        found["pairs"].append(round(float(between[place]), DIGITS))
-    return found
-
-
-def _annotator_details(sequences: CrowdSequences, marked: MarkedSpans, shown: list[int]) -> list[dict[str, Any]]:
-    """Of the annotators shown: errors by type, what they say where the aggregate says something, and their peers."""
-    none = len(marked.types)
-    place = np.full(len(marked.tasks_of), -1)
-    place[shown] = np.arange(len(shown))
-    details: list[dict[str, Any]] = []
-    missed = marked.missed
-    counts = (
-        marked.expected,
-        marked.right,
-        missed,
-        marked.wrong_type,
-        marked.wrong_edges,
-        marked.said,
-        marked.invented,
-    )
-    for row in shown:
-        errors = [[code, *(int(each[row, code]) for each in counts)] for code in range(none)]
-        cells = [[code, none, number] for code, number in enumerate(missed[row].tolist()) if number]
-        cells += [[none, code, number] for code, number in enumerate(marked.invented[row].tolist()) if number]
-        details.append({"types": [each for each in errors if each[1] or each[6]], "confusion": cells, "peers": []})
-    for who, true, said, number in marked.confusion.tolist():
-        if place[who] >= 0:
-            details[place[who]]["confusion"].append([true, said, number])
-    for detail in details:
-        detail["confusion"] = sorted(detail["confusion"], key=lambda cell: -cell[2])[:MOST_CELLS]
-    if marked.peers is not None and marked.peer_counts is not None:
-        names = sequences.annotations.annotators.tolist()
-        for (one, other), (shared, both, same) in zip(marked.peers.tolist(), marked.peer_counts.tolist(), strict=True):
-            if shared < FEW or not both:
-                continue
-            for who, peer in ((one, other), (other, one)):
-                if place[who] >= 0:
-                    details[place[who]]["peers"].append([round(2 * same / both, 3), str(names[peer]), shared])
-        for detail in details:
-            peers = sorted(detail["peers"], key=lambda peer: -peer[0])
-            detail["peers"] = peers if len(peers) <= 6 else [*peers[:3], *peers[-3:]]
-    return details
-
-
-def _task_details(
-    sequences: CrowdSequences, aggregation: SequenceAggregation, marked: MarkedSpans, shown: list[int]
-) -> list[dict[str, Any]]:
-    """Of the sentences shown: words, and who marked which spans."""
-    crowd = sequences.annotations
-    rows = np.asarray(crowd.positions) == 0
-    order = np.lexsort((crowd.annotator_ids[rows], crowd.task_ids[rows]))
-    tasks, who = crowd.task_ids[rows][order], crowd.annotator_ids[rows][order]
-    names = crowd.annotators.tolist()
-    by_sentence = np.argsort(marked.sentences, kind="stable")
-    of_sentence = np.searchsorted(marked.sentences[by_sentence], np.arange(len(sequences) + 1))
-    begins = np.searchsorted(tasks, np.arange(len(sequences) + 1))
-    aggregated = _by_sentence(sequences, marked)
-    details = []
-    for task in shown:
-        first = int(sequences.starts[task])
-        said: dict[int, list[list[int]]] = {code: [] for code in who[begins[task] : begins[task + 1]].tolist()}
-        for row in by_sentence[of_sentence[task] : of_sentence[task + 1]].tolist():
-            code, start, end = (int(each[row]) for each in (marked.spans.types, marked.spans.starts, marked.spans.ends))
-            said[int(marked.annotators[row])].append([code, start - first, end - first])
-        groups: dict[tuple[tuple[int, ...], ...], list[str]] = {}
-        for code, spans in list(said.items())[:MOST_MARKERS]:
-            groups.setdefault(tuple(map(tuple, spans)), []).append(str(names[code]))
-        marks: list[dict[str, Any]] = [{"who": None, "spans": aggregated[task]}]
-        same = sorted(groups.items(), key=lambda group: -len(group[1]))
-        marks += [{"who": people, "spans": [list(span) for span in spans]} for spans, people in same]
-        details.append({"pieces": _pieces(sequences, task, marks), "marks": marks})
-    return details
-
-
-def _pieces(sequences: CrowdSequences, task: int, marks: list[dict[str, Any]]) -> list[list[Any]]:
-    """What is shown of a sentence: parts as [first token, tokens with what follows them]."""
-    tokens = sequences.tokens[task]
-    kept = np.ones(len(tokens), bool)
-    if len(tokens) > MOST_TOKENS:
-        kept[:] = False
-        spans: list[set[Any]] = [{tuple(span) for span in mark["spans"]} for mark in marks]
-        differing = set.union(*spans) - set.intersection(*spans) or {(0, 0, MOST_TOKENS)}
-        for _, start, end in sorted(differing, key=lambda span: span[1]):
-            kept[max(start - AROUND, 0) : end + AROUND] = True
-            if kept.sum() >= MOST_TOKENS:
-                break
-        kept[np.flatnonzero(kept)[MOST_TOKENS:]] = False
-    words = list(tokens)
-    if sequences.texts is not None and sequences.offsets is not None:
-        text, ends = sequences.texts[task], [*sequences.offsets[task][1:, 0].tolist(), None]
-        words = [text[start:end] for start, end in zip(sequences.offsets[task][:, 0].tolist(), ends, strict=True)]
-    else:
-        words = [f"{word} " for word in words]
-    found: list[list[Any]] = []
-    for place in np.flatnonzero(kept).tolist():
-        if not place or not kept[place - 1]:
-            found.append([place, []])
-        found[-1][1].append(words[place])
-    return found
-
-
-# === Words ===
-
-
-def _overall(sequences: CrowdSequences, aggregation: SequenceAggregation, marked: MarkedSpans) -> dict[str, Any]:
-    heads = marked.heads
-    return {
-        "annotations": int(heads.sum()),
-        "rows_left_out": sequences.annotations.num_rejected,
-        "tasks": len(sequences),
-        "annotators": sequences.annotations.num_annotators,
-        "tokens": int(sequences.starts[-1]),
-        "types": len(marked.types),
-        "spans": len(marked.annotators),
-        "aggregated_spans": len(marked.aggregated.types),
-        "tags_mended": sequences.num_mended,
-        "tasks_without_annotations": int((heads == 0).sum()),
-        "tasks_with_one": int((heads == 1).sum()),
-        "span_agreement": marked.overall,
-        "other_edges": _mean_edges(marked),
-        "annotations_per_task": float(heads.mean()) if len(heads) else None,
-        "aggregation": aggregation.method,
-    }
-
-
-def _mean_edges(marked: MarkedSpans) -> float | None:
-    weights = marked.said.sum(axis=0)
-    known = np.isfinite(marked.edges_of_types) & (weights > 0)
-    return float(np.average(marked.edges_of_types[known], weights=weights[known])) if known.any() else None
-
-
-def _values(
-    alpha: Alpha | None, annotators: dict[str, Any], tasks: dict[str, Any], overall: dict[str, Any]
-) -> dict[str, float | None]:
-    labelled = max(overall["tasks"] - overall["tasks_without_annotations"], 1)
-    sure = [each >= SURE for each, number in zip(tasks["probability"], tasks["annotations"], strict=True) if number]
-    return {
-        **alpha_values(alpha),
-        **{name: overall[name] for name in ("annotations", "tasks", "annotators", "annotations_per_task")},
-        "tasks_with_one_share": overall["tasks_with_one"] / labelled,
-        "rows_left_out": overall["rows_left_out"],
-        "spans": overall["spans"],
-        "span_agreement": overall["span_agreement"],
-        "sure_share": sum(sure) / len(sure) if sure else None,
-        **shares_of_flags(annotators),
-    }
-
-
-def _facts(alpha: Alpha | None, overall: dict[str, Any]) -> list[list[Any]]:
-    beside = "" if alpha is None or alpha.low is None else f"{alpha.low:.3f} to {alpha.high:.3f}"
-    return [
-        ["sentences tagged by one annotator", overall["annotations"], "count", ""],
-        ["sentences", overall["tasks"], "count", ""],
-        ["annotators", overall["annotators"], "count", ""],
-        ["tokens", overall["tokens"], "count", ""],
-        ["marked spans", overall["spans"], "count", ""],
-        ["aggregated spans", overall["aggregated_spans"], "count", ""],
-        ["F1 of two annotators", overall["span_agreement"], "share", ""],
-        ["spans with other edges", overall["other_edges"], "share", ""],
-        ["Krippendorff's alpha of tags", None if alpha is None else alpha.value, "number", beside],
-        ["annotators a sentence", overall["annotations_per_task"], "number", ""],
-        ["sentences with one annotator", overall["tasks_with_one"], "count", ""],
-    ]
-
-
-def _verdict(
-    alpha: Alpha | None,
-    aggregation: SequenceAggregation,
-    overall: dict[str, Any],
-    values: dict[str, float | None],
-    pairs: dict[str, Any],
-    warned: list[Warned],
-) -> list[str]:
-    agreement, sure = overall["span_agreement"], values["sure_share"]
-    start = "" if agreement is None else f"The spans of two annotators of a sentence have an F1 of {agreement:.2f}; "
-    second = f"A sentence has {overall['annotations_per_task'] or 0:.3g} annotators on average"
-    if sure is not None:
-        second += f"; {aggregation.method} is sure ({percent(SURE)} or more) of every tag of {percent(sure)} of the "
-        second += "sentences"
-    parts = []
-    if pairs["first"] and pairs["disagreement"][0] >= MUCH:
-        first, second_type, share = pairs["first"][0], pairs["second"][0], percent(pairs["disagreement"][0])
-        what = f"spans of type {first} that others do not mark" if second_type == NO_SPAN else (
-            f"the types {first} and {second_type}")  # fmt: skip
-        parts.append(f"{what}, with {share} of all disagreement on types")
-    none = "No annotator has to be checked, and no type stands out."
-    third = look_first(warned, int(values["noted_annotators"] or 0), parts, none)
-    return [alpha_sentence(alpha, start), f"{second}.", third]
-
-
-def _warnings(
-    alpha: Alpha | None,
-    aggregation: SequenceAggregation,
-    annotators: dict[str, Any],
-    overall: dict[str, Any],
-    pairs: dict[str, Any],
-    classes: dict[str, Any],
-) -> list[Warned]:
-    found = basic_warnings(alpha, overall, aggregation.method, aggregation.converged)
-    if not overall["spans"]:
-        fix = "check that the file has them where they are looked for, and what annotators were asked to mark"
-        nobody = Warned(True, "spans", "nobody marked one, so there is nothing to compare or to learn from", fix)
-        found = [nobody, *(warned for warned in found if warned.about != "agreement")]
-    found += [noted(note) for note in aggregation.notes]
-    if mended := overall["tags_mended"]:
-        finding = f"{mended:,} tags or spans of the file do not fit the tagging scheme; they were corrected"
-        found.append(Warned(False, "tags", finding, "read the file with --on-bad-tags error, which names them"))
-    found += _unclear(pairs)
-    for name, share, number in zip(classes["class"], classes["other_edges"], classes["annotations"], strict=True):
-        if share is not None and share >= EDGES and number >= FEW:
-            finding = f"its edges are unclear; {percent(share)} of its spans have other edges where another annotator "
-            finding += "marks them"
-            fix = "say in the instructions what belongs to a span, such as titles, articles and punctuation"
-            found.append(Warned(False, name, finding, fix, "classes"))
-    found += warned_of_flags(annotators, overall["annotations"])
-    return sorted(found, key=lambda warned: not warned.serious)
-
-
-def _unclear(pairs: dict[str, Any]) -> list[Warned]:
-    """Warnings of pairs of types that are confused, and one of the types that some mark and others do not."""
-    keys = ("first", "second", "agreement", "disagreement")
-    rows = [row for row in zip(*(pairs[key] for key in keys), strict=True) if row[2] < UNCLEAR and row[3] >= MUCH]
-    seen = [(first, agreement) for first, second, agreement, _ in rows if second == NO_SPAN]
-    found: list[Warned] = []
-    if seen:
-        shares = [agreement for _, agreement in seen]
-        ends = percent(shares[0]) if len(seen) == 1 else f"{percent(min(shares))} to {percent(max(shares))}"
-        finding = f"what is to be marked is unclear; where one annotator marks it, {ends} of the others mark something"
-        fix = "say in the instructions what counts, with examples of what does not"
-        found.append(Warned(False, ", ".join(first for first, _ in seen[:MOST_WARNED]), finding, fix, "pairs"))
-    for first, second, agreement, _ in [row for row in rows if row[1] != NO_SPAN][:MOST_WARNED]:
-        finding = f"the definition is unclear; {percent(agreement)} agreement between the two"
-        fix = "say in the instructions what tells them apart, with examples; or merge them"
-        found.append(Warned(False, f"{first} / {second}", finding, fix, "pairs"))
-    return found
+    text = ", ".join(f"{' '.join(tokens[start:end])} ({types[code]})" for code, start, end in spans)
+    return text if len(text) <= MOST_LABEL else f"{text[: MOST_LABEL - 1]}…"
 
 
 def _share(above: NDArray[Any], below: NDArray[Any], otherwise: float = np.nan) -> NDArray[np.float64]:

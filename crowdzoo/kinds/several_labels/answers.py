@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.krippendorff import Alpha
-from crowdzoo.report.page_parts import NORMAL_975, wilson
+from crowdzoo.quality.wilson import NORMAL_975, wilson
 
 __all__ = ["LabelAnswers"]
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.report.page_parts import DIGITS, NORMAL_975, plain, wilson
+from crowdzoo.kinds.page_parts import DIGITS, plain
+from crowdzoo.quality.wilson import NORMAL_975, wilson
 
 __all__ = ["MOST_OF_CURVE", "learning_curve"]
 

@@ -11,38 +11,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.quality.annotators import notes_of
 from crowdzoo.quality.krippendorff import Alpha
-from crowdzoo.quality.next_annotation import SURE
-from crowdzoo.quality.wilson import NORMAL_975, wilson
 
 __all__ = [
-    "DIGITS",
-    "FLAGS",
-    "NORMAL_975",
-    "SURE",
-    "Column",
-    "Flag",
-    "Numbers",
-    "PageTable",
-    "Warned",
-    "above_chance",
-    "alpha_sentence",
-    "alpha_values",
-    "annotators_first",
-    "basic_warnings",
-    "median_seconds",
-    "noted",
-    "notes_of",
-    "percent",
-    "plain",
-    "plain_columns",
-    "reading_warnings",
-    "serious_notes",
-    "shares_of_flags",
-    "warned_of_flags",
-    "wilson",
-]
+    "DIGITS", "FLAGS", "MANY", "MOST_NAMED", "Column", "Flag", "Numbers", "PageTable", "Warned", "above_chance",
+    "alpha_sentence", "annotators_first", "listed", "look_first", "median_seconds", "more_than", "noted", "percent",
+    "plain", "plain_columns", "rows_of", "serious_notes", "shares_of_flags", "warned_of_flags",
+]  # fmt: skip
 
 DIGITS = 4  # decimals of what is written
 MOST_NAMED = 5  # annotators in a warning
@@ -215,6 +190,8 @@ class Numbers:
         model: aggregated labels against a model's predictions; None without predictions.
         calibration: probabilities against gold; None without gold.
         curve: labels by number of annotations a task, see `learning_curve`; None where there is none.
+        compared: what an earlier page is compared by: a column of the tasks.
+        judged: and a column of the annotators, which has an interval.
         leave_out: `annotators` whose annotations may tell nothing, whether to leave them out is `advised`, and what is
             gained (see `left_out`): `value`, `low`, `high`; None where there are none.
     """
@@ -231,6 +208,8 @@ class Numbers:
     model: dict[str, Any] | None = None
     calibration: dict[str, Any] | None = None
     curve: dict[str, Any] | None = None
+    compared: str = "label"
+    judged: str = "reliability"
     leave_out: dict[str, Any] | None = None
 
 
@@ -279,70 +258,11 @@ def look_first(warnings: Sequence[Warned], noted: int, more: Sequence[str] = (),
     return f"Read the {which} marked serious before you use the labels{then}."
 
 
-def alpha_values(alpha: Alpha | None) -> dict[str, float | None]:
-    """Alpha and the ends of its interval, as `--fail-if` names them."""
-    return {
-        "alpha": None if alpha is None else alpha.value,
-        "alpha_low": None if alpha is None else alpha.low,
-        "alpha_high": None if alpha is None else alpha.high,
-    }
-
-
-def basic_warnings(alpha: Alpha | None, overall: Mapping[str, Any], method: str, converged: bool) -> list[Warned]:
-    """Warnings that any kind of label may have.
-
-    Args:
-        alpha: None where it is not defined.
-        overall: counts, as in `QualityReport.overall`.
-        method: of the aggregation.
-        converged: whether it did.
-    """
-    found = []
-    if alpha is None:
-        found.append(_no_agreement(overall))
-    elif not above_chance(alpha):
-        fix = "check that tasks and labels belong together (--columns), then the instructions"
-        found.append(Warned(True, "agreement", "is not clearly above that of random labels", fix))
-    alone = overall["tasks_with_one"] / max(overall["tasks"] - overall["tasks_without_annotations"], 1)
-    if alpha is not None and alone > 0.5:
-        fix = "have a part of them labelled by a second annotator"
-        found.append(Warned(True, "tasks", f"{percent(alone)} have one annotation, which nothing checks", fix))
-    return found + reading_warnings(overall, method, converged)
-
-
-def reading_warnings(overall: Mapping[str, Any], method: str, converged: bool) -> list[Warned]:
-    """Warnings of rows that were left out, and of a fit that did not end; arguments as for `basic_warnings`."""
-    found = []
-    if left_out := overall["rows_left_out"]:
-        share = left_out / (left_out + overall["annotations"])
-        verb = "row of the file was" if left_out == 1 else "rows of the file were"
-        finding = f"{left_out:,} {verb} left out ({percent(share)})"
-        found.append(Warned(share >= MANY, "rows", finding, "read why with --rejects FILE", key="rows"))
-    if not converged:
-        found.append(Warned(True, method, "did not converge", "take another --method"))
-    return found
-
-
-def _no_agreement(overall: Mapping[str, Any]) -> Warned:
-    """Why agreement cannot be measured."""
-    if overall["tasks_with_one"] + overall["tasks_without_annotations"] == overall["tasks"]:
-        finding, fix = "no task has two annotations", "have a part of the tasks labelled by a second annotator"
-    else:
-        finding = "all labels of tasks with two annotations are equal"
-        fix = "check that the right column of labels was read (--columns), and that annotators know what to look for"
-    return Warned(True, "agreement", f"cannot be measured, because {finding}", fix)
-
-
 def annotators_first(annotators: Mapping[str, list[Any]], most: int) -> list[int]:
     """Those whom the page shows: a third by the number of annotations, then those with a serious note."""
-    counts = np.array(annotators["annotations"], np.int64)
-    serious = np.array(serious_notes(annotators), bool)
-    by_number = np.argsort(-counts, kind="stable")
-    kept = by_number[: most // 3]
-    noted = by_number[serious[by_number]]
-    order = np.concatenate([kept, noted, by_number])
-    _, places = np.unique(order, return_index=True)
-    return order[np.sort(places)][:most].tolist()
+    by_number = np.argsort(-np.array(annotators["annotations"], np.int64), kind="stable")
+    noted = by_number[np.array(serious_notes(annotators), bool)[by_number]]
+    return list(dict.fromkeys(np.concatenate([by_number[: most // 3], noted, by_number]).tolist()))[:most]
 
 
 def shares_of_flags(annotators: Mapping[str, list[Any]]) -> dict[str, float | None]:
@@ -388,22 +308,24 @@ def warned_of_flags(annotators: Mapping[str, list[Any]], total: int) -> list[War
             continue
         who.sort(key=lambda place: -annotators["annotations"][place])
         share = sum(annotators["annotations"][place] for place in who) / max(total, 1)
-        named = [str(annotators["annotator"][place]) for place in who[:MOST_NAMED]]
-        more = f" and {len(who) - MOST_NAMED:,} more" if len(who) > MOST_NAMED else ""
+        named = [str(annotators["annotator"][place]) for place in who]
         text, fix = flag.said_of(len(who))
-        words = [annotators[WORDS[name]][place] for place in who] if WORDS.get(name) in annotators else []
+        words = [annotators[WORDS[name]][place] for place in who[:MOST_NAMED]] if WORDS.get(name) in annotators else []
         if name == "copy":
             words = list(dict.fromkeys(words))  # families
             what = "; ".join(words) if len(words) > 1 else ""
         else:
-            what = "; ".join(words if len(words) == 1 else map(": ".join, zip(named, words, strict=False)))
+            what = "; ".join(words if len(who) == 1 else map(": ".join, zip(named, words, strict=False)))
         finding = f"{text}{what and f' ({what})'}; {percent(share)} of all annotations"
-        found.append(
-            Warned(
-                share >= MANY and not flag.keep, ", ".join(named) + more, finding, fix, f"annotator-{named[0]}", name
-            )
-        )
+        serious = share >= MANY and not flag.keep
+        found.append(Warned(serious, more_than(named), finding, fix, f"annotator-{named[0]}", name))
     return found
+
+
+def more_than(names: Sequence[Any], most: int = MOST_NAMED) -> str:
+    """The first names of a list, and how many there are more."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(str, names[:most])) + more
 
 
 def percent(share: float) -> str:
@@ -416,6 +338,32 @@ def percent(share: float) -> str:
 def plain(values: NDArray[np.float64]) -> list[float | None]:
     """Numbers with four decimals as Python's own, None for NaN."""
     return [None if value != value else value for value in np.round(values, DIGITS).tolist()]
+
+
+def listed(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Columns as lists: numbers with four decimals, None for NaN."""
+    found = {}
+    for name, each in columns.items():
+        values = each.tolist() if isinstance(each, np.ndarray) else each
+        found[name] = plain(each) if isinstance(each, np.ndarray) and each.dtype == np.float64 else values
+    return found
+
+
+def rows_of(owners: NDArray[np.int64], order: NDArray[np.int64], shown: list[int], most: int) -> list[list[int]]:
+    """Of each owner shown the first rows, `most` or fewer, in some order.
+
+    Args:
+        owners: owner of each row.
+        order: rows, the first ones first.
+        shown: owners.
+        most: rows of an owner.
+    """
+    found: dict[int, list[int]] = {owner: [] for owner in shown}
+    order = order[np.isin(owners[order], shown)]
+    for row, owner in zip(order.tolist(), owners[order].tolist(), strict=True):
+        if len(found[owner]) < most:
+            found[owner].append(row)
+    return list(found.values())
 
 
 def plain_columns(table: pa.Table) -> dict[str, list[Any]]:

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.kinds.page_parts import DIGITS, Column, PageTable, plain
 from crowdzoo.metrics import calibration_bins
+from crowdzoo.quality.next_annotation import SURE
+from crowdzoo.quality.wilson import wilson
 from crowdzoo.reading.instances.predictions import Predictions
-from crowdzoo.report.page_parts import DIGITS, SURE, Column, PageTable, plain, wilson
 
 __all__ = ["ModelNumbers", "model_numbers"]
 

@@ -1,0 +1,322 @@
+"""KindPage: what the page of a report says of one kind of label."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.label_kinds import LabelKind, require_kind
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.kinds.page_parts import (
+    MANY,
+    Column,
+    Numbers,
+    PageTable,
+    Warned,
+    above_chance,
+    alpha_sentence,
+    annotators_first,
+    listed,
+    look_first,
+    median_seconds,
+    noted,
+    percent,
+    shares_of_flags,
+    warned_of_flags,
+)  # fmt: skip
+from crowdzoo.quality import redundancy
+from crowdzoo.quality.annotators import FEW, notes_of
+from crowdzoo.quality.krippendorff import Alpha
+from crowdzoo.reading.instances.predictions import Predictions
+
+__all__ = ["SECONDS", "Asked", "KindPage", "interval", "scale_of"]
+
+MOST_VOTES = 20  # of a task
+SECONDS = Column("seconds", "seconds", "number", "Median time that an answer took, or that lay between two of them.")
+_OF_ALL = (
+    "alpha", "alpha_low", "alpha_high", "annotations", "tasks", "annotators", "annotations_per_task",
+    "tasks_with_one_share", "rows_left_out", "noted_annotators", "noted_share",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What is asked of a page: settings of `crowdzoo.report.report_page.report_page`, and `most` rows of a table."""
+
+    metric: str | None = None
+    bootstrap: int = 200
+    seed: int = 0
+    on_sample: Callable[[], None] | None = None
+    predictions: Predictions | None = None
+    gold: NDArray[np.int64] | None = None
+    models: Sequence[Any] | None = None
+    epsilon: float = 0.2
+    curve: int = 5
+    most: int = 1000
+
+
+class KindPage(ABC):
+    """What the page of a report says of one kind of label: a subclass measures, and says what is its own.
+
+    Attributes:
+        kind: name in report.json.
+        labels: kind of the annotations.
+        given: of whom results are, in messages.
+        metrics: those of Krippendorff's alpha; the first is the default.
+        not_metric: why another one is refused.
+        own_values: what conditions may compare, beyond what all kinds have: keys of `overall`.
+        facts: of the first screen: title, key of `overall`, and form (see `Column`).
+        calm: the verdict's last sentence where nothing stands out.
+        columns: of the tables "annotators" and "tasks".
+        compared: a column of the tasks by which an earlier page is compared.
+        judged: and one of the annotators, which has an interval.
+        alpha: Krippendorff's alpha; None where it is not defined.
+        overall: figures of the whole crowd.
+        more_facts: further ones, where they say something.
+        beside: what stands beside facts, by key.
+        annotators: values of the table, see `of_annotators`.
+        tasks: values of the table.
+        shown: tasks that the page shows, in their order.
+        more: further parts of `Numbers`.
+
+    Args:
+        crowd: annotations, or sentences.
+        aggregation: a result for them.
+        asked: settings.
+
+    Raises:
+        ConfigError: a setting that is not for this kind.
+        DataError: an aggregation of other tasks or annotators.
+    """
+
+    kind: ClassVar[str]
+    labels: ClassVar[LabelKind]
+    given: ClassVar[str]
+    metrics: ClassVar[tuple[str, ...]] = ("nominal",)
+    not_metric: ClassVar[str] = ""
+    own_values: ClassVar[tuple[str, ...]] = ()
+    facts: ClassVar[tuple[tuple[str, str, str], ...]]
+    calm: ClassVar[str] = "No annotator has to be checked."
+    compared: ClassVar[str] = "label"
+    judged: ClassVar[str] = "reliability"
+    columns: tuple[tuple[Column, ...], tuple[Column, ...]]
+    alpha: Alpha | None
+    annotators: dict[str, list[Any]]
+    tasks: dict[str, list[Any]]
+    shown: list[int]
+
+    def __init__(self, crowd: Any, aggregation: Any, asked: Asked) -> None:
+        self.crowd, self.aggregation, self.asked = crowd, aggregation, asked
+        self.table: Annotations = crowd.annotations if isinstance(crowd, CrowdSequences) else crowd
+        require_kind(self.table.label_kind, f"A result of {self.given}", self.labels)
+        self.check()
+        self.names = [str(name) for name in self.table.annotators.tolist()]
+        self.metric = asked.metric or self.metrics[0]
+        self.overall: dict[str, Any] = {}
+        self.beside: dict[str, str] = {}
+        self.more_facts: list[tuple[str, str, str]] = []
+        self.more: dict[str, Any] = {}
+        self.measure()
+
+    @classmethod
+    def values(cls) -> tuple[str, ...]:
+        """Names of what conditions may compare."""
+        return (*_OF_ALL, *cls.own_values)
+
+    def check(self) -> None:
+        """Refuses what is not for this kind."""
+        for name in ("models", "predictions", "gold"):
+            if getattr(self.asked, name) is not None:
+                raise ConfigError(f"{name}: a page compares them for classes only, one a task; leave them out.")
+        if self.asked.metric not in (None, *self.metrics):
+            raise ConfigError(f"metric {self.asked.metric}: {self.not_metric}")
+        for name in ("tasks", "annotators"):
+            if not np.array_equal(getattr(self.aggregation, name), getattr(self.table, name)):
+                raise DataError(f"The aggregation is one of other {name} than the annotations.")
+
+    @abstractmethod
+    def measure(self) -> None:
+        """Sets what the attributes say."""
+
+    def first(self) -> str:
+        """The verdict's first sentence."""
+        return alpha_sentence(self.alpha)
+
+    @abstractmethod
+    def second(self) -> str:
+        """The verdict's second sentence, without its full stop."""
+
+    def standing_out(self) -> list[str]:
+        """What stands out beside annotators, for the verdict's last sentence."""
+        return []
+
+    def own_warnings(self) -> list[Warned]:
+        """Warnings of this kind."""
+        return []
+
+    @abstractmethod
+    def annotator_details(self, shown: list[int]) -> list[dict[str, Any]]:
+        """What opens under the annotators shown."""
+
+    @abstractmethod
+    def task_details(self) -> list[dict[str, Any]]:
+        """What opens under the tasks shown."""
+
+    # === What kinds have in common ===
+
+    def count(self, sizes: NDArray[np.int64], **more: Any) -> None:
+        """Adds counts to `overall`: `sizes` are the annotations of each task."""
+        self.overall |= {
+            "annotations": int(sizes.sum()),
+            "rows_left_out": self.table.num_rejected,
+            "tasks": len(sizes),
+            "annotators": self.table.num_annotators,
+            "tasks_without_annotations": int((sizes == 0).sum()),
+            "tasks_with_one": int((sizes == 1).sum()),
+            "annotations_per_task": float(sizes.mean()) if len(sizes) else None,
+            **more,
+        }
+
+    def of_annotators(
+        self,
+        counts: NDArray[np.int64],
+        shared: NDArray[np.int64],
+        marks: dict[str, NDArray[np.bool_]],
+        linked: NDArray[np.int64] | None = None,
+        **columns: Any,
+    ) -> dict[str, list[Any]]:
+        """Values of the table of annotators.
+
+        Args:
+            counts: annotations of each annotator, [R].
+            shared: of these, those that can be judged by others, [R].
+            marks: notes of this kind, see `notes_of`; that of copies is made of the column `copies`.
+            linked: of these, those on tasks that others labelled; None: `shared`.
+            **columns: further values.
+        """
+        linked = shared if linked is None else linked
+        marks = {
+            **marks,
+            "copy": np.array(columns["copies"], bool),
+            "alone": (linked == 0) & (counts > 0),
+            "few": (linked < FEW) & (linked > 0),
+        }
+        first = {"annotator": self.table.annotators, "annotations": counts, "shared": shared}
+        seconds = median_seconds(self.table)
+        columns |= {} if seconds is None else {"seconds": seconds}
+        return {**listed(first | columns), "notes": notes_of(marks, len(counts))}
+
+    def voters(self, as_said: Callable[[Any], Any]) -> list[list[list[Any]]]:
+        """Who said what, of the tasks shown."""
+        who, said = self.table.padded(self.shown)
+        return [
+            [[self.names[who[row, one]], as_said(said[row, one])] for one in np.flatnonzero(who[row] >= 0)[:MOST_VOTES]]
+            for row in range(len(self.shown))
+        ]
+
+    @property
+    def labelled(self) -> int:
+        """Tasks with annotations; one at least."""
+        return max(self.overall["tasks"] - self.overall["tasks_without_annotations"], 1)
+
+    def of_agreement(self) -> list[Warned]:
+        """Warnings that annotators do not agree, or that nobody knows."""
+        overall, another = self.overall, "have a part of {} labelled by a second annotator"
+        if self.alpha is None:
+            if overall["tasks_with_one"] + overall["tasks_without_annotations"] == overall["tasks"]:
+                finding, fix = "no task has two annotations", another.format("the tasks")
+            else:
+                finding = "all labels of tasks with two annotations are equal"
+                fix = "check that the right column of labels was read (--columns), and that annotators know what to "
+                fix += "look for"
+            return [Warned(True, "agreement", f"cannot be measured, because {finding}", fix)]
+        found = []
+        if not above_chance(self.alpha):
+            fix = "check that tasks and labels belong together (--columns), then the instructions"
+            found.append(Warned(True, "agreement", "is not clearly above that of random labels", fix))
+        if (alone := overall["tasks_with_one"] / self.labelled) > 0.5:
+            finding = f"{percent(alone)} have one annotation, which nothing checks"
+            found.append(Warned(True, "tasks", finding, another.format("them")))
+        return found
+
+    def of_reading(self) -> list[Warned]:
+        """Warnings of rows that were left out, and of a fit that did not end."""
+        found, overall = [], self.overall
+        if left_out := overall["rows_left_out"]:
+            share = left_out / (left_out + overall["annotations"])
+            finding = f"{left_out:,} {'row of the file was' if left_out == 1 else 'rows of the file were'} left out"
+            fix = "read why with --rejects FILE"
+            found.append(Warned(share >= MANY, "rows", f"{finding} ({percent(share)})", fix, key="rows"))
+        if not self.aggregation.converged:
+            found.append(Warned(True, self.aggregation.method, "did not converge", "take another --method"))
+        return found
+
+    def of_notes(self) -> list[Warned]:
+        """Warnings of the notes of the result."""
+        return [noted(note) for note in self.aggregation.notes]
+
+    def warned(self) -> list[Warned]:
+        """All warnings, serious ones first."""
+        of_flags = warned_of_flags(self.annotators, self.overall["annotations"])
+        found = [*self.of_agreement(), *self.of_reading(), *self.of_notes(), *self.own_warnings(), *of_flags]
+        return sorted(found, key=lambda each: not each.serious)
+
+    def tables(self) -> dict[str, PageTable]:
+        """The tables, in the order of the page."""
+        of_annotators, of_tasks = self.columns
+        first = annotators_first(self.annotators, self.asked.most)
+        return {
+            "annotators": PageTable(of_annotators, self.annotators, first, self.annotator_details(first)),
+            "tasks": PageTable(of_tasks, self.tasks, self.shown, self.task_details()),
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """Further figures."""
+        return {**self.overall, "krippendorff_alpha": None if self.alpha is None else asdict(self.alpha)}
+
+    def numbers(self) -> Numbers:
+        """Everything that the page shows."""
+        alpha, overall = self.alpha, self.overall
+        quantiles = redundancy(self.table).annotators.quantiles
+        figures = {
+            "median": None if quantiles is None else quantiles[2],
+            "tasks_with_one_share": overall["tasks_with_one"] / self.labelled,
+            **{f"alpha{end}": getattr(alpha, end[1:] or "value", None) for end in ("", "_low", "_high")},
+            **shares_of_flags(self.annotators),
+            **overall,
+        }
+        if alpha is not None and alpha.low is not None:
+            self.beside["alpha"] = f"{alpha.low:.3f} to {alpha.high:.3f}"
+        facts, warned = (*self.facts, *self.more_facts), self.warned()
+        last = look_first(warned, int(figures["noted_annotators"]), self.standing_out(), self.calm)
+        return Numbers(
+            kind=self.kind,
+            verdict=[self.first(), f"{self.second()}.", last],
+            warnings=warned,
+            values={name: figures[name] for name in self.values()},
+            facts=[[title, figures[key], form, self.beside.get(key, "")] for title, key, form in facts],
+            tables=self.tables(),
+            summary=self.summary(),
+            compared=self.compared,
+            judged=self.judged,
+            **self.more,
+        )
+
+
+def interval(name: str, *ends: Any) -> dict[str, Any]:
+    """A column and the ends of its interval: value, low, high."""
+    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+
+
+def scale_of(values: dict[str, list[Any]], name: str) -> tuple[float, float]:
+    """Ends of the picture of an interval about zero: those of 95 % of its ends."""
+    ends = [abs(end) for part in ("low", "high") for end in values.get(f"{name}_{part}", []) if end is not None]
+    most = float(np.quantile(ends, 0.95)) if ends else 0.0
+    return -(most or 1.0), most or 1.0
