@@ -120,6 +120,7 @@ class Kind(ABC):
         signature: of an exported model, asked for predictions.
         answer: output of that signature by which the kind of a model is known.
         header: columns of a file of predictions.
+        fit_aggregated: the line of Python that trains on the `result` of an aggregation.
     """
 
     name: ClassVar[str]
@@ -138,6 +139,7 @@ class Kind(ABC):
     signature: ClassVar[str] = "serving_default"
     answer: ClassVar[str]
     header: ClassVar[tuple[str, ...]]
+    fit_aggregated: ClassVar[str] = "CrowdModel(base).fit(x, result.posteriors)"
 
     @property
     def labels(self) -> LabelKind:

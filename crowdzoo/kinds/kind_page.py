@@ -14,23 +14,8 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.label_kinds import LabelKind, require_kind
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.kinds.page_parts import (
-    MANY,
-    Column,
-    Numbers,
-    PageTable,
-    Warned,
-    above_chance,
-    alpha_sentence,
-    annotators_first,
-    listed,
-    look_first,
-    median_seconds,
-    noted,
-    percent,
-    shares_of_flags,
-    warned_of_flags,
-)  # fmt: skip
+from crowdzoo.kinds import page_parts as parts
+from crowdzoo.kinds.page_parts import Column, Numbers, PageTable, Warned, listed, percent
 from crowdzoo.quality import redundancy
 from crowdzoo.quality.annotators import FEW, notes_of
 from crowdzoo.quality.krippendorff import Alpha
@@ -147,7 +132,7 @@ class KindPage(ABC):
 
     def first(self) -> str:
         """The verdict's first sentence."""
-        return alpha_sentence(self.alpha)
+        return parts.alpha_sentence(self.alpha)
 
     @abstractmethod
     def second(self) -> str:
@@ -209,7 +194,7 @@ class KindPage(ABC):
             "few": (linked < FEW) & (linked > 0),
         }
         first = {"annotator": self.table.annotators, "annotations": counts, "shared": shared}
-        seconds = median_seconds(self.table)
+        seconds = parts.median_seconds(self.table)
         columns |= {} if seconds is None else {"seconds": seconds}
         return {**listed(first | columns), "notes": notes_of(marks, len(counts))}
 
@@ -238,7 +223,7 @@ class KindPage(ABC):
                 fix += "look for"
             return [Warned(True, "agreement", f"cannot be measured, because {finding}", fix)]
         found = []
-        if not above_chance(self.alpha):
+        if not parts.above_chance(self.alpha):
             fix = "check that tasks and labels belong together (--columns), then the instructions"
             found.append(Warned(True, "agreement", "is not clearly above that of random labels", fix))
         if (alone := overall["tasks_with_one"] / self.labelled) > 0.5:
@@ -253,25 +238,25 @@ class KindPage(ABC):
             share = left_out / (left_out + overall["annotations"])
             finding = f"{left_out:,} {'row of the file was' if left_out == 1 else 'rows of the file were'} left out"
             fix = "read why with --rejects FILE"
-            found.append(Warned(share >= MANY, "rows", f"{finding} ({percent(share)})", fix, key="rows"))
+            found.append(Warned(share >= parts.MANY, "rows", f"{finding} ({percent(share)})", fix, key="rows"))
         if not self.aggregation.converged:
             found.append(Warned(True, self.aggregation.method, "did not converge", "take another --method"))
         return found
 
     def of_notes(self) -> list[Warned]:
         """Warnings of the notes of the result."""
-        return [noted(note) for note in self.aggregation.notes]
+        return [parts.noted(note) for note in self.aggregation.notes]
 
     def warned(self) -> list[Warned]:
         """All warnings, serious ones first."""
-        of_flags = warned_of_flags(self.annotators, self.overall["annotations"])
+        of_flags = parts.warned_of_flags(self.annotators, self.overall["annotations"])
         found = [*self.of_agreement(), *self.of_reading(), *self.of_notes(), *self.own_warnings(), *of_flags]
         return sorted(found, key=lambda each: not each.serious)
 
     def tables(self) -> dict[str, PageTable]:
         """The tables, in the order of the page."""
         of_annotators, of_tasks = self.columns
-        first = annotators_first(self.annotators, self.asked.most)
+        first = parts.annotators_first(self.annotators, self.asked.most)
         return {
             "annotators": PageTable(of_annotators, self.annotators, first, self.annotator_details(first)),
             "tasks": PageTable(of_tasks, self.tasks, self.shown, self.task_details()),
@@ -289,13 +274,13 @@ class KindPage(ABC):
             "median": None if quantiles is None else quantiles[2],
             "tasks_with_one_share": overall["tasks_with_one"] / self.labelled,
             **{f"alpha{end}": getattr(alpha, end[1:] or "value", None) for end in ("", "_low", "_high")},
-            **shares_of_flags(self.annotators),
+            **parts.shares_of_flags(self.annotators),
             **overall,
         }
         if alpha is not None and alpha.low is not None:
             self.beside["alpha"] = f"{alpha.low:.3f} to {alpha.high:.3f}"
         facts, warned = (*self.facts, *self.more_facts), self.warned()
-        last = look_first(warned, int(figures["noted_annotators"]), self.standing_out(), self.calm)
+        last = parts.look_first(warned, int(figures["noted_annotators"]), self.standing_out(), self.calm)
         return Numbers(
             kind=self.kind,
             verdict=[self.first(), f"{self.second()}.", last],

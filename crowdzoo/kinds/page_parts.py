@@ -344,8 +344,8 @@ def listed(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Columns as lists: numbers with four decimals, None for NaN."""
     found = {}
     for name, each in columns.items():
-        values = each.tolist() if isinstance(each, np.ndarray) else each
-        found[name] = plain(each) if isinstance(each, np.ndarray) and each.dtype == np.float64 else values
+        is_array = isinstance(each, np.ndarray)
+        found[name] = plain(each) if is_array and each.dtype.kind == "f" else each.tolist() if is_array else each
     return found
 
 
@@ -368,16 +368,12 @@ def rows_of(owners: NDArray[np.int64], order: NDArray[np.int64], shown: list[int
 
 def plain_columns(table: pa.Table) -> dict[str, list[Any]]:
     """Columns as lists, numbers with four decimals, None for null."""
-    found = {}
-    for name in table.column_names:
-        column = table[name]
-        if pa.types.is_floating(column.type):
-            found[name] = plain(column.to_numpy())  # null is NaN
-        elif pa.types.is_integer(column.type) and not column.null_count:
-            found[name] = column.to_numpy().tolist()
-        else:
-            found[name] = column.to_pylist()
-    return found
+    return listed(
+        {
+            name: table[name].to_numpy() if pa.types.is_floating(table[name].type) else table[name].to_pylist()
+            for name in table.column_names
+        }
+    )  # fmt: skip; null is NaN
 
 
 def median_seconds(annotations: Annotations) -> NDArray[np.float64] | None:

@@ -1,10 +1,8 @@
 """The same base model trained in several ways on one crowd set, and how often each is right on held-out tasks."""
 
 import dataclasses
-import json
 import time
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -14,9 +12,7 @@ from crowdzoo.aggregation import DawidSkene, MajorityVote
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.files.writing import atomic_file
 from crowdzoo.metrics import accuracy
-from crowdzoo.report.tables import format_table
 from crowdzoo.training.instance_training import train
 from crowdzoo.training.length import with_length
 from crowdzoo.training.methods import AGGREGATED
@@ -83,56 +79,26 @@ class Comparison:
     def rows(self, against: str = "majority") -> list[tuple[str, str, str, str]]:
         """One row a method: name, accuracy as mean ± standard deviation, paired difference likewise, what it learns."""
         differences = self.differences(against) if against in self.accuracies else {}
-        return [
-            (
-                method,
-                _mean_and_deviation(values),
-                _mean_and_deviation(differences[method], sign=True) if method in differences else "",
-                COMPARED[method],
-            )
-            for method, values in self.accuracies.items()
-        ]
+        shown = {method: _mean_and_deviation(values, sign=True) for method, values in differences.items()}
+        return [(method, _mean_and_deviation(values), shown.get(method, ""), COMPARED[method])
+                for method, values in self.accuracies.items()]  # fmt: skip
 
     def header(self, against: str = "majority") -> tuple[str, str, str, str]:
         """Names of the columns of `rows`."""
         return ("trained on", "test accuracy", f"against {against}", "that is")
 
-    def to_text(self) -> str:
-        """The comparison as plain text."""
-        votes = ", ".join(f"{name} {value:.3f}" for name, value in self.label_accuracy.items())
-        title = (
-            f"{self.dataset}: {self.num_train:,} training tasks, {self.num_eval:,} held out; "
-            f"mean ± standard deviation of {len(self.seeds)} seeds"
-        )
-        return f"{format_table(title, self.header(), self.rows())}\nAggregated labels of the training tasks: {votes}"
-
     def to_dict(self) -> dict[str, Any]:
         """Everything but the confusion matrices, ready for JSON."""
+        names = [field.name for field in dataclasses.fields(self) if field.name != "confusions"]
         return {
-            "dataset": self.dataset,
-            "num_train": self.num_train,
-            "num_eval": self.num_eval,
+            **{name: getattr(self, name) for name in names},
             "seeds": list(self.seeds),
             "accuracies": {method: values.tolist() for method, values in self.accuracies.items()},
             "mean": {method: float(values.mean()) for method, values in self.accuracies.items()},
             "std": {method: _deviation(values) for method, values in self.accuracies.items()},
-            "label_accuracy": self.label_accuracy,
-            "seconds": self.seconds,
-            "curves": self.curves,
             "aggregation_history": list(self.aggregation_history),
             "settings": dataclasses.asdict(self.settings),
         }
-
-    def to_json(self, path: str | Path) -> Path:
-        """Writes `to_dict` as JSON.
-
-        Returns:
-            The path.
-        """
-        path = Path(path)
-        with atomic_file(path) as file:
-            file.write(f"{json.dumps(self.to_dict(), indent=2)}\n".encode())
-        return path
 
 
 def compare(
@@ -181,8 +147,7 @@ def compare(
     gold = dataset.gold[training]
     dawid_skene = DawidSkene().fit(annotations)
 
-    accuracies: dict[str, list[float]] = {method: [] for method in methods}
-    seconds: dict[str, list[float]] = {method: [] for method in methods}
+    accuracies, seconds = ({method: list[float]() for method in methods} for _ in range(2))
     curves, confusions = {}, {}
     for seed in seeds:
         vote = MajorityVote(ties="random", seed=seed).fit(annotations)
@@ -194,21 +159,19 @@ def compare(
             "gold": _one_hot(gold, annotations),
         }
         for method in methods:
+            how: dict[str, Any] = {"method": AGGREGATED, "arguments": {}}
+            labels: dict[str, Any] = {"annotations": annotations, "tasks": annotations.tasks}
             if method in CROWD_LAYERS:
-                chosen = dataclasses.replace(
-                    settings, method="crowdsourced-layer", arguments={"connection": method, "scale": 1.0}, seed=seed
-                )
-                labels: dict[str, Any] = {"annotations": annotations, "tasks": annotations.tasks}
+                how = {"method": "crowdsourced-layer", "arguments": {"connection": method, "scale": 1.0}}
             else:
-                chosen = dataclasses.replace(settings, method=AGGREGATED, arguments={}, seed=seed)
                 labels = {"label_distribution": targets[method]}
+            chosen = dataclasses.replace(settings, seed=seed, **how)
             started = time.perf_counter()
             model, encoder = train(chosen, dataset.instances[training], **labels)
             seconds[method].append(time.perf_counter() - started)
             x = _encoded(dataset.instances[held_out], encoder)
             estimate = keras.ops.convert_to_numpy(model.base(x, training=False))
-            predicted = estimate.argmax(axis=1)
-            accuracies[method].append(accuracy(dataset.gold[held_out], predicted))
+            accuracies[method].append(accuracy(dataset.gold[held_out], estimate.argmax(axis=1)))
             if seed == seeds[0]:
                 history = {} if model.history is None else model.history.history
                 curves[method] = {name: [float(value) for value in values] for name, values in history.items()}

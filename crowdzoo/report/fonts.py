@@ -1,6 +1,5 @@
-"""Names of any script in pictures: fonts that have their characters, or the characters' code points."""
+"""Names of any script in pictures: fonts that have their characters."""
 
-import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,53 +8,27 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_all_characters"]
 
-# What chooses between forms of the character before it, or joins two: nothing is drawn for it where no font has it
-_UNSEEN = {"\u200d", "\ufe0e", "\ufe0f"}
-
 
 def draw_all_characters(figure: "Figure") -> None:
     """Gives each text of a figure the fonts that have its characters; `$` is an ordinary character.
 
-    Installed fonts are searched where matplotlib's own has not all of them. A character that none of them has is
-    written as its code point, such as [U+1F408], and several beside each other as the first and the last one. Colour
-    bitmap fonts of emoji cannot be used by matplotlib and are passed over.
+    Installed fonts are searched where matplotlib's own has not all of them. A character that none of them has is drawn
+    as an empty box. Colour bitmap fonts of emoji cannot be used by matplotlib and are passed over.
 
     Args:
         figure: whose texts are all there.
     """
     from matplotlib.text import Text
 
-    axis_pairs = [(axes.xaxis, axes.yaxis) for axes in figure.axes]
-    ticks = {axis: [label.get_text() for label in axis.get_ticklabels()] for pair in axis_pairs for axis in pair}
     texts = figure.findobj(Text)
+    families = _fonts_for({character for text in texts for character in text.get_text() if not character.isspace()})
     for text in texts:
         text.set_parse_math(False)
-    wanted = {character for text in texts for character in text.get_text() if not character.isspace()}
-    families, missing = _fonts_for(wanted)
-    if not families and not missing:
-        return
-    for axis, labels in ticks.items():
-        if missing & set("".join(labels)):  # ticks take their texts from here each time that they are drawn
-            axis.set_ticks(axis.get_ticklocs(), labels=[_spelt(label, missing) for label in labels])
-    for text in figure.findobj(Text):
-        text.set_parse_math(False)
         text.set_fontfamily([*text.get_fontfamily(), *families])
-        if missing & set(text.get_text()):
-            text.set_text(_spelt(text.get_text(), missing))
 
 
-def _spelt(text: str, missing: set[str]) -> str:
-    parts: list[str] = []
-    for absent, run in itertools.groupby(text, missing.__contains__):
-        if not absent:
-            parts += run
-        elif points := [f"U+{ord(each):04X}" for each in run if each not in _UNSEEN]:
-            parts.append(f"[{'…'.join(dict.fromkeys([points[0], points[-1]]))}]")
-    return "".join(parts)
-
-
-def _fonts_for(wanted: set[str]) -> tuple[list[str], set[str]]:
-    """Families of fonts beside matplotlib's own that are needed, and the characters that no font has."""
+def _fonts_for(wanted: set[str]) -> list[str]:
+    """Families of fonts beside matplotlib's own that are needed."""
     from matplotlib import font_manager
     from matplotlib.ft2font import FT2Font
 
@@ -63,10 +36,7 @@ def _fonts_for(wanted: set[str]) -> tuple[list[str], set[str]]:
     missing = wanted - set(map(chr, own.get_charmap()))
     families: list[str] = []
     # plain sans serif faces first, the same ones on every run
-    paths = sorted(font_manager.findSystemFonts(), key=_rank) if missing else []
-    for path in paths:
-        if not missing:
-            break
+    for path in sorted(font_manager.findSystemFonts(), key=_rank) if missing else []:
         try:
             font = FT2Font(path)
         except (RuntimeError, OSError):  # no font that FreeType reads, or a bitmap font without the wanted size
@@ -76,7 +46,7 @@ def _fonts_for(wanted: set[str]) -> tuple[list[str], set[str]]:
             font_manager.fontManager.addfont(path)
             families.append(font.family_name)
             missing -= found
-    return families, missing
+    return families
 
 
 def _rank(path: str) -> tuple[bool, bool, str]:

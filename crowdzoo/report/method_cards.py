@@ -10,29 +10,11 @@ from dataclasses import asdict, dataclass
 from importlib import resources
 from typing import Any
 
-from crowdzoo.data.label_kinds import LABEL_KINDS, label_kind
+from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.errors import ConfigError, unknown
+from crowdzoo.kinds import KINDS, Kind, kind_of
 
 __all__ = ["MethodCard", "method_cards"]
-
-# The file of annotations and the option of each kind of labels, in a line of command
-_INPUT = {
-    "classification": "annotations.csv",
-    "regression": "annotations.csv --task regression",
-    "sequence": "spans.jsonl --task sequence",
-    "preference": "annotations.csv --task preference",
-}
-# The line of Python of method "aggregated"
-_AGGREGATED = {
-    "classification": "CrowdModel(base).fit(x, result.posteriors)",
-    "regression": "CrowdModel(base).fit(x, result.estimates)",
-    "sequence": "train_tagger(settings, tokens, annotations, tasks=ids, "
-    "tag_distribution=np.split(result.posteriors, result.starts[1:-1]))",
-    "preference": "train(settings, x, annotations=annotations, tasks=ids, label_distribution=shares)"
-    "  # shares [P, 3] of left, right and equal, a row for each of annotations.pairs()",
-}
-# What stands under the crowd layer
-_BASE = dict.fromkeys(("classification", "regression", "sequence"), "base") | {"preference": "RewardModel(base)"}
 
 
 @dataclass(frozen=True)
@@ -92,7 +74,7 @@ def method_cards(kind: str | None = None, name: str | None = None) -> list[Metho
     Raises:
         ConfigError: an unknown kind or name, with the nearest known one.
     """
-    kinds = [label_kind(kind).name] if kind is not None else list(LABEL_KINDS)
+    kinds = [kind_of(kind)] if kind is not None else [KINDS[name] for name in LABEL_KINDS]
     cards = [card for each in kinds for card in (*_deep(each), *_aggregations(each))]
     cards.sort(key=lambda card: card.sort != "deep")  # stable: kinds and registries keep their order
     if name is None:
@@ -103,61 +85,64 @@ def method_cards(kind: str | None = None, name: str | None = None) -> list[Metho
     return found
 
 
-def _deep(kind: str) -> list[MethodCard]:
+def _files(kind: Kind) -> tuple[str, str]:
+    """The file of annotations and the option of a kind of labels, in a line of command."""
+    file = "annotations.csv" if "instances" in kind.inputs else "spans.jsonl"
+    return file, "" if kind is next(iter(KINDS.values())) else f" --task {kind.name}"
+
+
+def _deep(kind: Kind) -> list[MethodCard]:
     from crowdzoo.training.methods import AGGREGATED, crowd_layer_class, hyperparameters_of, methods_of
 
     cards = []
-    for name in methods_of(kind):
-        instances = "" if kind == "sequence" else " instances.parquet"
-        option = _INPUT[kind].partition(" ")
-        command = f"crowdzoo train {option[0]}{instances} {option[2]} --method {name} --out model.keras"
+    file, option = _files(kind)
+    file += " instances.parquet" if "instances" in kind.needed else ""
+    for name in methods_of(kind.name):
+        command = f"crowdzoo train {file}{option} --method {name} --out model.keras"
+        figures = _figures("deep", kind.name, name)
         if name == AGGREGATED:
-            cards.append(
-                MethodCard(
-                    name, "deep", kind, None, "The base model alone, trained on the answers of an aggregation.",
-                    "That of the aggregation.", "Instances, and what the aggregation needs.", (), (),
-                    _AGGREGATED[kind], " ".join(command.split()), _figures("deep", kind, name),
-                )
-            )  # fmt: skip
+            cards.append(MethodCard(
+                name, "deep", kind.name, None, "The base model alone, trained on the answers of an aggregation.",
+                "That of the aggregation.", "Instances, and what the aggregation needs.", (), (), kind.fit_aggregated,
+                command, figures,
+            ))  # fmt: skip
             continue
-        layer = crowd_layer_class(name, kind)
+        layer, settings = crowd_layer_class(name, kind.name), hyperparameters_of(name, kind.name)
         summary, sections = _described(layer)
-        extras = ("features",) if layer.uses_features else ()
-        settings = hyperparameters_of(name, kind)
-        given = _required(layer, kind)
-        python = f"CrowdModel({_BASE[kind]}, {layer.__name__}({given})).fit(x, annotations, tasks=ids)"
-        cards.append(
-            MethodCard(
-                name, "deep", kind, f"crowdzoo.layers.{layer.__name__}", summary, sections["Source"], sections["Needs"],
-                (*extras, *(["confidence"] if "confidence" in settings else [])), settings, python,
-                " ".join(command.split()), _figures("deep", kind, name),
-            )
-        )  # fmt: skip
+        extras = ("features",) * layer.uses_features + ("confidence",) * ("confidence" in settings)
+        base = "RewardModel(base)" if kind.labels.has_pairs else "base"
+        python = f"CrowdModel({base}, {layer.__name__}({_required(layer, kind)})).fit(x, annotations, tasks=ids)"
+        cards.append(MethodCard(
+            name, "deep", kind.name, f"crowdzoo.layers.{layer.__name__}", summary, sections["Source"],
+            sections["Needs"], extras, settings, python, command, figures,
+        ))  # fmt: skip
     return cards
 
 
-def _required(layer: Any, kind: str) -> str:
+def _required(layer: Any, kind: Kind) -> str:
     """Arguments that the layer has to be given."""
     named = {"num_annotators": "annotations.num_annotators", "num_classes": "annotations.num_classes"}
-    known = {"kind": repr(kind), "num_annotations": "len(annotations)"}
+    known = {"kind": repr(kind.name), "num_annotations": "len(annotations)"}
     found = []
     for name, parameter in inspect.signature(layer.__init__).parameters.items():
         if name in named and parameter.default is parameter.empty:
             found.append(named[name])
-        elif name == "num_annotations" or (name == "kind" and kind not in (parameter.default, "preference")):
+        elif name == "num_annotations" or (
+            name == "kind" and kind.name != parameter.default and not kind.labels.has_pairs
+        ):
             found.append(f"{name}={known[name]}")
-        elif name == "connection" and not LABEL_KINDS[kind].has_classes:
+        elif name == "connection" and not kind.labels.has_classes:
             found.append("connection='B'")  # as `create_crowd_layer` has it
     return ", ".join(found)
 
 
-def _aggregations(kind: str) -> list[MethodCard]:
+def _aggregations(kind: Kind) -> list[MethodCard]:
     from crowdzoo.aggregation.classes.methods import METHODS
     from crowdzoo.aggregation.registry import METHODS_OF
     from crowdzoo.aggregation.sentences.token_aggregation import TokenAggregation
 
     cards = []
-    for name, cls in METHODS_OF[kind].items():
+    for name, cls in METHODS_OF[kind.name].items():
         summary, sections = _described(cls)
         described, made = cls, f"{cls.__name__}()"
         if cls is TokenAggregation:  # a method for classes, which says what it needs
@@ -171,13 +156,12 @@ def _aggregations(kind: str) -> list[MethodCard]:
             extras.append("confidence")
         if most := getattr(described, "max_classes", None):
             extras.append(f"at most {most} classes")
-        cards.append(
-            MethodCard(
-                name, "aggregation", kind, f"crowdzoo.aggregation.{cls.__name__}", summary, sections["Source"],
-                sections["Needs"], tuple(extras), settings, f"{made}.fit(annotations)",
-                f"crowdzoo aggregate {_INPUT[kind]} --method {name} --out labels", _figures("aggregation", kind, name),
-            )
-        )  # fmt: skip
+        command = f"crowdzoo aggregate {''.join(_files(kind))} --method {name} --out labels"
+        cards.append(MethodCard(
+            name, "aggregation", kind.name, f"crowdzoo.aggregation.{cls.__name__}", summary, sections["Source"],
+            sections["Needs"], tuple(extras), settings, f"{made}.fit(annotations)", command,
+            _figures("aggregation", kind.name, name),
+        ))  # fmt: skip
     return cards
 
 

@@ -50,15 +50,13 @@ def _view(instances: Instances, row: int) -> dict[str, Any]:
         return {"image": _thumbnail(values[row])}
     if instances.kind == TEXTS:
         return {"text": _cut(str(values[row]), LONGEST_TEXT)}
-    if not isinstance(values, dict):
-        names = instances.names or [str(place) for place in range(values.shape[1])]
-        columns = dict(zip(names[:MOST_COLUMNS], values[row][:MOST_COLUMNS], strict=True))
-        more = values.shape[1] - len(columns)
+    if isinstance(values, dict):
+        cells = [(name, column[row]) for name, column in values.items()]
     else:
-        columns = {name: column[row] for name, column in list(values.items())[:MOST_COLUMNS]}
-        more = len(values) - len(columns)
-    cells = [[str(name), _cell(value)] for name, value in columns.items()]
-    return {"row": cells + ([["…", f"{more:,} more"]] if more else [])}
+        cells = [*zip(instances.names or map(str, range(values.shape[1])), values[row], strict=True)]
+    more = len(cells) - MOST_COLUMNS
+    shown = [[str(name), _cell(value)] for name, value in cells[:MOST_COLUMNS]]
+    return {"row": shown + ([["…", f"{more:,} more"]] if more > 0 else [])}
 
 
 def _cell(value: Any) -> str:

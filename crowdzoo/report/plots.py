@@ -1,5 +1,6 @@
 """Pictures of results, written as PNG files. Needs matplotlib (`pip install crowdzoo[plots]`)."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,15 +18,9 @@ if TYPE_CHECKING:
     from crowdzoo.report.comparison import Comparison
 
 __all__ = [
-    "SOFTWARE",
-    "plot_accuracies",
-    "plot_biases",
-    "plot_confusions",
-    "plot_em_history",
-    "plot_quality",
-    "plot_scores",
+    "SOFTWARE", "plot_accuracies", "plot_biases", "plot_confusions", "plot_em_history", "plot_quality", "plot_scores",
     "plot_training_curves",
-]
+]  # fmt: skip
 
 SOFTWARE = "crowdzoo"  # as the PNG files' metadata say
 DPI = 150
@@ -46,15 +41,12 @@ def plot_accuracies(comparison: "Comparison", path: str | Path) -> Path:
     Returns:
         The path.
     """
-    return plot_scores(
-        comparison.accuracies,
-        path,
-        label="accuracy on held-out tasks",
-        title=f"{comparison.dataset}: the same base trained on different labels\n"
-        f"{comparison.num_train:,} training and {comparison.num_eval:,} held-out tasks; "
-        f"mean ± standard deviation and each of {len(comparison.seeds)} seeds",
-        baseline="majority",
+    title = (
+        f"{comparison.dataset}: the same base trained on different labels\n{comparison.num_train:,} training and "
+        f"{comparison.num_eval:,} held-out tasks; mean ± standard deviation and each of {len(comparison.seeds)} seeds"
     )
+    label = "accuracy on held-out tasks"
+    return plot_scores(comparison.accuracies, path, label=label, title=title, baseline="majority")
 
 
 def plot_scores(
@@ -83,15 +75,9 @@ def plot_scores(
         offsets = np.linspace(-0.2, 0.2, len(values)) if len(values) > 1 else np.zeros(1)
         axes.plot(values, place + offsets, "o", color=ONE_HUE, markersize=3.5, markeredgewidth=0)
         axes.annotate(
-            f"{mean:.3f} ± {spread:.3f}",
-            (1.0, place),
-            xytext=(8, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=8,
-            color=DARK,
-            annotation_clip=False,
-        )
+            f"{mean:.3f} ± {spread:.3f}", (1.0, place), xytext=(8, 0), textcoords="offset points", va="center",
+            fontsize=8, color=DARK, annotation_clip=False,
+        )  # fmt: skip
     if baseline in methods:
         axes.axvline(np.mean(scores[baseline]), color=DARK, linewidth=0.9, linestyle=(0, (4, 3)))
     axes.set_xlim(0, 1)
@@ -211,13 +197,9 @@ def plot_em_history(history: Sequence[float], path: str | Path, name: str = "Daw
     if history:
         axes.plot(len(history) - 1, history[-1], "o", color=ONE_HUE, markersize=5)
         axes.annotate(
-            f"{history[-1]:,.1f} after {len(history) - 1} iterations",
-            (len(history) - 1, history[-1]),
-            xytext=(-6, -14),
-            textcoords="offset points",
-            ha="right",
-            color=DARK,
-        )
+            f"{history[-1]:,.1f} after {len(history) - 1} iterations", (len(history) - 1, history[-1]),
+            xytext=(-6, -14), textcoords="offset points", ha="right", color=DARK,
+        )  # fmt: skip
     _plain(axes, "iteration", "objective (nats)", f"{name}: log-likelihood and log prior")
     return _save(figure, path)
 
@@ -367,6 +349,7 @@ def _plain(axes: Any, x: str, y: str = "", title: str = "", grid: Literal["x", "
 def _save(figure: "Figure", path: str | Path) -> Path:
     path = Path(path)
     draw_all_characters(figure)
-    with atomic_file(path) as file:
+    with atomic_file(path) as file, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # it is drawn as a box
         figure.savefig(file, format="png", facecolor="white", metadata={"Software": SOFTWARE})
     return path

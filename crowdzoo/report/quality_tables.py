@@ -9,23 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crowdzoo.kinds.classes.page import replaces, tasks_a_person
 from crowdzoo.kinds.page_parts import FLAGS
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
     from crowdzoo.quality import AlternativeAnnotator, QualityReport
 
-__all__ = [
-    "print_class_agreement",
-    "print_quality",
-    "print_replacements",
-    "replaces",
-    "tasks_a_person",
-]
+__all__ = ["print_class_agreement", "print_quality", "print_replacements"]
 
 MOST_CLASSES = 20
 MOST_NEEDED = 10_000  # tasks of a person
-FEW_TASKS, FEW_PEOPLE = "too few tasks", "too few people"  # for a verdict
 MOST_AGREEMENTS = 60  # rows, one a model and class
 
 
@@ -44,7 +38,9 @@ def print_quality(report: QualityReport, top: int = 5) -> None:
         print(f"note: {note}")
     if report.alpha is None:
         print("No alpha or kappa: no two annotations of one task, or all that are there hold the same label.")
-    _print_list(_classes_title(report), _ordered(report.classes, [("annotations", "descending")], MOST_CLASSES))
+    more = report.classes.num_rows > MOST_CLASSES
+    title = f"the {MOST_CLASSES} most frequent of {report.classes.num_rows:,} classes" if more else "classes"
+    _print_list(title, _ordered(report.classes, [("annotations", "descending")], MOST_CLASSES))
     if not top:
         return
     table = report.annotators
@@ -78,44 +74,28 @@ def print_replacements(tests: Sequence[AlternativeAnnotator]) -> None:
         for test in tests
     ]  # fmt: skip
     header = (
-        "model",
-        "people",
-        "tasks a person",
-        "winning rate",
-        "advantage",
-        "epsilon",
-        "may replace",
+        "model", "people", "tasks a person", "winning rate", "advantage", "epsilon", "may replace",
         "tasks that would decide",
-    )
+    )  # fmt: skip
     print_table("models in the place of people (alternative annotator test)", header, rows)
-    print("winning rate: share of the people whom the model may replace; it passes from .5 on.")
-    print("advantage: share of tasks on which it agrees with other people at least as well as the one left out does.")
-    print(
-        "epsilon: how much less often than a person a model may agree with other people, because its labels cost less."
-    )
-    print("The verdict depends on it (--epsilon): .2 beside experts (default), .15 trained people, .1 crowd workers.")
     said = {replaces(test) for test in tests}
-    if FEW_TASKS in said:
-        print(
-            "too few tasks: it cannot be decided, which is not a no. The last column has about how many tasks a person"
-        )
-        print("would decide, if the model does as well on more of them; 30 is the least that is tested.")
-    if FEW_PEOPLE in said:
-        print(
-            "too few people: no task of the model was labelled by two people, so a person cannot be compared with it."
-        )
+    print(_COLUMNS + "".join(text for verdict, text in _UNDECIDED.items() if verdict in said), end="")
 
 
-def replaces(test: AlternativeAnnotator) -> str:
-    """Whether the model may replace people: "yes", "no", "too few tasks" or "too few people"."""
-    if test.passes or test.decided:
-        return "yes" if test.passes else "no"
-    return FEW_TASKS if test.shared else FEW_PEOPLE
-
-
-def tasks_a_person(test: AlternativeAnnotator) -> float:
-    """Tasks that a person shares with the model and other people: the median, or the most where all are too few."""
-    return float(np.median(test.people["tasks"])) if test.people.num_rows else test.shared
+_COLUMNS = """\
+winning rate: share of the people whom the model may replace; it passes from .5 on.
+advantage: share of tasks on which it agrees with other people at least as well as the one left out does.
+epsilon: how much less often than a person a model may agree with other people, because its labels cost less.
+The verdict depends on it (--epsilon): .2 beside experts (default), .15 trained people, .1 crowd workers.
+"""
+_UNDECIDED = {
+    "too few tasks": """\
+too few tasks: it cannot be decided, which is not a no. The last column has about how many tasks a person
+would decide, if the model does as well on more of them; 30 is the least that is tested.
+""",
+    "too few people": "too few people: no task of the model was labelled by two people, so a person cannot be compared "
+    "with it.\n",
+}
 
 
 def _defined(value: float) -> str:
@@ -166,11 +146,6 @@ def _overall(report: QualityReport) -> list[tuple[str, str]]:
         ("Fleiss' kappa", _figure(overall["fleiss_kappa"])),
         ("entropy of a task's votes, nats", _figure(overall["mean_entropy"])),
     ]
-
-
-def _classes_title(report: QualityReport) -> str:
-    more = report.classes.num_rows > MOST_CLASSES
-    return f"the {MOST_CLASSES} most frequent of {report.classes.num_rows:,} classes" if more else "classes"
 
 
 def _ordered(table: pa.Table, keys: list[tuple[str, str]], number: int) -> pa.Table:

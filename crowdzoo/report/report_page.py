@@ -57,6 +57,11 @@ NEEDED = {
 }
 
 
+_SHOWN = (
+    "values", "facts", "model", "calibration", "curve", "leave_out", "summary", "classes", "coincidences",
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Condition:
     """A condition on the values of a report, such as alpha<0.6.
@@ -203,19 +208,11 @@ class ReportPage:
             "hashed": self.hashed,
             "verdict": numbers.verdict,
             "warnings": [asdict(warned) for warned in numbers.warnings],
-            "values": _rounded(numbers.values),
-            "facts": _rounded(numbers.facts),
+            **{name: _rounded(getattr(numbers, name)) for name in _SHOWN},
             "changes": self.changes,
-            "model": _rounded(numbers.model),
-            "calibration": _rounded(numbers.calibration),
-            "curve": _rounded(numbers.curve),
             "history": self.history,
-            "classes": numbers.classes,
-            "coincidences": numbers.coincidences,
             "flags": {name: {"title": flag.title, "text": flag.text} for name, flag in FLAGS.items()},
             "tables": {name: self._table(name, table, most) for name, table in numbers.tables.items()},
-            "leave_out": _rounded(numbers.leave_out),
-            "summary": _rounded(numbers.summary),
         }
 
     def _table(self, name: str, table: PageTable, most: int) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.kinds.page_parts import DIGITS, Column, PageTable, plain
+from crowdzoo.kinds.kind_page import interval
+from crowdzoo.kinds.page_parts import Column, PageTable, listed, plain
 from crowdzoo.metrics import calibration_bins
 from crowdzoo.quality.next_annotation import SURE
 from crowdzoo.quality.wilson import wilson
@@ -67,12 +68,12 @@ def model_numbers(
         order = np.lexsort((differ, -least))
         surest = differ[order][least[order] >= SURE]
         listed = surest[:MOST_LISTED].tolist()
-        agreement = _share(len(differ), int(compared.sum()), of_rest=True)
+        agreement = _share(int(compared.sum()) - len(differ), int(compared.sum()))
         model = {
             "tasks": int(compared.sum()),
             "without": int((labelled & ~compared).sum()),
             "others": predictions.others,
-            **dict(zip(("agreement", "agreement_low", "agreement_high"), agreement, strict=True)),
+            **interval("agreement", *agreement),
             "sure": SURE,
             "both_sure": int((compared & (sure >= SURE) & (predictions.probabilities >= SURE)).sum()),
             "sure_and_differ": len(surest),
@@ -122,34 +123,30 @@ _TASK_COLUMNS = (
 )  # fmt: skip
 
 
-def _share(number: int, of: int, of_rest: bool = False) -> tuple[float | None, float | None, float | None]:
-    """A share and its interval of Wilson's; `of_rest`: that of the others."""
-    share = np.array([((of - number) if of_rest else number) / of if of else np.nan])
-    low, high = wilson(share, [of])
-    value, least, most = (plain(each)[0] for each in (share, low, high))
-    return value, least, most
+def _share(number: int, of: int) -> tuple[float | None, ...]:
+    """A share and its interval of Wilson's."""
+    share = np.array([number / of if of else np.nan])
+    return tuple(plain(each)[0] for each in (share, *wilson(share, [of])))
 
 
 def _pairs(
     annotations: Annotations, aggregation: Aggregation, predictions: Predictions, differ: NDArray[np.int64]
 ) -> dict[str, list[Any]]:
     """Pairs of an aggregated label and another class by the model, the most frequent first."""
-    classes = [str(name) for name in np.asarray(annotations.classes).tolist()]
-    both = (annotations.redundancy > 0) & (predictions.labels >= 0)
-    same = np.bincount(aggregation.labels[both & (aggregation.labels == predictions.labels)], minlength=len(classes))
-    number = np.bincount(aggregation.labels[both], minlength=len(classes))
-    cells, counts = np.unique(
-        aggregation.labels[differ] * len(classes) + predictions.labels[differ], return_counts=True
-    )
-    found: dict[str, list[Any]] = {"aggregated": [], "model": [], "tasks": [], "disagreement": [], "agreement": []}
-    for place in np.argsort(-counts, kind="stable").tolist():
-        label, other = divmod(int(cells[place]), len(classes))
-        found["aggregated"].append(classes[label])
-        found["model"].append(classes[other])
-        found["tasks"].append(int(counts[place]))
-        found["disagreement"].append(round(float(counts[place] / len(differ)), DIGITS))
-        found["agreement"].append(round(float(same[label] / number[label]), DIGITS))
-    return found
+    classes, labels, said = _names(annotations), aggregation.labels, predictions.labels
+    both = (annotations.redundancy > 0) & (said >= 0)
+    same = np.bincount(labels[both & (labels == said)], minlength=len(classes))
+    number = np.bincount(labels[both], minlength=len(classes))
+    cells, counts = np.unique(labels[differ] * len(classes) + said[differ], return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    (label, other), counts = np.divmod(cells[order], len(classes)), counts[order]
+    return listed({
+        "aggregated": [classes[code] for code in label],
+        "model": [classes[code] for code in other],
+        "tasks": counts,
+        "disagreement": counts / max(len(differ), 1),
+        "agreement": same[label] / number[label],
+    })  # fmt: skip
 
 
 def _tasks(
@@ -160,18 +157,22 @@ def _tasks(
     sure: NDArray[np.float64],
     chosen: NDArray[np.int64],
 ) -> dict[str, list[Any]]:
-    classes = [str(name) for name in np.asarray(annotations.classes).tolist()]
-    found = {
-        "task": annotations.tasks[chosen].tolist(),
-        "annotations": annotations.redundancy[chosen].tolist(),
-        "label": [classes[code] for code in aggregation.labels[chosen].tolist()],
-        "probability": plain(sure[chosen]),
-        "predicted": [classes[code] for code in predictions.labels[chosen].tolist()],
-        "model_probability": plain(predictions.probabilities[chosen]),
-    }
+    classes = _names(annotations)
+    found = listed({
+        "task": annotations.tasks[chosen],
+        "annotations": annotations.redundancy[chosen],
+        "label": [classes[code] for code in aggregation.labels[chosen]],
+        "probability": sure[chosen],
+        "predicted": [classes[code] for code in predictions.labels[chosen]],
+        "model_probability": predictions.probabilities[chosen],
+    })  # fmt: skip
     if gold is not None:
-        found["gold"] = [classes[code] if code >= 0 else None for code in gold[chosen].tolist()]
+        found["gold"] = [classes[code] if code >= 0 else None for code in gold[chosen]]
     return found
+
+
+def _names(annotations: Annotations) -> list[str]:
+    return [str(name) for name in np.asarray(annotations.classes).tolist()]
 
 
 def _calibration(right: NDArray[np.bool_], probability: NDArray[np.float64]) -> dict[str, Any]:
@@ -189,7 +190,7 @@ def _calibration(right: NDArray[np.bool_], probability: NDArray[np.float64]) -> 
     counts, confidences, rights = calibration_bins(right, probability, BINS)
     filled = np.flatnonzero(counts)
     return {
-        **dict(zip(("accuracy", "accuracy_low", "accuracy_high"), accuracy, strict=True)),
+        **interval("accuracy", *accuracy),
         "probability": float(probability.mean()) if len(right) else None,
         "ece": float(np.abs(rights - confidences).sum() / len(right)) if len(right) else None,
         "bins": [

@@ -10,22 +10,12 @@ import numpy as np
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import CLASSIFICATION
 from crowdzoo.errors import DataError
+from crowdzoo.kinds import page_parts as parts
 from crowdzoo.kinds.classes.learning_curve import learning_curve
 from crowdzoo.kinds.classes.model_numbers import model_numbers
 from crowdzoo.kinds.confused_pairs import UNCLEAR, confused_pairs, rows_confused
 from crowdzoo.kinds.kind_page import MOST_VOTES, SECONDS, KindPage
-from crowdzoo.kinds.page_parts import (
-    Column,
-    PageTable,
-    Warned,
-    alpha_sentence,
-    median_seconds,
-    noted,
-    percent,
-    plain,
-    plain_columns,
-    serious_notes,
-)  # fmt: skip
+from crowdzoo.kinds.page_parts import Column, PageTable, Warned, percent, plain
 from crowdzoo.metrics import lost_classes
 from crowdzoo.quality import AlternativeAnnotator, coincidence_matrix, quality_report, sure_tasks
 from crowdzoo.quality.next_annotation import SURE
@@ -168,9 +158,9 @@ class ClassPage(KindPage):
         self.classes = [str(name) for name in np.asarray(table.classes).tolist()]
         counts, of_annotators = report.coincidences, _ANNOTATOR_COLUMNS
         self.pairs = confused_pairs(np.zeros((1, 1)) if counts is None else counts, self.classes)
-        self.annotators, self.tasks = plain_columns(report.annotators), plain_columns(report.tasks)
+        self.annotators, self.tasks = parts.plain_columns(report.annotators), parts.plain_columns(report.tasks)
         self.annotators["notes"] = [notes.split(",") if notes else [] for notes in self.annotators["notes"]]
-        if (seconds := median_seconds(table)) is not None:
+        if (seconds := parts.median_seconds(table)) is not None:
             self.annotators["seconds"] = plain(seconds)
         if report.agreements is not None:
             models = {test.model for test in report.replacements}
@@ -207,13 +197,13 @@ class ClassPage(KindPage):
                    for name in ("winning_rate", "advantage", "epsilon")},
                 "verdict": [replaces(test) for test in tests],
             }  # fmt: skip
-            of_classes = plain_columns(self.report.agreements)
+            of_classes = parts.plain_columns(self.report.agreements)
             models = {
                 "models": PageTable(_MODEL_COLUMNS, values),
                 "model_classes": PageTable(_MODEL_CLASS_COLUMNS, of_classes),
             }
         return {
-            "classes": PageTable(_CLASS_COLUMNS, plain_columns(self.report.classes)),
+            "classes": PageTable(_CLASS_COLUMNS, parts.plain_columns(self.report.classes)),
             "pairs": PageTable(_PAIR_COLUMNS, self.pairs),
             "annotators": found["annotators"],
             **models,
@@ -258,7 +248,7 @@ class ClassPage(KindPage):
         """See `KindPage.first`."""
         agreement = self.overall["agreement"]
         start = "" if agreement is None else f"Two annotators of a task agree in {percent(agreement)} of cases; "
-        return alpha_sentence(self.alpha, start)
+        return parts.alpha_sentence(self.alpha, start)
 
     def second(self) -> str:
         """See `KindPage.second`."""
@@ -282,7 +272,7 @@ class ClassPage(KindPage):
 
     def of_notes(self) -> list[Warned]:
         """See `KindPage.of_notes`."""
-        return [noted(note) for note in dict.fromkeys((*self.aggregation.notes, *self.report.notes))]
+        return [parts.noted(note) for note in dict.fromkeys((*self.aggregation.notes, *self.report.notes))]
 
     def own_warnings(self) -> list[Warned]:
         """Pairs of classes whose definition is unclear, classes that the model never gives, and a crowd of a few."""
@@ -305,7 +295,7 @@ class ClassPage(KindPage):
         if len(self.classes) < 3 or not rows:  # two classes are confused or not: that is what agreement says
             return found
         shares = dict(zip(self.classes, self.report.classes["agreement"].to_pylist(), strict=True))
-        named = np.array(serious_notes(self.annotators), bool)
+        named = np.array(parts.serious_notes(self.annotators), bool)
         others = self.table.select_rows(~named[self.table.annotator_ids])
         for first, second, agreement, _ in rows:
             codes = self.classes.index(first), self.classes.index(second)

@@ -47,6 +47,10 @@ class Preferences(Kind):
     metric_title = "share of pairs"
     answer = "score"
     header = ("task", "score")
+    fit_aggregated = (
+        "train(settings, x, annotations=annotations, tasks=ids, label_distribution=shares)"
+        "  # shares [P, 3] of left, right and equal, a row for each of annotations.pairs()"
+    )
     refused: ClassVar = {
         **RATINGS_ONLY,
         "calibrate": "calibration is for classes; leave it out.",

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import PREFERENCE
-from crowdzoo.kinds.kind_page import MOST_VOTES, SECONDS, KindPage, interval, scale_of
-from crowdzoo.kinds.page_parts import DIGITS, Column, PageTable, Warned, alpha_sentence, listed, percent, rows_of
+from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, interval, scale_of
+from crowdzoo.kinds.page_parts import DIGITS, PageTable, Warned, alpha_sentence, listed, percent, rows_of
+from crowdzoo.kinds.preferences.columns import PAIR_COLUMNS, annotator_columns, task_columns
 from crowdzoo.kinds.preferences.judged_pairs import JudgedPairs
 from crowdzoo.kinds.preferences.judged_sides import JudgedSides, one_sided
 from crowdzoo.kinds.preferences.warnings import LEAST_COMPARED, of_graph, of_order, of_sides
@@ -27,19 +28,6 @@ SURELY = 3.0  # standard errors from which an annotator's leaning is noted: one 
 LEANS = 0.1  # and by how much the share has to differ from one half
 ONE_ANSWER = 0.9  # share of one answer from which it is noted
 LEFT, RIGHT, EQUAL = 0, 1, 2
-
-_PAIR_COLUMNS = (
-    Column("pair", "first / second", "name", "The first is the one that more annotators prefer."),
-    Column("annotations", "judgments", "count", "Of the pair, whichever task stood on the left."),
-    Column("first_better", "for the first", "count"),
-    Column("equal", "equal", "count"),
-    Column("second_better", "for the second", "count"),
-    Column("entropy", "entropy", "number", "Of the answers, in nats: 0: all agree; 1.1: a third gives each."),
-    Column(
-        "probability", "scores say", "share", "Probability that a typical annotator prefers the first, by the scores "
-        "of the two. A small one: the majority on this pair contradicts the order that all pairs give.", bar=True,
-    ),
-)  # fmt: skip
 
 
 class PreferencePage(KindPage):
@@ -84,51 +72,10 @@ class PreferencePage(KindPage):
         self.measure_annotators()
         self.measure_tasks()
         self.measure_crowd()
-        self.columns = self.annotator_columns(), self.task_columns()
+        scale = scale_of(self.tasks, "score")
+        self.columns = annotator_columns(found.slopes is not None), task_columns(scale, self.overall["groups"] > 1)
         order = np.lexsort((found.groups, found.ranks, found.annotations_per_task == 0))
         self.shown = order[: asked.most].tolist()
-
-    def annotator_columns(self) -> tuple[Column, ...]:
-        """Those of the table of annotators."""
-        strength = ("follows scores", "Probability that an answer follows the scores, by the method.")
-        if self.aggregation.slopes is not None:
-            strength = ("slope", "How strongly the answers follow the scores, by the method: 1 is typical, 0 tells "
-                        "nothing, below 0 is the wrong way round.")  # fmt: skip
-        return (
-            Column("annotator", "annotator", "name"),
-            Column("annotations", "judgments", "count"),
-            Column("reliability", "reliability", "interval", "Share of the judgments for one side that agree with the "
-                   "order by the other annotators' judgments; 50 % is chance. The interval holds with 95 % for the "
-                   "number of judgments."),
-            Column("notes", "notes", "flags"),
-            Column("left", "says left", "interval", "Share of left among the judgments for one side, where the better "
-                   "task stands as often on the left as on the right: mean of the shares where the others' order has "
-                   "the left and the right task ahead. 50 %: no position bias. The interval holds with 95 %."),
-            Column("equal", "says equal", "share", "Share of equal among all judgments."),
-            Column("strength", strength[0], "number", strength[1]),
-            Column("position_bias", "bias", "number", "Log odds of left against right that the annotator gives two "
-                   "tasks of equal score, by the method, which draws it towards that of the crowd; above 0: the left."),
-            Column("consistent", "both orders", "interval", "Of the pairs that the annotator judged in both orders, "
-                   "the share with the same answer. The interval holds with 95 % for the number of pairs."),
-            SECONDS,
-        )  # fmt: skip
-
-    def task_columns(self) -> tuple[Column, ...]:
-        """Those of the table of tasks."""
-        several = (Column("group", "group", "count", "Scores and ranks compare within a group only."),)
-        return (
-            Column("task", "task", "name"),
-            Column("annotations", "judgments", "count"),
-            Column("score", "score", "interval", "Log odds of being preferred to a task of score 0, and the interval "
-                   "of 95 % of its distance from the mean of its group. The annotators' parameters are taken as known.",
-                   scale=scale_of(self.tasks, "score")),
-            Column("rank", "rank", "count", "Of the group; 1 is the best."),
-            *(several if self.overall["groups"] > 1 else ()),
-            Column("won", "preferred", "share", "Share of its judgments that prefer it; equal counts one half.",
-                   bar=True),
-            Column("circular", "circles", "count", "Circular triads that the task is in: by the majorities it is "
-                   "better than a second task, that one better than a third, and the third better than it."),
-        )  # fmt: skip
 
     # === Tables ===
 
@@ -229,7 +176,7 @@ class PreferencePage(KindPage):
             "probability": self.aggregation.probabilities(first, second)[:, 0],
         })  # fmt: skip
         most = [*range(min(self.asked.most, len(places)))]
-        divided = PageTable(_PAIR_COLUMNS, values, most, self.pair_details(places[: len(most)]))
+        divided = PageTable(PAIR_COLUMNS, values, most, self.pair_details(places[: len(most)]))
         return {**super().tables(), "divided": divided}
 
     # === What opens under a row ===

@@ -35,6 +35,7 @@ class Ratings(Kind):
     answer = "value"
     header = ("task", "value")
     scale = ("low", "high")
+    fit_aggregated = "CrowdModel(base).fit(x, result.estimates)"
     refused: ClassVar = {
         "classes": "ratings have no classes; leave it out.",
         "calibrate": "calibration is for classes; leave it out.",

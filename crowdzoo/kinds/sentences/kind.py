@@ -42,6 +42,10 @@ class Sentences(Kind):
     signature = "spans"
     answer = "types"
     header = ("task", "start", "end", "type", "text", "score")
+    fit_aggregated = (
+        "train_tagger(settings, tokens, annotations, tasks=ids, "
+        "tag_distribution=np.split(result.posteriors, result.starts[1:-1]))"
+    )
     refused: ClassVar = {
         **RATINGS_ONLY,
         **dict.fromkeys(

@@ -12,19 +12,9 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR
 from crowdzoo.data.label_kinds import CLASSIFICATION
 from crowdzoo.errors import DataError
+from crowdzoo.kinds import page_parts as parts
 from crowdzoo.kinds.kind_page import MOST_VOTES, SECONDS, KindPage, interval
-from crowdzoo.kinds.page_parts import (
-    DIGITS,
-    Column,
-    PageTable,
-    Warned,
-    above_chance,
-    alpha_sentence,
-    listed,
-    more_than,
-    noted,
-    plain,
-)  # fmt: skip
+from crowdzoo.kinds.page_parts import DIGITS, Column, PageTable, Warned, listed, plain
 from crowdzoo.kinds.several_labels.answers import LabelAnswers
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.copies import copies
@@ -162,7 +152,7 @@ class LabelPage(KindPage):
             who = np.flatnonzero(_by_chance(found, found[3] >= LEAST_CHANCE).any(axis=0))
             who = who[np.argsort(found[0][who], kind="stable")]
             counts.append(len(who))
-            named.append(more_than([self.names[each] for each in who], MOST_CHECKED) or None)
+            named.append(parts.more_than([self.names[each] for each in who], MOST_CHECKED) or None)
         return listed({
             "class": self.label_names,
             "annotations": answers.said.sum(axis=0),
@@ -261,7 +251,7 @@ class LabelPage(KindPage):
     def first(self) -> str:
         """See `KindPage.first`."""
         number = self.overall["labels"]
-        return alpha_sentence(self.alpha, f"Over the yes and no to all {number:,} labels, " if number > 1 else "")
+        return parts.alpha_sentence(self.alpha, f"Over the yes and no to all {number:,} labels, " if number > 1 else "")
 
     def second(self) -> str:
         """See `KindPage.second`."""
@@ -281,21 +271,22 @@ class LabelPage(KindPage):
         found = []
         for note in self.aggregation.notes:
             name = next((each for each in self.label_names if note.startswith(f"{each}: ")), None)
-            own = noted(note if name is None else note[len(name) + 2 :])
+            own = parts.noted(note if name is None else note[len(name) + 2 :])
             found.append(own if name is None else replace(own, serious=False, about=name, link="classes"))
         return found
 
     def own_warnings(self) -> list[Warned]:
         """Labels on which annotators agree as by chance, and rare ones."""
         rows = list(zip(self.label_names, self.alphas, self.of_labels["annotations"], strict=True))
-        chance = [name for name, alpha, count in rows if alpha and count >= RARE and not above_chance(alpha)]
+        chance = [name for name, alpha, count in rows if alpha and count >= RARE and not parts.above_chance(alpha)]
         by_chance = Warned(
-            False, more_than(chance), "annotators do not agree clearly more than by chance on whether it holds",
+            False, parts.more_than(chance), "annotators do not agree clearly more than by chance on whether it holds",
             "say in the instructions when it holds, with examples, or leave the label out", "classes",
         )  # fmt: skip
         rare = [name for name, _, count in rows if count < RARE]
         too_few = Warned(
-            False, more_than(rare), f"fewer than {RARE} answers give it, which says little of annotators and tasks",
+            False, parts.more_than(rare),
+            f"fewer than {RARE} answers give it, which says little of annotators and tasks",
             "collect more answers before the label is used, or leave it out", "classes",
         )  # fmt: skip
         return [each for each in (by_chance, too_few) if each.about]
