@@ -37,8 +37,8 @@ from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
 from crowdzoo.data.sentence_annotations import sentence_annotations
 from crowdzoo.kinds import kind_of
-from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.kinds.page_parts import FLAGS
+from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.report.report_page import report_page
 from crowdzoo.report.tables import print_table
 from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags, tags_of
