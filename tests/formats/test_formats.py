@@ -70,7 +70,6 @@ WRITERS = {
     "crowdzoo.export.warmup": "TensorFlow Serving's format",
     "crowdzoo.reading.instances.export_instances": "a table",
     "crowdzoo.quality.report": "quality: summary.json",
-    "crowdzoo.report.comparison": "figures of the demo, which nothing reads again",
     "crowdzoo.report.plots": "pictures",
     "crowdzoo.report.report_page": "report.json",
     "crowdzoo.reading.sentences.conll_files": "CoNLL columns",
