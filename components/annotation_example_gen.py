@@ -20,11 +20,9 @@ from crowdzoo.components.input_files import content_hashes, own_copies, rename_i
 from crowdzoo.components.signature import OutputArtifact, Parameter, component
 from crowdzoo.components.tfx_internals import computed, standard_artifacts
 from crowdzoo.errors import DataError
-from crowdzoo.kinds.preferences.records import read_labelled_pairs
-from crowdzoo.kinds.sentences.records import read_labelled_sentences
+from crowdzoo.kinds import kind_of
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.records.example_files import SPLITS, prepare_examples, write_dataset_info, write_examples
-from crowdzoo.records.instance_examples import read_labelled_instances
 from crowdzoo.records.labelled_tasks import LabelledTasks
 
 __all__ = ["AnnotationExampleGen"]
@@ -33,14 +31,6 @@ ANNOTATIONS_FILE = "annotations.parquet"
 TASKS_FILE = "tasks.parquet"
 REJECTS_FILE = "rejects.csv"
 _INPUTS = ("annotations", "instances", "gold")  # the first of them are those that a shipped data set is written as
-
-# Kind of label -> what reads its files
-_READ = {
-    "classification": read_labelled_instances,
-    "regression": read_labelled_instances,
-    "sequence": read_labelled_sentences,
-    "preference": read_labelled_pairs,
-}
 
 
 # No `from __future__ import annotations` in files of components: TFX reads the annotations as they stand.
@@ -89,7 +79,7 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
         own_copies(files, hashes, annotations.uri, layout, options.get("inputs")) as copies,
         tempfile.TemporaryDirectory(prefix=".instances-", dir=annotations.uri) as folder,
     ):
-        tasks = _READ[options["kind"]]({**options, **copies}, rejects, folder)
+        tasks = kind_of(options["kind"]).part("read")({**options, **copies}, rejects, folder)
         counts = _count_splits(tasks, copies.get("instances", copies["annotations"]))
         if os.path.exists(rejects):
             rename_in_rejects(rejects, copies["annotations"], files["annotations"])

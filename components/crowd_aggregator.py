@@ -23,11 +23,8 @@ from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.data.vocabulary import is_among
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.arrow import read_parquet
-from crowdzoo.kinds.classes.aggregated import class_answers
-from crowdzoo.kinds.preferences.aggregated import pair_answers
+from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.preferences.records import pair_names
-from crowdzoo.kinds.ratings.aggregated import rating_answers
-from crowdzoo.kinds.sentences.aggregated import sentence_answers
 from crowdzoo.large.beam import aggregate, fits_one_block, runs_on_beam
 from crowdzoo.large.beam.retries import RetryOptions
 from crowdzoo.records.crowd_answers import BOTH, CrowdAnswers, add_answer
@@ -40,14 +37,6 @@ from crowdzoo.records.example_files import (
 )
 
 __all__ = ["CrowdAggregator", "aggregation_method"]
-
-# Kind of label -> what fits a method and asks it about the tasks of both splits
-_ANSWERS = {
-    "classification": class_answers,
-    "regression": rating_answers,
-    "sequence": sentence_answers,
-    "preference": pair_answers,
-}
 
 
 # No `from __future__ import annotations` in files of components: TFX reads the annotations as they stand.
@@ -114,7 +103,7 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
         return fitted
 
     crowds = _annotations(annotations.uri)
-    found = _ANSWERS[info["kind"]](method, crowds, fit, examples.uri)
+    found = kind_of(info["kind"]).part("aggregated")(method, crowds, fit, examples.uri)
     labels = "int64_list" if label_kind(info["kind"]).has_classes else "float_list"
     for split, table in found.tables.items():
         rows = {task: row for row, task in enumerate(table["task"].to_pylist())}

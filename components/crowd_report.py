@@ -18,6 +18,7 @@ from crowdzoo.components.signature import InputArtifact, OutputArtifact, Paramet
 from crowdzoo.components.tfx_internals import SERVING_MODEL, computed, mark_blessing, standard_artifacts
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import ConditionError, DataError
 from crowdzoo.export.predict import load_predictor
 from crowdzoo.files.arrow import read_parquet
@@ -81,9 +82,10 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
     labelled: Annotations | CrowdSequences = crowd
     if model_run is not None and os.path.exists(place := os.path.join(model_run.uri, HISTORY_FILE)):
         given["history"] = read_history(place)
-    if info["kind"] == "sequence":
+    facts = label_kind(info["kind"])
+    if facts.has_positions:
         labelled = _sentences(crowd, examples.uri, info)
-    elif info["kind"] == "classification":
+    elif facts.one_class:
         given["gold"] = _gold(crowd, annotations.uri)
         if model is not None:
             given["predictions"] = _predictions(os.path.join(model.uri, SERVING_MODEL), examples.uri, info, crowd)

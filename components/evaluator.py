@@ -21,23 +21,12 @@ from crowdzoo.files.served_model import MODEL_CARD_FILE
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.base import Kind
-from crowdzoo.kinds.classes.scores import class_scores
-from crowdzoo.kinds.preferences.scores import pair_scores
-from crowdzoo.kinds.ratings.scores import rating_scores
-from crowdzoo.kinds.sentences.scores import sentence_scores
 from crowdzoo.records.example_files import read_dataset_info, split_files
 
 __all__ = ["Evaluator"]
 
 CANDIDATE, BASELINE = "candidate", "baseline"
 LABELS, ANNOTATIONS = "labels", "annotations"  # what models are compared by
-# Kind of label -> what measures models
-_SCORES = {
-    "classification": class_scores,
-    "regression": rating_scores,
-    "sequence": sentence_scores,
-    "preference": pair_scores,
-}
 
 
 # No `from __future__ import annotations` in files of components: TFX reads the annotations as they stand.
@@ -98,7 +87,7 @@ def Evaluator(  # noqa: N802, the function's name is the component's
         models = {CANDIDATE: candidate} | ({BASELINE: last_pushed} if last_pushed else {})
         info = read_dataset_info(examples.uri)
         kind = kind_of(info["kind"])
-        scores = _SCORES[kind.name](models, split_files(examples.uri, "eval"), info, evaluation.uri, beam_pipeline)
+        scores = kind.part("measured")(models, split_files(examples.uri, "eval"), info, evaluation.uri, beam_pipeline)
         compared_by = options.get("compare") or _usual_comparison(kind, info["truth"])
         if compared_by == ANNOTATIONS:
             for name, found in annotation_scores(models, examples.uri, info).items():
@@ -148,7 +137,7 @@ def _difference(candidate: str, last_pushed: str) -> str:
 
 def _usual_comparison(kind: Kind, truth: str) -> str:
     """By which of the two models are compared where the settings do not say."""
-    return ANNOTATIONS if kind.name == "classification" and truth == "aggregated" else LABELS
+    return ANNOTATIONS if kind.labels.one_class and truth == "aggregated" else LABELS
 
 
 def _verdict(

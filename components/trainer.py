@@ -31,14 +31,6 @@ from crowdzoo.training.tuned_values import tuned_values, with_values
 
 __all__ = ["run_fn"]
 
-# Kind of label -> what trains a model from files of Examples
-_TRAIN = {
-    "classification": train_on_instances,
-    "regression": train_on_instances,
-    "sequence": train_on_sentences,
-    "preference": train_on_pairs,
-}
-
 
 def run_fn(fn_args: FnArgs) -> None:
     """Trains a model on the train split and exports it; the same inputs give the same predictions.
@@ -83,7 +75,9 @@ def run_fn(fn_args: FnArgs) -> None:
         content = content_of(files_of(fn_args.train_files))
         checkpoint = PipelineCheckpoint(config["checkpoint"], content, {"code": config.get("code_version")})
     more = {"start": config["warm_start"]} if config.get("warm_start") else {}
-    trained = _TRAIN[kind.name](settings, fn_args.train_files, info, checkpoint, **more)
+    facts = kind.labels
+    train = train_on_pairs if facts.has_pairs else train_on_sentences if facts.has_positions else train_on_instances
+    trained = train(settings, fn_args.train_files, info, checkpoint, **more)
     if checkpoint is not None:
         checkpoint.say()
 

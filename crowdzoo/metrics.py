@@ -213,10 +213,10 @@ def annotator_confusions_from_gold(annotations: Annotations, gold: np.ndarray) -
     Raises:
         ValueError: regression, or gold of another shape.
     """
-    if annotations.kind == "regression":
+    if not annotations.label_kind.has_classes:
         raise ValueError("annotator_confusions_from_gold: a regression has no confusion matrices")
     gold = np.asarray(gold)
-    axes = 2 if annotations.kind == "sequence" else 1
+    axes = annotations.label_kind.axes
     if gold.ndim != axes or len(gold) != annotations.num_tasks:
         raise ValueError(
             f"annotator_confusions_from_gold: gold must have {axes} axes and {annotations.num_tasks} rows "
@@ -246,7 +246,7 @@ def annotator_biases_from_gold(annotations: Annotations, gold: np.ndarray) -> tu
     Raises:
         ValueError: not ratings, or gold of another shape.
     """
-    if annotations.kind != "regression":
+    if annotations.label_kind.has_classes:
         raise ValueError(f"annotator_biases_from_gold: only ratings have biases, got kind {annotations.kind!r}")
     gold = np.asarray(gold, dtype="float64")
     if gold.shape != (annotations.num_tasks,):

@@ -6,20 +6,13 @@ import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from crowdzoo.checks.constraints import Checked
+from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import BadRow, ConfigError, DataError
 
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
 __all__ = ["Aggregator", "ConvergenceWarning", "warn_not_converged"]
-
-# Kind of a result -> its columns that are the index of `fit_predict`, the column of answers, and crowd-kit's name of it
-_ANSWERS = {
-    "classification": (["task"], "label", "agg_label"),
-    "regression": (["task"], "estimate", "agg_label"),
-    "sequence": (["task", "position"], "label", "agg_label"),
-    "preference": (["task"], "score", "agg_score"),
-}
 
 
 class Aggregator(Checked):
@@ -55,11 +48,14 @@ class Aggregator(Checked):
             ImportError: pandas is missing.
         """
         result = self.fit(self._annotations(data), **known)
-        index, column, name = _ANSWERS[result.kind]
+        facts = label_kind(self.kind)
+        index = ["task", "position"] if facts.has_positions else ["task"]
+        column = "score" if facts.has_pairs else "label" if facts.has_classes else "estimate"
+        name = "agg_score" if facts.has_pairs else "agg_label"  # as in crowd-kit
         if _is_polars(data):
             return result.to_polars().select([*index, column]).rename({column: name}).sort(index)
         answers = result.to_frame().set_index(index)[column].rename(name).sort_index()
-        return answers.rename_axis(None) if result.kind == "preference" else answers
+        return answers.rename_axis(None) if facts.has_pairs else answers
 
     def fit_predict_proba(self, data: Any, **known: Any) -> Any:
         """Class probabilities, as crowd-kit's aggregators for classes give them.
@@ -76,7 +72,7 @@ class Aggregator(Checked):
             DataError: data that cannot be read as annotations, or the aggregator is not for classes.
             ImportError: pandas is missing.
         """
-        if self.kind != "classification":
+        if not label_kind(self.kind).one_class:
             raise DataError(f"{type(self).__name__} gives no class probabilities a task; use fit_predict, or fit.")
         result = self.fit(self._annotations(data), **known)
         if _is_polars(data):
@@ -98,9 +94,10 @@ class Aggregator(Checked):
         if isinstance(data, Annotations):
             return data
         try:
-            return Annotations.from_frame(_with_sides(data) if self.kind == "preference" else data, kind=self.kind)
+            frame = _with_sides(data) if label_kind(self.kind).has_pairs else data
+            return Annotations.from_frame(frame, kind=self.kind)
         except (ConfigError, DataError) as error:
-            kind = "" if self.kind == "classification" else f", kind={self.kind!r}"
+            kind = "" if label_kind(self.kind).one_class else f", kind={self.kind!r}"
             raise type(error)(
                 f"{error}\nOptions of reading go to from_frame: "
                 f"fit(Annotations.from_frame(frame{kind}, on_duplicate='first', columns={{...}}))."

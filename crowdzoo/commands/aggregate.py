@@ -183,7 +183,7 @@ NOT_RANKINGS = ("multi_label", "classes", *ROW_OPTIONS, "missing", "label_separa
 
 def _run_rankings(arguments: argparse.Namespace, kind: Kind, settings: dict[str, Any]) -> None:
     """Aggregates lists in order, and prints a summary."""
-    if kind.name != "preference":
+    if not kind.labels.has_pairs:
         raise ConfigError("--rankings are preferences: add --task preference.")
     for name in NOT_RANKINGS:
         if getattr(arguments, name, None) not in (None, False, "error"):

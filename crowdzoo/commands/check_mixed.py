@@ -27,7 +27,7 @@ def check_mixed(arguments: argparse.Namespace, kind: Kind, refused: Sequence[str
     """
     if arguments.annotator_table is None:
         raise ConfigError(f"--method {PEOPLE_AND_MODELS}: say with --annotator-table FILE which annotators are models.")
-    if kind.name != "classification":
+    if not kind.labels.one_class:
         raise ConfigError(f"--annotator-table is for classes; leave it out with --task {kind.name}.")
     if arguments.method not in (None, PEOPLE_AND_MODELS):
         raise ConfigError(f"--method {arguments.method} takes people and models alike: leave out --annotator-table.")

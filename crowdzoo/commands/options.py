@@ -251,7 +251,7 @@ def check_multi_label(arguments: argparse.Namespace, kind: Kind, others: Iterabl
     Raises:
         ConfigError: names the option.
     """
-    if kind.name != "classification":
+    if not kind.labels.one_class:
         raise ConfigError(f"--multi-label is for classes; leave it out with --task {kind.name}.")
     for name in others:
         if getattr(arguments, name) is not None and getattr(arguments, name) is not False:

@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.report.plots import plot_quality
     from crowdzoo.report.quality_tables import print_class_agreement, print_quality, print_replacements
 
-    if arguments.task != "classification":
+    if not kind_of(arguments.task).labels.one_class:
         raise ConfigError(f"--task {arguments.task}: crowdzoo quality is for classes. {_other_command(arguments.task)}")
     SEED.checked("", "seed", arguments.seed)
     named = arguments.models is not None or arguments.annotator_table is not None

@@ -150,9 +150,7 @@ def run(arguments: argparse.Namespace) -> None:
         predictions = read_predictions(arguments.predictions, annotations.tasks, annotations.classes, encoded)
     if arguments.gold is not None:
         gold = kind.gold_of(annotations, arguments.gold, encoded)
-    quick = (
-        kind.name == "classification" and arguments.method is None and not mixed and len(annotations) > MOST_BY_DEFAULT
-    )
+    quick = kind.labels.one_class and arguments.method is None and not mixed and len(annotations) > MOST_BY_DEFAULT
     if quick:
         aggregator = kind.create_aggregator(QUICK, seed=arguments.seed)
     if arguments.multi_label:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.errors import ConfigError, unknown
 
 __all__ = [
@@ -53,8 +54,9 @@ class InstanceKind:
 
 
 def _of_files(name: str, base: str) -> InstanceKind:
-    bases = {"classification": f"{base}-classifier", "regression": f"{base}-regressor"}
-    return InstanceKind(name, bases | {"preference": bases["regression"]})
+    kinds = (kind for kind in LABEL_KINDS.values() if not kind.has_positions)
+    bases = {each.name: f"{base}-classifier" if each.one_class else f"{base}-regressor" for each in kinds}
+    return InstanceKind(name, bases)
 
 
 VECTORS = _of_files("feature vectors", "feature")

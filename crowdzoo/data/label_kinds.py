@@ -44,6 +44,11 @@ class LabelKind:
         return bool(self.answers)
 
     @property
+    def one_class(self) -> bool:
+        """Whether a task has one class: neither a number, nor a class a token, nor another task beside it."""
+        return self.has_classes and not self.has_positions and not self.has_pairs
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """Type of labels in a table: int64, or float64 for numbers."""
         return np.dtype(np.int64 if self.has_classes else np.float64)

@@ -1,11 +1,12 @@
 """Kinds of labels: one object for each, with everything that belongs to it (see `crowdzoo.kinds.base`)."""
 
 from crowdzoo.errors import ConfigError, unknown
-from crowdzoo.kinds.base import Kind, TrainingSet
+from crowdzoo.kinds.base import Kind
 from crowdzoo.kinds.classes.kind import Classification
 from crowdzoo.kinds.preferences.kind import Preferences
 from crowdzoo.kinds.ratings.kind import Ratings
 from crowdzoo.kinds.sentences.kind import Sentences
+from crowdzoo.kinds.training_set import TrainingSet
 
 __all__ = ["KINDS", "Kind", "TrainingSet", "kind_of"]
 

@@ -21,10 +21,11 @@ Heavy imports stand inside the methods: `--help` asks every kind for its argumen
 from __future__ import annotations
 
 import argparse
+import importlib
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import fields
 from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar
@@ -35,8 +36,9 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.instance_kinds import IMAGES, INSTANCE_KINDS, TABLES, InstanceKind
 from crowdzoo.data.label_kinds import LabelKind, label_kind
 from crowdzoo.errors import ConfigError, DataError, unknown
+from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.reading.instances.export_instances import write_export_instances
-from crowdzoo.reading.instances.instances import Instances, read_instances, take_rows
+from crowdzoo.reading.instances.instances import Instances, read_instances
 from crowdzoo.reading.instances.named_by_image import named_by_image
 from crowdzoo.reading.instances.readers import recognised
 from crowdzoo.reading.instances.tables import tables
@@ -47,7 +49,7 @@ from crowdzoo.training.bases import BASES, is_own
 from crowdzoo.training.methods import AGGREGATED, default_method, methods_of
 from crowdzoo.training.settings import InstanceSettings, Settings
 
-__all__ = ["Kind", "Rows", "TrainingSet", "csv_cell"]
+__all__ = ["Kind", "Rows", "csv_cell"]
 
 Rows = list[tuple[str, str]]
 
@@ -58,44 +60,6 @@ RATINGS_ONLY = {
     "low": "an end of a scale of ratings belongs to --task regression.",
     "high": "an end of a scale of ratings belongs to --task regression.",
 }
-
-
-@dataclass(frozen=True)
-class TrainingSet:
-    """What a model is trained on, from files.
-
-    Attributes:
-        crowd: what `Kind.read` gave.
-        x: instances of all tasks, as `Kind.train` takes them.
-        annotations: labels of all tasks; task code i is row i of x.
-        training: which tasks are trained on, bool [N]: those that somebody labelled and whose split is not "eval".
-        gold: what is known of the tasks, in the kind's own form; None where nothing is.
-        names: of the columns of feature vectors; None for a list column, and for other instances.
-    """
-
-    crowd: Any
-    x: Any
-    annotations: Annotations
-    training: np.ndarray
-    gold: Any
-    names: tuple[str, ...] | None = None
-
-    @property
-    def instances(self) -> Any:
-        """Those that are trained on."""
-        return self.x if self.training.all() else take_rows(self.x, self.training)
-
-    @property
-    def trained_on(self) -> Any:
-        """What `Kind.read` gave, of the tasks that are trained on."""
-        return self.crowd if self.training.all() else self.used
-
-    @property
-    def used(self) -> Annotations:
-        """Labels of the tasks that are trained on."""
-        if self.training.all():
-            return self.annotations
-        return self.annotations.select_tasks(np.flatnonzero(self.training))
 
 
 class Kind(ABC):
@@ -121,6 +85,8 @@ class Kind(ABC):
         answer: output of that signature by which the kind of a model is known.
         header: columns of a file of predictions.
         fit_aggregated: the line of Python that trains on the `result` of an aggregation.
+        parts: what components ask for -> the function, as "module:name" (see `part`): `read` makes tf.Examples of
+            files, `aggregated` the answers of a method, `measured` the scores of models.
     """
 
     name: ClassVar[str]
@@ -140,11 +106,18 @@ class Kind(ABC):
     answer: ClassVar[str]
     header: ClassVar[tuple[str, ...]]
     fit_aggregated: ClassVar[str] = "CrowdModel(base).fit(x, result.posteriors)"
+    parts: ClassVar[Mapping[str, str]]
 
     @property
     def labels(self) -> LabelKind:
         """What arrays of these labels look like."""
         return label_kind(self.name)
+
+    def part(self, name: str) -> Callable[..., Any]:
+        """One of `parts`. Its module loads TensorFlow, and is imported here only."""
+        module, _, function = self.parts[name].partition(":")
+        part: Callable[..., Any] = getattr(importlib.import_module(module), function)
+        return part
 
     def __repr__(self) -> str:
         return f"<kind {self.name}>"

@@ -75,8 +75,8 @@ class ConfusionMatrices(CrowdLayer):
     ):
         super().__init__(num_annotators, kind, **kwargs)
         self.scale = scale
-        if confidence and (kind != "classification" or not self.takes_confidence):
-            what = "this layer" if kind == "classification" else f"kind {kind!r}"
+        if confidence and (not self.label_kind.one_class or not self.takes_confidence):
+            what = "this layer" if self.label_kind.one_class else f"kind {kind!r}"
             raise ValueError(f"{type(self).__name__}: confidence=True is not for {what}; set confidence=False")
         self.confidence = confidence
         self.diagonal = diagonal

@@ -265,7 +265,7 @@ class CrowdsourcedLayer(CrowdLayer):
         """`scale` times the identity for every annotator: matrices for MW, factors otherwise."""
         scale = self.scale
         if scale is None:
-            scale = self._half(self._num_classes or 1) if self.kind == "classification" else 1.0
+            scale = self._half(self._num_classes or 1) if self.label_kind.one_class else 1.0
         if self.connection != "MW":
             return ops.full(shape, scale, dtype=dtype)
         return self._identities(shape, dtype, scale)

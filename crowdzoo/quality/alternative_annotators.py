@@ -101,7 +101,7 @@ def alternative_annotator_test(
         DataError: another kind of labels, or no annotation of a person.
         ImportError: without SciPy.
     """
-    if annotations.kind != "classification":
+    if not annotations.label_kind.one_class:
         raise DataError(f"the alternative annotator test is for classes, got kind {annotations.kind}.")
     annotations.check_no_repeats("The alternative annotator test")
     names = [str(name) for name in annotations.annotators]

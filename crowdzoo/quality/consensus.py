@@ -200,7 +200,7 @@ def _mean(size: int, ids: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np
 
 def _checked(annotations: Annotations, probabilities: ArrayLike) -> NDArray[np.float64]:
     require_annotations(annotations, "CROWDLAB")
-    if annotations.kind != "classification":
+    if not annotations.label_kind.one_class:
         raise DataError(f"CROWDLAB is for classes, got kind {annotations.kind}.")
     annotations.check_no_repeats("CROWDLAB")
     p = np.asarray(probabilities, dtype=np.float64)

@@ -35,7 +35,7 @@ def class_agreement(annotations: Annotations, models: Sequence[Any]) -> pa.Table
         ConfigError: an unknown name.
         DataError: another kind of labels, or several labels by one annotator for a task.
     """
-    if annotations.kind != "classification":
+    if not annotations.label_kind.one_class:
         raise DataError(f"class_agreement is for classes, got kind {annotations.kind!r}.")
     annotations.check_no_repeats("class_agreement")
     codes = {str(name): code for code, name in enumerate(annotations.annotators.tolist())}

@@ -90,7 +90,7 @@ def opposed_groups(annotations: Annotations, *, seed: int = 0) -> OpposedGroups 
     Raises:
         DataError: another kind of labels.
     """
-    if annotations.kind != "classification":
+    if not annotations.label_kind.one_class:
         raise DataError(f"opposed_groups is for classes, got kind {annotations.kind}.")
     rng = np.random.default_rng(seed)
     tasks = np.flatnonzero(annotations.redundancy >= LEAST_VOTES)

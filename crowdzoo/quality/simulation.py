@@ -97,7 +97,7 @@ def simulate_next(
     Raises:
         DataError: another kind, no gold, or a method without confusion matrices.
     """
-    if annotations.kind != "classification":
+    if not annotations.label_kind.one_class:
         raise DataError(f"simulate_next is for kind classification, got {annotations.kind!r}.")
     codes = np.asarray(gold)
     whole = _fit(aggregator, annotations)

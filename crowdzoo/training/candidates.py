@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from crowdzoo.data.label_kinds import CLASSIFICATION, REGRESSION, label_kind
 from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.training.methods import AGGREGATED
 
@@ -31,7 +32,7 @@ RATING_CANDIDATES: Candidates = (
     ("rating-em", {}),
 )
 
-COMPARED = {"classification": CANDIDATES, "regression": RATING_CANDIDATES}  # by the kind of label
+COMPARED = {CLASSIFICATION.name: CANDIDATES, REGRESSION.name: RATING_CANDIDATES}  # by the kind of label
 
 
 def named_candidates(kind: str, settings: Mapping[str, Any]) -> Candidates:
@@ -44,7 +45,7 @@ def named_candidates(kind: str, settings: Mapping[str, Any]) -> Candidates:
     Raises:
         ConfigError: another kind than classification, another setting, or no list of names.
     """
-    if kind != "classification":
+    if not label_kind(kind).one_class:
         raise ConfigError(
             f"{AUTO}: the pipeline compares methods for classes, and these are labels of kind {kind}; name a method."
         )

@@ -11,6 +11,7 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import DataError
 from crowdzoo.training.bases.given import GivenBase
 from crowdzoo.training.instance_training import train
@@ -75,7 +76,7 @@ class CrowdEstimator(BaseEstimator):
             task=self.kind, hidden=tuple(self.hidden), dropout=self.dropout, epochs=self.epochs,
             batch_size=self.batch_size, learning_rate=self.learning_rate, seed=seed,
         )  # fmt: skip
-        name = "label_distribution" if self.kind == "classification" else "ratings"
+        name = "label_distribution" if label_kind(self.kind).has_classes else "ratings"
         targets: dict[str, Any] = {} if plain is None else {name: plain}
         base = None if self.base is None else GivenBase(self.base)
         self.model_, _ = train(
@@ -114,7 +115,7 @@ class CrowdEstimator(BaseEstimator):
     def _from_matrix(self, matrix: np.ndarray, names: list[str] | None) -> Annotations:
         """Annotations of a matrix, one column an annotator."""
         said = ~_missing(matrix)
-        if self.kind == "classification":
+        if label_kind(self.kind).has_classes:
             said &= matrix != -1
         rows, columns = np.nonzero(said)
         if not len(rows):

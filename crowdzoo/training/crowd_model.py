@@ -423,7 +423,7 @@ class CrowdModel(keras.Model):
             with self.crowd.being_fitted(), self._kept_in(checkpoint, data, **kept, **order):
                 history = recipe_of(self.crowd)(self, data, order, **arguments)
             of_pairs = isinstance(self.base.input, dict)  # "equal" is seldom the most probable of a pair
-            judged = self.label_kind.name == "classification" and not of_pairs
+            judged = self.label_kind.one_class and not of_pairs
             if judged and len(getattr(history, "epoch", ())) >= JUDGED:
                 self._warn_if_classes_are_lost(data, batch_size)
             return history
@@ -454,7 +454,7 @@ class CrowdModel(keras.Model):
 
     def _check_probabilities(self, inputs: Any) -> None:
         """Refuses a base for classes whose answers are no probabilities, such as one without a softmax."""
-        if self.label_kind.name != "classification" or self._crowd().stands_on_hidden_layer:
+        if not self.label_kind.one_class or self._crowd().stands_on_hidden_layer:
             return
         answers = np.asarray(ops.convert_to_numpy(ops.cast(self.base(inputs["instances"]), "float32")), "float64")
         sums = answers.sum(axis=-1)

@@ -40,7 +40,7 @@ def crowd_arrays(model: Any, x: Any, y: Any, tasks: Any = None, line: str = FIT)
         x, annotations = x["instances"], _from_padded(crowd, x["annotators"], y)
     else:
         if {"task", "label"} <= {*map(str, getattr(y, "columns", ()))}:
-            kind = "" if crowd.kind == "classification" else f", kind={crowd.kind!r}"
+            kind = "" if crowd.label_kind.one_class else f", kind={crowd.kind!r}"
             better = line.format("ids").replace("annotations", f"Annotations.from_frame(y{kind})")
             raise DataError(f"y is a table with a row an annotation. Write {better}.")
         if np.ndim(y) == crowd.label_kind.axes:

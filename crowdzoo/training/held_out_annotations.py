@@ -136,7 +136,7 @@ class HeldOutAnnotations(_HeldOut):
     """
 
     def __init__(self, x: Any, annotations: Annotations, tasks: Any):
-        if annotations.kind != "classification":
+        if not annotations.label_kind.one_class:
             raise DataError(
                 f"HeldOutAnnotations: scores models of classes, got annotations of kind {annotations.kind}."
             )

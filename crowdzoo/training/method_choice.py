@@ -129,7 +129,7 @@ def choose_method(
     """
     if settings.kind not in COMPARED or annotations.kind != settings.kind:
         raise DataError("choose_method: compares methods for classes or for ratings; these are labels of another kind.")
-    ratings = settings.kind == "regression"
+    ratings = not annotations.label_kind.has_classes
     if ratings and gold is not None:
         raise DataError("choose_method: gold compares methods for classes; leave it out, ratings are compared without.")
     of_annotations = replace(settings, method="crowdsourced-layer", arguments={})
@@ -216,7 +216,7 @@ class _Weights(keras.callbacks.Callback):
 
 def _scorer(annotations: Annotations) -> Callable[[NDArray[np.float64], NDArray[Any]], NDArray[np.float64]]:
     """What gives the log-probability of the annotations of some tasks, given a model's answers to them."""
-    if annotations.kind == "regression":
+    if not annotations.label_kind.has_classes:
         evidence = rating_evidence(annotations)
         return lambda answers, tasks: rating_scores(answers[:, 0], evidence.of(tasks))
     likelihoods = log_likelihoods(annotations)
@@ -225,7 +225,7 @@ def _scorer(annotations: Annotations) -> Callable[[NDArray[np.float64], NDArray[
 
 def _aggregated(annotations: Annotations) -> NDArray[np.float64]:
     """What method aggregated is trained on."""
-    if annotations.kind == "regression":
+    if not annotations.label_kind.has_classes:
         estimates: NDArray[np.float64] = create("rating-em", kind="regression").fit(annotations).estimates
         return estimates
     posteriors: NDArray[np.float64] = create("robust").fit(annotations).posteriors

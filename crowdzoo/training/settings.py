@@ -118,7 +118,7 @@ class Settings(Checked, ABC):
         except ConfigError as error:
             raise ConfigError(f"training: {error}") from error
         check_settings(self, self.rules, "training")
-        if self.patience is not None and kind != "classification":
+        if self.patience is not None and not label_kind(kind).one_class:
             raise ConfigError(
                 "training: patience holds out annotations of classes, and these are labels of another kind. Set epochs "
                 "instead, or write model.fit(..., validation_data=..., callbacks=[keras.callbacks.EarlyStopping()])."

@@ -107,7 +107,7 @@ def _tuner_problems(config: PipelineConfig) -> list[str]:
     """What the section tuner searches for that is no setting, or has a value that it may not have."""
     if config.tuner is None:
         return []
-    if config.kind != "classification":
+    if not config.label_kind.labels.one_class:
         return [
             f"tuner: compares settings for classes, and these are labels of kind {config.kind}. Remove the section."
         ]

@@ -97,7 +97,7 @@ class PipelineConfig(Section):
             else f"base {self.base}"
         )
         reading = (key for key in (*kind.inputs, *kind.reading, *second) if key in DataConfig.model_fields)
-        by_annotations = ("compare", "annotation_tolerance") if kind.name == "classification" else ()
+        by_annotations = ("compare", "annotation_tolerance") if kind.labels.one_class else ()
         for section, allowed in {
             "data": dict.fromkeys(("dataset", *reading, "eval_fraction")),
             "evaluation": ("tolerance", *by_annotations, f"minimum_{kind.metric}", "new_signatures"),

@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows, TrainingSet, csv_cell
+from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows, csv_cell
+from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.metrics import expected_calibration_error
 from crowdzoo.reading.instances.gold import read_gold
 from crowdzoo.reading.instances.instances import Instances
@@ -29,6 +30,11 @@ class Classification(Kind):
     """Labels are classes; models are classifiers of instances of any kind."""
 
     name = "classification"
+    parts: ClassVar[Mapping[str, str]] = {
+        "read": "crowdzoo.records.instance_examples:read_labelled_instances",
+        "aggregated": "crowdzoo.kinds.classes.aggregated:class_answers",
+        "measured": "crowdzoo.kinds.classes.scores:class_scores",
+    }
     title = "classes"
     counted = "annotations"
     reading = ("classes", *ROW_OPTIONS, *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS)

@@ -11,7 +11,8 @@ import numpy as np
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.kinds.base import RATINGS_ONLY, Kind, Rows, TrainingSet, csv_cell
+from crowdzoo.kinds.base import RATINGS_ONLY, Kind, Rows, csv_cell
+from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.metrics import pair_accuracy, spearman
 from crowdzoo.reading.instances.gold import read_gold_pairs, read_gold_ratings
 from crowdzoo.reading.instances.instances import Instances
@@ -38,6 +39,11 @@ class Preferences(Kind):
     """Labels say which of two tasks is better, or that they are equal; models score single tasks (`RewardModel`)."""
 
     name = "preference"
+    parts: ClassVar[Mapping[str, str]] = {
+        "read": "crowdzoo.kinds.preferences.records:read_labelled_pairs",
+        "aggregated": "crowdzoo.kinds.preferences.aggregated:pair_answers",
+        "measured": "crowdzoo.kinds.preferences.scores:pair_scores",
+    }
     title = counted = "preferences"
     reading = ("classes", *ROW_OPTIONS, *LAYOUT_OPTIONS)
     inputs = ("annotations", "instances", "gold")

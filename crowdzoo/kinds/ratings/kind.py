@@ -12,7 +12,8 @@ import numpy as np
 from crowdzoo.checks.option_types import number
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.kinds.base import EXPORT_OPTIONS, Kind, Rows, TrainingSet, csv_cell
+from crowdzoo.kinds.base import EXPORT_OPTIONS, Kind, Rows, csv_cell
+from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 from crowdzoo.reading.instances.gold import read_gold_ratings
 from crowdzoo.reading.instances.instances import Instances
@@ -27,6 +28,11 @@ class Ratings(Kind):
     """Labels are numbers on a scale; models are regressors of instances of any kind."""
 
     name = "regression"
+    parts: ClassVar[Mapping[str, str]] = {
+        "read": "crowdzoo.records.instance_examples:read_labelled_instances",
+        "aggregated": "crowdzoo.kinds.ratings.aggregated:rating_answers",
+        "measured": "crowdzoo.kinds.ratings.scores:rating_scores",
+    }
     title = counted = "ratings"
     reading = ("low", "high", *ROW_OPTIONS, *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS)
     aggregation = "rating-em"

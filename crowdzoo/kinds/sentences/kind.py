@@ -16,7 +16,8 @@ from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.instance_kinds import SENTENCES, InstanceKind
 from crowdzoo.data.retokenized import retokenized
 from crowdzoo.errors import ConfigError
-from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows, TrainingSet, csv_cell
+from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows, csv_cell
+from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.quality.span_scores import span_scores
 from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.sentences.sentence_files import read_sentences
@@ -32,6 +33,11 @@ class Sentences(Kind):
     """Labels are tags of tokens, which mark spans; models are taggers."""
 
     name = "sequence"
+    parts: ClassVar[Mapping[str, str]] = {
+        "read": "crowdzoo.kinds.sentences.records:read_labelled_sentences",
+        "aggregated": "crowdzoo.kinds.sentences.aggregated:sentence_answers",
+        "measured": "crowdzoo.kinds.sentences.scores:sentence_scores",
+    }
     title = counted = "sentences"
     inputs = ("annotations", "gold")
     needed = ("annotations",)

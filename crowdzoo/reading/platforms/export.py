@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import SHOWN, BadRow, ConfigError, CrowdzooError, DataError, did_you_mean, short_repr, unknown
 from crowdzoo.files.text import shown
 from crowdzoo.reading.platforms.argilla import ARGILLA
@@ -29,9 +30,6 @@ from crowdzoo.reading.platforms.toloka import TOLOKA
 __all__ = ["PLATFORMS", "Export"]
 
 PLATFORMS = {one.name: one for one in (LABEL_STUDIO, MTURK, TOLOKA, PRODIGY, DOCCANO, ARGILLA, CVAT, COCO)}
-
-# Kind of label -> sorts of questions, the preferred one first
-_SORTS = {"classification": ("class", "number"), "regression": ("number", "class"), "sequence": ("spans",)}
 
 _TABLE = "Give a table of the images, with columns task and image, instead of their folder."
 
@@ -70,10 +68,11 @@ class Export:
         self.platform = PLATFORMS[platform]
         self.path = Path(path)
         self.name = os.fspath(path)
-        self.spans = kind == "sequence"
+        self.spans = label_kind(kind).has_positions
         self.left_out: Counter[str] = Counter()
         self.empty: Counter[str] = Counter()
-        self._sorts, self._field, self._image = _SORTS[kind], field, image
+        sorts = ("class", "number") if label_kind(kind).has_classes else ("number", "class")  # the preferred one first
+        self._sorts, self._field, self._image = ("spans",) if self.spans else sorts, field, image
         self._files = export_files(path, self.platform.suffixes)
         if not self._files:
             endings = " or ".join(self.platform.suffixes)
