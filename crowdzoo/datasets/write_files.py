@@ -14,7 +14,7 @@ from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.errors import DataError
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.reading.sentences.span_files import write_spans
+from crowdzoo.reading.sentences.span_writing import write_spans
 from crowdzoo.reading.tables.annotation_files import write_annotations
 
 __all__ = ["write_files"]

@@ -73,7 +73,7 @@ WRITERS = {
     "crowdzoo.report.plots": "pictures",
     "crowdzoo.report.report_page": "report.json",
     "crowdzoo.reading.sentences.conll_files": "CoNLL columns",
-    "crowdzoo.reading.sentences.span_files": "JSON lines, documented by their keys",
+    "crowdzoo.reading.sentences.span_writing": "JSON lines, documented by their keys",
     "crowdzoo.reading.sentences.text_lines": "the writer of lines itself",
     "crowdzoo.reading.tables.annotation_files": "a table",
     "crowdzoo.reading.tables.parquet": "annotations: under its key in the footer",

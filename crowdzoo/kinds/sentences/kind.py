@@ -21,7 +21,7 @@ from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.quality.span_scores import span_scores
 from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.sentences.sentence_files import read_sentences
-from crowdzoo.reading.sentences.span_files import write_spans
+from crowdzoo.reading.sentences.span_writing import write_spans
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.training.bases import is_own
 from crowdzoo.training.settings import TaggerSettings

@@ -1,0 +1,107 @@
+"""JSON lines of spans, as `read_spans` reads them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.tags import OUTSIDE, allowed_tags, spans_of
+from crowdzoo.data.tokens import split_tokens
+from crowdzoo.data.vocabulary import names_array
+from crowdzoo.errors import DataError
+from crowdzoo.files.text import is_text
+from crowdzoo.reading.sentences.span_files import _HEAD, _aligned, _sorted_names, _token_edges
+from crowdzoo.reading.sentences.text_lines import integers_if_all, write_lines
+
+__all__ = ["write_spans"]
+
+
+def write_spans(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path:
+    """Writes what `read_spans` reads: of each sentence a line for each annotator, one for gold, or one for neither.
+
+    With texts, spans count characters, and tokens are written where `split_tokens` would cut otherwise. Tags that break
+    the scheme become the spans that they mean.
+
+    Args:
+        sequences: sentences to write.
+        path: path of the file, which appears when it is complete; compressed where the name ends in .gz.
+
+    Returns:
+        The path. What is read back is equal, with all answers to a sentence together.
+
+    Raises:
+        DataError: a token, text or name that is no UTF-8, names that are neither strings nor integers, or tokens of a
+            text that are white space or have other characters between them.
+    """
+    gold = None if sequences.gold is None else sequences.gold_tags()
+    crowd = sequences.annotations
+    _, first = np.unique(crowd.task_ids * crowd.num_annotators + crowd.annotator_ids, return_index=True)
+    first = np.sort(first)  # in the order of the answers, not of the annotators' codes
+    order = first[np.argsort(crowd.task_ids[first], kind="stable")]
+    begins = np.searchsorted(crowd.task_ids[order], np.arange(1, len(sequences)))
+    who_said = np.split(crowd.annotators[crowd.annotator_ids[order]], begins)
+
+    for what in ("tasks", "annotators"):
+        for name in getattr(sequences.annotations, what).tolist():
+            if isinstance(name, bool) or not isinstance(name, (str, int)) or not is_text(str(name)):
+                raise DataError(f"{what} hold {name!r}; a file holds names that are strings or integers, in UTF-8.")
+
+    def lines() -> Iterator[dict[str, Any]]:
+        if first := _head(sequences, gold):
+            yield first
+        for task, name in enumerate(sequences.annotations.tasks.tolist()):
+            head, edges = _sentence_line(sequences, task, name)
+            answers = sequences.answers(task)
+            said = [({"annotator": who}, answers[who]) for who in who_said[task].tolist()]
+            if gold is not None and (truth := gold[task]) is not None:
+                said.append(({"gold": True}, truth))
+            for who, tags in said:
+                spans = [
+                    {"start": edges[start][0], "end": edges[end - 1][1], "label": label}
+                    for label, start, end in spans_of(tags, sequences.scheme)
+                ]
+                yield {**head, **who, "spans": spans}
+            if not said:
+                yield head
+
+    return write_lines(path, (json.dumps(line, ensure_ascii=False) + "\n" for line in lines()))
+
+
+def _sentence_line(sequences: CrowdSequences, task: int, name: Any) -> tuple[dict[str, Any], list[list[int]]]:
+    """What all lines of a task say of its sentence, and where its tokens begin and end as spans count."""
+    tokens = list(sequences.tokens[task])
+    head = {"task": name, "tokens": tokens}
+    edges = _token_edges(len(tokens))
+    if sequences.texts is not None and sequences.offsets is not None:
+        text, offsets = sequences.texts[task], sequences.offsets[task]
+        head, edges = {"task": name, "text": text}, offsets
+        if split_tokens(text)[0] != tokens:
+            found = _aligned(text, tokens)
+            if isinstance(found, str) or not np.array_equal(found, offsets):
+                why = found if isinstance(found, str) else "stand elsewhere than its offsets say."
+                raise DataError(f"the tokens of task {name!r} {why}")
+            head["tokens"] = tokens
+    if not all(is_text(each) for each in (*tokens, head.get("text", ""))):
+        raise DataError(f"task {name!r} holds half a character, which no file can.")
+    return head, edges.tolist()
+
+
+def _head(sequences: CrowdSequences, gold: list[list[str] | None] | None) -> dict[str, list[Any]]:
+    """The first line: those names that reading would not find, or find in another order."""
+    crowd = sequences.annotations
+    used = {str(name) for name in crowd.annotators[np.unique(crowd.annotator_ids)].tolist()}
+    said = {sequences.classes[code] for code in np.unique(crowd.labels).tolist()}
+    said |= {tag for tags in gold or () for tag in tags or ()}
+    found = {
+        "tasks": names_array(integers_if_all([str(name) for name in crowd.tasks.tolist()]), "tasks").tolist(),
+        "annotators": _sorted_names(used).tolist(),
+        "classes": allowed_tags({tag[2:] for tag in said if tag != OUTSIDE}, sequences.scheme),
+    }
+    own = {key: getattr(crowd, key).tolist() for key in _HEAD}
+    return {key: own[key] for key in _HEAD if own[key] != found[key]}
