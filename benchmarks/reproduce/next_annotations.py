@@ -21,9 +21,9 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from intervals import Runs, mean_interval  # noqa: E402  in this folder
 from real_crowds import real_sets  # noqa: E402  beside this folder
 from rows import run  # noqa: E402  in this folder
+from simulated_next import simulate_next  # noqa: E402  in this folder
 
 from crowdzoo.aggregation import create  # noqa: E402  after the folders are known
-from crowdzoo.quality import simulate_next  # noqa: E402  after the folders are known
 
 TITLES = {"bluebird": "Blue Birds", "dog": "dog", "rte": "RTE", "web": "web", "d_sentiment": "positive sentiment"}
 HEAD = (

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["describe", "run"]
 
-MATRICES = "hierarchical-dawid-skene"  # of a simulation; and where the default method has no confusion matrices
+MATRICES = "hierarchical-dawid-skene"  # where the default method has no confusion matrices
 ENDINGS = (".csv", ".json")
 
 
@@ -71,42 +71,28 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
         help="setting of the method, such as prior=0.1; may be given several times",
     )  # fmt: skip
-    command.add_argument("--simulate", action="store_true",
-        help="replay the annotations instead: how many would have been saved? Needs --gold",
-    )  # fmt: skip
-    command.add_argument("--gold", type=path, metavar="FILE",
-        help="with --simulate: true labels, columns task, gold in .parquet or .csv",
-    )  # fmt: skip
-    command.add_argument("--runs", type=integer(1, 10_000), default=20, metavar="N",
-        help="with --simulate: number of runs (default 20)",
-    )  # fmt: skip
-    options.add_seed(command, "the method, and of --simulate")
-    options.add_reading(command, "gold")
+    options.add_seed(command, "the method")
+    options.add_reading(command)
     options.add_image(command)
     options.add_outputs(
         command,
-        ("annotations", "instances", "gold", "annotator_table"),
+        ("annotations", "instances", "annotator_table"),
         Output("out", "--out", is_batch),
         options.REJECTS,
     )
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Chooses the questions and writes them, or replays what was asked."""
+    """Chooses the questions and writes them."""
     kind = kind_of("classification")
     _check(arguments)
     settings = options.settings_of(arguments.settings)
-    method = arguments.method or (MATRICES if arguments.simulate else None)
-    aggregator = kind.create_aggregator(method, seed=arguments.seed, **settings)
+    aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **settings)
     instances = _instances(arguments.instances)
     reading = options.reading_options(arguments, kind)
     if instances is not None:
         reading["tasks"] = instances.tasks
     crowd = kind.read(arguments.annotations, **reading)
-    if arguments.simulate:
-        gold = kind.gold_of(crowd, arguments.gold, options.second_layout(arguments))
-        _simulate(arguments, aggregator, crowd, gold)
-        return
     known = None
     if arguments.annotator_table is not None:
         from crowdzoo.reading.instances.annotator_table import read_annotator_table
@@ -197,17 +183,6 @@ def _check(arguments: argparse.Namespace) -> None:
     """Refuses options that do not go together, before anything is read."""
     if arguments.costs and arguments.annotator_table is not None:
         raise ConfigError("--cost and --annotator-table both say what answers cost; leave one out.")
-    if arguments.simulate:
-        if arguments.gold is None:
-            raise ConfigError("--simulate measures accuracy: give true labels, --gold FILE.")
-        for flag, value in (
-            ("--out", arguments.out), ("the instances", arguments.instances),
-            ("--annotator-table", arguments.annotator_table),
-        ):  # fmt: skip
-            if value is not None:
-                raise ConfigError(f"--simulate asks nobody: leave out {flag}.")
-    elif arguments.gold is not None:
-        raise ConfigError("--gold is for --simulate; known classes are no use for the choice.")
     if arguments.out is not None and arguments.out.suffix not in ENDINGS:
         raise ConfigError(f"--out {arguments.out}: ends in .csv, or in .json for Label Studio.")
     if arguments.sure == 0:
@@ -305,22 +280,3 @@ def _texts(instances: Instances | None) -> dict[Any, str]:
     if instances is None or instances.kind != TEXTS:
         return {}
     return {_plain(task): str(text) for task, text in zip(instances.tasks, instances.values, strict=True)}
-
-
-def _simulate(arguments: argparse.Namespace, aggregator: Any, crowd: Annotations, gold: np.ndarray) -> None:
-    """Prints what the choice would have saved."""
-    from crowdzoo.quality import simulate_next
-
-    found = simulate_next(crowd, gold, aggregator, runs=arguments.runs, sure=arguments.sure, seed=arguments.seed)
-    mean, low, high = found.interval()
-    rows = [
-        ("runs", f"{len(found.saved):,}"),
-        ("annotations in the table", f"{found.all_annotations:,}"),
-        ("accuracy to reach", f"{found.target:.4f} (that with all annotations, less .01)"),
-        ("asked evenly at random", f"{found.random.mean():,.0f} annotations on average"),
-        ("asked by `crowdzoo next`", f"{found.chosen.mean():,.0f} annotations on average"),
-        ("saved", f"{mean:.1%} ({low:.1%} to {high:.1%}, paired)"),
-        ("all tasks sure after", f"{found.stopped.mean():,.0f} annotations on average"),
-        ("accuracy there", f"{found.stopped_accuracy.mean():.4f} (at random {found.random_accuracy.mean():.4f})"),
-    ]
-    print_table(f"simulation, by {arguments.method or MATRICES}", ("", ""), rows)

@@ -26,7 +26,6 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.quality.prediction_powered": "PoweredMean prediction_powered_mean",
         "crowdzoo.quality.reliability": "judged_by_others",
         "crowdzoo.quality.report": "QualityReport quality_report",
-        "crowdzoo.quality.simulation": "SimulatedNext simulate_next",
         "crowdzoo.quality.spammers": "spammer_scores",
         "crowdzoo.quality.span_differences": "MarkedSpans marked_spans",
         "crowdzoo.quality.spread": "Redundancy Spread gini redundancy",

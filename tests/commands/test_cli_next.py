@@ -102,9 +102,6 @@ def test_wrong_words_are_refused_before_any_work(folder, capsys):
     (folder / "own.json").write_text("[1]")
     (folder / "own.csv").write_text("a,b\n")
     for words, message in (
-        (["--simulate"], "give true labels, --gold FILE"),
-        (["--gold", "gold.csv"], "--gold is for --simulate"),
-        (["--simulate", "--gold", "gold.csv", "--out", "b.csv"], "leave out --out"),
         (["--out", "b.txt"], "ends in .csv, or in .json"),
         (["--out", "own.json"], "own.json"),
         (["--out", "own.csv"], "own.csv"),

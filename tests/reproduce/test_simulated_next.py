@@ -1,12 +1,19 @@
 """The replay of a table of annotations against a plain loop, and crowds where the answer is known."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from crowdzoo import Annotations, DataError
 from crowdzoo.aggregation import DawidSkene, HierarchicalDawidSkene, MajorityVote, Wawa
-from crowdzoo.quality import simulate_next, sure_tasks
-from crowdzoo.quality.simulation import SimulatedNext
+from crowdzoo.quality import sure_tasks
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "reproduce"))
+from simulated_next import SimulatedNext, simulate_next
+
+sys.path.pop(0)
 
 
 def uneven_crowd(seed=0, num_tasks=150):
