@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.engine.params import Additive
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.compiled import compiled
 
@@ -17,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(eq=False)
-class Agreement:
+class Agreement(Additive):
     """What annotations say without any model; blocks add to it.
 
     Attributes:
