@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.engine.params import Additive
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.aggregation.engine.params import Additive
 
 __all__ = ["Agreement", "total"]
 

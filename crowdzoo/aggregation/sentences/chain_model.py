@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.engine.params import Additive
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.dirichlet import expected_logs, log_gamma
 from crowdzoo.aggregation.engine.kernels import vote_shares
 from crowdzoo.aggregation.engine.markov_chain import ChainCounts, LogChain, forward_backward, viterbi
+from crowdzoo.aggregation.engine.params import Additive
 from crowdzoo.aggregation.sentences.sentence_block import SentenceBlock
 
 if TYPE_CHECKING:

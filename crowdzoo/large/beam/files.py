@@ -44,7 +44,7 @@ def read_value(path: str) -> Any:
 
 
 def read_block(path: str) -> Any:
-    """Reads a block; where its file is at hand, it is mapped: memory that is new costs more than what is done with it."""
+    """Reads a block; where its file is at hand, maps it: new memory would cost more than what is done with it."""
     return decode_in_place(mapped(Path(path))) if os.path.isfile(path) else read_value(path)
 
 

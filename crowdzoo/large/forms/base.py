@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.classes.dawid_skene import start_weights
 from crowdzoo.aggregation.classes.initial import initial_posteriors
 from crowdzoo.aggregation.engine import bayes
-from crowdzoo.aggregation.engine.params import Additive
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.kernels import vote_shares
 from crowdzoo.aggregation.engine.labels import choose_labels
+from crowdzoo.aggregation.engine.params import Additive
 from crowdzoo.aggregation.engine.run import Run, best_of
 from crowdzoo.errors import ConfigError
 

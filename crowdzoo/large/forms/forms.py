@@ -1,6 +1,5 @@
 """The methods for classes on blocks that lie somewhere else (on Beam, or on disk)."""
 
-# ruff: noqa: D102  (`Form` describes them)
 from __future__ import annotations
 
 from functools import partial
