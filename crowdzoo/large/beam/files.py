@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -120,11 +119,10 @@ class Folder:
         """Writes the states of a block's tasks."""
         return write_value(self.tasks(number, item.path), (item.state, None))
 
-    def write_manifest(self, state: Starts, number: int, identity: str, *written: Iterable[str]) -> str:
+    def write_manifest(self, state: Starts, number: int, identity: str, written: Any = ()) -> str:
         """Writes what makes a checkpoint whole, once all that was `written` is there."""
-        for paths in written:
-            for _ in paths:  # they are there once they can be listed
-                pass
+        for _ in written:  # they are there once they can be listed
+            pass
         return write_value(self.manifest(number), (identity, state))
 
     def write_posteriors(self, found: tuple[str, BlockPosteriors]) -> str:
