@@ -63,7 +63,7 @@ class DawidSkeneForm(Form):
         return dawid_skene.update(total.counts, self.aggregator.prior, self.aggregator.diagonal)
 
     def step(self, run: Run[Any], total: Tally) -> Run[Any]:
-        return self.aggregator.step(run, total.counts)  # type: ignore[no-any-return]
+        return self.aggregator.step(run, total.counts)
 
 
 class OneCoinForm(Form):
@@ -90,7 +90,7 @@ class OneCoinForm(Form):
     def step(self, run: Run[Any], total: Tally) -> Run[Any]:
         counts, settings = total.counts, self.aggregator
         found = one_coin.objective(counts, run.params, settings)
-        return settings.advance(run, found, counts, partial(one_coin.update, counts, settings))  # type: ignore[no-any-return]
+        return settings.advance(run, found, counts, partial(one_coin.update, counts, settings))
 
     def posteriors(self, block: Any, prepared: Any, means: Any, state: Array | None) -> Array:
         return posteriors_of(block, prepared)
@@ -135,7 +135,7 @@ class GLADForm(Form):
     def step(self, run: Run[Any], total: Tally) -> Run[Any]:
         counts, params, settings = total.counts, run.params, self.aggregator
         found = glad.objective(counts, params, settings)
-        return settings.advance(run, found, counts, partial(glad.update, counts, params, settings))  # type: ignore[no-any-return]
+        return settings.advance(run, found, counts, partial(glad.update, counts, params, settings))
 
     def posteriors(self, block: Any, prepared: Any, means: Any, state: Array | None) -> Array:
         assert state is not None
@@ -171,7 +171,7 @@ class IBCCForm(_Variational):
 
     def step(self, run: Run[Any], total: Tally) -> Run[Any]:
         found = ibcc.bound(total.counts, run.params, total.more)
-        return self.aggregator.advance(run, found, total.counts, partial(self.start, total))  # type: ignore[no-any-return]
+        return self.aggregator.advance(run, found, total.counts, partial(self.start, total))
 
     def posteriors(self, block: Any, prepared: Any, means: Any, state: Array | None) -> Array:
         found = bayes.posteriors(block, prepared)
@@ -189,7 +189,7 @@ class HierarchicalForm(_Variational):
         counts, annotators = total.counts, self.aggregator.annotators
         found = hierarchical_dawid_skene.bound(counts, run.params, annotators, total.more)
         update = partial(hierarchical_dawid_skene.update, counts, run.params, annotators)
-        return self.aggregator.advance(run, found, counts, update)  # type: ignore[no-any-return]
+        return self.aggregator.advance(run, found, counts, update)
 
     def result(self, data: Any, run: Run[Any], found: BlockPosteriors) -> Aggregation:
         facts = run.facts | {"log_likelihood": found.log_likelihood}
@@ -237,7 +237,7 @@ class RobustForm(Form):
         return robust.posteriors_of(block, prepared)
 
     def result(self, data: Any, run: Run[Any], found: BlockPosteriors) -> Aggregation:
-        return self.aggregator.result(data, found.posteriors, run.params[1])  # type: ignore[no-any-return]
+        return self.aggregator.result(data, found.posteriors, run.params[1])
 
 
 FORMS: dict[type, type[Form]] = {

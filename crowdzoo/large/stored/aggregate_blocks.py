@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,11 +118,15 @@ def aggregate_blocks(
         if run.history:
             aggregator.warn_unless_converged(run, blocks.num_annotations)
         answers = _Answers(form, blocks, run, states, nobody)
-        with atomic_file(path) if alone else atomic_folder(path, replace=True) as fresh:
-            with nullcontext(fresh) if alone else open(fresh / f"tasks.{file_format}", "wb") as file:
-                write_tables(answers.tables(), file, path.suffix[1:] if alone else file_format)
+        if alone:
+            with atomic_file(path) as file:
+                write_tables(answers.tables(), file, path.suffix[1:])
             result = answers.result(path)
-            if not alone:
+        else:
+            with atomic_folder(path, replace=True) as fresh:
+                with open(fresh / f"tasks.{file_format}", "wb") as file:
+                    write_tables(answers.tables(), file, file_format)
+                result = answers.result(path)
                 _write_rest(result, fresh, file_format)
     warn_of_notes(result.learnt.method, result.notes, stacklevel=3)
     return result
