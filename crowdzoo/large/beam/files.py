@@ -113,7 +113,7 @@ class Folder:
 
     def write_block(self, block: Any) -> str:
         """Writes a block under its first task, which no other block has."""
-        return write_value(self.block(int(block.tasks[0]) if len(block.tasks) else 0), block)
+        return write_value(self.block(int(block.tasks[0]) if len(block.tasks) else -1), block)
 
     def write_tasks(self, item: Item, number: int) -> str:
         """Writes the states of a block's tasks."""

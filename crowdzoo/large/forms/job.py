@@ -125,6 +125,7 @@ def job_of(aggregator: Any, data: Any, gold: Any = None, initial: Any = None) ->
         return _of_sentences(aggregator, data)
     if type(aggregator) in RATINGS:
         return _of_ratings(aggregator, data)
+    form_of(aggregator, 1, 1)  # refuses methods of other kinds, whatever the data are
     form = form_of(aggregator, data.num_annotators, data.num_classes)
     check_classification(data, aggregator.title)
     known = checked_gold(gold, data.num_tasks, data.num_classes)
