@@ -13,7 +13,6 @@ from crowdzoo.aggregation.classes.dawid_skene import start_weights
 from crowdzoo.aggregation.classes.glad import GLAD
 from crowdzoo.aggregation.classes.ibcc import IBCC
 from crowdzoo.aggregation.classes.initial import first_counts
-from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
 from crowdzoo.aggregation.engine.block import Block, blocks_of
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.testing.aggregators import simulated_crowd
@@ -69,45 +68,6 @@ def assert_same(left, right):
         assert getattr(left, name) == getattr(right, name)
     for name in ("tasks", "annotators", "classes", "annotations_per_task", "annotations_per_annotator"):
         np.testing.assert_array_equal(getattr(left, name), getattr(right, name))
-
-
-@pytest.mark.parametrize(
-    ("aggregator", "kind"),
-    [
-        (DawidSkene(num_starts=2, tol=0.01), "aggregation"),
-        (GLAD(tol=0.01), "posteriors"),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in (
-                (DawidSkene(tol=0.01), "confusions"),
-                (OneCoinDawidSkene(tol=0.01), "aggregation"),
-                (OneCoinDawidSkene(tol=0.01), "posteriors"),
-                (GLAD(tol=0.01, class_prior="estimated"), "aggregation"),
-                (IBCC(tol=0.01), "posteriors"),
-            )
-        ),
-    ],
-    ids=name_of,
-)
-def test_warm_start_on_beam_equals_the_local_one(tmp_path, aggregator, kind):
-    annotations, gold = crowd()
-    earlier = aggregator if kind == "aggregation" else DawidSkene(tol=1e-2)
-    first = earlier.fit(annotations, gold=np.where(np.arange(62) % 7 == 0, 1, -1))
-    initial = first if kind == "aggregation" else getattr(first, kind)
-    result = on_beam.aggregate(
-        annotations,
-        aggregator,
-        gold=gold,
-        initial=initial,
-        make_pipeline=make_pipeline,
-        folder=str(tmp_path),
-        max_annotations=70,
-        iterations_per_pipeline=4,
-    )
-    expected = aggregator.fit(annotations, gold=gold, initial=initial)
-    assert_same(result, expected)
-    if getattr(aggregator, "num_starts", 1) == 1:  # of several, the best may be one that does not begin there
-        assert not np.allclose(expected.history[0], aggregator.fit(annotations, gold=gold).history[0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("aggregator", [DawidSkene(), pytest.param(GLAD(), marks=pytest.mark.slow)], ids=name_of)
@@ -377,18 +337,6 @@ def test_after_the_last_retry_the_runners_own_error_is_raised(tmp_path, waited):
     assert (tmp_path / "checkpoint-000001.manifest").exists()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("dies_at", DEATHS)
-def test_a_worker_that_dies_in_a_pipeline_costs_a_retry_alone(tmp_path, monkeypatch, waited, dies_at):
-    annotations, _ = crowd()
-    aggregator = GLAD(tol=5e-3)
-    monkeypatch.setattr(files, "write_value", write_until(DEATHS[dies_at], dies_at))
-    found = fit_in_steps(annotations, tmp_path, make_pipeline, aggregator, max_annotations=100, retries=1)
-    assert waited == [1]
-    assert_same(found, aggregator.fit(annotations))
-    assert list(tmp_path.iterdir()) == []
-
-
 class _Endless(FnApiRunner):
     """As a cluster that waits for a worker that will never come; `cancelled` counts."""
 
@@ -433,11 +381,6 @@ def test_bad_data_are_not_tried_again(tmp_path, waited):
     with pytest.raises(DataError, match="row 3"):
         fit_in_steps(crowd()[0], tmp_path, make, DawidSkene(), retries=5)
     assert waited == []
-
-
-def test_a_negative_number_of_retries_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"retries must be .*got -1"):
-        fit_in_steps(crowd()[0], tmp_path, make_pipeline, DawidSkene(), retries=-1)
 
 
 def test_a_checkpoint_of_something_else_is_refused(tmp_path):
@@ -488,26 +431,6 @@ def test_a_fit_that_begins_elsewhere_does_not_go_on_from_a_checkpoint(tmp_path):
         fit(pipelines_until(1), None)
     with pytest.raises(ConfigError, match="checkpoint of other data or settings"):
         fit(make_pipeline, initial)
-
-
-def test_settings_may_be_numbers_of_numpy(tmp_path):
-    annotations, _ = crowd()
-    aggregator = DawidSkene(max_iter=np.int64(3), tol=np.float32(0.05), seed=np.int32(1), num_starts=np.uint8(1))
-    result = on_beam.aggregate(annotations, aggregator, make_pipeline=make_pipeline, folder=str(tmp_path))
-    assert_same(result, aggregator.fit(annotations))
-
-
-@pytest.mark.slow
-def test_posteriors_that_another_call_left_are_not_read(tmp_path):
-    """As of a call on other data that was killed while it removed its files, when its checkpoint was gone."""
-    annotations, _ = crowd()
-    aggregator = IBCC(tol=0.05)
-    left = on_beam.BlockPosteriors(np.array([5, 9]), np.full((2, 4), 0.25), np.array([3, 3]), None, -1000.0)
-    files.Folder(str(tmp_path)).write_posteriors(("block-5.bin", left))
-    assert [path.name for path in tmp_path.iterdir()] == ["posteriors-block-5.bin"]
-    result = fit_in_steps(annotations, tmp_path, make_pipeline, aggregator)
-    assert_same(result, aggregator.fit(annotations))
-    assert list(tmp_path.iterdir()) == []
 
 
 def checkpoint(folder, number):
@@ -721,23 +644,6 @@ def test_workers_of_other_kinds_fit_the_same(tmp_path, engine):
     np.testing.assert_allclose(run.params.confusions, expected.confusions, atol=1e-6)
 
 
-@pytest.mark.slow
-@every_engine
-def test_workers_of_other_kinds_find_the_same(tmp_path, engine):
-    annotations, gold = crowd()
-    aggregator = GLAD(tol=1.0)
-    result = on_beam.aggregate(
-        annotations,
-        aggregator,
-        gold=gold,
-        make_pipeline=lambda: make_pipeline(*ENGINES[engine]),
-        folder=str(tmp_path),
-        max_annotations=60,
-        iterations_per_pipeline=2,
-    )
-    assert_same(result, aggregator.fit(annotations, gold=gold))
-
-
 # === What is refused ===
 
 
@@ -763,17 +669,6 @@ def test_the_local_engine_does_not_import_beam():
     code = "import sys, crowdzoo.aggregation; print({'apache_beam', 'pandas', 'pyarrow'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
-
-
-def test_a_process_that_only_reads_and_writes_files_knows_all_kinds_of_values():
-    """As a worker does that unpickles a step."""
-    code = (
-        "import numpy as np; from crowdzoo.large.beam.files import decode, encode; "
-        "from crowdzoo.large.forms.base import BlockPosteriors; "
-        "print(type(decode(encode(BlockPosteriors(np.arange(2), np.ones((2, 1)), np.zeros(2))))).__name__)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.strip() == "BlockPosteriors", done.stderr
 
 
 class FlinkRunner(FnApiRunner):
