@@ -2,7 +2,6 @@ r"""The same aggregation on Apache Beam and on the local engine: do they agree, 
 
     python benchmarks/beam.py                                  # in memory, 1e7 annotations; results/beam.json
     python benchmarks/beam.py --annotations 1e5 --no-save      # smaller
-    python benchmarks/beam.py --method glad --shard-bytes 65536    # annotators in shards
     python benchmarks/beam.py --method rating-em bsc-seq       # ratings, and sentences
     python benchmarks/beam.py --scaling                        # what a model of the cost of an iteration is made of
 
@@ -135,7 +134,7 @@ def settings_of(method: str, iterations: int) -> dict[str, Any]:
 
 
 def compare(
-    given: argparse.Namespace, annotations: Annotations, method: str, iterations: int, shard_bytes: int, repeats: int
+    given: argparse.Namespace, annotations: Annotations, method: str, iterations: int, repeats: int
 ) -> dict[str, Any]:
     """Runs both engines in turns."""
     kind, name = METHODS[method]
@@ -162,7 +161,6 @@ def compare(
                 aggregator,
                 make_pipeline=make_pipeline,
                 folder=given.folder or name,
-                max_shard_bytes=shard_bytes,
                 iterations_per_pipeline=given.iterations_per_pipeline,
                 retries=given.retries,
                 timeout=given.timeout,
@@ -177,7 +175,6 @@ def compare(
         "classes": annotations.num_classes if annotations.label_kind.has_classes else None,
         "annotators": annotations.num_annotators,
         "most_iterations": iterations,
-        "shard_bytes": shard_bytes,
         "pipelines": len(pipelines) // repeats,
         "seconds": {name: round(statistics.median(each), 3) for name, each in seconds.items()},
         "cpu_seconds": {name: round(statistics.median(each), 3) for name, each in cpu_seconds.items()},
@@ -216,7 +213,7 @@ def line(found: dict[str, Any]) -> str:
 
 def name_of(found: dict[str, Any]) -> tuple[Any, ...]:
     """What was run."""
-    settings = ("runner", "method", "annotations", "classes", "annotators", "most_iterations", "shard_bytes")
+    settings = ("runner", "method", "annotations", "classes", "annotators", "most_iterations")
     return tuple(found[setting] for setting in settings)
 
 
@@ -229,14 +226,12 @@ SIZES = (10**5, 10**6, 10**7)
 
 
 def scaling(given: argparse.Namespace) -> list[dict[str, Any]]:
-    """Dawid-Skene at several sizes, with all parameters everywhere and in shards, for one iteration and for more."""
+    """Dawid-Skene at several sizes, for one iteration and for more."""
     rows = []
     for size in SIZES:
-        for shard_bytes in (2**26, 2**20):
-            for iterations in (1, 11):  # ten more tell what one costs
-                annotations = table(size, 10, 10**4)
-                rows.append(compare(given, annotations, "dawid-skene", iterations, shard_bytes, 1))
-                print(line(rows[-1]) + f", shards of {shard_bytes:,} bytes", flush=True)
+        for iterations in (1, 11):  # ten more tell what one costs
+            rows.append(compare(given, table(size, 10, 10**4), "dawid-skene", iterations, 1))
+            print(line(rows[-1]), flush=True)
     return rows
 
 
@@ -252,7 +247,6 @@ def main() -> int:
     parser.add_argument("--iterations-per-pipeline", type=int, help="default: as the runner likes")
     parser.add_argument("--retries", type=int, default=0, help="times a failed pipeline is run again")
     parser.add_argument("--timeout", type=float, help="seconds after which a pipeline has failed")
-    parser.add_argument("--shard-bytes", type=int, default=2**26, help="most bytes of parameters that a worker gets")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--scaling", action="store_true", help="run the sizes of the cost model")
     parser.add_argument("--no-save", action="store_true", help="print only")
@@ -267,7 +261,7 @@ def main() -> int:
             for method in given.method or METHODS:
                 annotations = table(given.annotations, given.classes, annotators, METHODS[method][0])
                 iterations = 1 if method in ONE_PASS else given.iterations
-                found.append(compare(given, annotations, method, iterations, given.shard_bytes, given.repeats))
+                found.append(compare(given, annotations, method, iterations, given.repeats))
                 print(line(found[-1]), flush=True)
     if given.out:
         given.out.write_text(json.dumps(found))

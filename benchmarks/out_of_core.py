@@ -140,8 +140,8 @@ def measure(part: str, number: int, iterations: int) -> dict[str, Any]:
             found["gb_on_disk"] = round(sum(path.stat().st_size for path in Path(name).iterdir()) / 1e9, 2)
             method = method_of(aggregator, blocks.num_annotators, blocks.num_classes)
             memory.take()
-            fitted, seconds, cpu = timed(lambda: fit_blocks(method, blocks, Path(name)))
-            passes = fitted.run.num_iterations + 2
+            (run, _), seconds, cpu = timed(lambda: fit_blocks(method, blocks, Path(name)))
+            passes = run.num_iterations + 2
         found |= {"seconds_a_pass": round(seconds / passes, 2), "cpu_seconds_a_pass": round(cpu / passes, 2)}
         found |= {key: value - before[key] for key, value in memory.take().items()}
         if part == "blocks" and number <= 1e7:

@@ -35,9 +35,8 @@ from crowdzoo.aggregation import (
 )
 from crowdzoo.aggregation.engine.by_annotator import ByAnnotator
 from crowdzoo.datasets import generated_ner
-from crowdzoo.large.forms.base import Found
+from crowdzoo.large.forms.base import BlockPosteriors, fitted
 from crowdzoo.large.forms.job import form_of, job_of
-from crowdzoo.large.forms.runs import begun, finished_run, next_start
 from crowdzoo.sequences import CrowdSequences
 from crowdzoo.testing.aggregators import simulated_crowd
 
@@ -161,31 +160,35 @@ def test_tables_of_all_annotators_are_left_out_where_they_are_larger_than_the_po
 def by_blocks(aggregator, crowd, most, gold=None):
     """What Beam computes, added up here: blocks, then an M-step, and so on."""
     job = job_of(aggregator, crowd, gold)
-    method, blocks = job.method, job.blocks(most)
+    form, blocks = job.form, job.blocks(most)
     assert len(blocks) > 1
+    states = [None if form.first_state is None else np.full(len(block.tasks), form.first_state) for block in blocks]
+    judged = states
 
-    def total(add):
-        tallies = [method.zero(method.num_annotators) for _ in blocks]
-        for tally, block in zip(tallies, blocks, strict=True):
-            add(tally, block)
-        return reduce(operator.add, tallies)
+    def expected(start, run):
+        nonlocal states, judged
+        totals, new = [form.zero() for _ in blocks], []
+        for total, block, state in zip(totals, blocks, states, strict=True):
+            if run.params is None:
+                new.append(form.first(total, block, start, None))
+            else:
+                new.append(form.expect(total, block, form.prepared(run.params), state, True))
+        judged, states = states, new
+        return reduce(operator.add, totals)
 
-    rows, common = method.maximise(total(lambda tally, block: method.first(tally, block, 0, None, None)), None, None)
-    run, steps = begun(method, common), 0
-    while not run.done:
-        params, steps = method.prepared(rows, run.params), steps + 1
-        sums = total(lambda tally, block, params=params: method.expect(tally, block, params, None, True))
-        run, rows = next_start(method, run, sums, lambda rows=rows: rows, method.penalty(rows))
-    assert steps <= method.num_steps
-    params, means = method.prepared(rows, run.params), method.means(rows, run.params)
-    answers = [method.answers(block, params, means, None) for block in blocks]
-    places, posteriors, labels = (np.concatenate(parts) for parts in zip(*answers, strict=True))
-    assert places.tolist() == list(range(job.num_answers))
-    likelihood = sum(method.last_likelihood(block, means) for block in blocks)
-    return job.result(finished_run(method, run, rows), Found(posteriors, labels, np.zeros(len(labels)), likelihood))
+    run = fitted(form, expected)
+    answer = form.answers(run.params)
+    parts = [answer(block, state) for block, state in zip(blocks, judged, strict=True)]
+    columns = [[getattr(part, name) for part in parts] for name in ("tasks", "posteriors", "labels")]
+    tasks, posteriors, labels = map(np.concatenate, columns)
+    assert tasks.tolist() == list(range(job.num_answers))
+    state = None if parts[0].state is None else np.concatenate([part.state for part in parts])
+    likelihood = sum(part.log_likelihood for part in parts)
+    return job.result(run, BlockPosteriors(tasks, posteriors, labels, state, likelihood))
 
 
 SUMS = {
+    "glad": GLAD(tol=5e-3),
     "hierarchical": HierarchicalDawidSkene(),
     "robust": Robust(),
     "mean without the outermost": RatingMean(trim=0.25),
@@ -218,6 +221,13 @@ def test_ratings_far_from_zero_lose_no_digits_to_their_level():
     np.testing.assert_allclose(far.estimates - 1e9, RatingEM().fit(ratings(0.0)).estimates, atol=1e-5)
 
 
+def test_several_answers_of_an_annotator_count_where_the_local_method_counts_them():
+    columns = [0, 0, 0, 1, 2], [0, 0, 1, 1, 1], [0, 1, 1, 0, 1]
+    crowd = Annotations.from_arrays(*columns, on_duplicate="all")
+    for method in (MajorityVote(), DawidSkene()):
+        assert_same(by_blocks(method, crowd, 2), method.fit(crowd))
+
+
 ENGINE = {
     "majority vote": MajorityVote(),
     "hard majority vote": MajorityVote(voting="hard", ties="random", seed=4),
@@ -241,7 +251,6 @@ def test_blocks_on_disk_give_what_the_table_in_memory_gives(tmp_path, aggregator
     assert_same(Aggregation.from_parquet(tmp_path / "out"), quiet(aggregator.fit, table))
 
 
-ALL = 2**26  # bytes of a shard that holds everyone
 ON_BEAM = ENGINE | {
     "robust": Robust(),
     "mean": RatingMean(trim=0.25),
@@ -251,13 +260,7 @@ ON_BEAM = ENGINE | {
     "hmm-crowd": HMMCrowd(tol=2e-2),
     "tokens": TokenAggregation("dawid-skene", settings={"tol": 1e-2}),
 }
-QUICK = ("dawid-skene", "one-coin", "ibcc", "hard majority vote", "mean", "bsc-seq")  # the others in `make test-all`
-SHARDS = ("majority vote", "three starts", "one-coin", "ibcc", "dawid-skene", "bsc-seq", "hmm-crowd", "rating em")
-BEAM_CASES = [
-    *(pytest.param(name, None, marks=[] if name in QUICK else slow) for name in ON_BEAM),
-    ("glad", 5),
-    *(pytest.param(name, 1 if name == "dawid-skene" else 5, marks=slow) for name in SHARDS),
-]
+QUICK = ("dawid-skene", "glad", "robust", "hard majority vote", "mean", "bsc-seq")  # the others in `make test-all`
 
 
 def a_pipeline():
@@ -267,47 +270,44 @@ def a_pipeline():
     return beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner"]))
 
 
-def on_beam(crowd, aggregator, folder, per_shard=None, make_pipeline=a_pipeline, **options):
+def on_beam(crowd, aggregator, folder, make_pipeline=a_pipeline, **options):
     """Several blocks, and several pipelines."""
     pytest.importorskip("apache_beam", reason="the pipeline extra is not installed")
     from crowdzoo.large.beam import aggregate
 
-    method = job_of(aggregator, crowd).method
     most = {"classification": 60, "regression": 50, "sequence": 300}[aggregator.kind]
     settings = {"max_annotations": most, "iterations_per_pipeline": 2, **options}
-    if per_shard is not None:
-        settings["max_shard_bytes"] = per_shard * method.row_bytes * method.starts
     found = aggregate(crowd, aggregator, make_pipeline=make_pipeline, folder=str(folder), **settings)
     assert list(folder.iterdir()) == []
     return found
 
 
-@pytest.mark.parametrize(("name", "per_shard"), BEAM_CASES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in QUICK else slow) for name in ON_BEAM])
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
-def test_beam_gives_what_the_local_method_gives(tmp_path, name, per_shard):
+def test_beam_gives_what_the_local_method_gives(tmp_path, name):
     aggregator = ON_BEAM[name]
     crowd, gold = crowd_of(aggregator)
     known = {} if gold is None else {"gold": gold}
-    assert_same(on_beam(crowd, aggregator, tmp_path, per_shard, **known), aggregator.fit(crowd, **known), atol=1e-6)
+    assert_same(on_beam(crowd, aggregator, tmp_path, **known), aggregator.fit(crowd, **known), atol=1e-6)
 
 
 WARM = {
-    "confusions": (DawidSkene(tol=0.01), "confusions", None),
-    "posteriors": (GLAD(tol=0.01), "posteriors", 4),
-    "an aggregation": (OneCoinDawidSkene(tol=0.01), None, 4),
+    "confusions": (DawidSkene(tol=0.01), "confusions"),
+    "posteriors": (GLAD(tol=0.01), "posteriors"),
+    "an aggregation": (OneCoinDawidSkene(tol=0.01), None),
 }
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, marks=[] if case == "confusions" else slow) for case in WARM])
 def test_beam_begins_where_the_local_method_begins(tmp_path, case):
-    aggregator, part, per_shard = WARM[case]
+    aggregator, part = WARM[case]
     crowd, gold = classes()
     earlier = DawidSkene(tol=1e-2) if part else aggregator
     first = earlier.fit(crowd, gold=np.where(np.arange(100) % 7 == 0, 1, -1))
     options = {"gold": gold, "initial": getattr(first, part) if part else first}
     expected = aggregator.fit(crowd, **options)
     assert not np.allclose(expected.history[0], aggregator.fit(crowd, gold=gold).history[0], rtol=1e-6)
-    assert_same(on_beam(crowd, aggregator, tmp_path, per_shard, **options), expected, atol=1e-6)
+    assert_same(on_beam(crowd, aggregator, tmp_path, **options), expected, atol=1e-6)
 
 
 class KilledError(Exception):
@@ -364,7 +364,7 @@ def test_blocks_of_a_pcollection_give_the_beliefs_that_the_table_gives(tmp_path)
 
     params, expected = run_of(RatingEM(max_iter=3), ratings(), 60, 7, 0)
     np.testing.assert_allclose(params.annotators.precision / params.crowd.unit**2, expected.precisions, rtol=1e-6)
-    model = job_of(HMMCrowd(max_iter=2), sentences()).method.model
+    model = job_of(HMMCrowd(max_iter=2), sentences()).form.model
     about = {"tag_set": model.tag_set, "num_words": model.num_words}
     params, expected = run_of(HMMCrowd(max_iter=2), sentences(), 300, 6, model.num_classes, **about)
     for found, name in zip(model.means(params), ("first", "transitions", "confusions"), strict=False):
@@ -414,15 +414,15 @@ def test_blocks_alone_need_to_know_their_tags_and_tokens_are_tasks():
 @pytest.mark.parametrize("aggregator", [RatingEM(), RatingMean(), HMMCrowd()], ids=lambda one: type(one).__name__)
 def test_codes_beyond_the_numbers_given_are_refused_by_the_worker(aggregator):
     job = job_of(aggregator, crowd_of(aggregator)[0])
-    few = form_of(aggregator, 2, 0) if aggregator.kind == "regression" else type(job.method)(job.method.model, 2)
+    few = form_of(aggregator, 2, 0) if aggregator.kind == "regression" else type(job.form)(job.form.model, 2)
     with pytest.raises(DataError, match=r"has annotator [45], but there are 2"):
-        few.first(few.zero(2), job.blocks(10**6)[0], 0, None, None)
+        few.first(few.zero(), job.blocks(10**6)[0], 0, None)
 
 
 def test_ratings_of_a_block_are_finite_and_one_for_each_annotation():
     for bad in ([1.0, np.nan], [1.0]):
         with pytest.raises(DataError, match="one finite rating for each of its 2 annotations"):
             Block.of_ratings([0, 1], [0, 0], bad)
-    method = form_of(RatingEM(), 2, 0)
+    form = form_of(RatingEM(), 2, 0)
     with pytest.raises(DataError, match="at least one rating"):
-        method.maximise(method.zero(2), None, None)
+        form.start(form.zero())

@@ -1,19 +1,20 @@
-import functools
 import subprocess
 import sys
-import warnings
 from collections import Counter
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from crowdzoo import Annotations, ConfigError, DataError
-from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote, aggregate_blocks, write_blocks
+from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote, Robust, aggregate_blocks, write_blocks
 from crowdzoo.aggregation.classes import robust
+from crowdzoo.aggregation.classes.dawid_skene import start_weights
 from crowdzoo.aggregation.classes.glad import GLAD
 from crowdzoo.aggregation.classes.ibcc import IBCC
-from crowdzoo.aggregation.classes.robust import Robust
+from crowdzoo.aggregation.classes.initial import first_counts
 from crowdzoo.aggregation.engine.block import Block, blocks_of
+from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.testing.aggregators import simulated_crowd
 
 beam = pytest.importorskip("apache_beam", reason="the pipeline extra is not installed")
@@ -27,17 +28,8 @@ from apache_beam.runners.runner import PipelineResult, PipelineState  # noqa: E4
 from apache_beam.testing.util import assert_that  # noqa: E402
 
 import crowdzoo.large.beam as on_beam  # noqa: E402
-from crowdzoo.large.beam import checkpoints, coding  # noqa: E402
-from crowdzoo.large.beam import files as beam_files  # noqa: E402
+from crowdzoo.large.beam import coding, driver, files, steps  # noqa: E402
 from crowdzoo.large.forms.forms import method_of  # noqa: E402
-
-ALL = 2**26  # bytes of a shard that holds everyone
-
-
-def shard_bytes(aggregator, annotators, num_classes=4):
-    """What so many annotators' parameters take."""
-    method = method_of(aggregator, annotators, num_classes)
-    return annotators * method.row_bytes * method.starts
 
 
 def name_of(value):
@@ -97,83 +89,29 @@ def test_not_converged_on_beam_is_said(tmp_path):
     assert not result.converged
 
 
-# === The transforms ===
+def test_threads_are_for_runners_with_one_worker_in_this_process():
+    assert driver._is_alone(make_pipeline())
+    for options in (["--direct_running_mode=multi_threading"], ["--direct_num_workers=2"]):
+        assert not driver._is_alone(make_pipeline(*options))
 
 
-def collected(pcoll, check):
-    assert_that(pcoll, check, label=f"Check{id(check)}")
-
-
-def test_dawid_skene_transform_gives_posteriors_and_the_run():
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_bundle_adds_up_in_any_number_of_threads_and_on_another_worker(tmp_path, threads):
     annotations, gold = crowd()
-    settings = {"max_iter": 2, "num_starts": 2, "seed": 3}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        expected = DawidSkene(**settings).fit(annotations, gold=gold)
-
-    def check_posteriors(blocks):
-        assert sorted(task for block in blocks for task in block.tasks) == list(range(62))
-        for block in blocks:
-            np.testing.assert_allclose(block.posteriors, expected.posteriors[block.tasks], atol=1e-6)
-            np.testing.assert_array_equal(block.labels, expected.labels[block.tasks])
-
-    def check_run(runs):
-        (run,) = runs
-        np.testing.assert_allclose(run.history, expected.history)
-        np.testing.assert_allclose(run.params.confusions, expected.confusions, atol=1e-6)
-        assert run.converged == expected.converged
-
-    with make_pipeline() as pipeline:
-        blocks = pipeline | beam.Create(list(blocks_of(annotations, gold, 40)))
-        found = blocks | on_beam.DawidSkene(annotations.num_annotators, annotations.num_classes, **settings)
-        collected(found["posteriors"], check_posteriors)
-        collected(found["run"], check_run)
-
-
-def test_a_converged_run_passes_through_the_rest_of_the_graph():
-    annotations = Annotations.from_arrays([0, 0, 1, 1, 2, 2, 3, 3], [0, 1] * 4, [0, 0, 0, 1, 1, 1, 1, 1])
-
-    def check(runs):  # the fixed point that test_dawid_skene.py finds by hand: two E-steps out of five see it
-        (run,) = runs
-        assert run.converged
-        assert len(run.history) == 2
-        np.testing.assert_allclose(run.params.class_prior, [3 / 8, 5 / 8])
-
-    with make_pipeline() as pipeline:
-        blocks = pipeline | beam.Create(list(blocks_of(annotations, None, 2)))
-        collected((blocks | on_beam.DawidSkene(2, 2, max_iter=4, prior=0, diagonal=0))["run"], check)
-
-
-@pytest.mark.slow
-def test_transforms_with_shards_give_the_annotators_shard_by_shard():
-    annotations, gold = crowd()
-    settings = {"max_iter": 2, "tol": 0, "num_starts": 2, "seed": 3}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        expected = DawidSkene(**settings).fit(annotations, gold=gold)
-
-    def check_posteriors(blocks):
-        assert sorted(task for block in blocks for task in block.tasks) == list(range(62))
-        for block in blocks:
-            np.testing.assert_allclose(block.posteriors, expected.posteriors[block.tasks], atol=1e-6)
-
-    def check_annotators(shards):
-        assert sorted(first for first, _ in shards) == [0, 2, 4, 6, 8]
-        for first, params in shards:
-            np.testing.assert_allclose(params.confusions, expected.confusions[first : first + 2], atol=1e-6)
-
-    def check_run(runs):
-        (run,) = runs
-        np.testing.assert_allclose(run.history, expected.history)
-        assert run.params.num_annotators == 0
-        np.testing.assert_allclose(run.params.class_prior, expected.class_prior, atol=1e-6)
-
-    with make_pipeline() as pipeline:
-        blocks = pipeline | beam.Create(list(blocks_of(annotations, gold, 40)))
-        found = blocks | on_beam.DawidSkene(9, 4, max_shard_bytes=2 * 2 * 128, **settings)
-        collected(found["posteriors"], check_posteriors)
-        collected(found["annotators"], check_annotators)
-        collected(found["run"], check_run)
+    blocks = blocks_of(annotations, gold, 7)
+    items = [coding.Item(files.write_value(str(tmp_path / f"{n}.bin"), block)) for n, block in enumerate(blocks)]
+    step = steps.Expect(method_of(DawidSkene(num_starts=2), 9, 4), threads)
+    begin = coding.Starts((Run(None), Run(None)))
+    for again in (step, pickler.loads(pickler.dumps(step))):
+        again.start_bundle()
+        done = [each.value for item in items for each in again.process(item, begin)]
+        *rest, (_, sums) = (each.value for each in again.finish_bundle())
+        assert sorted(item.path for item in [*done, *(each.value for each in rest)]) == sorted(i.path for i in items)
+        for start, total in enumerate(sums.parts):
+            weights = start_weights(9, start, 0)
+            expected = first_counts(blocks_of(annotations, gold, 1000), 9, 4, None, weights)
+            np.testing.assert_allclose(total.counts.table, expected.table)
+            assert total.counts.num_annotations == len(annotations)
 
 
 # === What crosses ===
@@ -201,47 +139,6 @@ def strangers(pipeline):
                 yield pcoll.unique_name, coder
 
 
-class _Seen(PipelineVisitor):
-    """Collects what a pipeline does."""
-
-    def __init__(self):
-        self.functions = []
-
-    def visit_transform(self, node):
-        if isinstance(node.transform, beam.ParDo):
-            self.functions.append(node.transform.fn)
-
-
-TRANSFORMS = {
-    "majority vote": (on_beam.MajorityVote, {}),
-    "dawid-skene": (on_beam.DawidSkene, {"max_iter": 1, "num_starts": 2}),
-    "one-coin": (on_beam.OneCoinDawidSkene, {"max_iter": 1}),
-    "glad": (on_beam.GLAD, {"max_iter": 1}),
-    "ibcc": (on_beam.IBCC, {"max_iter": 1}),
-}
-every_transform = pytest.mark.parametrize("name", TRANSFORMS)
-every_cut = pytest.mark.parametrize(
-    "max_shard_bytes", [pytest.param(ALL, id="all"), pytest.param(20, id="shards", marks=pytest.mark.slow)]
-)
-
-
-@functools.cache
-def graph(name, max_shard_bytes, num_annotators=9):
-    """A pipeline that is built, but not run."""
-    transform, settings = TRANSFORMS[name]
-    pipeline = make_pipeline()
-    blocks = pipeline | beam.Create([Block([0, 1], [1, 2], [0, 3])])
-    found = blocks | transform(num_annotators, 4, max_shard_bytes=max_shard_bytes, **settings)
-    assert ("annotators" in found) == (max_shard_bytes != ALL)
-    return pipeline
-
-
-@every_cut
-@every_transform
-def test_nothing_that_crosses_is_pickled(name, max_shard_bytes):
-    assert list(strangers(graph(name, max_shard_bytes))) == []
-
-
 def test_what_would_be_pickled_is_found():
     for hint in (object, dict, np.ndarray, tuple[int, object]):
         pipeline = make_pipeline()
@@ -249,16 +146,40 @@ def test_what_would_be_pickled_is_found():
         assert [name.split(".")[0].split("/")[-1].lstrip("0123456789") for name, _ in strangers(pipeline)] == ["Bad"]
 
 
-@every_cut
-@every_transform
-def test_what_workers_call_goes_to_them(name, max_shard_bytes):
-    seen = _Seen()
-    graph(name, max_shard_bytes).visit(seen)
-    assert len(seen.functions) > 5
-    for function in seen.functions:
-        again = pickler.loads(pickler.dumps(function))
-        assert type(again).__name__ == type(function).__name__
-        assert vars(again).keys() == vars(function).keys()
+class _Recorded(beam.Pipeline):
+    """Looks at its own graph before it runs."""
+
+    found: ClassVar[list] = []
+
+    def run(self, *args, **kwargs):
+        self.found.append((list(strangers(self)), self.to_runner_api().ByteSize()))
+        return super().run(*args, **kwargs)
+
+
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
+@pytest.mark.parametrize(
+    "aggregator", [DawidSkene(tol=1.0, diagonal=0), pytest.param(GLAD(tol=1.0), marks=pytest.mark.slow)], ids=name_of
+)
+def test_no_graph_holds_what_it_begins_from_and_nothing_that_crosses_is_pickled(tmp_path, aggregator):
+    annotations, _ = crowd(num_annotators=1000)
+    _Recorded.found.clear()
+    initial = aggregator.fit(annotations)
+    if aggregator.title == "Dawid-Skene":
+        initial = np.random.default_rng(0).dirichlet(np.ones(4), size=(1000, 4))  # 128 KB that do not pack
+    result = on_beam.aggregate(
+        annotations,
+        aggregator,
+        initial=initial,
+        make_pipeline=lambda: _Recorded(options=PipelineOptions(["--runner=FnApiRunner"])),
+        folder=str(tmp_path),
+        max_annotations=100,
+        iterations_per_pipeline=1,
+    )
+    assert_same(result, aggregator.fit(annotations, initial=initial))
+    unknown, sizes = zip(*_Recorded.found, strict=True)
+    assert len(sizes) >= 2
+    assert not any(unknown)
+    assert max(sizes) < 100_000
 
 
 # === Checkpoints ===
@@ -288,39 +209,51 @@ def fit_in_steps(annotations, folder, make, aggregator, **options):
     )
 
 
-RESUMED = {
-    "all": (DawidSkene(tol=2e-4), None),
-    "task states": (GLAD(tol=2e-4), None),
-    "task states and shards": (GLAD(tol=2e-4), 3),
-}
-
-
 @pytest.mark.parametrize(
-    "case", [case if case == "all" else pytest.param(case, marks=pytest.mark.slow) for case in RESUMED]
+    "aggregator",
+    [DawidSkene(tol=2e-4), pytest.param(GLAD(tol=2e-4), marks=pytest.mark.slow)],
+    ids=name_of,
 )
-def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path, case):
+def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path, aggregator):
     annotations, _ = crowd()
-    aggregator, per_shard = RESUMED[case]
-    options = {"max_annotations": 60, "max_shard_bytes": shard_bytes(aggregator, per_shard or 9)}
     expected = aggregator.fit(annotations)
     assert expected.num_iterations > 4  # more than two pipelines of two
     with pytest.raises(KilledError):
-        fit_in_steps(annotations, tmp_path, pipelines_until(2), aggregator, **options)
+        fit_in_steps(annotations, tmp_path, pipelines_until(2), aggregator, max_annotations=60)
     names = sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith("block-"))
     assert names[-1] == "checkpoint-000002.manifest"
     assert all(name.startswith("checkpoint-000002") for name in names)
-    assert sum("annotators" in name for name in names) == (3 if per_shard else 1)
-    assert any("tasks" in name for name in names) == ("task states" in case)
+    assert any("tasks" in name for name in names) == isinstance(aggregator, GLAD)
     rest = pipelines_until(None)
-    assert_same(fit_in_steps(annotations, tmp_path, rest, aggregator, **options), expected)
-    finds = "shards" in case  # else the last one finds the posteriors, too
-    assert len(rest.made) == -(-(expected.num_iterations + 1) // 2) - 2 + finds
+    assert_same(fit_in_steps(annotations, tmp_path, rest, aggregator, max_annotations=60), expected)
+    assert len(rest.made) == -(-(expected.num_iterations + 1) // 2) - 2  # the last one finds the posteriors, too
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("killed", [0, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_killed_fit_of_blocks_goes_on_and_reads_them_once(tmp_path, killed):
+    annotations, _ = crowd()
+    read = []
+
+    def fit(make):
+        def read_blocks(pipeline):
+            read.append(None)
+            return pipeline | beam.Create(blocks_of(annotations, None, 60))
+
+        about = {"folder": str(tmp_path), "iterations_per_pipeline": 2}
+        return on_beam.fit(read_blocks, DawidSkene(tol=2e-4), 9, 4, make_pipeline=make, **about)
+
+    with pytest.raises(KilledError):
+        fit(pipelines_until(killed))
+    expected = DawidSkene(tol=2e-4).fit(annotations)
+    np.testing.assert_allclose(fit(make_pipeline).history, expected.history)
+    assert len(read) == 1
     assert list(tmp_path.iterdir()) == []
 
 
 def write_until(limit, name):
     """`write_value`, but for the limit-th file of a name, at which the worker dies with half of it written."""
-    write, written = beam_files.write_value, []
+    write, written = files.write_value, []
 
     def write_or_die(path, value):
         if name in path:
@@ -334,27 +267,25 @@ def write_until(limit, name):
     return write_or_die
 
 
+# in the second pipeline, or the last: a checkpoint has two files of tasks, and a manifest
+DEATHS = {"tasks": 3, "posteriors": 2, "manifest": 3}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("dies_at", "per_shard"),
-    [("tasks", 5), *(("posteriors", number) for number in (5, 9))],
-)
-def test_a_crash_inside_a_pipeline_costs_that_pipeline_alone(tmp_path, monkeypatch, dies_at, per_shard):
+@pytest.mark.parametrize("dies_at", DEATHS)
+def test_a_crash_inside_a_pipeline_costs_that_pipeline_alone(tmp_path, monkeypatch, dies_at):
     annotations, _ = crowd()
     aggregator = GLAD(tol=5e-3)
-    options = {"max_annotations": 100, "max_shard_bytes": shard_bytes(aggregator, per_shard)}
-    expected = aggregator.fit(annotations)
-    # in the second pipeline, or the last: a checkpoint is two files of annotators, two of tasks, one manifest
-    limit = {"tasks": 3, "posteriors": 2}[dies_at]
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoints, "write_value", write_until(limit, dies_at))
+        patch.setattr(files, "write_value", write_until(DEATHS[dies_at], dies_at))
         with pytest.raises(Exception, match="KilledError"):
-            fit_in_steps(annotations, tmp_path, make_pipeline, aggregator, **options)
+            fit_in_steps(annotations, tmp_path, make_pipeline, aggregator, max_annotations=100)
     manifests = [path.name for path in tmp_path.iterdir() if path.name.endswith(".manifest")]
-    # with one shard the last checkpoint and the posteriors are made in one pipeline, in any order
-    assert len(manifests) == 1 or (per_shard == 9 and len(manifests) == 2)
-    assert (manifests == ["checkpoint-000001.manifest"]) == (dies_at != "posteriors") or per_shard == 9
-    assert_same(fit_in_steps(annotations, tmp_path, make_pipeline, aggregator, **options), expected)
+    # the last checkpoint and the posteriors are made in one pipeline, in any order
+    assert len(manifests) == 1 or (dies_at == "posteriors" and len(manifests) == 2)
+    assert_same(
+        fit_in_steps(annotations, tmp_path, make_pipeline, aggregator, max_annotations=100), aggregator.fit(annotations)
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -462,7 +393,6 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
         {"aggregator": IBCC()},
         {"annotations": simulated_crowd()[0]},
         {"gold": gold},
-        {"max_shard_bytes": 500},
     ):
         arguments = {"annotations": annotations, "aggregator": DawidSkene(), "gold": None, **changed}
         with pytest.raises(ConfigError, match="checkpoint of other data or settings"):
@@ -470,15 +400,16 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
         assert sorted(tmp_path.iterdir()) == left, "and it is still there"
 
 
-def test_a_checkpoint_of_robust_with_other_weights_is_refused(tmp_path, monkeypatch):
+def test_a_checkpoint_of_robust_is_that_of_its_weights(tmp_path, monkeypatch):
     annotations, _ = crowd()
     with pytest.raises(KilledError):
         fit_in_steps(annotations, tmp_path, pipelines_until(1), Robust())
-    with np.load(robust.WEIGHTS) as file:
-        np.savez(tmp_path.parent / "other.npz", **{name: 1.5 * file[name] for name in file.files})
-    monkeypatch.setattr(robust, "WEIGHTS", tmp_path.parent / "other.npz")
+    other = tmp_path.with_name("other.npz")
+    with np.load(robust.WEIGHTS) as weights:
+        np.savez(other, **{name: weights[name] * 1.5 for name in weights.files})
+    monkeypatch.setattr(robust, "WEIGHTS", other)
     with pytest.raises(ConfigError, match="checkpoint of other data or settings"):
-        on_beam.aggregate(annotations, Robust(), make_pipeline=make_pipeline, folder=str(tmp_path))
+        fit_in_steps(annotations, tmp_path, make_pipeline, Robust())
 
 
 def test_a_fit_that_begins_elsewhere_does_not_go_on_from_a_checkpoint(tmp_path):
@@ -503,10 +434,10 @@ def test_a_fit_that_begins_elsewhere_does_not_go_on_from_a_checkpoint(tmp_path):
 
 
 def checkpoint(folder, number):
-    """Writes files as of a checkpoint of two shards and two blocks; gives their names."""
-    paths = [folder.shard(number, 0), folder.shard(number, 1), folder.tasks(number, 0), folder.tasks(number, 30)]
+    """Writes files as of a checkpoint of three blocks; gives their names."""
+    paths = [folder.tasks(number, folder.block(block)) for block in (0, 1, 2)]
     for path in (*paths, folder.manifest(number)):
-        beam_files.write_value(path, (number,))
+        files.write_value(path, (number,))
     return paths
 
 
@@ -514,12 +445,17 @@ def checkpoint(folder, number):
 @pytest.mark.parametrize("order", [1, -1], ids=["forwards", "backwards"])
 def test_a_kill_in_the_midst_of_cleaning_leaves_a_whole_checkpoint_or_none(tmp_path, monkeypatch, order, at_the_end):
     """Whatever file was the last to go, and in whatever order a file system removes them."""
-    delete = beam_files.FileSystems.delete
+    delete = files.FileSystems.delete
     for limit in range(20):
-        folder = beam_files.Folder(str(tmp_path / str(limit)))
-        files = {number: checkpoint(folder, number) for number in (1, 2)}
-        for path in (folder.block(0), folder.posteriors(0), folder.manifest(2) + ".0123", folder.shard(1, 0) + ".0123"):
-            beam_files.write_value(path, None)
+        folder = files.Folder(str(tmp_path / str(limit)))
+        written = {number: checkpoint(folder, number) for number in (1, 2)}
+        for path in (
+            folder.block(0),
+            folder.posteriors(folder.block(0)),
+            folder.manifest(2) + ".0123",
+            folder.manifest(1) + ".0123",
+        ):
+            files.write_value(path, None)
         gone = []
 
         def delete_some(paths, gone=gone, limit=limit):
@@ -531,18 +467,18 @@ def test_a_kill_in_the_midst_of_cleaning_leaves_a_whole_checkpoint_or_none(tmp_p
 
         killed = False
         with monkeypatch.context() as patch:
-            patch.setattr(beam_files.FileSystems, "delete", delete_some)
+            patch.setattr(files.FileSystems, "delete", delete_some)
             try:
-                folder.clean(None if at_the_end else 2)
+                folder.clean() if at_the_end else folder.clean("checkpoint-", but=2)
             except KilledError:
                 killed = True
-        last = folder.last_manifest()
-        assert last in ((0, 1, 2) if at_the_end else (2,))
-        assert all(beam_files.read_value(path) == (last,) for path in files.get(last, ()))
+        last = folder.last()
+        assert last in ((-1, 1, 2) if at_the_end else (2,))
+        assert all(files.read_value(path) == (last,) for path in written.get(last, ()))
         if not killed:
             break
-        folder.clean(None if at_the_end else 2)
-    assert limit > 5
+        folder.clean() if at_the_end else folder.clean("checkpoint-", but=2)
+    assert limit >= 5
     names = sorted(path.name for path in (tmp_path / str(limit)).iterdir())
     assert names == (
         []
@@ -550,11 +486,11 @@ def test_a_kill_in_the_midst_of_cleaning_leaves_a_whole_checkpoint_or_none(tmp_p
         else sorted(
             path.rsplit("/")[-1]
             for path in (
-                *files[2],
+                *written[2],
                 folder.manifest(2),
                 folder.manifest(2) + ".0123",
                 folder.block(0),
-                folder.posteriors(0),
+                folder.posteriors(folder.block(0)),
             )
         )
     )
@@ -562,29 +498,25 @@ def test_a_kill_in_the_midst_of_cleaning_leaves_a_whole_checkpoint_or_none(tmp_p
 
 def test_a_file_is_written_again_where_renaming_does_not_replace(tmp_path, monkeypatch):
     """As on HDFS; a runner may do again what a worker has done."""
-    rename = beam_files.FileSystems.rename
+    rename = files.FileSystems.rename
 
     def rename_to_free_names(sources, targets):
-        if any(beam_files.FileSystems.exists(target) for target in targets):
-            raise beam_files.BeamIOError("taken")
+        if any(files.FileSystems.exists(target) for target in targets):
+            raise files.BeamIOError("taken")
         rename(sources, targets)
 
-    monkeypatch.setattr(beam_files.FileSystems, "rename", rename_to_free_names)
+    monkeypatch.setattr(files.FileSystems, "rename", rename_to_free_names)
     path = str(tmp_path / "value.bin")
     for number in range(3):
-        beam_files.write_value(path, number)
-        assert beam_files.read_value(path) == number
+        files.write_value(path, number)
+        assert files.read_value(path) == number
     assert [path.name for path in tmp_path.iterdir()] == ["value.bin"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("aggregator", "per_shard"),
-    [(DawidSkene(max_iter=2), 9), (GLAD(max_iter=2), 5)],
-    ids=name_of,
-)
+@pytest.mark.parametrize("aggregator", [DawidSkene(max_iter=2), GLAD(max_iter=2)], ids=name_of)
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
-def test_several_blocks_may_be_empty(tmp_path, aggregator, per_shard):
+def test_several_blocks_may_be_empty(tmp_path, aggregator):
     annotations, _ = crowd()
     expected = aggregator.fit(annotations)
     empty = [Block([], [], [])] * 2
@@ -596,7 +528,6 @@ def test_several_blocks_may_be_empty(tmp_path, aggregator, per_shard):
             make_pipeline=make_pipeline,
             folder=str(tmp_path),
             iterations_per_pipeline=3,
-            max_shard_bytes=shard_bytes(aggregator, per_shard),
         )
         if len(blocks) > 2:
             np.testing.assert_allclose(run.history, expected.history)
@@ -606,7 +537,7 @@ def test_several_blocks_may_be_empty(tmp_path, aggregator, per_shard):
 
 def test_half_written_files_are_not_read(tmp_path):
     annotations, _ = crowd()
-    for name in ("checkpoint-000001.manifest.0123", "checkpoint-000001-annotators-000000.bin.0123"):
+    for name in ("checkpoint-000001.manifest.0123", "checkpoint-000001-tasks-block-0.bin.0123"):
         (tmp_path / name).write_bytes(b"half")
     (tmp_path / "posteriors-000000000000.bin.0123").write_bytes(b"half")
     (tmp_path / "mine.txt").write_text("not touched")
@@ -621,7 +552,7 @@ def test_half_written_files_are_not_read(tmp_path):
     [DawidSkene(tol=0.01), MajorityVote(), pytest.param(GLAD(tol=0.01), marks=pytest.mark.slow)],
     ids=name_of,
 )
-def test_fit_takes_blocks_from_anywhere_and_gives_the_run(tmp_path, aggregator):
+def test_fit_takes_blocks_from_anywhere_and_gives_the_run_which_gives_posteriors(tmp_path, aggregator):
     annotations, gold = crowd()
     expected = aggregator.fit(annotations, gold=gold)
     run = on_beam.fit(
@@ -632,14 +563,25 @@ def test_fit_takes_blocks_from_anywhere_and_gives_the_run(tmp_path, aggregator):
         make_pipeline=make_pipeline,
         folder=str(tmp_path),
         iterations_per_pipeline=3,
-        max_shard_bytes=shard_bytes(aggregator, 4),
     )
     np.testing.assert_allclose(run.history, expected.history)
     assert run.converged
     if isinstance(aggregator, GLAD):
         np.testing.assert_allclose(run.params.alpha, expected.reliability)
-    else:
-        np.testing.assert_allclose(run.params.confusions, expected.confusions)
+        with pytest.raises(ConfigError, match="GLAD knows more of tasks than a run holds: use aggregate"):
+            on_beam.Posteriors(aggregator, run, 9, 4)
+        return
+    np.testing.assert_allclose(run.params.confusions, expected.confusions)
+
+    def check(found):
+        assert sorted(task for block in found for task in block.tasks) == list(range(62))
+        for block in found:
+            np.testing.assert_allclose(block.posteriors, expected.posteriors[block.tasks], atol=1e-6)
+            np.testing.assert_array_equal(block.labels, expected.labels[block.tasks])
+
+    with make_pipeline() as pipeline:
+        blocks = pipeline | beam.Create(blocks_of(annotations, gold, 40))
+        assert_that(blocks | on_beam.Posteriors(aggregator, run, 9, 4), check)
 
 
 def test_the_blocks_of_the_engine_out_of_core_are_those_that_beam_reads(tmp_path):
@@ -660,16 +602,16 @@ def test_the_blocks_of_the_engine_out_of_core_are_those_that_beam_reads(tmp_path
     np.testing.assert_allclose(run.params.confusions, found.confusions, rtol=0, atol=1e-9)
 
 
-def test_a_block_that_is_cut_short_is_an_error(tmp_path):
-    path = tmp_path / "block.bin"
-    size = len(coding.encode(blocks_of(crowd()[0])[0]))
-    beam_files.write_value(str(path), blocks_of(crowd()[0])[0])
-    reader = beam_files.Reader()
-    first = reader.read(str(path), size)
-    np.testing.assert_array_equal(first.labels, reader.read(str(path), size).labels)
+@pytest.mark.parametrize("place", ["a disk", "elsewhere"])
+def test_a_block_that_is_cut_short_is_an_error(tmp_path, monkeypatch, place):
+    if place == "elsewhere":  # where files are not mapped
+        monkeypatch.setattr(files.os.path, "isfile", lambda path: False)
+    path, block = tmp_path / "block.bin", blocks_of(crowd()[0])[0]
+    files.write_value(str(path), block)
+    np.testing.assert_array_equal(files.read_block(str(path)).labels, block.labels)
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(DataError, match=f"ends after {size - 9:,} bytes of {size:,}"):
-        reader.read(str(path), size)
+    with pytest.raises(DataError, match="damaged"):
+        files.read_block(str(path))
 
 
 # === Engines ===
@@ -710,8 +652,6 @@ def test_what_beam_cannot_do_is_refused(tmp_path):
     common = {"make_pipeline": make_pipeline, "folder": str(tmp_path)}
     with pytest.raises(DataError, match="posteriors"):
         on_beam.aggregate(annotations, GLAD(), initial=np.full((9, 4, 4), 0.25), **common)
-    with pytest.raises(ConfigError, match="max_shard_bytes"):
-        on_beam.aggregate(annotations, DawidSkene(), max_shard_bytes=0, **common)
     with pytest.raises(ConfigError, match="threads_per_worker"):
         on_beam.aggregate(annotations, DawidSkene(), threads_per_worker=0, **common)
     with pytest.raises(ConfigError, match="takes no `initial`"):
@@ -737,14 +677,9 @@ class FlinkRunner(FnApiRunner):
 
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
 @pytest.mark.parametrize(
-    ("bytes_of_shard", "max_iter", "iterations", "pipelines"),
-    [
-        pytest.param(ALL, 9, None, 2, marks=pytest.mark.slow),
-        (ALL, 4, 3, 2),
-        pytest.param(shard_bytes(DawidSkene(), 5), 1, None, 3, marks=pytest.mark.slow),
-    ],  # in shards posteriors take one more
+    ("max_iter", "iterations", "pipelines"), [pytest.param(9, None, 2, marks=pytest.mark.slow), (4, 3, 2)]
 )
-def test_flink_gets_few_iterations_a_pipeline(tmp_path, bytes_of_shard, max_iter, iterations, pipelines):
+def test_flink_gets_few_iterations_a_pipeline(tmp_path, max_iter, iterations, pipelines):
     made = []
 
     def make():
@@ -753,7 +688,7 @@ def test_flink_gets_few_iterations_a_pipeline(tmp_path, bytes_of_shard, max_iter
 
     on_beam.aggregate(
         crowd()[0], DawidSkene(max_iter=max_iter, tol=0.0), make_pipeline=make, folder=str(tmp_path),
-        max_shard_bytes=bytes_of_shard, iterations_per_pipeline=iterations,
+        iterations_per_pipeline=iterations,
     )  # fmt: skip
     assert len(made) == pipelines
 

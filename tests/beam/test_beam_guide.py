@@ -28,7 +28,7 @@ def test_the_examples_import_what_there_is_and_call_it_by_its_arguments():
     imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
     exec(compile(ast.Module(imports, []), "scale.md", "exec"), names)
     calls = {ast.unparse(node.func): node for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    for name in ("DawidSkene", "blocks_of", "load_labelme", "on_beam.DawidSkene", "on_beam.aggregate"):
+    for name in ("DawidSkene", "blocks_of", "load_labelme", "on_beam.Posteriors", "on_beam.aggregate", "on_beam.fit"):
         arguments = {each.arg: each.value for each in calls[name].keywords}
         inspect.signature(eval(name, names)).bind(*calls[name].args, **arguments)
 

@@ -66,11 +66,10 @@ def compare(python, *arguments):
 
 
 @lacks(PRISM)
-@pytest.mark.parametrize("shard_bytes", [2**26, 2**16], ids=["whole", "shards"])
 @pytest.mark.parametrize("method", METHODS)
-def test_prism_finds_what_the_local_method_finds(method, shard_bytes):
+def test_prism_finds_what_the_local_method_finds(method):
     runner = ("--runner", "PrismRunner", f"--prism_location={PRISM}", "--environment_type=LOOPBACK")
-    options = ("--method", method, "--annotations", "3e4", "--shard-bytes", str(shard_bytes))
+    options = ("--method", method, "--annotations", "3e4")
     assert f"{method}, 30,000 annotations" in compare(sys.executable, *options, *runner)
 
 
@@ -96,25 +95,12 @@ def test_spark_finds_what_the_local_method_finds(spark, method):
     assert f"{method}, 30,000 annotations" in compare(PYTHON, "--method", method, "--annotations", "3e4", *spark)
 
 
-@lacks(SPARK, PYTHON)
-def test_spark_finds_it_with_annotators_in_shards(spark):
-    shards = ("--shard-bytes", "65536", "--iterations", "4")
-    compare(PYTHON, "--method", "dawid-skene", "--annotations", "3e4", *shards, *spark)
-
-
 @lacks(FLINK, JOB_SERVER, PYTHON)
 @pytest.mark.parametrize("method", METHODS)
 def test_flink_with_its_default_memory_finds_what_the_local_method_finds(flink, method):
     found = compare(PYTHON, "--method", method, "--annotations", "1e5", *flink)
     iterations, pipelines = (int(number) for number in re.search(r"(\d+) iterations, (\d+) pipelines", found).groups())
     assert (iterations > 8) == (pipelines > 1) == (method not in (*ONE_PASS, "robust"))  # of four steps
-
-
-@lacks(FLINK, JOB_SERVER, PYTHON)
-def test_flink_finds_it_with_annotators_in_shards(tmp_path):
-    shards = ("--shard-bytes", "65536", "--iterations", "4")
-    with flink_cluster(tmp_path / "cluster", memory="3g", network="512m") as cluster:
-        compare(PYTHON, "--method", "dawid-skene", "--annotations", "3e4", *shards, *by_job_server(cluster.address))
 
 
 @pytest.fixture(scope="module")

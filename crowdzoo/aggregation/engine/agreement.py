@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.aggregation.engine.params import Additive
 
 __all__ = ["Agreement", "total"]
 
@@ -17,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(eq=False)
-class Agreement:
+class Agreement(Additive):
     """What annotations say without any model; blocks add to it.
 
     Attributes:

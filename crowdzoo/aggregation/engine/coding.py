@@ -138,6 +138,8 @@ class _Reader:
         if name in DTYPES:
             return self.array(np.dtype(name), parts)
         kind: Any = {kind.__name__: kind for kind in KINDS}[name]
+        if issubclass(kind, tuple):
+            return kind(*map(self.value, parts))
         value = kind.__new__(kind)
         for field, part in zip(KINDS[kind], parts, strict=True):
             object.__setattr__(value, field, self.value(part))

@@ -84,6 +84,13 @@ class Additive:
     log_likelihood: float
     num_annotations: int
 
+    def __iadd__(self: T, other: T) -> T:
+        for each in fields(self):  # type: ignore[arg-type]  # T is a dataclass
+            mine = getattr(self, each.name)
+            mine += getattr(other, each.name)  # of an array, in place
+            object.__setattr__(self, each.name, mine)  # it may be frozen
+        return self
+
     def __add__(self: T, other: T) -> T:
         names: Any = fields(self)  # type: ignore[arg-type]  # T is a dataclass
         return type(self)(*(getattr(self, each.name) + getattr(other, each.name) for each in names))

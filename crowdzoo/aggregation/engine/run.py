@@ -61,7 +61,7 @@ class Run(Generic[P]):
 
 def best_of(runs: Sequence[Run[P]]) -> Run[P]:
     """The run with the highest objective; the earliest of equals."""
-    return max(runs, key=lambda run: run.history[-1])
+    return max(runs, key=lambda run: run.history[-1:])
 
 
 def advance(

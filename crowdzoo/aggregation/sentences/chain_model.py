@@ -13,6 +13,7 @@ from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.dirichlet import expected_logs, log_gamma
 from crowdzoo.aggregation.engine.kernels import vote_shares
 from crowdzoo.aggregation.engine.markov_chain import ChainCounts, LogChain, forward_backward, viterbi
+from crowdzoo.aggregation.engine.params import Additive
 from crowdzoo.aggregation.sentences.sentence_block import SentenceBlock
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class ChainSums:
+class ChainSums(Additive):
     """Expected counts.
 
     Attributes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -9,19 +11,23 @@ import numpy as np
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
+from crowdzoo.aggregation.engine.coding import decode_in_place
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.large.beam.coding import decode, decode_in_place, encode
+from crowdzoo.large.beam.coding import Item, Starts, decode, encode
+from crowdzoo.large.forms.base import BlockPosteriors
+from crowdzoo.large.stored.stored_blocks import mapped
 
-__all__ = ["Folder", "Reader", "read_value", "write_bytes", "write_value"]
+__all__ = ["Folder", "read_block", "read_value", "write_value"]
 
 MIME = "application/octet-stream"
+STARTS = "checkpoint-", "block-", "posteriors-"
 
 
-def write_bytes(path: str, data: bytes) -> str:
+def write_value(path: str, value: Any) -> str:
     """Writes under a name of its own and renames: a worker that dies leaves no half file, and one may do it again."""
     draft = f"{path}.{uuid4().hex}"
     with FileSystems.create(draft, mime_type=MIME) as file:
-        file.write(data)
+        file.write(value if isinstance(value, bytes) else encode(value))
     try:
         FileSystems.rename([draft], [path])
     except BeamIOError:  # HDFS renames to no name that is taken
@@ -30,54 +36,28 @@ def write_bytes(path: str, data: bytes) -> str:
     return path
 
 
-def write_value(path: str, value: Any) -> str:
-    """Writes what `read_value` reads; see `write_bytes`."""
-    return write_bytes(path, encode(value))
-
-
 def read_value(path: str) -> Any:
     """Reads what `write_value` wrote."""
     with FileSystems.open(path, mime_type=MIME) as file:
         return decode(file.read())
 
 
-class Reader:
-    """Reads values one after the other into the same memory: each is gone when the next is read.
-
-    Memory that is new costs more than what is done with it.
-    """
-
-    def __init__(self) -> None:
-        self.memory = np.empty(0, np.uint8)
-
-    def read(self, path: str, size: int) -> Any:
-        """Reads what `write_value` wrote in so many bytes."""
-        if len(self.memory) < size:
-            self.memory = np.empty(size, np.uint8)
-        memory, done = self.memory[:size], 0
-        file: Any = FileSystems.open(path, mime_type=MIME)
-        with file:
-            while done < size:
-                count = file.readinto(memory[done:].data)
-                if not count:
-                    raise DataError(f"{path} ends after {done:,} bytes of {size:,}.")
-                done += count
-        return decode_in_place(memory)
+def read_block(path: str) -> Any:
+    """Reads a block; where its file is at hand, maps it: new memory would cost more than what is done with it."""
+    return decode_in_place(mapped(Path(path))) if os.path.isfile(path) else read_value(path)
 
 
 class Folder:
     """The names of a fit's files. It goes to the workers, so it holds nothing but its path.
 
-    A checkpoint is one file a shard of annotators, one a block if tasks have states, and a manifest, which is written
-    last: without it the others count for nothing.
+    A checkpoint is a manifest, which is written last, and one file a block if something of its tasks goes on: without
+    the manifest these count for nothing. Number 0 is what a fit begins from.
 
     Args:
         path: path of the folder.
-        prefix: what the names begin with, so that several fits may share a folder; without a hyphen.
     """
 
-    def __init__(self, path: str, prefix: str = ""):
-        self.prefix = prefix
+    def __init__(self, path: str):
         self.path = path.rstrip("/") or "/"  # Beam finds nothing behind two in a row
 
     def make(self) -> None:
@@ -92,62 +72,73 @@ class Folder:
             FileSystems.mkdirs(self.path)
 
     def block(self, number: int) -> str:
-        """A block as `aggregate` gave it to the workers."""
-        return self._name(f"block-{number:06d}.bin")
-
-    def begin(self, key: int) -> str:
-        """What the block of that key begins from."""
-        return self._name(f"begin-{key:012d}.bin")
+        """A block; its number, or its first task."""
+        return FileSystems.join(self.path, f"block-{number:012d}.bin")
 
     def manifest(self, number: int) -> str:
         """Of a checkpoint."""
-        return self._name(f"checkpoint-{number:06d}.manifest")
+        return FileSystems.join(self.path, f"checkpoint-{number:06d}.manifest")
 
-    def shard(self, number: int, shard: int) -> str:
-        """A shard's parameters in a checkpoint."""
-        return self._name(f"checkpoint-{number:06d}-annotators-{shard:06d}.bin")
+    def tasks(self, number: int, block: str) -> str:
+        """What a checkpoint has of the tasks of the block of that path."""
+        return FileSystems.join(self.path, f"checkpoint-{number:06d}-tasks-{FileSystems.split(block)[1]}")
 
-    def tasks(self, number: int, key: int) -> str:
-        """The states of a block's tasks in a checkpoint."""
-        return self._name(f"checkpoint-{number:06d}-tasks-{key:012d}.bin")
-
-    def posteriors(self, key: int) -> str:
+    def posteriors(self, block: str) -> str:
         """What was found for a block."""
-        return self._name(f"posteriors-{key:012d}.bin")
+        return FileSystems.join(self.path, f"posteriors-{FileSystems.split(block)[1]}")
 
-    def found(self, start: str, end: str = "") -> list[str]:
+    def found(self, start: str, end: str = ".bin") -> list[str]:
         """Paths of the files whose names start and end so, in order."""
-        matched = FileSystems.match([self._name(start + "*")])[0].metadata_list
+        matched = FileSystems.match([FileSystems.join(self.path, start + "*")])[0].metadata_list
         return sorted(item.path for item in matched if item.path.endswith(end))
 
-    def last_manifest(self) -> int:
-        """Number of the last whole checkpoint; 0: there is none."""
-        names = [FileSystems.split(path)[1] for path in self.found("checkpoint-", ".manifest")]
-        return max((int(name.split("-")[1].split(".")[0]) for name in names), default=0)
+    def last(self) -> int:
+        """Number of the last whole checkpoint; -1: there is none."""
+        return max((int(path[-15:-9]) for path in self.found("checkpoint-", ".manifest")), default=-1)
 
-    def clean(self, but: int | None = None) -> None:
-        """Removes what a fit wrote here, half files included.
+    def clean(self, *starts: str, but: int | None = None) -> None:
+        """Removes files whose names start so (default: all), half ones too, but for a checkpoint of that number."""
+        kept = None if but is None else self.manifest(but).removesuffix(".manifest")
+        paths = [path for start in starts or STARTS for path in self.found(start, "")]
+        for manifests in (True, False):  # first: what is left when this is cut short is then no checkpoint
+            some = [path for path in paths if path.endswith(".manifest") == manifests]
+            if some := [path for path in some if kept is None or not path.startswith(kept)]:
+                FileSystems.delete(some)
 
-        Args:
-            but: number of the checkpoint to keep; then the blocks stay too.
-        """
-        paths = self.found("checkpoint-")
-        if but is None:
-            paths += self.found("block-") + self.found("begin-") + self.found("posteriors-")
-        else:
-            paths = [path for path in paths if not path.startswith(self._name(f"checkpoint-{but:06d}"))]
-        # the manifests first: what is left when this is cut short is then no checkpoint
-        _delete([path for path in paths if path.endswith(".manifest")])
-        _delete([path for path in paths if not path.endswith(".manifest")])
+    # === What workers read and write ===
 
-    def clean_posteriors(self) -> None:
-        """Removes posteriors that another call may have left: all that are here will be read."""
-        _delete(self.found("posteriors-"))
+    def item(self, path: str, number: int, has_tasks: bool) -> Item:
+        """A block, with what a checkpoint has of its tasks."""
+        return Item(path, *(read_value(self.tasks(number, path)) if has_tasks else ()))
 
-    def _name(self, name: str) -> str:
-        return FileSystems.join(self.path, self.prefix + name)
+    def write_block(self, block: Any) -> str:
+        """Writes a block under its first task, which no other block has."""
+        return write_value(self.block(int(block.tasks[0]) if len(block.tasks) else -1), block)
 
+    def write_tasks(self, item: Item, number: int) -> str:
+        """Writes the states of a block's tasks."""
+        return write_value(self.tasks(number, item.path), (item.state, None))
 
-def _delete(paths: list[str]) -> None:
-    if paths:
-        FileSystems.delete(paths)
+    def write_manifest(self, state: Starts, number: int, identity: str, written: Any = ()) -> str:
+        """Writes what makes a checkpoint whole, once all that was `written` is there."""
+        for _ in written:  # they are there once they can be listed
+            pass
+        return write_value(self.manifest(number), (identity, state))
+
+    def write_posteriors(self, found: tuple[str, BlockPosteriors]) -> str:
+        """Writes what was found for a block."""
+        return write_value(self.posteriors(found[0]), found[1])
+
+    def read_posteriors(self, num_tasks: int, num_columns: int) -> BlockPosteriors:
+        """Of all tasks, from all files; of sentences a token is a task."""
+        posteriors, states = np.empty((num_tasks, num_columns)), np.empty(num_tasks)
+        labels, log_likelihood = np.full(num_tasks, -1, np.int64), 0.0
+        for path in self.found("posteriors-"):
+            found = read_value(path)
+            posteriors[found.tasks], labels[found.tasks] = found.posteriors, found.labels
+            log_likelihood += found.log_likelihood
+            if found.state is not None:
+                states[found.tasks] = found.state
+        if (labels < 0).any():
+            raise DataError(f"{(labels < 0).sum():,} of {num_tasks:,} tasks came back without posteriors.")
+        return BlockPosteriors(np.arange(num_tasks), posteriors, labels, states, log_likelihood)

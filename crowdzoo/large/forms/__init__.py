@@ -1,1 +1,1 @@
-"""The algorithms as Beam runs them, one a file."""
+"""The algorithms as sums over blocks, whoever adds them up."""

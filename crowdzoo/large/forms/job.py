@@ -11,8 +11,6 @@ import numpy as np
 
 from crowdzoo.aggregation.against_votes import VotesWarning
 from crowdzoo.aggregation.checks import check_classification
-from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
-from crowdzoo.aggregation.classes.robust import Robust
 from crowdzoo.aggregation.engine.block import Block, blocks_of, checked_gold
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.ratings.block_of_ratings import block_of_ratings
@@ -25,19 +23,16 @@ from crowdzoo.aggregation.sentences.chain_model import ChainModel
 from crowdzoo.aggregation.sentences.token_aggregation import TokenAggregation
 from crowdzoo.data.tags import TagSet
 from crowdzoo.errors import ConfigError
-from crowdzoo.large.forms.base import Begin, Found, Method
-from crowdzoo.large.forms.chain import ChainForm
-from crowdzoo.large.forms.forms import FORMS, method_of, runs_on_blocks
-from crowdzoo.large.forms.hierarchical_dawid_skene import HierarchicalForm
-from crowdzoo.large.forms.ratings import PlainRatingForm, RatingEMForm
-from crowdzoo.large.forms.robust import RobustForm
+from crowdzoo.large.forms.base import Begin, BlockPosteriors, Form
+from crowdzoo.large.forms.forms import TABLE_FORMS, method_of, runs_on_blocks
+from crowdzoo.large.forms.kinds import ChainForm, PlainRatingForm, RatingEMForm
 
 __all__ = ["Job", "form_of", "job_of", "runs_in_parts"]
 
-NAMES = {
-    "classification": sorted(kind.__name__ for kind in FORMS),
-    "regression": ["RatingEM", "RatingMean", "RatingMedian"],
-    "sequence": ["BayesianSequenceCombination", "HMMCrowd", "TokenAggregation"],
+RATINGS = {RatingEM: RatingEMForm, RatingMean: PlainRatingForm, RatingMedian: PlainRatingForm}
+NAMES = {  # that a refusal names
+    "regression": "RatingEM, RatingMean, RatingMedian",
+    "sequence": "BayesianSequenceCombination, HMMCrowd, TokenAggregation",
 }
 
 
@@ -46,20 +41,20 @@ class Job:
     """What a driver needs.
 
     Attributes:
-        method: the aggregator's form.
+        form: the aggregator's.
         blocks: gives all blocks, each of at most so many annotations.
         num_annotations: A.
-        num_answers: rows of `Found`: N tasks, or T tokens.
+        num_answers: N tasks, or T tokens.
         result: what the aggregator's `fit` gives, once all is found.
-        begin: see `Method.begin_from`.
+        begin: see `Form.begin_from`.
         known: the result, where there is nothing to compute.
     """
 
-    method: Method
+    form: Form
     blocks: Callable[[int], Sequence[Any]]
     num_annotations: int
     num_answers: int
-    result: Callable[[Run[Any], Found], Any]
+    result: Callable[[Run[Any], BlockPosteriors], Any]
     begin: Begin = (None, None, None)
     known: Any = None
 
@@ -68,13 +63,13 @@ def runs_in_parts(aggregator: Any) -> bool:
     """Whether an aggregator has a form."""
     if isinstance(aggregator, TokenAggregation):
         return runs_in_parts(aggregator.of_tokens)
-    others = HierarchicalDawidSkene | Robust | RatingEM | RatingMean | RatingMedian | ChainMethod
-    return isinstance(aggregator, others) or runs_on_blocks(aggregator)
+    known = {*TABLE_FORMS, *RATINGS}
+    return type(aggregator) in known or isinstance(aggregator, ChainMethod) or runs_on_blocks(aggregator)
 
 
 def form_of(
     aggregator: Any, num_annotators: int, num_classes: int, tag_set: TagSet | None = None, num_words: int = 0
-) -> Method:
+) -> Form:
     """The form of an aggregator.
 
     Args:
@@ -87,34 +82,24 @@ def form_of(
     Raises:
         ConfigError: there is none, or sentences without `tag_set`.
     """
-    if isinstance(aggregator, RatingEM):
-        return RatingEMForm(aggregator, num_annotators, 0)
-    if isinstance(aggregator, RatingMean | RatingMedian):
-        return PlainRatingForm(aggregator, num_annotators, 0)
+    name, kind = type(aggregator).__name__, getattr(aggregator, "kind", "classification")
+    if type(aggregator) in RATINGS:
+        return RATINGS[type(aggregator)](aggregator, num_annotators, 0)
     if isinstance(aggregator, ChainMethod):
         if tag_set is None:
-            raise ConfigError(f"{type(aggregator).__name__} needs tag_set, the tags of the sentences.")
+            raise ConfigError(f"{name} needs tag_set, the tags of the sentences.")
         return ChainForm(ChainModel(aggregator, tag_set, num_words), num_annotators)
     if isinstance(aggregator, TokenAggregation):
         raise ConfigError(
             f"TokenAggregation takes a table of sentences. Give its method for classes, {aggregator.of_tokens!r}, and "
             "blocks whose tasks are tokens."
         )
-    _refuse_other_kinds(aggregator)
-    if isinstance(aggregator, HierarchicalDawidSkene):
-        return HierarchicalForm(aggregator, num_annotators, num_classes)
-    if isinstance(aggregator, Robust):
-        return RobustForm(aggregator, num_annotators, num_classes)
-    return method_of(aggregator, num_annotators, num_classes)
-
-
-def _refuse_other_kinds(aggregator: Any) -> None:
-    """Refuses methods for ratings, sentences and preferences that have no form, and names those that have one."""
-    kind = getattr(aggregator, "kind", "classification")
     if kind != "classification":
-        known = NAMES.get(kind)
-        rest = f"use one of {', '.join(known)}." if known else f"no method for labels of kind {kind!r} does."
-        raise ConfigError(f"{type(aggregator).__name__} does not run on Beam: {rest}")
+        rest = f"use one of {NAMES[kind]}." if kind in NAMES else f"no method for labels of kind {kind!r} does."
+        raise ConfigError(f"{name} does not run on Beam: {rest}")
+    if type(aggregator) in TABLE_FORMS:
+        return TABLE_FORMS[type(aggregator)](aggregator, num_annotators, num_classes)
+    return method_of(aggregator, num_annotators, num_classes)
 
 
 def job_of(aggregator: Any, data: Any, gold: Any = None, initial: Any = None) -> Job:
@@ -130,7 +115,7 @@ def job_of(aggregator: Any, data: Any, gold: Any = None, initial: Any = None) ->
         ConfigError: a method without a form; `gold` or `initial` for a method that takes none.
         DataError: data, gold or initial do not fit.
     """
-    if getattr(aggregator, "kind", "") in ("regression", "sequence"):
+    if getattr(aggregator, "kind", "") in NAMES:
         for name, value in (("gold", gold), ("initial", initial)):
             if value is not None:
                 raise ConfigError(f"{type(aggregator).__name__} takes no `{name}`.")
@@ -138,54 +123,55 @@ def job_of(aggregator: Any, data: Any, gold: Any = None, initial: Any = None) ->
         return _of_tokens(aggregator, data)
     if isinstance(aggregator, ChainMethod):
         return _of_sentences(aggregator, data)
-    if isinstance(aggregator, RatingEM | RatingMean | RatingMedian):
+    if type(aggregator) in RATINGS:
         return _of_ratings(aggregator, data)
-    _refuse_other_kinds(aggregator)
-    method = form_of(aggregator, data.num_annotators, data.num_classes)
-    check_classification(data, type(aggregator).__name__)
+    form_of(aggregator, 1, 1)  # refuses methods of other kinds, whatever the data are
+    form = form_of(aggregator, data.num_annotators, data.num_classes)
+    check_classification(data, aggregator.title)
     known = checked_gold(gold, data.num_tasks, data.num_classes)
-    return Job(
-        method,
-        lambda most: blocks_of(data, known, most) or [Block([], [], [])],
-        len(data),
-        data.num_tasks,
-        lambda run, found: method.result(data, run, found),
-        method.begin_from(data, initial),
-    )
+
+    def result(run: Run[Any], found: BlockPosteriors) -> Any:
+        if form.max_iter and form.converges:
+            aggregator.warn_unless_converged(run, len(data))
+        return form.result(data, run, found)
+
+    def blocks(most: int) -> Sequence[Block]:
+        return blocks_of(data, known, most) or [Block([], [], [])]
+
+    return Job(form, blocks, len(data), data.num_tasks, result, form.begin_from(data, initial))
 
 
 def _of_ratings(aggregator: Any, data: Any) -> Job:
     aggregator.check(data)
-    method = form_of(aggregator, data.num_annotators, 0)
+    form = form_of(aggregator, data.num_annotators, 0)
     origin, block = block_of_ratings(data)
 
-    def result(run: Run[Any], found: Found) -> Any:
+    def result(run: Run[Any], found: BlockPosteriors) -> Any:
         one, other = np.ascontiguousarray(found.posteriors.T)
         if isinstance(aggregator, RatingEM):
             return aggregator.result(data, origin, run, one, other)
         return result_of_answers(aggregator, data, origin + one, other, run.params.rows, run.params.common)
 
-    job = Job(method, block.cut, len(data), data.num_tasks, result)
-    if isinstance(aggregator, RatingEM) and np.ptp(data.labels) == 0:
-        return replace(job, known=aggregator.unanimous(data))
-    return job
+    equal = isinstance(aggregator, RatingEM) and np.ptp(data.labels) == 0
+    known = aggregator.unanimous(data) if equal else None
+    return Job(form, block.cut, len(data), data.num_tasks, result, known=known)
 
 
 def _of_sentences(aggregator: ChainMethod, data: Any) -> Job:
     table, model, block = aggregator.begin(data)
-    method = ChainForm(model, table.annotations.num_annotators)
 
-    def result(run: Run[Any], found: Found) -> Any:
+    def result(run: Run[Any], found: BlockPosteriors) -> Any:
         return aggregator.result(table, model, run, found.posteriors, found.labels, found.log_likelihood)
 
-    return Job(method, lambda most: block.cut(most) or [block], len(block), block.num_tokens, result)
+    form = ChainForm(model, table.annotations.num_annotators)
+    return Job(form, lambda most: block.cut(most) or [block], len(block), block.num_tokens, result)
 
 
 def _of_tokens(aggregator: TokenAggregation, data: Any) -> Job:
     table = aggregator.table(data)
     job = job_of(aggregator.of_tokens, table.as_classification())
 
-    def result(run: Run[Any], found: Found) -> Any:
+    def result(run: Run[Any], found: BlockPosteriors) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", VotesWarning)  # the result has notes of its own
             of_tokens = job.result(run, found)

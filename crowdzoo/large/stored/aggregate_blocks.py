@@ -14,21 +14,21 @@ import numpy as np
 
 from crowdzoo.aggregation.against_votes import AgainstVotes, warn_of_notes
 from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.classes.glad import difficulty
+from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.aggregation.result_files import check_result_folder, table_of, write_table, write_tables
 from crowdzoo.checks.constraints import TABLE_FORMATS, Choice
 from crowdzoo.files.check_format import FORMAT_VERSION
 from crowdzoo.files.writing import atomic_file, atomic_folder, scratch_folder
-from crowdzoo.large.forms.base import Found, Method
+from crowdzoo.large.forms.base import BlockPosteriors, Form
 from crowdzoo.large.forms.forms import method_of
-from crowdzoo.large.stored.fit_blocks import Fitted, fit_blocks
+from crowdzoo.large.stored.fit_blocks import fit_blocks
 from crowdzoo.large.stored.stored_blocks import StoredBlocks
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from crowdzoo.aggregation.engine.block import Block
 
 __all__ = ["StoredAggregation", "aggregate_blocks", "check_streams"]
 
@@ -107,17 +107,17 @@ def aggregate_blocks(
     """
     Choice(TABLE_FORMATS).checked("", "file_format", file_format)
     path = Path(path)
-    method = method_of(aggregator, blocks.num_annotators, blocks.num_classes, WHERE)
+    form = method_of(aggregator, blocks.num_annotators, blocks.num_classes, WHERE)
     nobody = _nobody(blocks)
     check_classification(nobody, aggregator.title)
     alone = path.suffix[1:] in TABLE_FORMATS
     if not alone:
         check_result_folder(path)
     with scratch_folder(path) as scratch:
-        fitted = fit_blocks(method, blocks, scratch)
-        if fitted.run.history:
-            aggregator.warn_unless_converged(fitted.run, blocks.num_annotations)
-        answers = _Answers(method, blocks, fitted, nobody)
+        run, states = fit_blocks(form, blocks, scratch)
+        if run.history:
+            aggregator.warn_unless_converged(run, blocks.num_annotations)
+        answers = _Answers(form, blocks, run, states, nobody)
         if alone:
             with atomic_file(path) as file:
                 write_tables(answers.tables(), file, path.suffix[1:])
@@ -152,14 +152,13 @@ def _nobody(blocks: StoredBlocks) -> Any:
 class _Answers:
     """The answers of all tasks, block by block, and what there is to say of them once all have gone by."""
 
-    def __init__(self, method: Method, blocks: StoredBlocks, fitted: Fitted, nobody: Any):
-        self.method, self.blocks, self.fitted = method, blocks, fitted
-        self.params = method.prepared(fitted.rows, fitted.common)
-        self.means = method.means(fitted.rows, fitted.common)
-        num_classes = blocks.num_classes
-        nothing = Found(np.empty((0, num_classes)), np.empty(0, np.int64), np.empty(0), 0.0)
-        self.like = method.found_result(nobody, fitted.run, nothing)
-        self.against = AgainstVotes(0, 0, *(np.zeros(num_classes, np.int64) for _ in range(2)))
+    def __init__(self, form: Form, blocks: StoredBlocks, run: Run[Any], states: Any, nobody: Any):
+        self.form, self.blocks, self.states = form, blocks, states
+        self.answer = form.answers(run.params)
+        empty = np.empty(0)
+        nothing = BlockPosteriors(empty.astype(np.int64), np.empty((0, blocks.num_classes)), empty.astype(int), empty)
+        self.like = form.result(nobody, run, nothing)
+        self.against = AgainstVotes(0, 0, *(np.zeros(blocks.num_classes, np.int64) for _ in range(2)))
         self.log_likelihood = 0.0
 
     def tables(self) -> Iterator[pa.Table]:
@@ -173,36 +172,26 @@ class _Answers:
                 found, counts, sizes = answer
                 self.against += counts
                 self.log_likelihood += found.log_likelihood
-                yield self._table(found, tasks, sizes)
+                part = replace(
+                    self.like,
+                    tasks=tasks,
+                    posteriors=found.posteriors,
+                    labels=found.labels,
+                    annotations_per_task=sizes,
+                    difficulty=None if found.state is None else difficulty(found.state),
+                )
+                yield table_of(part._answer_columns())
         if not len(self.blocks):
             yield table_of(self.like._answer_columns())
 
-    def _answer_some(self, places: Sequence[int]) -> list[tuple[Found, AgainstVotes, np.ndarray]]:
-        return [self._answer(block) for _, block in self.blocks.ahead(places)]
-
-    def _answer(self, block: Block) -> tuple[Found, AgainstVotes, np.ndarray]:
-        states = self.fitted.states
-        state = None if states is None else np.asarray(states[block.tasks[0] : block.tasks[-1] + 1])
-        posteriors = self.method.posteriors(block, self.params, self.means, state)
-        labels = self.method.labels(posteriors, block.tasks)
-        found = Found(
-            posteriors,
-            labels,
-            np.empty(0) if state is None else state,
-            self.method.last_likelihood(block, self.means),
-        )
-        return found, AgainstVotes.of(block, labels, self.blocks.num_classes), np.diff(block.starts)
-
-    def _table(self, found: Found, tasks: np.ndarray, sizes: np.ndarray) -> pa.Table:
-        part = replace(
-            self.like,
-            tasks=tasks,
-            posteriors=found.posteriors,
-            labels=found.labels,
-            annotations_per_task=sizes,
-            difficulty=self.method.difficulty(found.states),
-        )
-        return table_of(part._answer_columns())
+    def _answer_some(self, places: Sequence[int]) -> list[tuple[BlockPosteriors, AgainstVotes, np.ndarray]]:
+        found = []
+        for _, block in self.blocks.ahead(places):
+            tasks = slice(block.tasks[0], block.tasks[-1] + 1)
+            answer = self.answer(block, None if self.states is None else np.asarray(self.states[tasks]))
+            against = AgainstVotes.of(block, answer.labels, self.blocks.num_classes)
+            found.append((answer, against, np.diff(block.starts)))
+        return found
 
     def result(self, path: Path) -> StoredAggregation:
         """Once all parts have gone by."""
@@ -212,7 +201,7 @@ class _Answers:
             annotations_per_annotator=blocks.annotations_per_annotator,
             notes=self.against.notes(np.asarray(blocks.classes)),
         )
-        if "log_likelihood" in self.method.also_found:
+        if "log_likelihood" in self.form.also_found:
             learnt = replace(learnt, log_likelihood=self.log_likelihood)
         sizes = blocks.num_tasks, self.against.tasks, blocks.num_annotations, blocks.num_rejected
         return StoredAggregation(path, learnt, *sizes, self.against.given)

@@ -17,7 +17,7 @@ from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.coding import decode_in_place
 from crowdzoo.errors import DataError
 
-__all__ = ["FORMAT", "SUMMARY", "TASKS", "StoredBlocks", "block_name"]
+__all__ = ["FORMAT", "SUMMARY", "TASKS", "StoredBlocks", "block_name", "mapped"]
 
 FORMAT = 1
 SUMMARY = "blocks.json"
@@ -143,7 +143,7 @@ class StoredBlocks(Sequence[Block]):
         place = range(len(self))[place]
         path = self.path(place)
         try:
-            block = decode_in_place(_mapped(path))
+            block = decode_in_place(mapped(path))
         except DataError as error:
             raise DataError(f"{path}: {error} Make the blocks again.") from None
         begin, end = (*self.first_tasks, self.num_tasks)[place : place + 2]
@@ -201,7 +201,7 @@ def _is_sound(block: Block, begin: int, end: int) -> bool:
     )
 
 
-def _mapped(path: Path) -> NDArray[np.uint8]:
+def mapped(path: Path) -> NDArray[np.uint8]:
     """A file's bytes, mapped; what is written to them would stay in this process (kernels are compiled for that)."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size

@@ -1,0 +1,138 @@
+"""Ratings and sentences on blocks."""
+
+# ruff: noqa: D102  (`Form` describes them)
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.engine.params import Additive
+from crowdzoo.aggregation.engine.run import Run, advance
+from crowdzoo.aggregation.ratings.plain_ratings import SUMS, add_answers
+from crowdzoo.aggregation.ratings.rating_steps import COMMON, add_expected, add_ratings, iterated, started, truths
+from crowdzoo.aggregation.sentences.chain_model import ChainBeliefs, ChainLogs, ChainModel
+from crowdzoo.large.forms.base import BlockPosteriors, Form, Tally
+
+__all__ = ["ChainForm", "PlainRatingForm", "RatingEMForm", "RatingSums"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class RatingSums(Additive):
+    """Sums over ratings: of each annotator, [R, columns], and of all tasks."""
+
+    rows: Array
+    common: Array
+
+
+class PlainRatingForm(Form):
+    """The mean and the median: sums, and no iteration. `posteriors` are estimates and their errors, [T, 2]."""
+
+    shape = 2, SUMS
+    num_columns = 2
+
+    def zero(self) -> Tally:
+        return Tally(RatingSums(np.zeros((self.num_annotators, self.shape[0])), np.zeros(self.shape[1])))
+
+    def first(self, total: Tally, block: Any, start: int, given: Array | None) -> Array | None:
+        add_answers(block, self.aggregator.answers(block)[0], total.counts.rows, total.counts.common)
+        return None
+
+    def start(self, total: Tally) -> Any:
+        return total.counts
+
+    def posteriors(self, block: Any, prepared: Any, means: Any, state: Array | None) -> Array:
+        return np.stack(self.aggregator.answers(block), axis=1)
+
+    def labels(self, posteriors: Array, tasks: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.zeros(len(tasks), np.int64)
+
+
+class RatingEMForm(PlainRatingForm):
+    """Rating EM. `posteriors` are truths and their variances, [T, 2]."""
+
+    shape = 3, COMMON
+
+    def first(self, total: Tally, block: Any, start: int, given: Array | None) -> Array | None:
+        add_ratings(block, total.counts.rows)
+        return None
+
+    def expect(self, total: Tally, block: Any, prepared: Any, state: Array | None, counting: bool) -> Array | None:
+        add_expected(block, prepared, total.counts.rows, total.counts.common)
+        return None
+
+    def start(self, total: Tally) -> Any:
+        return started(total.counts.rows, self.aggregator)
+
+    def step(self, run: Run[Any], total: Tally) -> Run[Any]:
+        return iterated(run, total.counts.rows, total.counts.common, self.aggregator)
+
+    def posteriors(self, block: Any, prepared: Any, means: Any, state: Array | None) -> Array:
+        return np.stack(truths(block, prepared), axis=1)
+
+
+class ChainForm(Form):
+    """BSC-seq and HMM-crowd on blocks of sentences; also counted are the paths' log normaliser, and annotations.
+
+    Args:
+        model: the method's steps.
+        num_annotators: R.
+    """
+
+    def __init__(self, model: ChainModel, num_annotators: int):
+        super().__init__(model.settings, num_annotators, model.num_classes)
+        self.model = model
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        return (*super().identity, *self.model.tag_set.classes, self.model.tag_set.scheme, self.model.num_words)
+
+    def zero(self) -> Tally:
+        return Tally(self.model.zero(self.num_annotators), np.zeros(2))
+
+    def first(self, total: Tally, block: Any, start: int, given: Array | None) -> Array | None:
+        self.model.add_votes(block, total.counts)
+        return None
+
+    def prepared(self, params: Any) -> Any:
+        chain, words, _ = self.model.expected_rest(params.sums)
+        return ChainLogs(self.model.expected_says(params.sums.says, params.votes)[0], chain, words)
+
+    def expect(self, total: Tally, block: Any, prepared: Any, state: Array | None, counting: bool) -> Array | None:
+        found = self.model.paths(block, prepared)
+        total.more += found.log_normaliser, len(block)
+        if counting:
+            self.model.add(block, found, total.counts)
+        return None
+
+    def start(self, total: Tally) -> Any:
+        return self.model.believed(total.counts)
+
+    def step(self, run: Run[Any], total: Tally) -> Run[Any]:
+        sums, votes, settings = run.params.sums, run.params.votes, self.aggregator
+        divergence = self.model.expected_says(sums.says, votes)[1] + self.model.expected_rest(sums)[2]
+        likelihood, number = total.more.tolist()
+        update = ChainBeliefs(total.counts, votes)
+        return advance(
+            run, likelihood - divergence, likelihood, int(number), settings.max_iter, settings.tol, lambda: update
+        )
+
+    def means(self, params: Any) -> Any:
+        return self.model.means(params)[3]
+
+    def last_likelihood(self, block: Any, means: Any) -> float:
+        return self.model.paths(block, means).log_normaliser
+
+    def answers(self, params: Any) -> Any:
+        prepared, means = self.prepared(params), self.means(params)
+
+        def answer(block: Any, state: Array | None) -> BlockPosteriors:
+            posteriors, labels = self.model.answers(block, prepared)
+            tokens = block.first_token + np.arange(block.num_tokens)
+            return BlockPosteriors(tokens, posteriors, labels, None, self.last_likelihood(block, means))
+
+        return answer
