@@ -21,10 +21,9 @@ Heavy imports stand inside the methods: `--help` asks every kind for its argumen
 from __future__ import annotations
 
 import argparse
-import importlib
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields
 from inspect import signature
 from pathlib import Path
@@ -85,8 +84,6 @@ class Kind(ABC):
         answer: output of that signature by which the kind of a model is known.
         header: columns of a file of predictions.
         fit_aggregated: the line of Python that trains on the `result` of an aggregation.
-        parts: what components ask for -> the function, as "module:name" (see `part`): `read` makes tf.Examples of
-            files, `aggregated` the answers of a method, `measured` the scores of models.
     """
 
     name: ClassVar[str]
@@ -106,18 +103,11 @@ class Kind(ABC):
     answer: ClassVar[str]
     header: ClassVar[tuple[str, ...]]
     fit_aggregated: ClassVar[str] = "CrowdModel(base).fit(x, result.posteriors)"
-    parts: ClassVar[Mapping[str, str]]
 
     @property
     def labels(self) -> LabelKind:
         """What arrays of these labels look like."""
         return label_kind(self.name)
-
-    def part(self, name: str) -> Callable[..., Any]:
-        """One of `parts`. Its module loads TensorFlow, and is imported here only."""
-        module, _, function = self.parts[name].partition(":")
-        part: Callable[..., Any] = getattr(importlib.import_module(module), function)
-        return part
 
     def __repr__(self) -> str:
         return f"<kind {self.name}>"

@@ -99,7 +99,7 @@ def test_a_model_of_other_classes_or_columns_is_pushed_only_where_that_is_asked_
         assert [*models] == ["candidate"]
         return {"candidate": {"accuracy": 0.1}}
 
-    monkeypatch.setitem(evaluator._SCORES, "classification", scores)  # what is measured is told above
+    monkeypatch.setitem(evaluator.SCORES, "classification", scores)  # what is measured is told above
     card = {"classes": ["x", "y"], "signatures": {"serving_default": {"inputs": {"instances": [3]}}}}
     write_card(linear_model(evaluate.serving / "7", GOOD), {**card, "features": ["a", "b"]})
     card = {**card, "features": ["a", "b"], **changed}
@@ -127,7 +127,7 @@ def test_the_baseline_of_a_serving_folder_in_a_store_is_measured_by_its_copy_and
         return {"candidate": {"accuracy": 0.6}, "baseline": {"accuracy": 0.7}}
 
     monkeypatch.setattr(evaluator, "remote_baseline", baseline)
-    monkeypatch.setitem(evaluator._SCORES, "classification", scores)
+    monkeypatch.setitem(evaluator.SCORES, "classification", scores)
     summary, blessing, files = evaluate(BAD, serving="s3://crowd/serving/")
     assert summary["baseline"] == {"model": "s3://crowd/serving/7", "accuracy": 0.7}
     assert summary["reason"] == "its accuracy 0.6000 is below the 0.7000 of version 7"

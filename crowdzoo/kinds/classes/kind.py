@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -30,11 +30,6 @@ class Classification(Kind):
     """Labels are classes; models are classifiers of instances of any kind."""
 
     name = "classification"
-    parts: ClassVar[Mapping[str, str]] = {
-        "read": "crowdzoo.records.instance_examples:read_labelled_instances",
-        "aggregated": "crowdzoo.kinds.classes.aggregated:class_answers",
-        "measured": "crowdzoo.kinds.classes.scores:class_scores",
-    }
     title = "classes"
     counted = "annotations"
     reading = ("classes", *ROW_OPTIONS, *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS)

@@ -39,11 +39,6 @@ class Preferences(Kind):
     """Labels say which of two tasks is better, or that they are equal; models score single tasks (`RewardModel`)."""
 
     name = "preference"
-    parts: ClassVar[Mapping[str, str]] = {
-        "read": "crowdzoo.kinds.preferences.records:read_labelled_pairs",
-        "aggregated": "crowdzoo.kinds.preferences.aggregated:pair_answers",
-        "measured": "crowdzoo.kinds.preferences.scores:pair_scores",
-    }
     title = counted = "preferences"
     reading = ("classes", *ROW_OPTIONS, *LAYOUT_OPTIONS)
     inputs = ("annotations", "instances", "gold")

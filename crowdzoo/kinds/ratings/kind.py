@@ -28,11 +28,6 @@ class Ratings(Kind):
     """Labels are numbers on a scale; models are regressors of instances of any kind."""
 
     name = "regression"
-    parts: ClassVar[Mapping[str, str]] = {
-        "read": "crowdzoo.records.instance_examples:read_labelled_instances",
-        "aggregated": "crowdzoo.kinds.ratings.aggregated:rating_answers",
-        "measured": "crowdzoo.kinds.ratings.scores:rating_scores",
-    }
     title = counted = "ratings"
     reading = ("low", "high", *ROW_OPTIONS, *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS)
     aggregation = "rating-em"

@@ -33,11 +33,6 @@ class Sentences(Kind):
     """Labels are tags of tokens, which mark spans; models are taggers."""
 
     name = "sequence"
-    parts: ClassVar[Mapping[str, str]] = {
-        "read": "crowdzoo.kinds.sentences.records:read_labelled_sentences",
-        "aggregated": "crowdzoo.kinds.sentences.aggregated:sentence_answers",
-        "measured": "crowdzoo.kinds.sentences.scores:sentence_scores",
-    }
     title = counted = "sentences"
     inputs = ("annotations", "gold")
     needed = ("annotations",)
