@@ -35,8 +35,9 @@ import keras
 import numpy as np
 from deep_methods import DATA, ROWS, Row, common_confusions, layer, trained
 from rows import Parts, run
+from simulated_crowds import simulate_common_confusions
 
-from crowdzoo.datasets import load_labelme, simulate_common_confusions
+from crowdzoo.datasets import load_labelme
 
 RESULTS = Path(__file__).parents[1] / "results" / "conal.json"
 SEEDS, DRAWS = range(5), range(3)

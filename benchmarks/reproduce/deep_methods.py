@@ -169,7 +169,7 @@ def one_fold(data: Data, seed: int) -> Data:
 
 
 def common_confusions(seed: int, **arguments: Any) -> Data:
-    from crowdzoo.datasets import simulate_common_confusions
+    from simulated_crowds import simulate_common_confusions
 
     data = simulate_common_confusions(seed, **arguments)
     train, test = (np.flatnonzero(data.split == part) for part in ("train", "test"))

@@ -92,7 +92,7 @@ def generated(make: Callable[[int], tuple[np.ndarray, np.ndarray, Any]], first_s
 
 
 def conal(seed: int, **arguments: Any) -> tuple[np.ndarray, np.ndarray, Any]:
-    from crowdzoo.datasets import simulate_common_confusions
+    from simulated_crowds import simulate_common_confusions
 
     data = simulate_common_confusions(seed, num_tasks=(TRAIN, 0, TEST), redundancy=REDUNDANCY, **arguments)
     return data.instances, data.gold, data.annotations
@@ -115,7 +115,7 @@ def dawid_skene(seed: int) -> tuple[np.ndarray, np.ndarray, Any]:
 
 def circles(seed: int) -> tuple[np.ndarray, np.ndarray, Any]:
     """Points on three circles; twenty annotators who know 10 to 60 points and say the nearest one's class."""
-    from crowdzoo.datasets import ask_annotators, make_circles, neighbour_annotators
+    from simulated_crowds import ask_annotators, make_circles, neighbour_annotators
 
     x, gold = make_circles(3, -(-(TRAIN + TEST) // 3), seed=seed)
     known = np.random.default_rng([seed, 1]).integers(10, 61, size=20).tolist()
@@ -124,11 +124,10 @@ def circles(seed: int) -> tuple[np.ndarray, np.ndarray, Any]:
 
 def digits(seed: int) -> tuple[np.ndarray, np.ndarray, Any]:
     """Handwritten digits; ten decision trees and ten RBF SVMs, each fitted to 40 to 120 other digits."""
+    from simulated_crowds import ask_annotators
     from sklearn.datasets import load_digits
     from sklearn.svm import SVC
     from sklearn.tree import DecisionTreeClassifier
-
-    from crowdzoo.datasets import ask_annotators
 
     x, gold = load_digits(return_X_y=True)
     rng = np.random.default_rng([seed, 1])

@@ -33,6 +33,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import keras
 import numpy as np
 import sklearn
+from simulated_crowds import ask_annotators, make_circles, neighbour_annotators
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
@@ -42,7 +43,6 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import GLAD, DawidSkene, MajorityVote
 from crowdzoo.aggregation.engine.labels import tied_classes
 from crowdzoo.datasets import data_folder
-from crowdzoo.datasets.circles import ask_annotators, make_circles, neighbour_annotators
 from crowdzoo.layers import WAUM
 from crowdzoo.metrics import accuracy, expected_calibration_error
 from crowdzoo.models import CrowdModel, FeatureClassifier

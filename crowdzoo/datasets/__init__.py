@@ -4,8 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from crowdzoo.data.instance_kinds import IMAGES, SENTENCES, VECTORS, InstanceKind
-from crowdzoo.datasets.circles import ask_annotators, make_circles, neighbour_annotators
-from crowdzoo.datasets.common_confusions import CommonConfusions, simulate_common_confusions
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.datasets.folder import data_folder
 from crowdzoo.datasets.generated_ner import generated_ner
@@ -19,11 +17,9 @@ from crowdzoo.datasets.write_files import write_files
 from crowdzoo.errors import DataError, unknown
 
 __all__ = [
-    "CommonConfusions",
     "CrowdDataset",
     "MovieReviews",
     "NerAmt",
-    "ask_annotators",
     "data_folder",
     "generated_ner",
     "generated_ratings",
@@ -33,11 +29,8 @@ __all__ = [
     "load_labelme_images",
     "load_movie_reviews",
     "load_ner_amt",
-    "make_circles",
     "names",
-    "neighbour_annotators",
     "simulate_annotations",
-    "simulate_common_confusions",
     "write_files",
 ]
 

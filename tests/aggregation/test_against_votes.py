@@ -17,7 +17,7 @@ from crowdzoo.aggregation.against_votes import notes_against_votes
 from crowdzoo.aggregation.sentences.against_tags import notes_against_tags
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.commands import main as cli
-from crowdzoo.datasets.generated_abstracts import generated_abstracts
+from crowdzoo.datasets import generated_ner
 from crowdzoo.sequences import allowed_tags, write_conll
 from crowdzoo.testing.aggregators import simulated_crowd
 
@@ -81,17 +81,12 @@ def test_the_result_warns_keeps_and_stores_its_notes(tmp_path):
     assert Aggregation.from_parquet(result.to_parquet(tmp_path / "result")).notes == result.notes
 
 
-def abstracts():
-    return generated_abstracts(40, 20, types=("PARTICIPANTS", "OUTCOMES"))
-
-
 @pytest.mark.parametrize("method", ["hmm-crowd", "bsc-seq"])
 def test_sentences_without_the_spans_that_annotators_marked_say_so(method, tmp_path):
     """Priors that outweigh all data: no tag is more likely for what annotators say."""
     with pytest.warns(VotesWarning, match=f"{method}: No span is of type"):
-        result = create(method, kind="sequence", prior=1e9, words=0.0).fit(abstracts())
-    (note,) = result.notes
-    assert note.endswith("of the annotators' spans are, as 1 more such types.")
+        result = create(method, kind="sequence", prior=1e9, words=0.0).fit(generated_ner(40, 6))
+    assert result.notes[-1].endswith("of the annotators' spans are, as 3 more such types.")
     assert SequenceAggregation.from_parquet(result.to_parquet(tmp_path / "result")).notes == result.notes
 
 
@@ -112,6 +107,13 @@ def test_a_rare_type_may_be_the_type_of_no_span():
 
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 def test_the_command_line_shows_the_notes_on_sentences(tmp_path, capsys):
-    words = ("aggregate", write_conll(abstracts(), tmp_path / "a.conll"), "--task", "sequence", "--out", tmp_path / "o")
+    words = (
+        "aggregate",
+        write_conll(generated_ner(40, 6), tmp_path / "a.conll"),
+        "--task",
+        "sequence",
+        "--out",
+        tmp_path / "o",
+    )
     cli.main([*map(str, words), "--method", "bsc-seq", "--set", "prior=1e9", "--set", "words=0"])
     assert re.search(r"^note +No span is of type", capsys.readouterr().out, flags=re.M)

@@ -1,6 +1,8 @@
 """Forward-backward and Viterbi against every path there is; then the models that stand on them."""
 
+import sys
 from itertools import pairwise, product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +12,12 @@ from hypothesis import strategies as st
 from crowdzoo import Annotations, DataError
 from crowdzoo.aggregation import BayesianSequenceCombination, ConvergenceWarning, HMMCrowd
 from crowdzoo.aggregation.engine.markov_chain import LogChain, forward_backward, viterbi
-from crowdzoo.datasets.generated_abstracts import generated_abstracts
 from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags, span_scores, tag_problems, tags_of
+
+sys.path.insert(0, str(Path(__file__).parent))
+from generated_abstracts import generated_abstracts
+
+sys.path.pop(0)
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 

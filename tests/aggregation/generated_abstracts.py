@@ -1,4 +1,4 @@
-"""Abstracts of made-up words with long spans, and annotators who agree that there is a span more than where it ends."""
+"""Abstracts without words and with long spans, whose annotators agree on spans more than on their edges."""
 
 from __future__ import annotations
 
@@ -9,32 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.sentence_annotations import sentence_annotations
 from crowdzoo.data.tags import TagSet, allowed_tags
-from crowdzoo.errors import ConfigError
 
-__all__ = ["generated_abstracts"]
-
-# === Text: kinds of words that follow each other, and how many words there are of each ===
-
-FUNCTION, ADJECTIVE, NOUN, VERB, NUMBER, MARK = range(6)
-PREFIXES = ("f", "a", "n", "v", "", "m")
-SIZES = (60, 1500, 4000, 800, 300, 4)
-FOLLOWS = np.array(
-    [  # kind of the word before, kind of the word
-        [0.15, 0.30, 0.40, 0.05, 0.10, 0.00],
-        [0.05, 0.15, 0.75, 0.00, 0.00, 0.05],
-        [0.40, 0.00, 0.20, 0.22, 0.03, 0.15],
-        [0.50, 0.20, 0.15, 0.05, 0.05, 0.05],
-        [0.15, 0.15, 0.55, 0.00, 0.05, 0.10],
-        [0.50, 0.10, 0.15, 0.15, 0.10, 0.00],
-    ]
-)
-TOPICS, TOPIC_WORDS, TOPIC_SHARE = 40, 100, 0.3
-SECTIONS, SECTION_WORDS, SECTION_SHARE = (0.2, 0.5, 0.85), 150, 0.3
-LEXICON, LEXICON_INSIDE, LEXICON_OUTSIDE = 150, 0.5, 0.03  # share of the nouns that are of a type's own words
 SPANS_PER_DOCUMENT = 2.5  # of each type
 LENGTHS = (5, 40)  # of a span, in tokens
 DECOYS = 3.0  # of each type, a document
@@ -137,74 +115,15 @@ def _codes(spans: Sequence[tuple[int, int, int]], length: int) -> NDArray[np.int
     return codes
 
 
-def _ranks(count: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Words by Zipf's law, 0 is the most frequent."""
-    shares = np.cumsum(1 / np.arange(1, size + 1))
-    return np.searchsorted(shares, rng.random(count) * shares[-1]).astype(np.int64)
-
-
-def _text(length: int, spans: Sequence[tuple[int, int, int]], topic: int, rng: np.random.Generator) -> list[str]:
-    kinds = np.empty(length, np.int64)
-    chances = np.cumsum(FOLLOWS, axis=1)
-    before = MARK
-    for place, draw in enumerate(rng.random(length).tolist()):
-        before = kinds[place] = min(int(np.searchsorted(chances[before], draw)), MARK)
-    words = np.empty(length, object)
-    inside = np.full(length, -1)
-    for type_, start, end in spans:
-        inside[start:end] = type_
-    for kind, prefix in enumerate(PREFIXES):
-        places = np.flatnonzero(kinds == kind)
-        ranks = _ranks(len(places), SIZES[kind], rng)
-        words[places] = [f"{prefix}{rank}" for rank in ranks.tolist()]
-    # title and aim, methods, results, conclusion: each with words of its own, results with many numbers
-    section = np.searchsorted(length * np.array(SECTIONS), np.arange(length), side="right")
-    content = np.flatnonzero(kinds != FUNCTION)
-    draws = rng.random(len(content))
-    own = content[draws < SECTION_SHARE]
-    ranks = _ranks(len(own), SECTION_WORDS, rng).tolist()
-    words[own] = [f"x{part}.{rank}" for part, rank in zip(section[own].tolist(), ranks, strict=True)]
-    own = content[(draws >= SECTION_SHARE) & (draws < SECTION_SHARE + TOPIC_SHARE)]
-    words[own] = [f"t{topic}.{rank}" for rank in _ranks(len(own), TOPIC_WORDS, rng).tolist()]
-    nouns = np.flatnonzero(kinds == NOUN)
-    typed = nouns[rng.random(len(nouns)) < np.where(inside[nouns] >= 0, LEXICON_INSIDE, LEXICON_OUTSIDE)]
-    types = np.maximum(inside[typed], 0).tolist()
-    words[typed] = [f"s{t}.{rank}" for t, rank in zip(types, _ranks(len(typed), LEXICON, rng).tolist(), strict=True)]
-    return words.tolist()
-
-
-@checked(num_documents=Number(1, whole=True), num_annotators=Number(6, whole=True))
-def generated_abstracts(
-    num_documents: int = 500,
-    num_annotators: int = 150,
-    *,
-    types: Sequence[str] = ("PARTICIPANTS",),
-    seed: int = 0,
-) -> CrowdSequences:
+def generated_abstracts(num_documents, num_annotators):
     """Documents with long spans that annotators find hard to delimit, as the abstracts of medical trials are.
 
-    A document has 100 to 300 made-up words (by Zipf's law; some are of its topic, its sections and the spans' types)
-    and about 2.5 spans a type of 5 to 40 tokens, most in its first half. Five or six annotators mark it, drawn by their
-    activity, which is uneven. They miss spans, all of them more often the same ones; mark the same decoys; set edges
-    too far in or out, each by a habit, or mark the core of a span only; mark two pieces of one; and now and then mark
-    nothing.
-
-    Args:
-        num_documents: N, at least 1.
-        num_annotators: R, at least 6.
-        types: types of the spans; annotators also take one for another.
-        seed: seed of all draws.
-
-    Returns:
-        Documents 0 ... N-1 with tokens, gold, and answers of annotators 0 ... R-1 in BIO.
-
-    Raises:
-        ConfigError: impossible sizes, or no types.
+    A document has 100 to 300 tokens without words and about 2.5 spans of 5 to 40 tokens, most in its first half. Five
+    or six annotators mark it, drawn by their activity, which is uneven. They miss spans, often the same
+    ones; mark the same decoys; set edges too far in or out, each by a habit, or mark the core of a span only; mark two
+    pieces of one; and now and then mark nothing.
     """
-    if not types:
-        raise ConfigError("generated_abstracts: types must name at least one type, got none")
-    rng = np.random.default_rng([seed, 0])
-    crowd_rng, text_rng = np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
+    rng, crowd_rng, types = np.random.default_rng([0, 0]), np.random.default_rng([0, 1]), ("PARTICIPANTS",)
     crowd = [_annotator(crowd_rng) for _ in range(num_annotators)]
     activity = crowd_rng.lognormal(0.0, 1.5, num_annotators)
     activity /= activity.sum()
@@ -234,7 +153,7 @@ def generated_abstracts(
             end = start + int(rng.integers(1, 5))
             if all(end < other.start or other.end < start for other in seen):
                 seen.append(_Marked(int(rng.integers(len(types))), start, end, start, end, rng.beta(4, 2)))
-        tokens.append(_text(length, spans, int(text_rng.integers(TOPICS)), text_rng))
+        tokens.append(["word"] * length)
         gold.append(place[_codes(spans, length)])
         many = int(rng.integers(5, 7))
         for annotator in sorted(rng.choice(num_annotators, many, replace=False, p=activity).tolist()):

@@ -1,18 +1,106 @@
-"""A simulated crowd whose annotators share confusions."""
+"""Crowds that are drawn, for comparisons and for tests.
 
+Points on concentric circles with annotators whose mistakes depend on where a point lies, and annotators who share
+confusions.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from crowdzoo.checks.constraints import Choice, Number, checked
-from crowdzoo.data.annotations import Annotations
-from crowdzoo.errors import ConfigError
+from crowdzoo import Annotations
 
-__all__ = ["CommonConfusions", "simulate_common_confusions"]
+__all__ = [
+    "CommonConfusions", "ask_annotators", "make_circles", "neighbour_annotators", "simulate_common_confusions",
+]  # fmt: skip
 
-PATTERNS = ("asymmetric", "symmetric")
-SHARES = ("hidden", "fixed")
-SHARE = Number(0, 1)
+# labels int [n] of points [n, 2]
+Annotator = Callable[[np.ndarray], np.ndarray]
+
+
+def make_circles(
+    num_circles: int = 3, per_class: int = 250, noise: float = 0.12, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Points near concentric circles; the class is the circle.
+
+    Circle c of C has radius (c + 1) / C. Points are spread evenly over the angles at random and moved by normal noise
+    in both directions, so that neighbouring circles run into each other: those points are truly ambiguous.
+
+    Args:
+        num_circles: C, at least 2.
+        per_class: points of each circle, at least 1.
+        noise: standard deviation, where the radius of the outer circle is 1; not negative.
+        seed: seed of all draws.
+
+    Returns:
+        Points float32 [C * per_class, 2] in random order, and their classes int64 [C * per_class].
+
+    Source:
+        Made after the "three circles" of T. Lefort, B. Charlier, A. Joly, J. Salmon: Identify Ambiguous Tasks Combining
+        Crowdsourced Labels by Weighting Areas Under the Margin. TMLR 2024. Radii and noise are this function's own.
+    """
+    rng = np.random.default_rng(seed)
+    gold = rng.permutation(np.repeat(np.arange(num_circles), per_class))
+    angle = rng.uniform(0, 2 * np.pi, len(gold))
+    on_circle = np.stack([np.cos(angle), np.sin(angle)], axis=1) * ((gold + 1) / num_circles)[:, None]
+    return (on_circle + rng.normal(0, noise, on_circle.shape)).astype("float32"), gold
+
+
+def neighbour_annotators(
+    x: np.ndarray, gold: np.ndarray, num_annotators: int, known: int | Sequence[int], seed: int = 0
+) -> list[Annotator]:
+    """Annotators who have seen a few points with their classes, and say the class of the nearest one.
+
+    They are wrong where classes meet and where they have seen nothing: mistakes depend on the point, which no confusion
+    matrix says.
+
+    Args:
+        x: points [N, D].
+        gold: their classes, int [N].
+        num_annotators: R, at least 1.
+        known: how many points each has seen, drawn from x; one number, or one an annotator.
+        seed: seed of the draws.
+
+    Returns:
+        R functions from points [n, D] to labels int64 [n].
+    """
+    counts = np.broadcast_to(np.asarray(known), (num_annotators,))
+    rng = np.random.default_rng(seed)
+
+    def annotator(seen: np.ndarray) -> Annotator:
+        def answer(points: np.ndarray) -> np.ndarray:
+            away = np.square(points[:, None].astype("float64") - x[seen].astype("float64")).sum(axis=2)
+            return np.asarray(gold)[seen][away.argmin(axis=1)]
+
+        return answer
+
+    return [annotator(rng.choice(len(x), size=count, replace=False)) for count in counts]
+
+
+def ask_annotators(
+    x: np.ndarray, annotators: Sequence[Annotator], num_classes: int, redundancy: int | None = None, seed: int = 0
+) -> Annotations:
+    """What annotators say of points.
+
+    Args:
+        x: points [N, D].
+        annotators: R functions from points to class codes, such as `neighbour_annotators`, or a fitted classifier's
+            `predict`.
+        num_classes: K.
+        redundancy: number of annotators, drawn at random, who answer each point, 0 to R; None is all of them.
+        seed: seed of the draw.
+
+    Returns:
+        Annotations with tasks 0 ... N-1 (the rows of x), annotators 0 ... R-1 and classes 0 ... K-1.
+    """
+    labels = np.stack([np.asarray(annotator(x)) for annotator in annotators])
+    wanted = len(annotators) if redundancy is None else redundancy
+    # who drew the smallest numbers answers: each group of that size is equally likely
+    rank = np.random.default_rng(seed).random((len(x), len(annotators))).argsort(axis=1).argsort(axis=1)
+    tasks, who = np.nonzero(rank < wanted)
+    said, classes = labels[who, tasks], np.arange(num_classes)
+    return Annotations("classification", tasks, who, said, np.arange(len(x)), np.arange(len(annotators)), classes)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,20 +142,7 @@ class CommonConfusions:
         omega = (total / np.maximum(np.bincount(annotators, minlength=count), 1))[:, None, None]
         return omega * self.common_confusion + (1 - omega) * self.own_confusions
 
-    def __repr__(self) -> str:
-        return f"<CommonConfusions {self.annotations!r}, {self.instances.shape[1]} features>"
 
-
-@checked(
-    num_classes=Number(2, whole=True),
-    pattern=Choice(PATTERNS),
-    common_strength=SHARE,
-    own_strength=SHARE,
-    common_share=SHARE,
-    shares=Choice(SHARES),
-    num_annotator_features=Number(1, whole=True),
-    embedding_size=Number(1, whole=True),
-)
 def simulate_common_confusions(
     seed: int,
     *,
@@ -127,21 +202,10 @@ def simulate_common_confusions(
     Returns:
         The crowd with its truth.
 
-    Raises:
-        ConfigError: an argument that is out of range.
-
     Source:
         Z. Chu, J. Ma, H. Wang: Learning from Crowds by Modeling Common Confusions. AAAI 2021, section 5.1 (synthetic
         data); the defaults are theirs unless said above.
     """
-    if len(num_tasks) != 3 or min(num_tasks) < 0 or num_tasks[0] < 1:
-        raise ConfigError(f"num_tasks must be three numbers, the first at least 1. Received: {num_tasks!r}")
-    if pattern == "symmetric" and num_classes % 2:
-        raise ConfigError(f"num_classes must be even for pattern='symmetric'. Received: {num_classes!r}")
-    if num_features < num_classes:
-        raise ConfigError(f"num_features must be at least num_classes ({num_classes}). Received: {num_features!r}")
-    Number(1, num_annotators, whole=True).checked("simulate_common_confusions", "redundancy", redundancy)
-
     rng = np.random.default_rng(seed)
     # === Tasks ===
     # orthogonal centres of one length: all distances are equal, so that every seed is equally hard
@@ -172,15 +236,9 @@ def simulate_common_confusions(
     chances = np.where(followed[:, None], common[truths], own[annotators, truths])
     # the last class takes what rounding leaves between its cumulative sum and 1
     labels = (rng.random(len(tasks))[:, None] >= chances.cumsum(axis=1)[:, :-1]).sum(axis=1)
-    annotations = Annotations(
-        "classification",
-        tasks,
-        annotators,
-        labels,
-        np.arange(len(gold)),
-        np.arange(num_annotators),
-        np.arange(num_classes),
-    )
+    classes = np.arange(num_classes)
+    names = (np.arange(len(gold)), np.arange(num_annotators), classes)
+    annotations = Annotations("classification", tasks, annotators, labels, *names)
     split = np.repeat(["train", "valid", "test"], num_tasks)
     return CommonConfusions(annotations, instances, gold, split, annotator_features, common, own, omegas, followed)
 
