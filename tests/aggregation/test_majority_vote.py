@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from crowdzoo import Annotations, DataError
-from crowdzoo.aggregation import DawidSkene, MajorityVote, checks
+from crowdzoo import Annotations, DataError, process
+from crowdzoo.aggregation import DawidSkene, MajorityVote
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 
@@ -140,7 +140,7 @@ def test_classes_without_memory_for_matrices_leave_the_vote_as_it_is(gold, monke
     crowd = Annotations.from_arrays(np.repeat(range(6), 5), np.tile(range(5), 6), [f"class {code}" for code in said])
     known = None if gold is None else np.array(gold)
     with_matrices = MajorityVote().fit(crowd, known)
-    monkeypatch.setattr(checks, "available_memory", lambda: 8 * 4 * (6 + 4))
+    monkeypatch.setattr(process, "available_memory", lambda: 8 * 4 * (6 + 4))
     without = MajorityVote().fit(crowd, known)
     assert without.confusions is None
     np.testing.assert_array_equal(without.posteriors, with_matrices.posteriors)
@@ -150,7 +150,7 @@ def test_classes_without_memory_for_matrices_leave_the_vote_as_it_is(gold, monke
 @pytest.mark.filterwarnings("ignore::crowdzoo.errors.DataWarning")
 def test_more_classes_than_memory_are_refused_before_the_work_by_their_number(monkeypatch):
     crowd = Annotations.from_arrays(range(3000), ["ann"] * 3000, [f"text {i}" for i in range(3000)])
-    monkeypatch.setattr(checks, "available_memory", lambda: 10**6)
+    monkeypatch.setattr(process, "available_memory", lambda: 10**6)
     for method, needed in ((DawidSkene, 0.144), (MajorityVote, 0.072)):
         with pytest.raises(DataError, match=rf": 3,000 classes, .* take about {needed} GB of memory, and 0.001 GB"):
             method().fit(crowd)

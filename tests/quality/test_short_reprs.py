@@ -8,7 +8,7 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene
 from crowdzoo.data.tags import SpanTable
 from crowdzoo.instances import VECTORS
-from crowdzoo.quality import NextAnnotations, SimulatedNext, Waum, quality_report
+from crowdzoo.quality import NextAnnotations, Waum, quality_report
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.report.comparison import Comparison
 from crowdzoo.report.report_page import report_page
@@ -28,10 +28,6 @@ def test_results_with_arrays_print_their_sizes(annotations):
     named = np.array([f"task {code}" for code in codes], dtype=object)
     shown = [
         (NextAnnotations(codes, codes, numbers, np.ones(MANY)), "<NextAnnotations: 3,000 questions, cost 3,000>"),
-        (
-            SimulatedNext(0.9, 100, np.full(2, 80), np.array([40, 40]), codes[:2], numbers[:2], numbers[:2]),
-            "<SimulatedNext: 2 runs, 50% of the annotations saved (50% to 50%)>",
-        ),
         (Waum(numbers[:1000], numbers, numbers, annotations), "<Waum: 1,000 tasks, 3,000 annotations>"),
         (SpanTable(codes, codes, codes), "<SpanTable: 3,000 spans>"),
         (
