@@ -8,9 +8,8 @@ import numpy as np
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.export.predict import load_predictor
-from crowdzoo.kinds.preferences.records import SAID, said_of
 from crowdzoo.reading.instances.instances import take_rows
-from crowdzoo.records.example_dataset import read_batches
+from crowdzoo.records.example_dataset import SAID, read_batches, said_of
 from crowdzoo.records.example_files import SPLITS, split_files
 from crowdzoo.records.instance_features import parsed_instances
 from crowdzoo.training.held_out_annotations import log_likelihoods, scores

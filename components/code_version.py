@@ -18,7 +18,7 @@ def code_version(*modules: str) -> str:
     Imports inside functions count, and text that is a module's name, as in tables of names that load when first used,
     or the name of a page (.html) beside the module. A
     package that is imported by its own name stands for all the modules in it; the top-level table of contents stands
-    for nothing.
+    for nothing. A module stands for those of the same name in the folders beside it: the parts of the kinds.
 
     Args:
         modules: dotted names below `crowdzoo`.
@@ -36,6 +36,8 @@ def code_version(*modules: str) -> str:
         sources[name] = path
         waiting.extend(_imports(path.read_bytes()))
         sources |= {f"{name}/{page}": path.with_name(page) for page in _pages(path)}
+        within = name.rpartition(".")[0]
+        waiting.extend(f"{within}.{part.parent.name}.{part.stem}" for part in path.parent.glob(f"[!_]*/{path.name}"))
         if path.name == "__init__.py":
             waiting.extend(f"{name}.{file.stem}" for file in path.parent.glob("*.py") if file.stem != "__init__")
     digest = hashlib.sha256()

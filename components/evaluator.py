@@ -19,9 +19,9 @@ from crowdzoo.components.tfx_internals import SERVING_MODEL, computed, mark_bles
 from crowdzoo.files.name_difference import name_difference
 from crowdzoo.files.served_model import MODEL_CARD_FILE
 from crowdzoo.files.version_folders import complete_versions
-from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.base import Kind
-from crowdzoo.kinds.scores import SCORES
+from crowdzoo.kinds.kind import kind_of
+from crowdzoo.kinds.scores import model_scores
 from crowdzoo.records.example_files import read_dataset_info, split_files
 
 __all__ = ["Evaluator"]
@@ -88,7 +88,7 @@ def Evaluator(  # noqa: N802, the function's name is the component's
         models = {CANDIDATE: candidate} | ({BASELINE: last_pushed} if last_pushed else {})
         info = read_dataset_info(examples.uri)
         kind = kind_of(info["kind"])
-        scores = SCORES[kind.name](models, split_files(examples.uri, "eval"), info, evaluation.uri, beam_pipeline)
+        scores = model_scores(kind.name, models, split_files(examples.uri, "eval"), info, evaluation.uri, beam_pipeline)
         compared_by = options.get("compare") or _usual_comparison(kind, info["truth"])
         if compared_by == ANNOTATIONS:
             for name, found in annotation_scores(models, examples.uri, info).items():

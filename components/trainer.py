@@ -9,22 +9,20 @@ from absl import logging
 
 from crowdzoo.components.pipeline_checkpoint import PipelineCheckpoint, content_of
 from crowdzoo.components.tfx_internals import FnArgs
-from crowdzoo.components.training import (
+from crowdzoo.export.saved_model import export_model
+from crowdzoo.files.check_format import FORMAT_VERSION
+from crowdzoo.kinds.kind import kind_of
+from crowdzoo.kinds.training import train_from_files
+from crowdzoo.networks.encoders import encoder_config
+from crowdzoo.records.example_dataset import files_of
+from crowdzoo.records.example_files import read_dataset_info
+from crowdzoo.records.training import (
     CHOICE_FILE,
     INSTANCES,
     NAMES_FILE,
     choose,
     instances_of,
-    train_on_instances,
-    train_on_pairs,
-    train_on_sentences,
 )
-from crowdzoo.export.saved_model import export_model
-from crowdzoo.files.check_format import FORMAT_VERSION
-from crowdzoo.kinds import kind_of
-from crowdzoo.kinds.encoders import encoder_config
-from crowdzoo.records.example_dataset import files_of
-from crowdzoo.records.example_files import read_dataset_info
 from crowdzoo.training.candidates import AUTO, named_candidates
 from crowdzoo.training.length import with_length
 from crowdzoo.training.tuned_values import tuned_values, with_values
@@ -75,9 +73,7 @@ def run_fn(fn_args: FnArgs) -> None:
         content = content_of(files_of(fn_args.train_files))
         checkpoint = PipelineCheckpoint(config["checkpoint"], content, {"code": config.get("code_version")})
     more = {"start": config["warm_start"]} if config.get("warm_start") else {}
-    facts = kind.labels
-    train = train_on_pairs if facts.has_pairs else train_on_sentences if facts.has_positions else train_on_instances
-    trained = train(settings, fn_args.train_files, info, checkpoint, **more)
+    trained = train_from_files(kind.name, settings, fn_args.train_files, info, checkpoint, **more)
     if checkpoint is not None:
         checkpoint.say()
 

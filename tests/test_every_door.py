@@ -37,8 +37,8 @@ from crowdzoo.commands.main import main
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.files.version_folders import newest_version
 from crowdzoo.kinds import KINDS
-from crowdzoo.kinds.encoders import encoder_of
 from crowdzoo.metrics import r2_score, spearman
+from crowdzoo.networks.encoders import encoder_of
 from crowdzoo.sequences import split_tokens
 from crowdzoo.serving import Client, Server
 

@@ -48,14 +48,11 @@ class Aggregator(Checked):
             ImportError: pandas is missing.
         """
         result = self.fit(self._annotations(data), **known)
-        facts = label_kind(self.kind)
-        index = ["task", "position"] if facts.has_positions else ["task"]
-        column = "score" if facts.has_pairs else "label" if facts.has_classes else "estimate"
-        name = "agg_score" if facts.has_pairs else "agg_label"  # as in crowd-kit
+        index, column, name = result.answered
         if _is_polars(data):
             return result.to_polars().select([*index, column]).rename({column: name}).sort(index)
         answers = result.to_frame().set_index(index)[column].rename(name).sort_index()
-        return answers.rename_axis(None) if facts.has_pairs else answers
+        return answers.rename_axis(None) if label_kind(self.kind).has_pairs else answers
 
     def fit_predict_proba(self, data: Any, **known: Any) -> Any:
         """Class probabilities, as crowd-kit's aggregators for classes give them.

@@ -57,6 +57,7 @@ class Result(ABC):
 
     files: ClassVar[tuple[str, ...]] = ("tasks.parquet", "annotators.parquet", "summary.json")
     kind: ClassVar[str] = "classification"
+    answered: ClassVar[tuple[list[str], str, str]] = (["task"], "label", "agg_label")
 
     def __repr__(self) -> str:
         classes = f", {len(self.classes):,} classes" if hasattr(self, "classes") else ""

@@ -13,12 +13,9 @@ from crowdzoo.checks.constraints import Choice
 
 __all__ = ["create"]
 
-METHODS_OF = {
-    "classification": METHODS,
-    "regression": RATING_METHODS,
-    "sequence": SEQUENCE_METHODS,
-    "preference": PREFERENCE_METHODS,
-}
+# By kind of label, as the classes say it
+_ALL: tuple[dict[str, Any], ...] = (METHODS, RATING_METHODS, SEQUENCE_METHODS, PREFERENCE_METHODS)
+METHODS_OF = {next(iter(methods.values())).kind: methods for methods in _ALL}
 OF_TOKENS = ("decoding", "scheme")
 
 
@@ -27,8 +24,7 @@ def create(method: str, *, kind: str = "classification", **settings: Any) -> Any
 
     Args:
         method: a key of `METHODS`, or of the table that `kind` selects.
-        kind: of the annotations: "classification", "regression" (`RATING_METHODS`), "sequence"
-            (`SEQUENCE_METHODS`) or "preference" (`PREFERENCE_METHODS`).
+        kind: of the annotations, a key of `METHODS_OF`.
         **settings: arguments of that class. For sequences, a method for classes takes its own settings and those of
             `TokenAggregation` (decoding, scheme).
 

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.errors import DataError, short_repr
 from crowdzoo.files.check_format import FORMAT_VERSION, check_format
 from crowdzoo.files.writing import atomic_folder
@@ -37,13 +38,8 @@ RESULT_FILES = frozenset(
 
 
 # kind of labels -> what was aggregated, and what reads it
-_HELD = {
-    "classification": ("classes", "Aggregation"),
-    "regression": ("ratings", "RatingAggregation"),
-    "sequence": ("sentences", "SequenceAggregation"),
-    "preference": ("preferences", "PreferenceAggregation"),
-    "multi-label": ("several labels a task", "MultiLabelAggregation"),
-}
+_HELD = {kind.name: (kind.title, kind.result) for kind in LABEL_KINDS.values()}
+_HELD["multi-label"] = ("several labels a task", "MultiLabelAggregation")
 
 
 def write_result(
@@ -153,7 +149,7 @@ class ReadResult:
     Args:
         folder: folder of the result.
         files: as there.
-        kind: of labels, "classification", "regression", "sequence", "preference" or "multi-label".
+        kind: of labels, or "multi-label".
 
     Raises:
         DataError: a file is missing or damaged, or the result is one of another kind of labels; later, what is asked

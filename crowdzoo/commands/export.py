@@ -10,7 +10,7 @@ from crowdzoo.errors import DataError
 from crowdzoo.files.model_files import read_model_names
 from crowdzoo.files.paths import check_output_folder
 from crowdzoo.files.version_folders import next_version
-from crowdzoo.kinds.encoders import encoder_of
+from crowdzoo.networks.encoders import encoder_of
 from crowdzoo.process import use_tensorflow
 from crowdzoo.reading.instances.instances import read_inputs, take_rows
 from crowdzoo.reading.instances.opened import opened

@@ -15,10 +15,10 @@ from crowdzoo.files.check_format import FORMAT_VERSION
 from crowdzoo.files.paths import check_apart
 from crowdzoo.files.writing import atomic_file, atomic_path
 from crowdzoo.kinds import Kind, TrainingSet, kind_of
-from crowdzoo.kinds.encoders import encoder_config
+from crowdzoo.networks.encoders import encoder_config
 from crowdzoo.report.tables import print_table
 from crowdzoo.training.bases import is_own
-from crowdzoo.training.candidates import AUTO, COMPARED, Candidates, check_candidates, title_of
+from crowdzoo.training.candidates import AUTO, Candidates, check_candidates, compared, title_of
 from crowdzoo.training.length import length_rows, num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
 
@@ -186,7 +186,7 @@ def _check_checkpoint(arguments: argparse.Namespace) -> None:
 
 def _candidates(kind: Kind, hyperparameters: dict[str, Any]) -> Candidates:
     """The methods that auto compares."""
-    if kind.name not in COMPARED:
+    if not compared(kind.labels):
         raise ConfigError(
             f"--method {AUTO}: compares methods for classes and for ratings, and these are {kind.title}; name a method."
         )
@@ -197,7 +197,7 @@ def _candidates(kind: Kind, hyperparameters: dict[str, Any]) -> Candidates:
             "method to set what it has."
         )
     if names is None:
-        return COMPARED[kind.name]
+        return compared(kind.labels)
     given = names.split(",") if isinstance(names, str) else names
     if not isinstance(given, list) or not given or not all(isinstance(name, str) and name.strip() for name in given):
         raise ConfigError(

@@ -27,6 +27,8 @@ class LabelKind:
 
     Attributes:
         name: as it stands in files and configurations.
+        title: what is labelled, in messages; the kind's folder in `crowdzoo/kinds/` has that name.
+        result: name of the class that holds what an aggregation found.
         has_classes: labels are codes of classes; otherwise they are numbers on a scale.
         has_positions: a task has one label a token; otherwise it has one.
         answers: names of the classes where the kind has its own, in the order of their codes; an annotation is then
@@ -34,6 +36,8 @@ class LabelKind:
     """
 
     name: str
+    title: str
+    result: str
     has_classes: bool = True
     has_positions: bool = False
     answers: tuple[str, ...] = ()
@@ -78,11 +82,11 @@ class LabelKind:
         return labels >= 0 if self.has_classes else ~np.isnan(labels)
 
 
-CLASSIFICATION = LabelKind("classification")
-REGRESSION = LabelKind("regression", has_classes=False)
-SEQUENCE = LabelKind("sequence", has_positions=True)
-PREFERENCE = LabelKind("preference", answers=("left", "right", "equal"))
-LABEL_KINDS = {kind.name: kind for kind in (CLASSIFICATION, REGRESSION, SEQUENCE, PREFERENCE)}
+CLASSIFICATION = LabelKind("classification", "classes", "Aggregation")
+REGRESSION = LabelKind("regression", "ratings", "RatingAggregation", has_classes=False)
+SEQUENCE = LabelKind("sequence", "sentences", "SequenceAggregation", has_positions=True)
+PREFERENCE = LabelKind("preference", "preferences", "PreferenceAggregation", answers=("left", "right", "equal"))
+LABEL_KINDS = {kind.name: kind for kind in (CLASSIFICATION, SEQUENCE, REGRESSION, PREFERENCE)}
 
 
 def label_kind(name: object) -> LabelKind:

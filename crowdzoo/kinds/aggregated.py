@@ -1,20 +1,25 @@
-"""What fits a method to the annotations of a kind of label."""
+"""What a method says of the tasks of both splits: `aggregated` in `aggregated.py` of a kind's folder."""
 
 from collections.abc import Callable
+from typing import Any
 
-from crowdzoo.data.label_kinds import CLASSIFICATION, PREFERENCE, REGRESSION, SEQUENCE
-from crowdzoo.kinds.classes.aggregated import class_answers
-from crowdzoo.kinds.preferences.aggregated import pair_answers
-from crowdzoo.kinds.ratings.aggregated import rating_answers
-from crowdzoo.kinds.sentences.aggregated import sentence_answers
+from crowdzoo.kinds.parts import part_of
 from crowdzoo.records.crowd_answers import CrowdAnswers
 
-__all__ = ["ANSWERS"]
+__all__ = ["aggregated"]
 
-# Kind of label -> what fits a method and asks it about the tasks of both splits
-ANSWERS: dict[str, Callable[..., CrowdAnswers]] = {
-    CLASSIFICATION.name: class_answers,
-    REGRESSION.name: rating_answers,
-    SEQUENCE.name: sentence_answers,
-    PREFERENCE.name: pair_answers,
-}
+
+def aggregated(
+    kind: str, method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str
+) -> CrowdAnswers:
+    """Fits a method, and asks it about the tasks of both splits.
+
+    Args:
+        kind: of labels.
+        method: of aggregation.
+        crowds: annotations by split, and of `BOTH`.
+        fit: fits the method, on Beam where it has that form.
+        examples: folder of the Examples.
+    """
+    found: CrowdAnswers = part_of(kind, "aggregated").aggregated(method, crowds, fit, examples)
+    return found

@@ -1,19 +1,14 @@
-"""What reads the files of a kind of label as tf.Examples."""
+"""The files of a kind of label as tf.Examples: `read_labelled` in `records.py` of its folder."""
 
-from collections.abc import Callable
+from typing import Any
 
-from crowdzoo.data.label_kinds import CLASSIFICATION, PREFERENCE, REGRESSION, SEQUENCE
-from crowdzoo.kinds.preferences.records import read_labelled_pairs
-from crowdzoo.kinds.sentences.records import read_labelled_sentences
-from crowdzoo.records.instance_examples import read_labelled_instances
+from crowdzoo.kinds.parts import part_of
 from crowdzoo.records.labelled_tasks import LabelledTasks
 
-__all__ = ["READ"]
+__all__ = ["read_labelled"]
 
-# Kind of label -> what reads its files
-READ: dict[str, Callable[..., LabelledTasks]] = {
-    CLASSIFICATION.name: read_labelled_instances,
-    REGRESSION.name: read_labelled_instances,
-    SEQUENCE.name: read_labelled_sentences,
-    PREFERENCE.name: read_labelled_pairs,
-}
+
+def read_labelled(kind: str, options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
+    """See `crowdzoo.records.instance_examples.read_labelled_instances`."""
+    found: LabelledTasks = part_of(kind, "records").read_labelled(options, rejects, folder)
+    return found

@@ -16,11 +16,7 @@ from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
 
 __all__ = ["CrowdsourcedLayer"]
 
-CONNECTIONS = {
-    "classification": ("MW", "VW", "VB", "VW+B", "S"),
-    "sequence": ("MW", "VW", "VB", "VW+B", "S"),
-    "regression": ("S", "B", "S+B"),
-}
+CONNECTIONS, OF_RATINGS = ("MW", "VW", "VB", "VW+B", "S"), ("S", "B", "S+B")
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -94,7 +90,7 @@ class CrowdsourcedLayer(CrowdLayer):
         Instances and annotators with several labels each.
     """
 
-    kinds: ClassVar[tuple[str, ...]] = tuple(CONNECTIONS)
+    kinds: ClassVar[tuple[str, ...]] = ("classification", "sequence", "regression")
     votes_first: ClassVar[bool] = True
 
     @checked(scale=replace(SCALE, optional=True), center=CENTER, unit=UNIT, anchor=FLAG)
@@ -111,7 +107,8 @@ class CrowdsourcedLayer(CrowdLayer):
         **kwargs: Any,
     ):
         super().__init__(num_annotators, kind, majority_epochs, **kwargs)
-        self.connection = Choice(CONNECTIONS[self.kind]).checked("CrowdsourcedLayer", "connection", connection)
+        known = CONNECTIONS if self.label_kind.has_classes else OF_RATINGS
+        self.connection = Choice(known).checked("CrowdsourcedLayer", "connection", connection)
         self.scale = scale
         self.center, self.unit = float(center), float(unit)
         self.anchor = anchor

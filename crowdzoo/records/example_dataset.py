@@ -9,7 +9,11 @@ import tensorflow as tf
 from crowdzoo.records.instance_features import INSTANCES, instance_features, parsed_instances
 from crowdzoo.training.epoch_count import EpochCount
 
-__all__ = ["ExampleDataset", "files_of", "held_examples", "read_batches"]
+__all__ = ["SAID", "ExampleDataset", "files_of", "held_examples", "read_batches", "said_of"]
+
+# Features of what annotators said, as `tf.io.parse_example` takes them
+_CODES = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
+SAID = {"annotator_ids": _CODES, "annotator_labels": _CODES}
 
 _HELD_BYTES = 256 * 2**20  # of the files, at a time; photographs as cameras write them have some megabytes each
 _SHUFFLED = 10_000
@@ -245,3 +249,9 @@ def _rows(targets: np.ndarray, tasks: tf.Tensor) -> tf.Tensor:
     """Rows of an array that may change between epochs: looked up in Python, when a batch is made."""
     found = tf.numpy_function(lambda rows: targets[rows], [tasks], tf.as_dtype(targets.dtype))
     return tf.ensure_shape(found, (None, *targets.shape[1:]))
+
+
+def said_of(batch: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What annotators said of the tasks of a batch that was read with `SAID`: rows of the batch, annotators, labels."""
+    ids, labels = (np.concatenate([*batch[name], np.empty(0, np.int64)]) for name in SAID)
+    return np.repeat(np.arange(len(batch["annotator_ids"])), [*map(len, batch["annotator_ids"])]), ids, labels

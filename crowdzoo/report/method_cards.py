@@ -149,7 +149,7 @@ def _aggregations(kind: Kind) -> list[MethodCard]:
             described, made = METHODS[name], f"{cls.__name__}({name!r})"
             own, sections = _described(described)
             summary = f"Token by token: {own[0].lower() + own[1:]}"
-        parameters = inspect.signature(cls.fit).parameters  # type: ignore[attr-defined]  # every aggregator has one
+        parameters = inspect.signature(cls.fit).parameters  # every aggregator has one
         extras = [extra for extra in ("gold", "initial") if extra in parameters]
         settings = tuple(inspect.signature(described).parameters)
         if "confidence" in settings:

@@ -28,8 +28,8 @@ from crowdzoo.data.vocabulary import name_texts
 from crowdzoo.errors import ConditionError, ConfigError, DataError, shorten, unknown
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.kinds.kind_page import Asked
+from crowdzoo.kinds.page import PAGES
 from crowdzoo.kinds.page_parts import DIGITS, FLAGS, MOST_NAMED, Numbers, PageTable
-from crowdzoo.kinds.pages import PAGES
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.reading.instances.predictions import Predictions
 from crowdzoo.report.left_out import left_out

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from crowdzoo.data.label_kinds import CLASSIFICATION, REGRESSION, label_kind
+from crowdzoo.data.label_kinds import LabelKind, label_kind
 from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.training.methods import AGGREGATED
 
-__all__ = ["AUTO", "CANDIDATES", "COMPARED", "Candidates", "check_candidates", "named_candidates", "title_of"]
+__all__ = ["AUTO", "CANDIDATES", "Candidates", "check_candidates", "compared", "named_candidates", "title_of"]
 
 AUTO = "auto"  # stands where a method is named
 
@@ -32,7 +32,12 @@ RATING_CANDIDATES: Candidates = (
     ("rating-em", {}),
 )
 
-COMPARED = {CLASSIFICATION.name: CANDIDATES, REGRESSION.name: RATING_CANDIDATES}  # by the kind of label
+
+def compared(kind: LabelKind) -> Candidates:
+    """The methods that are compared for a kind of label; none where none are."""
+    if kind.one_class:
+        return CANDIDATES
+    return () if kind.has_classes else RATING_CANDIDATES
 
 
 def named_candidates(kind: str, settings: Mapping[str, Any]) -> Candidates:

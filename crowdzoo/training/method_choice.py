@@ -15,7 +15,7 @@ from crowdzoo.aggregation.registry import create
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.reading.instances.instances import take_rows
-from crowdzoo.training.candidates import CANDIDATES, COMPARED, Candidates, check_candidates
+from crowdzoo.training.candidates import CANDIDATES, Candidates, check_candidates, compared
 from crowdzoo.training.encoded import encoded
 from crowdzoo.training.faults import NotLearnedWarning
 from crowdzoo.training.held_out_annotations import FEWEST, log_likelihoods, scores
@@ -127,7 +127,7 @@ def choose_method(
         of statistical predictions. JRSS B 36, 1974). For learning from crowds without gold see M. Herde et al.:
         dopanim, crowd-hpo (2024 and 2025), which compare criteria; this criterion is ours.
     """
-    if settings.kind not in COMPARED or annotations.kind != settings.kind:
+    if not compared(annotations.label_kind) or annotations.kind != settings.kind:
         raise DataError("choose_method: compares methods for classes or for ratings; these are labels of another kind.")
     ratings = not annotations.label_kind.has_classes
     if ratings and gold is not None:
@@ -141,7 +141,7 @@ def choose_method(
             f"{FEWEST}."
         )
     length = with_length(settings, num_labelled(annotations))
-    tried = check_candidates(length, COMPARED[settings.kind] if candidates is None else candidates)
+    tried = check_candidates(length, compared(annotations.label_kind) if candidates is None else candidates)
     scored = _scorer(annotations)
     order = np.random.default_rng(settings.seed).permutation(labelled)
     hidden = [np.sort(part) for part in np.array_split(order, PARTS)[: _rounds(len(labelled))]]

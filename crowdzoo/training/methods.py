@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from crowdzoo.data.label_kinds import label_kind
+from crowdzoo.data.label_kinds import LABEL_KINDS, LabelKind, label_kind
 from crowdzoo.errors import ConfigError, short_repr, unknown
 
 __all__ = [
@@ -55,18 +55,8 @@ _SEQUENCE_LAYERS = {name: _LAYERS[name] for name in ("crowdsourced-layer", "deep
 SEQUENCE_METHODS = (*_SEQUENCE_LAYERS, AGGREGATED)
 
 # And for preferences, on a network of scores
-_PREFERENCE_LAYERS = {"pair-annotators": "PairAnnotators"}
-PREFERENCE_METHODS = (*_PREFERENCE_LAYERS, AGGREGATED)
-
-_LAYERS_OF = {
-    "classification": _LAYERS,
-    "regression": _RATING_LAYERS,
-    "sequence": _SEQUENCE_LAYERS,
-    "preference": _PREFERENCE_LAYERS,
-}
-
-# Which one to take (docs/methods.md); for other kinds the crowd layer of the paper
-_DEFAULTS = {"classification": "ccem", "preference": "pair-annotators"}
+_PAIR_LAYERS = {"pair-annotators": "PairAnnotators"}
+PREFERENCE_METHODS = (*_PAIR_LAYERS, AGGREGATED)
 
 # What the data decide, not the user
 _FROM_DATA = ("num_annotators", "num_classes", "kind", "center", "unit", "num_annotations")
@@ -84,7 +74,7 @@ def default_method(kind: str) -> str:
     Raises:
         ConfigError: another one.
     """
-    return _DEFAULTS.get(label_kind(kind).name, "crowdsourced-layer")
+    return "ccem" if label_kind(kind).one_class else methods_of(kind)[0]  # docs/methods.md
 
 
 def methods_of(kind: str) -> tuple[str, ...]:
@@ -96,7 +86,15 @@ def methods_of(kind: str) -> tuple[str, ...]:
     Raises:
         ConfigError: another one.
     """
-    return (*_LAYERS_OF[label_kind(kind).name], AGGREGATED)
+    return (*_layers_of(label_kind(kind)), AGGREGATED)
+
+
+def _layers_of(kind: LabelKind) -> Mapping[str, str]:
+    if kind.has_pairs:
+        return _PAIR_LAYERS
+    if kind.has_positions:
+        return _SEQUENCE_LAYERS
+    return _LAYERS if kind.has_classes else _RATING_LAYERS
 
 
 def crowd_layer_class(method: str, kind: str = "classification") -> Any:
@@ -115,14 +113,14 @@ def crowd_layer_class(method: str, kind: str = "classification") -> Any:
     """
     known = methods_of(kind)
     if not isinstance(method, str) or method not in known:
-        if isinstance(method, str) and any(method in layers for layers in _LAYERS_OF.values()):
+        if isinstance(method, str) and any(method in _layers_of(other) for other in LABEL_KINDS.values()):
             raise ConfigError(f"method {method!r} is not for task {kind}; choose one of {', '.join(known)}.")
         raise ConfigError(unknown("method", method, known))
     if method == AGGREGATED:
         return None
     from crowdzoo import layers
 
-    return getattr(layers, _LAYERS_OF[kind][method])
+    return getattr(layers, _layers_of(label_kind(kind))[method])
 
 
 def hyperparameters_of(method: str, kind: str = "classification") -> tuple[str, ...]:

@@ -95,11 +95,11 @@ def test_a_model_worse_than_the_last_pushed_one_is_not_blessed(evaluate, linear_
 def test_a_model_of_other_classes_or_columns_is_pushed_only_where_that_is_asked_for(
     evaluate, linear_model, monkeypatch, changed, said
 ):
-    def scores(models, *_):
+    def scores(kind, models, *_):
         assert [*models] == ["candidate"]
         return {"candidate": {"accuracy": 0.1}}
 
-    monkeypatch.setitem(evaluator.SCORES, "classification", scores)  # what is measured is told above
+    monkeypatch.setattr(evaluator, "model_scores", scores)  # what is measured is told above
     card = {"classes": ["x", "y"], "signatures": {"serving_default": {"inputs": {"instances": [3]}}}}
     write_card(linear_model(evaluate.serving / "7", GOOD), {**card, "features": ["a", "b"]})
     card = {**card, "features": ["a", "b"], **changed}
@@ -122,12 +122,12 @@ def test_the_baseline_of_a_serving_folder_in_a_store_is_measured_by_its_copy_and
         assert uri == "s3://crowd/serving/"
         return str(linear_model(Path(place, "7"), GOOD))
 
-    def scores(models, *_):
+    def scores(kind, models, *_):
         assert Path(models["baseline"], "saved_model.pb").is_file()
         return {"candidate": {"accuracy": 0.6}, "baseline": {"accuracy": 0.7}}
 
     monkeypatch.setattr(evaluator, "remote_baseline", baseline)
-    monkeypatch.setitem(evaluator.SCORES, "classification", scores)
+    monkeypatch.setattr(evaluator, "model_scores", scores)
     summary, blessing, files = evaluate(BAD, serving="s3://crowd/serving/")
     assert summary["baseline"] == {"model": "s3://crowd/serving/7", "accuracy": 0.7}
     assert summary["reason"] == "its accuracy 0.6000 is below the 0.7000 of version 7"

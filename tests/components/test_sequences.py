@@ -17,7 +17,7 @@ from crowdzoo.kinds.sentences.records import (
     read_examples,
     sentence_example,
 )
-from crowdzoo.kinds.sentences.scores import sentence_scores
+from crowdzoo.kinds.sentences.scores import model_scores
 from crowdzoo.records.crowd_answers import add_answer
 from crowdzoo.records.example_files import read_dataset_info, split_by_hash
 from crowdzoo.sequences import CrowdSequences, convert_tags
@@ -333,7 +333,7 @@ def test_scores_are_those_of_spans_counted_by_hand(spans, tmp_path):
     good, none = capital_tagger(tmp_path / "good"), capital_tagger(tmp_path / "none", name_tag="O")
     info = read_dataset_info(spans.aggregated.uri)
     (files,) = pattern(spans.aggregated, "eval")
-    summary = sentence_scores({"candidate": good, "baseline": none}, files, info, "", None)
+    summary = model_scores({"candidate": good, "baseline": none}, files, info, "", None)
     assert summary["candidate"]["tasks"] == np.sum(spans.split == "eval")
     assert [summary["candidate"][key] for key in ("f1", "precision", "recall", "token_accuracy")] == [1, 1, 1, 1]
     assert [summary["baseline"][key] for key in ("f1", "recall")] == [0, 0]
@@ -343,7 +343,7 @@ def test_scores_are_those_of_spans_counted_by_hand(spans, tmp_path):
 def test_a_model_that_cuts_text_otherwise_is_refused(columns, tmp_path):
     info, files = read_dataset_info(columns.aggregated.uri), pattern(columns.aggregated, "eval")
     with pytest.raises(ValueError, match=r"model: cuts '.* left U.S. today' into \[.*'U.S.', 'today'\], not \[.*'U'"):
-        sentence_scores({"candidate": capital_tagger(tmp_path / "model")}, *files, info, "", None)
+        model_scores({"candidate": capital_tagger(tmp_path / "model")}, *files, info, "", None)
 
 
 @pytest.mark.parametrize(("better", "minimum", "blessed"), [(True, 0.9, True), (False, 0.0, False)])

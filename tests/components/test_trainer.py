@@ -10,10 +10,10 @@ import tensorflow as tf
 from crowdzoo.components import pipeline_checkpoint
 from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.trainer import run_fn
-from crowdzoo.components.training import _names_to_begin_with, instances_of
 from crowdzoo.layers import ConfusionMatrices
 from crowdzoo.models import METHODS, CrowdModel
 from crowdzoo.pipelines.config import load_config
+from crowdzoo.records.training import _names_to_begin_with, instances_of
 from crowdzoo.training.checkpoint import _Keeper
 from crowdzoo.training.faults import NotLearnedWarning, warn_if_classes_are_lost
 

@@ -110,7 +110,7 @@ def check_model(content):
 
 def check_names(content):
     """Reads the names and makes the encoder of them."""
-    from crowdzoo.kinds.encoders import encoder_of
+    from crowdzoo.networks.encoders import encoder_of
 
     with written(content, "m.names.json") as path, contextlib.suppress(CrowdzooError):
         names = read_model_names(path)

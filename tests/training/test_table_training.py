@@ -8,8 +8,8 @@ import pytest
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.export import load_and_predict
 from crowdzoo.files.served_model import REQUEST_FILES
-from crowdzoo.kinds.encoders import encoder_config, encoder_of
 from crowdzoo.models import CrowdModel, TableSettings
+from crowdzoo.networks.encoders import encoder_config, encoder_of
 from crowdzoo.saving import load_model
 from crowdzoo.training.instance_training import train
 

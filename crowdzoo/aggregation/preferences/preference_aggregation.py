@@ -59,6 +59,7 @@ class PreferenceAggregation(Result):
 
     files: ClassVar[tuple[str, ...]] = ("tasks.parquet", "pairs.parquet", "annotators.parquet", "summary.json")
     kind: ClassVar[str] = "preference"
+    answered: ClassVar = (["task"], "score", "agg_score")
 
     scores: NDArray[np.float64]
     groups: NDArray[np.int64]

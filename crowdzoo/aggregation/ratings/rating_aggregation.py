@@ -50,6 +50,7 @@ class RatingAggregation(Result):
     """
 
     kind: ClassVar[str] = "regression"
+    answered: ClassVar = (["task"], "estimate", "agg_label")
 
     estimates: NDArray[np.float64]
     standard_errors: NDArray[np.float64]

@@ -75,6 +75,7 @@ class SequenceAggregation(Result):
 
     files: ClassVar[tuple[str, str, str]] = ("tokens.parquet", "annotators.parquet", "summary.json")
     kind: ClassVar[str] = "sequence"
+    answered: ClassVar = (["task", "position"], "label", "agg_label")
 
     @classmethod
     def of(

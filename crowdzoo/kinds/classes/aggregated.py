@@ -9,20 +9,16 @@ from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.data.vocabulary import is_among
 from crowdzoo.records.crowd_answers import BOTH, CrowdAnswers, answers_table
 
-__all__ = ["class_answers"]
+__all__ = ["aggregated"]
 
 
-def class_answers(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
+def aggregated(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
     """Fits to train; eval's posteriors follow from what train taught about the annotators.
 
     Where Bayes' rule with confusion matrices is not what the method does (it has none, or its posteriors are means of
     several methods': then there is no history), it is fitted to both splits for the posteriors of eval.
 
-    Args:
-        method: of aggregation.
-        crowds: annotations by split, and of `BOTH`.
-        fit: fits the method, on Beam where it has that form.
-        examples: folder of the Examples.
+    Args: see `crowdzoo.kinds.aggregated`.
     """
     fitted, crowd = fit(crowds["train"]), crowds["eval"]
     if fitted.confusions is None or not fitted.history:

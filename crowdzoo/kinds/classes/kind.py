@@ -20,7 +20,7 @@ from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.training.encoded import encoded
 
-__all__ = ["Classification"]
+__all__ = ["KIND", "Classification"]
 
 ENOUGH_GOLD = 50  # tasks, with which a gap between probability and accuracy is worth a note
 LEAST_GAP = 0.05
@@ -135,3 +135,6 @@ class Classification(Kind):
             f"{csv_cell(task)},{csv_cell(name)},{probability:.6f}"
             for task, name, probability in zip(tasks, names, confident, strict=True)
         ]
+
+
+KIND = Classification()

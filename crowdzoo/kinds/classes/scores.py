@@ -14,24 +14,19 @@ from tfx_bsl.public import tfxio
 from crowdzoo.records.example_dataset import files_of, held_examples
 from crowdzoo.records.instance_features import COLUMN, instance_features
 
-__all__ = ["class_scores"]
+__all__ = ["model_scores"]
 
 _TYPES = {tf.float32: "FLOAT", tf.string: "BYTES"}
 _BATCH = 1000  # most Examples that TensorFlow Model Analysis reads at a time
 METRICS = ("ExampleCount", "WeightedExampleCount", "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy")
 
 
-def class_scores(
+def model_scores(
     models: Mapping[str, str], files: str, info: Mapping[str, Any], output: str, pipeline: beam.Pipeline
 ) -> dict[str, dict[str, Any]]:
     """Accuracy and cross-entropy of classifiers, by TensorFlow Model Analysis.
 
-    Args:
-        models: name -> folder of the SavedModel; the one called "baseline" is what the others are compared with.
-        files: pattern of the files of eval, as CrowdAggregator writes them.
-        info: result of `read_dataset_info`.
-        output: folder that receives TensorFlow Model Analysis' own result.
-        pipeline: runs the analysis.
+    Args: see `crowdzoo.kinds.scores`.
 
     Returns:
         For each model `tasks`, `accuracy` and `cross_entropy`.

@@ -9,15 +9,15 @@ import pyarrow as pa
 from crowdzoo.kinds.preferences.records import pair_names
 from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
 
-__all__ = ["pair_answers"]
+__all__ = ["aggregated"]
 
 
-def pair_answers(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
+def aggregated(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
     """Each split by its own preferences alone; the answers are those to the pairs that were compared.
 
     A pair without preferences has equal probabilities.
 
-    Args: see `class_answers`.
+    Args: see `crowdzoo.kinds.aggregated`.
     """
     fitted, tables = {}, {}
     for split in ("train", "eval"):

@@ -20,7 +20,7 @@ from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.training.encoded import encoded
 
-__all__ = ["Preferences"]
+__all__ = ["KIND", "Preferences"]
 
 
 class _Gold(NamedTuple):
@@ -208,3 +208,6 @@ class Preferences(Kind):
         """See `Kind.prediction_lines`; scores are in log odds."""
         pairs = zip(tasks, outputs["score"].tolist(), strict=True)
         return [f"{csv_cell(task)},{score:.6g}" for task, score in pairs]
+
+
+KIND = Preferences()

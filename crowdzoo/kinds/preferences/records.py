@@ -1,7 +1,7 @@
 """Pairs of tasks that annotators compared, as tf.Examples: from their files, and back into arrays for training."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,18 +15,14 @@ from crowdzoo.data.vocabulary import name_texts
 from crowdzoo.networks.reward_model import SIDES
 from crowdzoo.reading.instances.gold import EQUAL, TURNED, read_gold_pairs
 from crowdzoo.reading.instances.instances import Instances, take_rows
-from crowdzoo.records.example_dataset import read_batches
+from crowdzoo.records.example_dataset import SAID, read_batches, said_of
 from crowdzoo.records.example_files import SPLITS
 from crowdzoo.records.instance_examples import read_annotations, read_instances_of, split_of
 from crowdzoo.records.instance_features import add_instance, instance_info, parsed_instances
 from crowdzoo.records.labelled_tasks import LabelledTasks
 
-__all__ = ["SAID", "ReadPairs", "pair_names", "read_labelled_pairs", "read_pairs", "said_of"]
+__all__ = ["ReadPairs", "pair_names", "read_labelled", "read_pairs"]
 
-# Features of what annotators said, as `tf.io.parse_example` takes them
-_CODES = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
-_CODES = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
-SAID = {"annotator_ids": _CODES, "annotator_labels": _CODES}
 _READ = 1024
 
 
@@ -40,7 +36,7 @@ def _pair_name(left: str, right: str) -> str:
     return json.dumps([str(left), str(right)], ensure_ascii=False)
 
 
-def read_labelled_pairs(options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
+def read_labelled(options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
     """Reads instances and which of two of them annotators prefer.
 
     The Example of a pair has `task` (bytes, see `pair_names`), the instances `left` and `right` (see `add_instance`),
@@ -189,9 +185,3 @@ def read_pairs(patterns: Sequence[str], info: dict[str, Any]) -> ReadPairs:
         annotations,
         np.concatenate(posteriors)[order],
     )
-
-
-def said_of(batch: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What annotators said of the pairs of a batch that was read with `SAID`: rows of the batch, annotators, labels."""
-    ids, labels = (np.concatenate([*batch[name], np.empty(0, np.int64)]) for name in SAID)
-    return np.repeat(np.arange(len(batch["annotator_ids"])), [*map(len, batch["annotator_ids"])]), ids, labels

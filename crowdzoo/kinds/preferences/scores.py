@@ -9,23 +9,22 @@ import tensorflow as tf
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.export.predict import load_predictor
 from crowdzoo.kinds.preferences.kind import Preferences
-from crowdzoo.kinds.preferences.records import SAID, said_of
 from crowdzoo.networks.reward_model import SIDES, input_name
-from crowdzoo.records.example_dataset import read_batches
+from crowdzoo.records.example_dataset import SAID, read_batches, said_of
 from crowdzoo.records.instance_features import parsed_instances
 
-__all__ = ["pair_scores"]
+__all__ = ["model_scores"]
 
 BATCH = 256  # most pairs that are held in memory at a time
 _LEAST = 1e-7  # probability that counts for an answer that a model calls impossible
 
 
-def pair_scores(
+def model_scores(
     models: Mapping[str, str], files: str, info: Mapping[str, Any], output: str, pipeline: Any
 ) -> dict[str, dict[str, Any]]:
     """Scores of models on the pairs whose answer is known, and on what annotators said of all pairs.
 
-    Args: see `rating_scores`.
+    Args: see `crowdzoo.kinds.scores`.
 
     Returns:
         For each model `tasks` (pairs), what `Kind.scores` gives, and `log_likelihood`: the mean log probability of the

@@ -7,13 +7,13 @@ import numpy as np
 
 from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
 
-__all__ = ["rating_answers"]
+__all__ = ["aggregated"]
 
 
-def rating_answers(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
+def aggregated(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
     """Each split by its own ratings alone; a task without ratings has the mean of train's estimates.
 
-    Args: see `class_answers`.
+    Args: see `crowdzoo.kinds.aggregated`.
     """
     fitted, crowd = fit(crowds["train"]), crowds["eval"]
     found = fit(crowd) if len(crowd) else None

@@ -21,7 +21,7 @@ from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.training.encoded import encoded
 
-__all__ = ["Ratings"]
+__all__ = ["KIND", "Ratings"]
 
 
 class Ratings(Kind):
@@ -128,3 +128,6 @@ class Ratings(Kind):
 
 def _span(values: np.ndarray) -> str:
     return f"{values.min():.4g} to {values.max():.4g}, mean {values.mean():.4g}"
+
+
+KIND = Ratings()

@@ -12,22 +12,17 @@ from crowdzoo.reading.instances.instances import take_rows
 from crowdzoo.records.example_dataset import read_batches
 from crowdzoo.records.instance_features import parsed_instances
 
-__all__ = ["rating_scores"]
+__all__ = ["model_scores"]
 
 BATCH = 256  # most instances that are held in memory at a time
 
 
-def rating_scores(
+def model_scores(
     models: Mapping[str, str], files: str, info: Mapping[str, Any], output: str, pipeline: Any
 ) -> dict[str, dict[str, Any]]:
     """Errors of models on the tasks whose rating is known.
 
-    Args:
-        models: name -> folder of the SavedModel.
-        files: pattern of the files of eval, as CrowdAggregator writes them.
-        info: result of `read_dataset_info`.
-        output: not used.
-        pipeline: not used.
+    Args: see `crowdzoo.kinds.scores`.
 
     Returns:
         For each model `tasks`, and what `Kind.scores` gives.

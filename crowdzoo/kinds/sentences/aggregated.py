@@ -11,13 +11,13 @@ from crowdzoo.kinds.sentences.records import read_tokens
 from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
 from crowdzoo.records.example_files import read_dataset_info, split_files
 
-__all__ = ["sentence_answers"]
+__all__ = ["aggregated"]
 
 
-def sentence_answers(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
+def aggregated(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
     """Each split by its own annotations alone; tokens of sentences without annotations have "O".
 
-    Args: see `class_answers`.
+    Args: see `crowdzoo.kinds.aggregated`.
     """
     info = read_dataset_info(examples)
     fitted, tables = {}, {}

@@ -26,7 +26,7 @@ from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.training.bases import is_own
 from crowdzoo.training.settings import TaggerSettings
 
-__all__ = ["Sentences", "counted_in_characters"]
+__all__ = ["KIND", "Sentences", "counted_in_characters"]
 
 
 class Sentences(Kind):
@@ -273,3 +273,6 @@ def _span_rows(name: str, gold: list[list[str] | None], tags: list[list[str]], s
     known = sum(one is not None for one in gold)
     counted = "" if known == len(gold) else f", {known:,} sentences with gold"
     return [(name, f"{scores.f1:.4f} (precision {scores.precision:.4f}, recall {scores.recall:.4f}{counted})")]
+
+
+KIND = Sentences()

@@ -23,7 +23,7 @@ __all__ = [
     "ReadSentences",
     "read_crowd_sequences",
     "read_examples",
-    "read_labelled_sentences",
+    "read_labelled",
     "read_tokens",
     "sentence_example",
 ]
@@ -49,7 +49,7 @@ def read_crowd_sequences(options: dict[str, Any]) -> CrowdSequences:
     return retokenized(sequences)
 
 
-def read_labelled_sentences(options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
+def read_labelled(options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
     """Reads sentences, and splits them by their texts: one text is never in both splits.
 
     Args:

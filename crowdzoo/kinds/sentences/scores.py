@@ -9,15 +9,15 @@ from crowdzoo.export.predict import load_and_predict
 from crowdzoo.kinds.sentences.kind import Sentences
 from crowdzoo.kinds.sentences.records import read_examples
 
-__all__ = ["sentence_scores"]
+__all__ = ["model_scores"]
 
 
-def sentence_scores(
+def model_scores(
     models: Mapping[str, str], files: str, info: Mapping[str, Any], output: str, pipeline: Any
 ) -> dict[str, dict[str, Any]]:
     """Scores of models on the sentences whose tags are known.
 
-    Args: see `rating_scores`.
+    Args: see `crowdzoo.kinds.scores`.
 
     Returns:
         For each model `tasks`, and what `Kind.scores` gives.

@@ -10,27 +10,24 @@ import keras
 import numpy as np
 from absl import logging
 
-from crowdzoo.components.task_examples import read_tasks
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.files.model_files import read_model_names
 from crowdzoo.files.name_difference import name_difference
-from crowdzoo.kinds.encoders import encoder_of
-from crowdzoo.kinds.preferences.records import read_pairs
-from crowdzoo.kinds.sentences.records import read_examples
+from crowdzoo.networks.encoders import encoder_of
 from crowdzoo.reading.instances.instances import take_rows
 from crowdzoo.records.example_dataset import ExampleDataset
+from crowdzoo.records.task_examples import read_tasks
 from crowdzoo.training.bases import BASES, Sizes
 from crowdzoo.training.candidates import Candidates, title_of
 from crowdzoo.training.checkpoint import Checkpoint, checkpoint_of
 from crowdzoo.training.expectation import annotation_columns
 from crowdzoo.training.faults import LOOKED_AT
 from crowdzoo.training.held_out_annotations import early_stopping, held_out_tasks, log_likelihoods
-from crowdzoo.training.instance_training import build_model, train
+from crowdzoo.training.instance_training import build_model
 from crowdzoo.training.length import num_labelled
 from crowdzoo.training.method_choice import choose_method, num_trainings
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.rating_units import rating_unit
-from crowdzoo.training.tagger_training import train_tagger
 from crowdzoo.training.training_loop import check_answers, fit_and_check
 from crowdzoo.training.training_scope import in_training_scope
 from crowdzoo.training.warm_start import warm_start
@@ -41,8 +38,6 @@ __all__ = [
     "Trained",
     "choose",
     "train_on_instances",
-    "train_on_pairs",
-    "train_on_sentences",
 ]
 
 WARMUP = 16
@@ -218,35 +213,3 @@ def _early_stopping(
     return early_stopping(
         patience, batches, log_likelihoods(annotations)[held], int(annotations.redundancy[held].sum())
     )
-
-
-def train_on_sentences(
-    settings: Any, files: Sequence[str], info: dict[str, Any], checkpoint: Checkpoint | None = None
-) -> Trained:
-    """Trains a tagger on sentences, which are read whole.
-
-    Args: see `train_on_instances`.
-    """
-    sentences = read_examples(files, info)
-    model, encoder = train_tagger(
-        settings, sentences.tokens, sentences.annotations, tasks=sentences.annotations.tasks, scheme=info["scheme"],
-        tag_distribution=sentences.posteriors if settings.method == AGGREGATED else None, verbose=2,
-        checkpoint=checkpoint,
-    )  # fmt: skip
-    return Trained(model, model.history, encoder, sentences.texts[:WARMUP])
-
-
-def train_on_pairs(
-    settings: Any, files: Sequence[str], info: dict[str, Any], checkpoint: Checkpoint | None = None
-) -> Trained:
-    """Trains a reward model on pairs, which are read whole; each instance is held once.
-
-    Args: see `train_on_instances`.
-    """
-    pairs = read_pairs(files, info)
-    model, encoder = train(
-        settings, pairs.instances, annotations=pairs.annotations,
-        label_distribution=pairs.posteriors if settings.method == AGGREGATED else None, verbose=2,
-        checkpoint=checkpoint,
-    )  # fmt: skip
-    return Trained(model, model.history, encoder, take_rows(pairs.instances.values, slice(WARMUP)))

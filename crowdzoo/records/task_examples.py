@@ -9,9 +9,8 @@ import tensorflow as tf
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.instance_kinds import instance_kind
-from crowdzoo.kinds.preferences.records import SAID, said_of
 from crowdzoo.reading.instances.instances import Instances
-from crowdzoo.records.example_dataset import read_batches
+from crowdzoo.records.example_dataset import SAID, read_batches, said_of
 from crowdzoo.records.instance_features import parsed_instances
 
 __all__ = ["read_tasks"]

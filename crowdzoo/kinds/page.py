@@ -1,0 +1,12 @@
+"""PAGES: what the page of a report says of each kind of label, the `KindPage` in `page.py` of its folder."""
+
+from crowdzoo.data.label_kinds import LABEL_KINDS
+from crowdzoo.kinds.kind_page import KindPage
+from crowdzoo.kinds.parts import part_of
+
+__all__ = ["PAGES"]
+
+for _kind in (*LABEL_KINDS, "multi-label"):
+    part_of(_kind, "page")
+# By the kind of a result
+PAGES: dict[str, type[KindPage]] = {page.kind: page for page in KindPage.__subclasses__()}
