@@ -46,17 +46,16 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
 
     Each tf.Example has `task` (bytes), `instances` (float, [D]; of texts bytes, [1]), `annotator_ids` and
     `annotator_labels` (int64 codes, as many as the task has annotations) and, where known, `gold` (int64 code). Of kind
-    "regression" labels and gold are float, ratings in their own unit; for kind "sequence" see `sentence_example`, for
-    kind "preference", where an Example is a pair of tasks, `read_labelled_pairs`.
+    "regression" labels and gold are float, ratings in their own unit; for others see `read_labelled` in
+    `records.py` of the kind's folder in `crowdzoo/kinds/`.
     Tasks of the train split that nobody labelled are dropped with a count in the log; in eval they stay.
 
     Args:
         examples: receives the splits train and eval, and `dataset.json` (see `write_dataset_info`).
         annotations: receives `annotations.parquet`, `tasks.parquet` (task, split, gold), and `rejects.csv` where rows
             were rejected.
-        settings: JSON of `kind`, the paths or URIs of the files (`annotations` and `instances`; for sentences and
-            preferences `gold`),
-            or the name of a shipped data set as `dataset`, `eval_fraction`, `seed`, and options of the kind's reader:
+        settings: JSON of `kind`, the paths or URIs of the files (`annotations`, and those of `instances` and `gold`
+            that the kind has), or the name of a shipped data set as `dataset`, `eval_fraction`, `seed`, and options of the kind's reader:
             `instance_kind` (name of the kind of instances; absent takes that of the columns), `inputs` (types of
             columns of a table), `instance_columns` (names of columns of the instances), `classes` or `low` and `high`,
             `on_bad_rows`, `on_duplicate`, and of `FileOptions`; for sentences `scheme` and `on_bad_tags`; of an export

@@ -63,8 +63,8 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
     then weigh 0. Where there is no gold at all it is the aggregated label, and tasks without annotations weigh 0.
 
     Ratings have no `posterior`, and labels in float: `aggregated_label` is the method's estimate, each split by its own
-    ratings. A task without ratings has the mean of train's estimates. Of preferences an Example is a pair, whose
-    posterior is of left, right and equal, each split by its own preferences.
+    ratings. A task without ratings has the mean of train's estimates. Where two are compared, an Example is a pair,
+    whose posterior is of left, right and equal, each split by its own comparisons.
 
     Args:
         examples: splits train and eval from AnnotationExampleGen.
@@ -72,8 +72,7 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
         aggregated_examples: receives the same splits with more features, and `dataset.json` with the keys `truth`
             (what evaluation compares with, `gold` or `aggregated`) and `aggregation` added.
         report: receives `annotators.parquet`, `annotators.csv`, `tasks.parquet` (train tasks) and `summary.json`.
-        settings: JSON of `method` (a name in `METHODS`, for sentences `SEQUENCE_METHODS`, for ratings
-            `RATING_METHODS`, for preferences `PREFERENCE_METHODS`), its `arguments`, and `seed`.
+        settings: JSON of `method` (a name in `METHODS_OF` of the kind), its `arguments`, and `seed`.
         code_version: hash of the code that runs here, for TFX's cache; computed where it is not given.
         beam_pipeline: its options are those of the pipelines of EM.
     """
@@ -145,7 +144,7 @@ def _of_tasks(crowd: Annotations, names: list[str]) -> Annotations:
 
 
 def _of_pairs(crowd: Annotations, names: list[str]) -> Annotations:
-    """Preferences about some pairs, and the tasks that these compare."""
+    """What was said of some pairs, and the tasks that these compare."""
     chosen = crowd.select_rows(is_among(np.array(pair_names(crowd), object), names)[crowd.pairs()[1].task_ids])
     return chosen.select_tasks(chosen.redundancy > 0)
 

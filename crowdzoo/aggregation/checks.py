@@ -1,4 +1,4 @@
-"""What methods for classes, for ratings and for preferences refuse."""
+"""What methods for classes and for ratings refuse."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crowdzoo.data.label_kinds import CLASSIFICATION, PREFERENCE, REGRESSION, require_annotations, require_kind
+from crowdzoo.data.label_kinds import CLASSIFICATION, REGRESSION, require_annotations, require_kind
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["check_classification", "check_preferences", "check_ratings", "short_of_memory"]
+__all__ = ["check_classification", "check_ratings", "short_of_memory"]
 
 # methods that see of a task only how often each annotator gave each label (Dawid and Skene, 1979, count them so)
 COUNTING = ("Majority vote", "Dawid-Skene", "posteriors_of")
@@ -84,15 +84,3 @@ def check_ratings(annotations: Annotations, method: str, low: float | None, high
             f"{method}: annotator {row.annotators[row.annotator_ids[0]]!r} gave task {row.tasks[row.task_ids[0]]!r} "
             f"{row.labels[0]:g}, beside which the usual {usual:g} is lost. Correct or remove that rating."
         )
-
-
-def check_preferences(annotations: Annotations, method: str) -> None:
-    """Refuses annotations of another kind, or without any comparison.
-
-    Raises:
-        DataError: another kind, or no annotation.
-    """
-    require_annotations(annotations, f"{method}: fit", "fit_predict(frame), or fit on ")
-    require_kind(annotations.label_kind, method, PREFERENCE)
-    if len(annotations) == 0:
-        raise DataError(f"{method} needs at least one comparison: there are no annotations.")

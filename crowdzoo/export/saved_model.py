@@ -49,8 +49,8 @@ def export_model(
     - `pairs`, of a model on a `RewardModel`, whose `serving_default` gives `score` float32 `[B]` of single instances:
       `left` and `right`, each like `instances` (of several inputs `left_x` and `right_x` for each) -> `probabilities`
       float32 `[B, 3]` of left, right and equal, `label` int64 `[B]`, `class` string `[B]`.
-    - `annotators`, where the model has a crowd layer: `instances` (of preferences `left` and `right`) and `annotator`,
-      string `[B]`, the annotators' names -> the same outputs as `serving_default` (of preferences as `pairs`), for what
+    - `annotators`, where the model has a crowd layer: `instances` (of pairs `left` and `right`) and `annotator`,
+      string `[B]`, the annotators' names -> the same outputs as `serving_default` (of pairs as `pairs`), for what
       that annotator would say of the instance. A name that the model was not trained with is an `InvalidArgumentError`
       that quotes it.
 

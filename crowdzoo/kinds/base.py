@@ -65,10 +65,8 @@ class Kind(ABC):
     """One kind of label, from files to a served model; see the module for a list of the parts.
 
     Attributes:
-        name: "classification", "regression", "sequence" or "preference", as in files, in configurations and after
-            `--task`.
-        title: what is labelled or given, in messages: "classes", "ratings", "sentences", "preferences".
-        counted: what is given, as tables of sizes count it: "annotations", "ratings", "sentences", "preferences".
+        name: a key of `LABEL_KINDS`, as in files, in configurations and after `--task`.
+        counted: what is given, as tables of sizes count it: "annotations", "ratings", "sentences".
         reading: names of the options of `read`.
         aggregation: default method of aggregation.
         refused: options of other kinds, and why they are not for this one.
@@ -87,7 +85,6 @@ class Kind(ABC):
     """
 
     name: ClassVar[str]
-    title: ClassVar[str]
     counted: ClassVar[str]
     reading: ClassVar[tuple[str, ...]]
     aggregation: ClassVar[str]
@@ -108,6 +105,11 @@ class Kind(ABC):
     def labels(self) -> LabelKind:
         """What arrays of these labels look like."""
         return label_kind(self.name)
+
+    @property
+    def title(self) -> str:
+        """What is labelled or given, in messages: "classes", "ratings"."""
+        return self.labels.title
 
     def __repr__(self) -> str:
         return f"<kind {self.name}>"

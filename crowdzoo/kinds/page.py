@@ -6,7 +6,5 @@ from crowdzoo.kinds.parts import part_of
 
 __all__ = ["PAGES"]
 
-for _kind in (*LABEL_KINDS, "multi-label"):
-    part_of(_kind, "page")
 # By the kind of a result
-PAGES: dict[str, type[KindPage]] = {page.kind: page for page in KindPage.__subclasses__()}
+PAGES: dict[str, type[KindPage]] = {name: part_of(name, "page").PAGE for name in (*LABEL_KINDS, "multi-label")}

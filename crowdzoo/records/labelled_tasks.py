@@ -14,7 +14,7 @@ __all__ = ["LabelledTasks"]
 
 @dataclass(frozen=True)
 class LabelledTasks:
-    """Tasks with what is known of them, in the order of their file; of preferences pairs of tasks.
+    """Tasks with what is known of them, in the order of their file; or pairs of tasks.
 
     Attributes:
         annotations: labels of all tasks.

@@ -50,7 +50,7 @@ def annotations(
 
     Args:
         draw: Hypothesis passes it.
-        kind: "classification", "regression", "sequence" or "preference".
+        kind: a key of `LABEL_KINDS`.
         max_tasks: the most tasks, N.
         max_annotators: the most annotators, R.
         max_classes: the most classes, K.

@@ -143,11 +143,11 @@ def warn_if_one_value(predicted: np.ndarray, targets: np.ndarray) -> None:
 
 
 def warn_if_one_score(scores: np.ndarray, labels: np.ndarray) -> None:
-    """Warns where a network of scores says nearly the same of everything and the preferences differ.
+    """Warns where a network of scores says nearly the same of everything and the comparisons differ.
 
     Args:
         scores: of training examples, in log odds, float `[n]`.
-        labels: preferences that it was trained towards, codes of left, right and equal, int `[m]`.
+        labels: what it was trained towards, codes of left, right and equal, int `[m]`.
 
     Warns:
         NotLearnedWarning: scores have a deviation below a hundredth, and both sides were preferred.

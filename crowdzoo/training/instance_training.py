@@ -51,7 +51,7 @@ def build_model(
         base: what makes the base model; None is the one that the settings name.
 
     Returns:
-        A model of what the base takes; without a crowd layer for method "aggregated". Of preferences a `RewardModel`
+        A model of what the base takes; without a crowd layer for method "aggregated". Of pairs a `RewardModel`
         on the base. The base is not adapted to the instances yet: call `BASES[settings.base].adapt`.
 
     Raises:
@@ -92,10 +92,10 @@ def train(
         x: instances, N rows: features `[N, D]`, N texts, or a table (a frame, or a mapping of columns); or what carries
             them with the ids of its rows, such as `crowdzoo.instances.read_instances` gives. The base adapts to them:
             mean and variance of features, the words of texts, the categories of columns.
-        annotations: for every method but "aggregated"; preferences for every method.
+        annotations: for every method but "aggregated"; those of pairs for every method.
         tasks: ids of the rows of x, `[N]`, which match them with the annotations; see `CrowdModel.fit`.
-        label_distribution: `[N, K]`, rows sum to one, for method "aggregated"; of preferences `[P, 3]`, a row for each
-            pair of `annotations.pairs()`, in their order.
+        label_distribution: `[N, K]`, rows sum to one, for method "aggregated"; of pairs `[P, 3]`, a row for each
+            of `annotations.pairs()`, in their order.
         ratings: `[N]`, one number a task (NaN leaves a task out), for method "aggregated" of task "regression".
         base: what makes the base model; None is the one that the settings name.
         verbose: Keras' verbosity.
@@ -104,7 +104,7 @@ def train(
             killed goes on from it and ends with the same weights. It is not removed. None keeps nothing.
 
     Returns:
-        The trained model, and what turns texts into its input (None for features). Of preferences its base is a
+        The trained model, and what turns texts into its input (None for features). Of pairs its base is a
         `RewardModel`, whose `scorer` takes single instances. Ratings are standardised by their
         own mean and deviation inside, which the model undoes: it speaks in the labels' unit.
 

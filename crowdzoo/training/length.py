@@ -44,7 +44,8 @@ def num_labelled(annotations: Any = None, targets: Any = None) -> int:
     """How many tasks, or pairs of them, there are to learn from.
 
     Args:
-        annotations: `Annotations`, whose tasks without labels do not count; of preferences pairs count. Or None.
+        annotations: `Annotations`, whose tasks without labels do not count; of two tasks at a time
+            pairs count. Or None.
         targets: one row a task, where there are no annotations.
     """
     if annotations is None:

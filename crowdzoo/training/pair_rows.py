@@ -81,10 +81,10 @@ def pair_rows(x: Any, annotations: Annotations, tasks: Any = None, *, line: str 
 
 
 def pair_sides(annotations: Annotations, in_rows: Annotations) -> tuple[dict[str, np.ndarray], Annotations]:
-    """Preferences as classes of pairs, with the rows of the instances of each pair.
+    """Comparisons as classes of pairs, with the rows of the instances of each pair.
 
     Args:
-        annotations: of kind "preference".
+        annotations: of pairs.
         in_rows: the same rows, with tasks that are rows of the instances, such as `pair_rows` gives.
 
     Returns:

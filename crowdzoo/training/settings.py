@@ -63,7 +63,7 @@ class Settings(Checked, ABC):
     Attributes:
         method: a name in `crowdzoo.training.methods.methods_of(kind)`: "aggregated" learns from one label distribution
             (one number) a task, every other from the annotations themselves, through a crowd layer. None becomes the
-            kind's default: "ccem" for classes, "pair-annotators" for preferences, else "crowdsourced-layer".
+            kind's default: "ccem" for classes, "pair-annotators" for pairs, else "crowdsourced-layer".
         arguments: the method's hyperparameters: arguments of its crowd layer, such as `{"connection": "VW"}`.
         dropout: share of hidden units dropped in training.
         epochs: passes over the tasks; follows from their number where it is not set (`crowdzoo.training.length`).
@@ -140,7 +140,7 @@ class InstanceSettings(Settings):
     """What every training on a file of instances has, of classes or of ratings.
 
     Attributes:
-        task: kind of label, "classification", "regression" (ratings) or "preference".
+        task: kind of label, a key of `LABEL_KINDS`.
         low: lowest rating of the scale, in the labels' unit; ratings below are refused. None is any.
         high: highest rating of the scale; None is any.
         encoder_fields: those that what encodes the instances takes; a base of the user's own has no others.

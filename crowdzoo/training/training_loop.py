@@ -22,7 +22,7 @@ __all__ = ["check_answers", "compiled_model", "crowd_of", "fit_and_check", "pair
 def paired(settings: Any, x: Any, annotations: Annotations | None, tasks: Any, line: str) -> tuple[Any, Any, Any]:
     """Instances, annotations of their rows, and the rows' ids; without ids where annotations are not learned from.
 
-    Preferences are needed by every method: they say which pairs there are.
+    Those of pairs are needed by every method: they say which pairs there are.
 
     Args:
         settings: with `method`.
@@ -105,8 +105,8 @@ def check_answers(model: CrowdModel, kind: str, x: Any, labels: np.ndarray, clas
 
     Args:
         model: the model.
-        kind: of label, "classification", "regression" or "preference".
-        x: as the model takes them; of preferences single instances, as the scorer takes them.
+        kind: of label.
+        x: as the model takes them; of pairs single instances, as the scorer takes them.
         labels: what it learned from: class codes or ratings, of any shape.
         classes: names of the classes, or None.
 

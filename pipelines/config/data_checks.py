@@ -58,7 +58,7 @@ def check_data(config: PipelineConfig, whole: bool = False) -> str:
     instances = read_instances(data.instances, of_kind, data.instance_layout).named_like(crowd.tasks)
     check_annotated(instances, crowd, data.instances, data.annotations)
     _check_split(instances, data.instances)
-    if crowd.classes is None or kind.labels.has_pairs:  # of preferences the column has true scores
+    if crowd.classes is None or kind.labels.has_pairs:  # of pairs the column has true scores
         instances.gold_ratings(data.instances, "true scores" if kind.labels.has_pairs else "true ratings")
         if data.gold is not None and crowd.classes is not None:
             read_gold_pairs(data.gold, instances.tasks, crowd.classes)

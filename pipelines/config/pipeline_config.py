@@ -46,9 +46,7 @@ class PipelineConfig(Section):
     model_config = ConfigDict(populate_by_name=True)
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,62}$")]
-    kind: Annotated[Literal["classification", "sequence", "regression", "preference"], Field(alias="task")] = (
-        "classification"
-    )
+    kind: Annotated[Literal[tuple(KINDS)], Field(alias="task")] = "classification"  # type: ignore[valid-type]
     seed: Seed = 0
     data: DataConfig
     aggregation: AggregationConfig

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.base import Columns, Result, names_and_counts, sizes
-from crowdzoo.aggregation.checks import check_preferences
 from crowdzoo.aggregation.engine.comparisons import FORMS, PairParams, answer_probabilities
 from crowdzoo.aggregation.engine.connected import linked_groups
+from crowdzoo.data.label_kinds import PREFERENCE, require_annotations, require_kind
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation.result_files import ReadResult
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["PreferenceAggregation"]
+__all__ = ["PreferenceAggregation", "check_preferences"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -347,3 +347,15 @@ def _errors(
         return np.full(number, np.nan)
     variances = (np.diag(inverse) - 1 / number) / scale
     return np.sqrt(np.where(variances > 0, variances, np.nan))
+
+
+def check_preferences(annotations: Annotations, method: str) -> None:
+    """Refuses annotations of another kind, or without any comparison.
+
+    Raises:
+        DataError: another kind, or no annotation.
+    """
+    require_annotations(annotations, f"{method}: fit", "fit_predict(frame), or fit on ")
+    require_kind(annotations.label_kind, method, PREFERENCE)
+    if len(annotations) == 0:
+        raise DataError(f"{method} needs at least one comparison: there are no annotations.")

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.aggregator import Aggregator, warn_not_converged
-from crowdzoo.aggregation.checks import check_preferences
 from crowdzoo.aggregation.engine.comparisons import EQUAL, PairParams, Pairs, likelihood
 from crowdzoo.aggregation.engine.lbfgs import maximize
-from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
+from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation, check_preferences
 from crowdzoo.checks.constraints import MAX_ITER, PRIOR, TOL, Choice, setting
 from crowdzoo.errors import DataError
 

@@ -30,7 +30,6 @@ class Classification(Kind):
     """Labels are classes; models are classifiers of instances of any kind."""
 
     name = "classification"
-    title = "classes"
     counted = "annotations"
     reading = ("classes", *ROW_OPTIONS, *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS)
     aggregation = "robust"

@@ -20,7 +20,7 @@ from crowdzoo.metrics import lost_classes
 from crowdzoo.quality import AlternativeAnnotator, coincidence_matrix, quality_report, sure_tasks
 from crowdzoo.quality.next_annotation import SURE
 
-__all__ = ["ClassPage", "replaces", "tasks_a_person"]
+__all__ = ["PAGE", "ClassPage", "replaces", "tasks_a_person"]
 
 MOST_CLASSES = 24  # of a picture of who says what
 MOST_CELLS = 60  # of an annotator's confusion matrix
@@ -338,3 +338,6 @@ def replaces(test: AlternativeAnnotator) -> str:
 def tasks_a_person(test: AlternativeAnnotator) -> float:
     """Tasks that a person shares with the model and other people: the median, or the most where all are too few."""
     return float(np.median(test.people["tasks"])) if test.people.num_rows else test.shared
+
+
+PAGE = ClassPage

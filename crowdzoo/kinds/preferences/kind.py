@@ -39,7 +39,7 @@ class Preferences(Kind):
     """Labels say which of two tasks is better, or that they are equal; models score single tasks (`RewardModel`)."""
 
     name = "preference"
-    title = counted = "preferences"
+    counted = "preferences"
     reading = ("classes", *ROW_OPTIONS, *LAYOUT_OPTIONS)
     inputs = ("annotations", "instances", "gold")
     training_reading = ("gold",)

@@ -21,7 +21,7 @@ from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.copies import copies
 from crowdzoo.quality.wilson import NORMAL_975, wilson
 
-__all__ = ["PreferencePage"]
+__all__ = ["PAGE", "PreferencePage"]
 
 MOST_UNEXPECTED = 10  # of an annotator
 SURELY = 3.0  # standard errors from which an annotator's leaning is noted: one of 370 has it by chance
@@ -366,3 +366,6 @@ def _separation(aggregation: PreferenceAggregation, errors: NDArray[np.float64])
     about = scores - (np.bincount(groups, scores) / np.maximum(sizes, 1))[groups]
     variance = float((about**2).sum()) / freedom
     return max(0.0, 1 - float((errors[known] ** 2).mean()) / variance) if variance > 0 else None
+
+
+PAGE = PreferencePage

@@ -28,7 +28,7 @@ class Ratings(Kind):
     """Labels are numbers on a scale; models are regressors of instances of any kind."""
 
     name = "regression"
-    title = counted = "ratings"
+    counted = "ratings"
     reading = ("low", "high", *ROW_OPTIONS, *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS)
     aggregation = "rating-em"
     metric = "r2"

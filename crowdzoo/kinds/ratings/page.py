@@ -16,7 +16,7 @@ from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.copies import copies
 from crowdzoo.quality.wilson import NORMAL_975
 
-__all__ = ["RatingPage"]
+__all__ = ["PAGE", "RatingPage"]
 
 MOST_FAR = 10  # of an annotator
 LARGE_BIAS = 0.75  # of the median error without bias, from which a bias is noted
@@ -178,3 +178,6 @@ def _correlations(annotations: Annotations) -> tuple[NDArray[np.float64], NDArra
     squares = np.bincount(who, mine**2, number) * np.bincount(who, rest**2, number)
     defined = (shared >= 4) & (squares > 1e-20)
     return np.divide(both, np.sqrt(squares), out=np.full(number, np.nan), where=defined), shared
+
+
+PAGE = RatingPage

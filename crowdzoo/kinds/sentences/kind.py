@@ -33,7 +33,7 @@ class Sentences(Kind):
     """Labels are tags of tokens, which mark spans; models are taggers."""
 
     name = "sequence"
-    title = counted = "sentences"
+    counted = "sentences"
     inputs = ("annotations", "gold")
     needed = ("annotations",)
     reading = ("gold", "scheme", "classes", "on_bad_tags", *EXPORT_OPTIONS, "text", "exclude")

@@ -20,7 +20,7 @@ from crowdzoo.quality.copies import copies
 from crowdzoo.quality.next_annotation import SURE
 from crowdzoo.quality.wilson import wilson
 
-__all__ = ["NO_SPAN", "SpanPage"]
+__all__ = ["NO_SPAN", "PAGE", "SpanPage"]
 
 NO_SPAN = "no span"  # as a class of the page; types of spans hold no space
 MOST_TYPES = 24  # of a picture of who says what
@@ -375,3 +375,6 @@ def _label(tokens: Sequence[str], spans: list[list[int]], types: list[str]) -> s
 def _share(above: NDArray[Any], below: NDArray[Any], otherwise: float = np.nan) -> NDArray[np.float64]:
     top, bottom = np.asarray(above, np.float64), np.asarray(below, np.float64)
     return np.divide(top, bottom, out=np.full(bottom.shape, otherwise), where=bottom > 0)
+
+
+PAGE = SpanPage

@@ -21,7 +21,7 @@ from crowdzoo.quality.copies import copies
 from crowdzoo.quality.next_annotation import SURE
 from crowdzoo.quality.wilson import NORMAL_975, wilson
 
-__all__ = ["LabelPage"]
+__all__ = ["PAGE", "LabelPage"]
 
 MOST_CHECKED = 3  # annotators in the row of a label
 RARE = 10  # answers with a label, below which little can be said of it
@@ -313,3 +313,6 @@ def _opposed_on_one(by_label: list[NDArray[np.float64]]) -> NDArray[np.bool_]:
             (chance >= LEAST_CHANCE) & (value + wider * (high - value) < 0) for value, _, high, chance in by_label
         ]
     return np.any(opposed, axis=0)
+
+
+PAGE = LabelPage

@@ -18,10 +18,10 @@ __all__ = ["write_annotations"]
 def write_annotations(annotations: Annotations, path: str | Path) -> Path:
     """Writes the columns task, annotator, label (names; ratings as numbers), one row an annotation.
 
-    Preferences have left and right instead of task.
+    Comparisons of two tasks have left and right instead of task.
 
     Args:
-        annotations: of kind "classification", "regression" or "preference".
+        annotations: of any kind but sentences.
         path: path of the file, which appears when it is complete.
 
     Returns:

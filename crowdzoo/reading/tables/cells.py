@@ -134,7 +134,7 @@ class CellSource(Source):
     def _mix_sides(self, batch: Batch) -> None:
         """Puts the better task on the left or the right by chance, and into the label on which.
 
-        Always on one side it would look like a preference for that side. Chance is a hash of the row's number.
+        Always on one side it would look as if annotators leaned to that side. Chance is a hash of the row's number.
         """
         better, worse = _one_type([batch.columns["left"], batch.columns["right"]], batch.num_rows)
         mixed = batch.line_numbers().astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)

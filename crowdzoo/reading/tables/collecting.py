@@ -224,7 +224,7 @@ class Collector:
             for sentence in sentences:
                 warnings.warn(f"{self.source.name}: {sentence}", DataWarning, stacklevel=7)
 
-    # === Preferences: left and right share their names ===
+    # === Pairs: left and right share their names ===
 
     @property
     def sides(self) -> tuple[str, ...]:

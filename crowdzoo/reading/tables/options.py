@@ -29,7 +29,7 @@ class ReadingOptions(TypedDict, total=False):
         tasks: names in code order, or None (default) for the sorted names that occur. Given names are matched by
             their text, and rows with another name are bad.
         annotators: the same for annotators.
-        classes: the same for classes; not for regression. Of preferences the names of the answers left, right and
+        classes: the same for classes; not for regression. Of pairs the names of the answers left, right and
             equal in this order, such as ("A", "B", "tie"); without the last where nobody may say so.
         low: lowest rating that annotators may give, in the labels' unit; a lower one is a bad row. None (default): any.
         high: the highest one.
@@ -58,7 +58,7 @@ class FrameOptions(ReadingOptions, total=False):
     """Options of `Annotations.from_frame`: those of `ReadingOptions`, and names of columns.
 
     Attributes:
-        columns: our name of a column (task, annotator, label, position, confidence, timestamp, seconds; of preferences
+        columns: our name of a column (task, annotator, label, position, confidence, timestamp, seconds; of pairs
             left and right, or winner and loser) -> the table's name, or text such as "task=HITId,annotator=WorkerId";
             "" leaves an optional column out. A column that is not given is found by our name, else by a
             usual name (`worker_id`, `item`, `answer`, ...), where that is one column alone; a `DataWarning` says so.

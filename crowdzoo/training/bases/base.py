@@ -23,13 +23,13 @@ class Sizes:
 
     Attributes:
         num_annotators: R; None where there are no annotations.
-        num_classes: K; 0 where the base estimates a number: a rating, or the score of a task of preferences.
+        num_classes: K; 0 where the base estimates a number: a rating, or the score of one task of a pair.
         center: mean of the ratings; see `rating_unit`.
         unit: their standard deviation.
         num_features: D, of feature vectors; None for other instances.
         head: whether the base ends in the estimate. False: in its last hidden layer, for crowd layers that stand on
             one (`DoctorNet`).
-        num_annotations: A, of preferences that are learned from; None for other labels.
+        num_annotations: A, of pairs that are learned from; None for other labels.
     """
 
     num_annotators: int | None = None

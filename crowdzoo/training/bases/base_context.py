@@ -13,17 +13,17 @@ class BaseContext:
     """What is known when a base model is made.
 
     Attributes:
-        kind: of label, "classification", "regression" (ratings) or "preference".
+        kind: of label, a key of `LABEL_KINDS`.
         instances: kind of instances: "feature vectors", "texts" and so on.
         shapes: shape of one instance as the model gets it, such as `(20,)`; None for an open axis. Of several inputs a
             dictionary by their names.
         dtypes: their types, such as "float32", in the same form.
         encoder: what makes the model's input out of instances as files hold them; None for feature vectors. Of texts
             `encoder.num_words` is the number of word ids.
-        num_classes: K; 0 for ratings and preferences.
+        num_classes: K; 0 for ratings and pairs.
         num_annotators: R; None where no annotations are learned from.
         head: whether the model ends in the estimate: probabilities `[B, K]`, a rating `[B, 1]`, or of
-            preferences the score of one instance `[B, 1]`. False: in its last
+            pairs the score of one instance `[B, 1]`. False: in its last
             hidden layer, `[B, D]`, for methods that stand on one (`doctor-net`).
         center: mean of the ratings that are learned from, in their unit.
         unit: their standard deviation.
