@@ -200,7 +200,7 @@ def test_columns_that_do_not_fit_are_refused(arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"kind": "ranking"}, "unknown kind 'ranking': choose one of classification, regression, sequence"),
+        ({"kind": "ranking"}, "unknown kind 'ranking': choose one of classification, sequence, regression"),
         ({"on_duplicate": "mean"}, "unknown on_duplicate 'mean': choose one of error, first, last"),
         ({"classes": ["a", "a"]}, "classes holds 'a' twice"),
         ({"classes": ["1", 1]}, "classes holds 1 twice; names are matched by their text"),
