@@ -1,3 +1,5 @@
 """`crowdzoo.records.transformed_instances` under its older name."""
 
-from crowdzoo.records.transformed_instances import *  # noqa: F403
+from crowdzoo.records.transformed_instances import TransformedInstances
+
+__all__ = ["TransformedInstances"]

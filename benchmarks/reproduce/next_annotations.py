@@ -15,15 +15,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from intervals import Runs, mean_interval
+from rows import run
+from simulated_next import simulate_next
+
+from crowdzoo.aggregation import create
+
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
-
-from intervals import Runs, mean_interval  # noqa: E402  in this folder
-from real_crowds import real_sets  # noqa: E402  beside this folder
-from rows import run  # noqa: E402  in this folder
-from simulated_next import simulate_next  # noqa: E402  in this folder
-
-from crowdzoo.aggregation import create  # noqa: E402  after the folders are known
+sys.path.append(str(HERE.parent))
+from real_crowds import real_sets  # noqa: E402  it stands in the folder above, which Python does not search by itself
 
 TITLES = {"bluebird": "Blue Birds", "dog": "dog", "rte": "RTE", "web": "web", "d_sentiment": "positive sentiment"}
 HEAD = (

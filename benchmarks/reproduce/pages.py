@@ -23,19 +23,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import deep_methods as deep
+import geo_crowd_net as geo
+import imagenet_features as images
+import lia
 import numpy as np
+import recipe
+from intervals import shown as interval
+from rows import grid, shown
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
-
-import crowds  # noqa: E402  beside this folder
-import deep_methods as deep  # noqa: E402  in this folder, as all below
-import geo_crowd_net as geo  # noqa: E402
-import imagenet_features as images  # noqa: E402
-import lia  # noqa: E402
-import recipe  # noqa: E402
-from intervals import shown as interval  # noqa: E402
-from rows import grid, shown  # noqa: E402
+sys.path.append(str(HERE.parent))
+import crowds  # noqa: E402  it stands in the folder above, which Python does not search by itself
 
 __all__ = ["MARKS", "PAGES", "TABLES", "Cell", "Table", "counts", "verdict", "written"]
 

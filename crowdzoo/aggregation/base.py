@@ -35,7 +35,7 @@ class Result(ABC):
     """Base of all results; each kind of labels adds its answers, and the columns that hold them.
 
     Attributes:
-        method: the algorithm's name, as `crowdzoo.aggregation.registry` takes it.
+        method: the algorithm's name, as `crowdzoo.aggregation.create` takes it.
         tasks: names of the tasks, [N].
         annotators: names of the annotators, [R].
         reliability: one number an annotator, higher is better, [R]; what it measures is the method's (see its class).

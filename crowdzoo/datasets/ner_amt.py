@@ -48,7 +48,7 @@ def load_ner_amt(*, distinct: bool = True, folder: str | Path | None = None) -> 
 
     The full file of answers is not available. The union of three released parts, each sentence as often as in the part
     that has it most often, is 3,082 sentences with 15,270 tagged copies. Some are the same text; `distinct` keeps the
-    first of each, in the order of the parts. Tags that break BIO are mended (the same spans by conlleval's rules).
+    first of each, in the order of the parts. Tags that break BIO are corrected (the same spans by conlleval's rules).
     The text is Reuters news and may not be passed on, so it does not ship.
 
     Args:

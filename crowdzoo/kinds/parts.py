@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from crowdzoo.data.label_kinds import LABEL_KINDS, label_kind
+from crowdzoo.data.label_kinds import label_kind
 
 __all__ = ["part_of"]
 
@@ -12,8 +12,11 @@ def part_of(kind: str, part: str) -> Any:
     """The module of that name in the folder of a kind.
 
     Args:
-        kind: of labels; or the kind of a result that has none of its own, such as "multi-label".
+        kind: of labels; or "multi-label", a kind of results, whose labels are classes.
         part: name of the module.
+
+    Raises:
+        ConfigError: no such kind.
     """
-    folder = label_kind(kind).title if kind in LABEL_KINDS else "several_labels"
+    folder = "several_labels" if kind == "multi-label" else label_kind(kind).title
     return import_module(f"{__package__}.{folder}.{part}")

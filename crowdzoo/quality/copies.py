@@ -106,7 +106,6 @@ def _judged(block: Block, weights: NDArray[np.float64], skill: NDArray[np.float6
     evidence = np.exp(evidence - evidence.max(axis=1, keepdims=True))
     mine = evidence.ravel()[cells]
     own = mine * np.exp(-odds)
-    found = accuracies(who, own / np.maximum(evidence.sum(axis=1)[block.index] - mine + own, LEAST), len(skill), size)[
-        0
-    ]
+    share = own / np.maximum(evidence.sum(axis=1)[block.index] - mine + own, LEAST)
+    found = accuracies(who, share, len(skill), size)[0]
     return np.where(np.isfinite(found), found, accuracy)

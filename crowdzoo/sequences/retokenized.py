@@ -1,3 +1,5 @@
 """`crowdzoo.data.retokenized` under its older name."""
 
-from crowdzoo.data.retokenized import *  # noqa: F403
+from crowdzoo.data.retokenized import retokenized
+
+__all__ = ["retokenized"]

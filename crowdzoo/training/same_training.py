@@ -93,9 +93,8 @@ def differences(stored: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]
         return ["another version of crowdzoo's code wrote it"]
     clauses = _other_values(stored["settings"], here["settings"])
     if not clauses:
-        clauses = _other_values(stored["optimizer"], here["optimizer"], " of the optimizer")[
-            :1
-        ]  # the class is the first
+        of_optimizer = _other_values(stored["optimizer"], here["optimizer"], " of the optimizer")
+        clauses = of_optimizer[:1]  # its class comes first
     if not clauses and stored["model"] != here["model"]:
         clauses.append("its layers, its loss or its metrics are other ones")
     if not clauses and stored["data"] != here["data"]:

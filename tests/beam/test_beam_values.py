@@ -30,7 +30,7 @@ from crowdzoo.aggregation.sentences.chain_model import ChainBeliefs, ChainSums
 from crowdzoo.aggregation.sentences.sentence_block import SentenceBlock
 from crowdzoo.large.beam.coding import Item, Starts, ValueCoder
 from crowdzoo.large.forms.base import BlockPosteriors, Tally
-from crowdzoo.large.forms.kinds import RatingSums
+from crowdzoo.large.forms.ratings_and_sentences import RatingSums
 
 RNG = np.random.default_rng(5)
 

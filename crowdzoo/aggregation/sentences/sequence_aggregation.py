@@ -56,7 +56,7 @@ class SequenceAggregation(Result):
         classes: names of the tags, [K].
         annotators_per_task: int64 [N]; 0 marks the sentences whose answer is only the prior.
         tasks_per_annotator: int64 [R]; 0 marks the annotators of whom only the prior is known.
-        method: the algorithm's name, as in `crowdzoo.aggregation.registry(..., kind="sequence")`.
+        method: the algorithm's name, as in `crowdzoo.aggregation.create(..., kind="sequence")`.
         scheme: "BIO" or "IOBES".
         notes: sentences on what to check before using the result; see `notes_against_tags`. Empty as a rule.
     """

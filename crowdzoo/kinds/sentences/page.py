@@ -306,10 +306,10 @@ class SpanPage(KindPage):
         return [nobody, *(warned for warned in super().of_agreement() if warned.about != "agreement")]
 
     def own_warnings(self) -> list[Warned]:
-        """Tags that were mended, types that are confused, what some mark and others do not, and unclear edges."""
+        """Tags that were corrected, types that are confused, what some mark and others do not, and unclear edges."""
         found: list[Warned] = []
-        if mended := self.overall["tags_mended"]:
-            finding = f"{mended:,} tags or spans of the file do not fit the tagging scheme; they were corrected"
+        if corrected := self.overall["tags_mended"]:
+            finding = f"{corrected:,} tags or spans of the file do not fit the tagging scheme; they were corrected"
             found.append(Warned(False, "tags", finding, "read the file with --on-bad-tags error, which names them"))
         rows = rows_confused(self.unclear)
         if seen := [(first, agreement) for first, second, agreement, _ in rows if second == NO_SPAN]:

@@ -20,7 +20,7 @@ from crowdzoo.aggregation.ratings import rating_steps
 from crowdzoo.aggregation.sentences import chain_model
 from crowdzoo.aggregation.sentences.sentence_block import SentenceBlock
 from crowdzoo.large.forms.base import BlockPosteriors, Tally
-from crowdzoo.large.forms.kinds import RatingSums
+from crowdzoo.large.forms.ratings_and_sentences import RatingSums
 
 # Whoever needs `decode` and `encode` on Beam imports them from here, so that its kinds of values are known
 __all__ = ["Item", "Starts", "ValueCoder", "decode", "encode"]

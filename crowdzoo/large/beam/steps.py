@@ -113,9 +113,8 @@ def step(
     """
     expect = beam.ParDo(Expect(form, threads), AsSingleton(state)).with_output_types(Pair[int, Starts])
     found = items | f"Expect{label}" >> expect.with_outputs("items", main="sums")
-    found[
-        "items"
-    ].element_type = Item  # `with_output_types` takes hints of tagged outputs only in newer versions of Beam
+    # `with_output_types` takes hints of tagged outputs only in newer versions of Beam
+    found["items"].element_type = Item
     maximise = beam.Map(next_starts, form, AsSingleton(state)).with_output_types(Starts)
     return found["items"], found["sums"] | f"Group{label}" >> beam.GroupByKey() | f"Maximise{label}" >> maximise
 

@@ -25,7 +25,7 @@ from crowdzoo.data.tags import TagSet
 from crowdzoo.errors import ConfigError
 from crowdzoo.large.forms.base import Begin, BlockPosteriors, Form
 from crowdzoo.large.forms.forms import TABLE_FORMS, method_of, runs_on_blocks
-from crowdzoo.large.forms.kinds import ChainForm, PlainRatingForm, RatingEMForm
+from crowdzoo.large.forms.ratings_and_sentences import ChainForm, PlainRatingForm, RatingEMForm
 
 __all__ = ["Job", "form_of", "job_of", "runs_in_parts"]
 
