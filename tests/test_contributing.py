@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md tells the truth: what it says of a new method, layer, platform and data set is done, in a copy."""
+"""CONTRIBUTING.md tells the truth: what it says of a new method, layer, kind and so on is done, in a copy."""
 
 import os
 import shutil
@@ -102,13 +102,93 @@ def load_toy():
     )
 '''
 
+KIND_METHODS = '''
+"""VERDICT_METHODS: the algorithms for verdicts by name."""
 
-@pytest.fixture(scope="module")
-def copy(tmp_path_factory):
-    """A copy of the package to write into."""
-    folder = tmp_path_factory.mktemp("copy")
-    shutil.copytree(ROOT / "crowdzoo", folder / "crowdzoo", ignore=shutil.ignore_patterns("__pycache__"))
-    return folder
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.classes.majority_vote import MajorityVote
+
+
+@dataclass(frozen=True)
+class VerdictVote(Aggregator):
+    kind: ClassVar[str] = "verdict"
+
+    def fit(self, annotations):
+        return MajorityVote().fit(replace(annotations, kind="classification"))
+
+
+VERDICT_METHODS = {"verdict-vote": VerdictVote}
+'''
+
+KIND = '''
+"""Verdicts: yes or no."""
+
+from crowdzoo.kinds.classes.kind import Classification
+
+
+class Verdicts(Classification):
+    name = "verdict"
+    counted = "verdicts"
+    aggregation = "verdict-vote"
+    metric = "right"
+    streams = False
+
+    def noted(self, result, crowd):
+        return result
+
+    def scores(self, truth, answers, **about):
+        return {"right": super().scores(truth, answers)["accuracy"]}
+
+
+KIND = Verdicts()
+'''
+
+KIND_PAGE = """
+from crowdzoo.kinds.classes.page import ClassPage
+
+
+class VerdictPage(ClassPage):
+    own_values = ("yes",)
+
+
+PAGE = VerdictPage
+"""
+
+KIND_PART = "def {name}(*given, **more):\n    return {part!r}, *given\n"
+
+KIND_STORY = """
+import numpy as np
+import crowdzoo.commands.main as cli
+from crowdzoo.commands.options import KINDS
+from crowdzoo.kinds import aggregated, kind_of, page, records, scores, training
+from crowdzoo.report.report_page import VALUES
+
+kind = KINDS["verdict"]
+assert kind_of("verdict") is kind and kind.title == "verdicts"
+assert kind.bases[0] == "feature-classifier" and "ccem" in kind.methods()
+crowd = kind.read("a.csv")
+assert (crowd.kind, len(crowd), dict(kind.size_rows(crowd))["verdicts"]) == ("verdict", 6, "6")
+result = kind.create_aggregator().fit(crowd)
+assert result.classes[result.labels].tolist() == ["yes", "no"]
+answers = {"probabilities": np.array([[0.9, 0.1], [0.8, 0.2]])}
+assert kind.scores(np.array([0, 1]), answers) == {"right": 0.5}
+assert "yes" in VALUES["verdict"]
+assert records.read_labelled("verdict", {}, "rejects", "folder") == ("records", {}, "rejects", "folder")
+assert aggregated.aggregated("verdict", 1, 2, 3, 4) == ("aggregated", 1, 2, 3, 4)
+assert scores.model_scores("verdict", 1, 2, 3, 4, 5) == ("scores", 1, 2, 3, 4, 5)
+assert training.train_from_files("verdict", 1, 2, 3, None) == ("training", 1, 2, 3, None)
+assert cli.main(["aggregate", "a.csv", "--task", "verdict", "--out", "labels.csv"]) == 0
+"""
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A folder with a copy of the package to write into."""
+    shutil.copytree(ROOT / "crowdzoo", tmp_path / "crowdzoo", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
 
 
 def add(path, text):
@@ -119,6 +199,11 @@ def change(path, old, new):
     text = path.read_text(encoding="utf-8")
     assert text.count(old) == 1, f"{path.name} has {old!r} {text.count(old)} times"
     path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def labels_of(folder):
+    """Tasks and labels that a command wrote."""
+    return [line.split(",")[:2] for line in (folder / "labels.csv").read_text().replace('"', "").splitlines()[1:]]
 
 
 def run(folder, code):
@@ -157,8 +242,7 @@ def test_a_new_aggregator_is_a_file_and_two_lines(copy):
         "assert cli.main(['methods']) == 0",
     )
     assert "first-vote" in said
-    labels = [line.split(",")[:2] for line in (copy / "labels.csv").read_text().replace('"', "").splitlines()[1:]]
-    assert labels == [["1", "x"], ["2", "y"]]
+    assert labels_of(copy) == [["1", "x"], ["2", "y"]]
 
 
 @pytest.mark.slow
@@ -237,3 +321,34 @@ def test_a_new_platform_is_a_file_and_a_line(copy):
         "found = crowdzoo.read_annotations('toy.jsonl', platform='toy')\n"
         "assert (len(found), found.classes.tolist()) == (2, ['x', 'y'])",
     )
+
+
+@pytest.mark.slow
+def test_a_new_kind_of_label_is_a_line_a_folder_and_its_methods(copy):
+    package = copy / "crowdzoo"
+    change(
+        package / "data" / "label_kinds.py",
+        "(CLASSIFICATION, SEQUENCE, REGRESSION, PREFERENCE)",
+        '(CLASSIFICATION, SEQUENCE, REGRESSION, PREFERENCE, LabelKind("verdict", "verdicts", "Aggregation"))',
+    )
+    folder, own = package / "kinds" / "verdicts", package / "aggregation" / "verdicts"
+    for made in (folder, own):
+        made.mkdir()
+        (made / "__init__.py").touch()
+    parts = {"records": "read_labelled", "aggregated": "aggregated", "scores": "model_scores"}
+    for part, name in {**parts, "training": "train_from_files"}.items():
+        add(folder / f"{part}.py", KIND_PART.format(part=part, name=name))
+    add(folder / "kind.py", KIND)
+    add(folder / "page.py", KIND_PAGE)
+    add(own / "methods.py", KIND_METHODS)
+    registry = package / "aggregation" / "registry.py"
+    change(registry, "SEQUENCE_METHODS, PREFERENCE_METHODS)", "SEQUENCE_METHODS, PREFERENCE_METHODS, VERDICT_METHODS)")
+    change(
+        registry,
+        "\nfrom crowdzoo.checks",
+        "\nfrom crowdzoo.aggregation.verdicts.methods import VERDICT_METHODS\nfrom crowdzoo.checks",
+    )
+    rows = ["1,a,yes", "1,b,yes", "1,c,no", "2,a,no", "2,b,no", "2,c,yes"]
+    (copy / "a.csv").write_text("\n".join(["task,annotator,label", *rows]) + "\n")
+    assert "verdicts" in run(copy, KIND_STORY)
+    assert labels_of(copy) == [["1", "yes"], ["2", "no"]]

@@ -1,5 +1,6 @@
 """What importing costs, and what leaks."""
 
+import importlib
 import subprocess
 import sys
 
@@ -42,6 +43,26 @@ def test_every_lazy_name_resolves():
     assert set(crowdzoo.__all__) == set(dir(crowdzoo))
     with pytest.raises(AttributeError, match="no attribute 'Anotations'"):
         crowdzoo.Anotations  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("crowdzoo.beam", "fit"),
+        ("crowdzoo.components.example_dataset", "ExampleDataset"),
+        ("crowdzoo.components.example_files", "read_dataset_info"),
+        ("crowdzoo.components.transformed_instances", "TransformedInstances"),
+        ("crowdzoo.instances", "read_instances"),
+        ("crowdzoo.models", "CrowdModel"),
+        ("crowdzoo.sequences", "read_spans"),
+        ("crowdzoo.sequences.retokenized", "retokenized"),
+        ("crowdzoo.tables", "Rankings"),
+        ("crowdzoo.tables.annotation_files", "write_annotations"),
+    ],
+)
+def test_a_name_is_found_where_earlier_guides_imported_it(module, name):
+    found = getattr(importlib.import_module(module), name)
+    assert found.__module__ != module, "the name stands in another room now"
 
 
 @pytest.mark.parametrize("name", ["components", "pipelines", "serving"])

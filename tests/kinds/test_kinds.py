@@ -12,6 +12,7 @@ from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.errors import ConfigError, DataError, DataWarning
 from crowdzoo.instances import INSTANCE_KINDS
 from crowdzoo.kinds import KINDS, kind_of
+from crowdzoo.kinds.parts import part_of
 from crowdzoo.kinds.sentences.kind import counted_in_characters
 from crowdzoo.tables import Annotations
 from crowdzoo.training.bases import BASES
@@ -194,3 +195,9 @@ def test_offsets_of_spans_are_counted_in_characters():
     assert found["ends"].tolist() == [[6, 0], [0, 0], [3, 2]]
     assert found["other"] == 1
     assert outputs["starts"][0, 0] == 7
+
+
+def test_a_kind_that_is_not_known_has_no_parts():
+    with pytest.raises(ConfigError, match="unknown kind 'clases'"):
+        part_of("clases", "page")
+    assert part_of("multi-label", "page").PAGE.kind == "multi-label"
