@@ -59,7 +59,7 @@ def build(folder: Path) -> None:
 
     from crowdzoo.export.saved_model import export_model
     from crowdzoo.layers import CrowdsourcedLayer
-    from crowdzoo.networks.feature_classifier import FeatureClassifier
+    from crowdzoo.networks.feature_network import FeatureClassifier
     from crowdzoo.training.crowd_model import CrowdModel
 
     keras.utils.set_random_seed(0)

@@ -57,14 +57,11 @@ _CLASSES = {
     "crowdzoo.training.crowd_accuracy": ("CrowdAccuracy",),
     "crowdzoo.training.gold_metric": ("GoldMetric",),
     "crowdzoo.training.crowd_model": ("CrowdModel",),
-    "crowdzoo.networks.feature_classifier": ("FeatureClassifier",),
-    "crowdzoo.networks.feature_regressor": ("FeatureRegressor",),
-    "crowdzoo.networks.image_classifier": ("ImageClassifier",),
-    "crowdzoo.networks.image_regressor": ("ImageRegressor",),
+    "crowdzoo.networks.feature_network": ("FeatureClassifier", "FeatureRegressor"),
+    "crowdzoo.networks.image_network": ("ImageClassifier", "ImageRegressor"),
     "crowdzoo.networks.reward_model": ("RewardModel",),
     "crowdzoo.networks.sequence_tagger": ("SequenceTagger",),
-    "crowdzoo.networks.text_classifier": ("TextClassifier",),
-    "crowdzoo.networks.text_regressor": ("TextRegressor",),
+    "crowdzoo.networks.text_network": ("TextClassifier", "TextRegressor"),
     "crowdzoo.optimizers.lazy_adam": ("LazyAdam",),
 }
 

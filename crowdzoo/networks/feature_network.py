@@ -1,14 +1,17 @@
 """What the zoo's networks on feature vectors have in common."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import keras
 import numpy as np
 
+from crowdzoo.checks.constraints import FLAG, checked
+from crowdzoo.layers.ranges import BATCH, CENTER, CLASSES, DROPOUT, HIDDEN, UNIT
 from crowdzoo.layers.standardization import Standardization
-
-__all__ = ["FeatureNetwork"]
+from crowdzoo.networks.heads import class_head, rating_head
 
 
 class FeatureNetwork(keras.Model):
@@ -25,6 +28,7 @@ class FeatureNetwork(keras.Model):
         **kwargs: `keras.Model`'s `name`, `trainable`.
     """
 
+    @checked(num_features=BATCH, hidden=HIDDEN, dropout=DROPOUT, batch_normalization=FLAG)
     def __init__(
         self,
         num_features: int,
@@ -79,3 +83,110 @@ class FeatureNetwork(keras.Model):
             "name": self.name,
             "trainable": self.trainable,
         }
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class FeatureClassifier(FeatureNetwork):
+    """Standardised features, hidden ReLU layers with dropout, and a softmax over the classes.
+
+    Call `adapt(x)` on the training features once before training, or give mean and variance; without
+    either, features are taken as they come. The statistics are saved with the model. Weights
+    and dropout follow `keras.utils.set_random_seed`.
+
+    Args:
+        num_features: D, length of a feature vector.
+        num_classes: K, number of classes; None leaves out the softmax, for crowd layers that stand on a hidden layer.
+        hidden: units of each hidden layer; may be empty (softmax regression).
+        dropout: share of hidden units dropped in training, 0 <= dropout < 1, after every hidden layer.
+        mean: one number per feature, or None.
+        variance: one number per feature, or None.
+        batch_normalization: normalises the features and each hidden layer's output by their batch (no scale, no
+            shift of its own), as in CoNAL's network for the music data.
+        **kwargs: `keras.Model`'s `name`, `trainable`.
+
+    Call arguments:
+        inputs: features `[B, D]`.
+
+    Returns:
+        Class probabilities `[B, K]`, rows sum to one, float32 under mixed precision too; without classes the last
+        hidden layer's output `[B, H]`.
+
+    Raises:
+        ValueError: impossible sizes.
+
+    Source:
+        The network of F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 5
+        (LabelMe): one hidden layer of 128 ReLU, dropout 0.5. Batch normalisation: Z. Chu, J. Ma, H. Wang:
+        Learning from Crowds by Modeling Common Confusions. AAAI 2021, section 5 and their code.
+    """
+
+    @checked(num_classes=replace(CLASSES, optional=True))
+    def __init__(
+        self,
+        num_features: int,
+        num_classes: int | None,
+        hidden: Sequence[int] = (128,),
+        dropout: float = 0.5,
+        mean: Sequence[float] | None = None,
+        variance: Sequence[float] | None = None,
+        batch_normalization: bool = False,
+        **kwargs: Any,
+    ):
+        last_layers = partial(class_head, num_classes)
+        super().__init__(num_features, hidden, dropout, mean, variance, batch_normalization, last_layers, **kwargs)
+        self.num_classes = num_classes
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {**super().get_config(), "num_classes": self.num_classes}
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class FeatureRegressor(FeatureNetwork):
+    """Standardised features, hidden ReLU layers with dropout, and one number in the labels' unit.
+
+    The features as for `FeatureClassifier`: call `adapt(x)` once, or give mean and variance. The network itself gives a
+    number about zero; `center` and `unit` turn it into the labels' unit (`LabelUnit`). Weights and dropout
+    follow `keras.utils.set_random_seed`.
+
+    Args:
+        num_features: D, length of a feature vector.
+        hidden: units of each hidden layer; may be empty (linear regression).
+        dropout: share of hidden units dropped in training, 0 <= dropout < 1, after every hidden layer.
+        mean: one number per feature, or None.
+        variance: one number per feature, or None.
+        batch_normalization: as for `FeatureClassifier`.
+        center: mean of the ratings, such as of `crowdzoo.models.rating_unit`.
+        unit: their standard deviation, above 0.
+        **kwargs: `keras.Model`'s `name`, `trainable`.
+
+    Call arguments:
+        inputs: features `[B, D]`.
+
+    Returns:
+        Estimates of the true rating `[B, 1]`, in the labels' unit, float32 under mixed precision too.
+
+    Raises:
+        ValueError: impossible sizes, center or unit.
+    """
+
+    @checked(center=CENTER, unit=UNIT)
+    def __init__(
+        self,
+        num_features: int,
+        hidden: Sequence[int] = (64,),
+        dropout: float = 0.5,
+        mean: Sequence[float] | None = None,
+        variance: Sequence[float] | None = None,
+        batch_normalization: bool = False,
+        center: float = 0.0,
+        unit: float = 1.0,
+        **kwargs: Any,
+    ):
+        last_layers = partial(rating_head, center, unit)
+        super().__init__(num_features, hidden, dropout, mean, variance, batch_normalization, last_layers, **kwargs)
+        self.center, self.unit = float(center), float(unit)
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {**super().get_config(), "center": self.center, "unit": self.unit}

@@ -1,15 +1,18 @@
 """What the zoo's networks on images have in common."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import keras
 from keras import ops
 
+from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.errors import ConfigError
 from crowdzoo.layers.mirror_and_shift import MirrorAndShift
-
-__all__ = ["ImageNetwork"]
+from crowdzoo.layers.ranges import BATCH, CENTER, CLASSES, DROPOUT, HIDDEN, PIXEL_SCALES, UNIT
+from crowdzoo.networks.heads import class_head, rating_head
 
 _MEAN = (123.675, 116.28, 103.53)
 _DEVIATION = (58.395, 57.12, 57.375)
@@ -33,6 +36,10 @@ class ImageNetwork(keras.Model):
         **kwargs: `keras.Model`'s `name`, `trainable`.
     """
 
+    @checked(
+        height=BATCH, width=BATCH, filters=HIDDEN, hidden=HIDDEN, dropout=DROPOUT, pixel_scale=Choice(PIXEL_SCALES),
+        fine_tune=FLAG, augment=FLAG,
+    )  # fmt: skip
     def __init__(
         self,
         height: int,
@@ -99,6 +106,130 @@ class ImageNetwork(keras.Model):
         if isinstance(backbone, dict):
             backbone = keras.saving.deserialize_keras_object(backbone, custom_objects)
         return cls(**{**config, "backbone": backbone})
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class ImageClassifier(ImageNetwork):
+    """A small residual network, or a backbone of yours, hidden ReLU layers with dropout, and a softmax over classes.
+
+    The residual network has a convolution and one residual block for each number of filters, with batch normalisation;
+    each stage after the first halves height and width, and an average over the places stands at its end. It is meant
+    for training from scratch on hundreds to thousands of images. With fewer, take a backbone that was trained on many
+    others (`crowdzoo.models.load_backbone`). Weights and dropout follow `keras.utils.set_random_seed`.
+
+    Args:
+        height: H, rows of an image.
+        width: W, columns.
+        num_classes: K, number of classes; None leaves out the softmax, for crowd layers that stand on a hidden layer.
+        filters: filters of each stage of the residual network, at least one stage; passed over with a backbone.
+        hidden: units of each hidden layer after the convolutions; may be empty.
+        dropout: share dropped in training before each dense layer, 0 <= dropout < 1.
+        backbone: a Keras model from pixels `[B, H, W, 3]` to features `[B, D]` or maps `[B, h, w, D]`, whose average is
+            taken; None is the residual network.
+        pixel_scale: numbers that the backbone takes for a pixel: "0 to 255", "0 to 1", "-1 to 1", "imagenet" (mean 0
+            and deviation 1 of each colour on ImageNet) or "imagenet-bgr" (mean 0, blue first).
+        fine_tune: whether the backbone's weights are trained. Otherwise its batch normalisation stands still, too.
+        augment: whether images are mirrored (left and right) and shifted by up to a tenth at random in training.
+        **kwargs: `keras.Model`'s `name`, `trainable`.
+
+    Call arguments:
+        inputs: pixels `[B, H, W, 3]`, 0 to 255, as `crowdzoo.models.ImagePixels` gives.
+
+    Returns:
+        Class probabilities `[B, K]`, rows sum to one, float32 under mixed precision too; without classes the last
+        hidden layer's output `[B, units]` (the features where there is none).
+
+    Raises:
+        ConfigError: impossible sizes, or a backbone that does not take the images.
+
+    Source:
+        Residual blocks: K. He, X. Zhang, S. Ren, J. Sun: Deep Residual Learning for Image Recognition. CVPR 2016.
+    """
+
+    @checked(num_classes=replace(CLASSES, optional=True))
+    def __init__(
+        self,
+        height: int,
+        width: int,
+        num_classes: int | None,
+        filters: Sequence[int] = (32, 64, 128),
+        hidden: Sequence[int] = (),
+        dropout: float = 0.5,
+        backbone: keras.Model | None = None,
+        pixel_scale: str = "0 to 255",
+        fine_tune: bool = False,
+        augment: bool = False,
+        **kwargs: Any,
+    ):
+        last_layers = partial(class_head, num_classes)
+        super().__init__(
+            height, width, filters, hidden, dropout, backbone, pixel_scale, fine_tune, augment, last_layers, **kwargs
+        )
+        self.num_classes = num_classes
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {**super().get_config(), "num_classes": self.num_classes}
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class ImageRegressor(ImageNetwork):
+    """The network of `ImageClassifier`, with one number in the labels' unit in place of the softmax.
+
+    The network itself gives a number about zero; `center` and `unit` turn it into the labels' unit (`LabelUnit`).
+
+    Args:
+        height: H, rows of an image.
+        width: W, columns.
+        filters: see `ImageClassifier`, as for the six arguments that follow.
+        hidden: units of each hidden layer.
+        dropout: share dropped in training.
+        backbone: a Keras model, or None.
+        pixel_scale: what the backbone takes.
+        fine_tune: whether the backbone's weights are trained.
+        augment: whether images are mirrored and shifted in training.
+        center: mean of the ratings, such as of `crowdzoo.models.rating_unit`.
+        unit: their standard deviation, above 0.
+        head: False leaves out the last layer, for crowd layers that stand on a hidden layer (`RatingDoctorNet`).
+        **kwargs: `keras.Model`'s `name`, `trainable`.
+
+    Call arguments:
+        inputs: pixels `[B, H, W, 3]`, 0 to 255.
+
+    Returns:
+        Estimates of the true rating `[B, 1]`, in the labels' unit, float32 under mixed precision too; without a head
+        the last hidden layer's output `[B, units]`.
+
+    Raises:
+        ConfigError: impossible sizes, or a backbone that does not take the images.
+    """
+
+    @checked(center=CENTER, unit=UNIT, head=FLAG)
+    def __init__(
+        self,
+        height: int,
+        width: int,
+        filters: Sequence[int] = (32, 64, 128),
+        hidden: Sequence[int] = (),
+        dropout: float = 0.5,
+        backbone: keras.Model | None = None,
+        pixel_scale: str = "0 to 255",
+        fine_tune: bool = False,
+        augment: bool = False,
+        center: float = 0.0,
+        unit: float = 1.0,
+        head: bool = True,
+        **kwargs: Any,
+    ):
+        last_layers = partial(rating_head, center, unit, head)
+        super().__init__(
+            height, width, filters, hidden, dropout, backbone, pixel_scale, fine_tune, augment, last_layers, **kwargs
+        )
+        self.scale = {"center": float(center), "unit": float(unit), "head": head}
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {**super().get_config(), **self.scale}
 
 
 def _residual(x: Any, filters: Sequence[int]) -> Any:

@@ -1,16 +1,19 @@
 """What the zoo's networks on texts have in common."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.layers.masked_convolution import MaskedConvolution
+from crowdzoo.layers.ranges import BATCH, CENTER, CLASSES, DROPOUT, NETWORKS, UNIT, UNITS
 from crowdzoo.layers.tf_idf import TfIdf
-
-__all__ = ["TextNetwork"]
+from crowdzoo.networks.heads import class_head, rating_head
 
 
 class TextNetwork(keras.Model):
@@ -39,6 +42,10 @@ class TextNetwork(keras.Model):
         5 (MovieReviews), there on fixed GloVe vectors.
     """
 
+    @checked(
+        num_words=replace(BATCH, least=3), form=Choice(NETWORKS), embedding=UNITS, filters=UNITS,
+        hidden=replace(UNITS, optional=True), dropout=DROPOUT,
+    )  # fmt: skip
     def __init__(
         self,
         num_words: int,
@@ -88,3 +95,110 @@ class TextNetwork(keras.Model):
     def get_config(self) -> dict[str, Any]:
         """Arguments of the constructor that all children have."""
         return {**self.settings, "name": self.name, "trainable": self.trainable}
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class TextClassifier(TextNetwork):
+    """The class of a text, from its word ids (`crowdzoo.networks.text_ids` makes them).
+
+    The networks are those of `TextRegressor`, with a softmax over the classes at the end. Weights and dropout follow
+    `keras.utils.set_random_seed`.
+
+    Args:
+        num_words: V, number of ids, padding (0) and the unknown word (1) included; at least 3.
+        num_classes: K, number of classes; None leaves out the softmax, for crowd layers that stand on a hidden layer.
+        form: "bag-of-words" or "convolutional".
+        embedding: numbers for each word (convolutional).
+        filters: number of filters of each convolution.
+        hidden: units of the last hidden layer; None is 32, for the bag of words 64.
+        dropout: share dropped in training, 0 <= dropout < 1.
+        **kwargs: `keras.Model`'s `name`, `trainable`.
+
+    Call arguments:
+        inputs: word ids int `[B, T]`.
+
+    Returns:
+        Class probabilities `[B, K]`, rows sum to one, float32 under mixed precision too; without classes the last
+        hidden layer's output `[B, H]`.
+
+    Raises:
+        ValueError: impossible values.
+    """
+
+    @checked(num_classes=replace(CLASSES, optional=True))
+    def __init__(
+        self,
+        num_words: int,
+        num_classes: int | None,
+        form: str = "bag-of-words",
+        embedding: int = 64,
+        filters: int = 128,
+        hidden: int | None = None,
+        dropout: float = 0.5,
+        **kwargs: Any,
+    ):
+        last_layers = partial(class_head, num_classes)
+        super().__init__(num_words, form, embedding, filters, hidden, dropout, last_layers, **kwargs)
+        self.num_classes = num_classes
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {**super().get_config(), "num_classes": self.num_classes}
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class TextRegressor(TextNetwork):
+    """A rating of a text, from its word ids (`crowdzoo.networks.text_ids` makes them).
+
+    | form | network |
+    |------|---------|
+    | bag-of-words | TF-IDF (`adapt` takes its weights from the training texts), Dense 64, dropout, Dense 1 |
+    | convolutional | embedding, 128 x 3, maximum of 5, dropout, 128 x 5, maximum of 5, maximum of all, Dense 32, 1 |
+
+    Estimates do not depend on how far a text is padded; see `TextNetwork`. Weights and dropout follow
+    `keras.utils.set_random_seed`.
+
+    Args:
+        num_words: V, number of ids, padding (0) and the unknown word (1) included; at least 3.
+        form: "bag-of-words" or "convolutional".
+        embedding: numbers for each word (convolutional).
+        filters: number of filters of each convolution.
+        hidden: units of the last hidden layer; None is 32, for the bag of words 64.
+        dropout: share dropped in training, 0 <= dropout < 1.
+        center: mean of the ratings; see `crowdzoo.models.rating_unit`.
+        unit: their standard deviation, above 0.
+        head: False leaves out the last layer, for crowd layers that stand on a hidden layer (`RatingDoctorNet`).
+        **kwargs: `keras.Model`'s `name`, `trainable`.
+
+    Call arguments:
+        inputs: word ids int `[B, T]`.
+
+    Returns:
+        Estimates `[B, 1]` in the labels' unit, float32 under mixed precision too; without a head the last hidden
+        layer's output `[B, H]`.
+
+    Raises:
+        ValueError: impossible values.
+
+    Source:
+        The convolutional one is the network of F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section
+        5 (MovieReviews), there on fixed GloVe vectors.
+    """
+
+    @checked(head=FLAG, center=CENTER, unit=UNIT)
+    def __init__(
+        self,
+        num_words: int,
+        form: str = "bag-of-words",
+        embedding: int = 64,
+        filters: int = 128,
+        hidden: int | None = None,
+        dropout: float = 0.5,
+        center: float = 0.0,
+        unit: float = 1.0,
+        head: bool = True,
+        **kwargs: Any,
+    ):
+        last_layers = partial(rating_head, center, unit, head)
+        super().__init__(num_words, form, embedding, filters, hidden, dropout, last_layers, **kwargs)
+        self.settings |= {"center": float(center), "unit": float(unit), "head": head}

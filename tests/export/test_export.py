@@ -26,7 +26,7 @@ from crowdzoo.export.saved_model import export_model
 from crowdzoo.files.served_model import REQUEST_FILES, WARMUP_FILE
 from crowdzoo.files.version_folders import newest_version
 from crowdzoo.layers import CrowdsourcedLayer
-from crowdzoo.networks.feature_classifier import FeatureClassifier
+from crowdzoo.networks.feature_network import FeatureClassifier
 from crowdzoo.training.crowd_model import CrowdModel
 
 CLASSES = ["cat", "dog", "ünïcorn"]

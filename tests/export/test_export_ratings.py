@@ -17,8 +17,7 @@ from crowdzoo.export.predict import load_and_predict
 from crowdzoo.export.saved_model import export_model
 from crowdzoo.files.served_model import MODEL_CARD_FILE, REQUEST_FILES, load_saved_model
 from crowdzoo.layers import CrowdsourcedLayer, RatingDoctorNet, RatingEM
-from crowdzoo.networks.feature_classifier import FeatureClassifier
-from crowdzoo.networks.feature_regressor import FeatureRegressor
+from crowdzoo.networks.feature_network import FeatureClassifier, FeatureRegressor
 from crowdzoo.training.crowd_model import CrowdModel
 
 CENTER, UNIT = 60.0, 15.0

@@ -26,7 +26,7 @@ from crowdzoo.export.predict import load_and_predict
 from crowdzoo.export.saved_model import export_model
 from crowdzoo.files.served_model import MODEL_CARD_FILE, WARMUP_FILE, load_saved_model
 from crowdzoo.layers import CrowdsourcedLayer
-from crowdzoo.networks.feature_classifier import FeatureClassifier
+from crowdzoo.networks.feature_network import FeatureClassifier
 from crowdzoo.networks.sequence_tagger import SequenceTagger
 from crowdzoo.networks.token_encoder import TokenEncoder
 from crowdzoo.sequences import allowed_tags, spans_of, split_tokens

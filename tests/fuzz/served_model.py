@@ -20,7 +20,7 @@ def server():
 
     from crowdzoo.export.saved_model import export_model
     from crowdzoo.layers import CrowdsourcedLayer
-    from crowdzoo.networks.feature_classifier import FeatureClassifier
+    from crowdzoo.networks.feature_network import FeatureClassifier
     from crowdzoo.serving import Limits, Server
     from crowdzoo.training.crowd_model import CrowdModel
 

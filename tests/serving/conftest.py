@@ -26,7 +26,7 @@ else:
 
     from crowdzoo.export.saved_model import export_model
     from crowdzoo.layers import CrowdsourcedLayer
-    from crowdzoo.networks.feature_classifier import FeatureClassifier
+    from crowdzoo.networks.feature_network import FeatureClassifier
     from crowdzoo.serving import Client, Limits, Server
     from crowdzoo.serving.model_store import SETTLE_SECONDS
     from crowdzoo.serving.signature import Signature

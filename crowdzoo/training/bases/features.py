@@ -17,8 +17,7 @@ class FeatureBase(Base):
 
     def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
         """See `Base.build`."""
-        from crowdzoo.networks.feature_classifier import FeatureClassifier
-        from crowdzoo.networks.feature_regressor import FeatureRegressor
+        from crowdzoo.networks.feature_network import FeatureClassifier, FeatureRegressor
 
         assert sizes.num_features is not None
         network: dict[str, Any] = {

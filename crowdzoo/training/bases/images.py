@@ -24,8 +24,7 @@ class ImageBase(Base):
     def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
         """See `Base.build`."""
         from crowdzoo.networks.image_backbone import load_backbone, pixel_scale_of
-        from crowdzoo.networks.image_classifier import ImageClassifier
-        from crowdzoo.networks.image_regressor import ImageRegressor
+        from crowdzoo.networks.image_network import ImageClassifier, ImageRegressor
 
         size = {"height": encoder.height, "width": encoder.width}
         network: dict[str, Any] = {

@@ -42,8 +42,7 @@ class TextBase(Base):
 
     def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
         """See `Base.build`."""
-        from crowdzoo.networks.text_classifier import TextClassifier
-        from crowdzoo.networks.text_regressor import TextRegressor
+        from crowdzoo.networks.text_network import TextClassifier, TextRegressor
 
         network: dict[str, Any] = {
             "form": "convolutional" if settings.form == "convolutional" else "bag-of-words",  # of words or characters
