@@ -25,8 +25,6 @@ from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.records.example_files import SPLITS, prepare_examples, write_dataset_info, write_examples
 from crowdzoo.records.labelled_tasks import LabelledTasks
 
-__all__ = ["AnnotationExampleGen"]
-
 ANNOTATIONS_FILE = "annotations.parquet"
 TASKS_FILE = "tasks.parquet"
 REJECTS_FILE = "rejects.csv"

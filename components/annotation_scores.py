@@ -14,8 +14,6 @@ from crowdzoo.records.example_files import SPLITS, split_files
 from crowdzoo.records.instance_features import parsed_instances
 from crowdzoo.training.held_out_annotations import log_likelihoods, scores
 
-__all__ = ["annotation_scores"]
-
 BATCH = 256  # most instances that are held in memory at a time
 
 

@@ -5,8 +5,6 @@ Kubeflow wants a `TYPE_NAME` with one dot that can be imported from the top-leve
 
 from crowdzoo.components.tfx_internals import Artifact
 
-__all__ = ["AnnotationsArtifact", "AnnotatorReport", "CrowdPage"]
-
 
 class AnnotationsArtifact(Artifact):
     """The pipeline's annotations: a folder with `annotations.parquet`, as `Annotations.to_parquet` writes it.

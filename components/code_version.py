@@ -7,8 +7,6 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = ["code_version"]
-
 _NAME = re.compile(r"crowdzoo(\.\w+)+")
 
 

@@ -36,8 +36,6 @@ from crowdzoo.records.example_files import (
     write_dataset_info,
 )
 
-__all__ = ["CrowdAggregator", "aggregation_method"]
-
 
 # No `from __future__ import annotations` in files of components: TFX reads the annotations as they stand.
 @component(use_beam=True)

@@ -31,8 +31,6 @@ from crowdzoo.report.page_changes import read_numbers
 from crowdzoo.report.report_page import report_page
 from crowdzoo.report.training_history import read_history
 
-__all__ = ["NUMBERS_FILE", "PAGE_FILE", "CrowdReport"]
-
 PAGE_FILE, NUMBERS_FILE, HISTORY_FILE = "report.html", "report.json", "history.json"
 BATCH = 256  # most instances that are held in memory at a time
 

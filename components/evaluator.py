@@ -24,8 +24,6 @@ from crowdzoo.kinds.kind import kind_of
 from crowdzoo.kinds.scores import model_scores
 from crowdzoo.records.example_files import read_dataset_info, split_files
 
-__all__ = ["Evaluator"]
-
 CANDIDATE, BASELINE = "candidate", "baseline"
 LABELS, ANNOTATIONS = "labels", "annotations"  # what models are compared by
 

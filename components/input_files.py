@@ -16,8 +16,6 @@ from crowdzoo.files.regular import check_regular
 from crowdzoo.reading.instances.images import holds_images, image_paths, read_image_table
 from crowdzoo.reading.tables.layout import Layout
 
-__all__ = ["content_hashes", "own_copies", "rename_in_rejects"]
-
 _BLOCK = 1 << 20
 
 

@@ -6,8 +6,6 @@ from typing import Any
 from crowdzoo.errors import ConfigError
 from crowdzoo.training.bases import source_hash
 
-__all__ = ["absolute_module_file", "with_source"]
-
 
 def absolute_module_file(module_file: str | Path) -> str:
     """The file's absolute path.

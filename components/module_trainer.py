@@ -5,8 +5,6 @@ from typing import Any
 from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.module_files import absolute_module_file, with_source
 
-__all__ = ["ModuleTrainer"]
-
 
 class ModuleTrainer(tfx.Trainer):
     """TFX's Trainer for a file with `run_fn(fn_args)`, without the wheel that TFX makes of the file with pip.

@@ -5,8 +5,6 @@ from typing import Any
 from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.module_files import absolute_module_file, with_source
 
-__all__ = ["ModuleTransform"]
-
 
 class ModuleTransform(tfx.Transform):
     """TFX's Transform for a file with `preprocessing_fn(inputs)`, imported where it is; see `ModuleTrainer`.

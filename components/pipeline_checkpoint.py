@@ -13,8 +13,6 @@ import tensorflow as tf
 from crowdzoo.components.remote_files import fetch, is_remote, last_part, remote_files, remove, upload_file
 from crowdzoo.training.checkpoint import Checkpoint
 
-__all__ = ["PipelineCheckpoint", "content_of"]
-
 _BYTES = 1 << 20  # read at a time
 
 

@@ -14,8 +14,6 @@ from crowdzoo.components.serving_folder import fingerprint
 from crowdzoo.errors import PipelineError
 from crowdzoo.files.version_folders import MAX_VERSION, complete_versions, next_version
 
-__all__ = ["copy_model", "push_version"]
-
 _PREFIX = ".pushing"
 
 

@@ -9,8 +9,6 @@ from crowdzoo.components.push_version import copy_model, push_version
 from crowdzoo.components.remote_files import is_remote
 from crowdzoo.components.remote_serving import push_remote_version
 
-__all__ = ["Pusher", "PusherExecutor"]
-
 
 class PusherExecutor(tfx.PushingExecutor):
     """Pushes a blessed model by one rename, so that a server never sees half a version.

@@ -15,8 +15,6 @@ from apache_beam.options.value_provider import RuntimeValueProvider
 from crowdzoo.errors import DataError, PipelineError
 from crowdzoo.files.paths import scheme_of
 
-__all__ = ["fetch", "is_remote", "last_part", "remote_files", "remove", "upload", "upload_file"]
-
 # Beam would unpack and pack by the ending of the name
 _AS_IT_IS = CompressionTypes.UNCOMPRESSED
 

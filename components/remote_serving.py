@@ -13,8 +13,6 @@ from crowdzoo.components.serving_folder import fingerprint
 from crowdzoo.errors import PipelineError
 from crowdzoo.files.version_folders import MAX_VERSION, version_number
 
-__all__ = ["push_remote_version", "remote_baseline", "remote_versions"]
-
 _MODEL = "saved_model.pb"
 
 

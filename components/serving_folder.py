@@ -5,8 +5,6 @@ from pathlib import Path
 
 from crowdzoo.files.version_folders import complete_versions
 
-__all__ = ["baseline_of", "fingerprint"]
-
 
 def fingerprint(model: str | Path) -> str:
     """Hash of the names and contents of all files below a folder: equal for a model and its copies."""

@@ -27,8 +27,6 @@ from crowdzoo.training.candidates import AUTO, named_candidates
 from crowdzoo.training.length import with_length
 from crowdzoo.training.tuned_values import tuned_values, with_values
 
-__all__ = ["run_fn"]
-
 
 def run_fn(fn_args: FnArgs) -> None:
     """Trains a model on the train split and exports it; the same inputs give the same predictions.

@@ -18,8 +18,6 @@ from crowdzoo.records.task_examples import read_tasks
 from crowdzoo.training.method_choice import choose_method
 from crowdzoo.training.tuned_values import EPOCHS, OWN, as_choice, check_gold, tuned_values, with_values
 
-__all__ = ["tuner_fn"]
-
 SECTIONS = ("model", "method", "training")
 _READ = 1024
 

@@ -1,7 +1,5 @@
 """What `crowdzoo` needs of its process: streams, warnings of one line, an end by SIGTERM, Keras' backend, memory."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os
@@ -13,18 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
-
-__all__ = [
-    "Terminated",
-    "available_memory",
-    "command_process",
-    "escaped_output",
-    "finish_output",
-    "open_streams",
-    "quiet_libraries",
-    "say",
-    "use_tensorflow",
-]
 
 NO_LIMIT = 1 << 60  # what a control group of version 1 without a limit says, or more
 

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-__all__ = ["Console"]
-
 
 class Console:
     """Prints `[3/8] CrowdAggregator … 2.1 s` to the terminal while a run's own output goes to a log file.

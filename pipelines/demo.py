@@ -16,8 +16,6 @@ from crowdzoo.pipelines.local import run
 from crowdzoo.pipelines.run_result import RunResult
 from crowdzoo.serving.curl import curl_example
 
-__all__ = ["CONFIGS", "DEMOS", "run_demo"]
-
 CONFIGS = Path(__file__).with_name("configs")
 
 

@@ -15,8 +15,6 @@ from crowdzoo.pipelines.run_result import RunResult
 from crowdzoo.report.tables import print_table
 from crowdzoo.training.settings import InstanceSettings
 
-__all__ = ["compare", "opening"]
-
 METHODS = ("majority", "dawid-skene", "VW", "MW", "gold")
 SUMMARY = "comparison.json"
 

@@ -16,8 +16,6 @@ from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.settings import TaggerSettings
 from crowdzoo.training.tagger_training import train_tagger
 
-__all__ = ["compare", "opening"]
-
 BASELINE = "majority vote"
 HELD_OUT = 0.25
 # What the tagger learns from: an aggregation, the annotators' own tags through a crowd layer, or gold

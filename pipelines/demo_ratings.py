@@ -16,8 +16,6 @@ from crowdzoo.training.instance_training import train
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.settings import TrainingSettings
 
-__all__ = ["compare", "opening"]
-
 BASELINE = "mean"
 # What the regressor learns from: one number a task, or all ratings through a crowd layer
 TARGETS = {

@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-__all__ = ["against", "mean_and_spread", "trials"]
-
 
 def trials(
     rows: Iterable[str], seeds: Sequence[int], metric: str, score: Callable[[str, int], float]

@@ -1,7 +1,5 @@
 """What an unforeseen error has to say for itself."""
 
-__all__ = ["error_message"]
-
 
 def error_message(error: BaseException) -> str:
     """An error's type and the first line of its text; what Beam and TFX wrap round it stays in the log."""

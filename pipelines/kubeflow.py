@@ -12,8 +12,6 @@ from crowdzoo.pipelines.config import PipelineConfig
 from crowdzoo.pipelines.config.kubeflow_checks import run_parameters
 from crowdzoo.pipelines.pipeline import create_pipeline
 
-__all__ = ["compile_pipeline"]
-
 # What a container runs: TFX's own entry point, with the artifacts where Kubeflow's launcher has put them
 COMMAND = ["python", "-m", "crowdzoo.pipelines.kubeflow_step"]
 _TYPES = {int: "NUMBER_INTEGER", float: "NUMBER_DOUBLE", str: "STRING"}

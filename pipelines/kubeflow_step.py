@@ -18,8 +18,6 @@ import tensorflow as tf
 from crowdzoo.components.tfx_internals import run_kubeflow_executor
 from crowdzoo.errors import CrowdzooError
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str]) -> int:
     """Runs a component.

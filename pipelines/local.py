@@ -17,8 +17,6 @@ from crowdzoo.pipelines.metadata_file import check_metadata
 from crowdzoo.pipelines.run_result import RunResult
 from crowdzoo.process import Terminated
 
-__all__ = ["run"]
-
 
 def run(config: PipelineConfig, quiet: bool = False) -> RunResult:
     """Runs the pipeline, using what earlier runs in the same folder have left complete.

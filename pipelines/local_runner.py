@@ -29,8 +29,6 @@ from crowdzoo.pipelines.console import Console
 from crowdzoo.pipelines.error_message import error_message
 from crowdzoo.pipelines.run_result import RunResult
 
-__all__ = ["LocalRunner"]
-
 mlmd: Any = metadata_store_pb2  # generated code, which type checkers cannot see into
 
 

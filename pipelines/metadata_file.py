@@ -8,8 +8,6 @@ from pathlib import Path
 
 from crowdzoo.errors import PipelineError
 
-__all__ = ["check_metadata"]
-
 SAY_AFTER = 3.0
 GIVE_UP_AFTER = 60.0
 

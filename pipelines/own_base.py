@@ -1,7 +1,5 @@
 """Tries a base of the user's own on the data of a configuration."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +8,6 @@ import numpy as np
 from crowdzoo import datasets
 from crowdzoo.data.instance_kinds import VECTORS
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
-
-__all__ = ["check_own_base"]
 
 
 def check_own_base(config: PipelineConfig) -> None:

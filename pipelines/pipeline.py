@@ -16,8 +16,6 @@ from crowdzoo.components.pusher import Pusher
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.training.bases import is_own, source_hash
 
-__all__ = ["create_pipeline"]
-
 # Settings of AnnotationExampleGen beside options of the kind's reader
 _READING = ("instance_columns", "eval_fraction")
 

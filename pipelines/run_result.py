@@ -8,8 +8,6 @@ from typing import Any
 
 from crowdzoo.training.tuned_values import OWN, tuned_values
 
-__all__ = ["RunResult"]
-
 # By the metric that decides: a line, and what was counted
 _SCORES = {
     "accuracy": ("Accuracy:    {accuracy:.4f}", "tasks"),

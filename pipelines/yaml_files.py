@@ -9,8 +9,6 @@ import yaml
 from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.files.configuration_text import MAX_CHARACTERS, configuration_text
 
-__all__ = ["read_value", "read_yaml"]
-
 MAX_DEPTH = 50
 _INT64 = 1 << 63
 _TAG = "tag:yaml.org,2002:"

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from crowdzoo.serving.grpc_connection import GrpcConnection
     from crowdzoo.serving.rest_connection import RestConnection
 
-__all__ = ["Client"]
-
 
 class Client:
     """Asks a model server for predictions: `crowdzoo serve`, or TensorFlow Serving itself.

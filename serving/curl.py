@@ -8,8 +8,6 @@ from crowdzoo.errors import ServingError
 from crowdzoo.files.served_model import REQUEST_FILES
 from crowdzoo.files.version_folders import newest_version
 
-__all__ = ["curl_example"]
-
 # Longest request that is written into the line itself.
 INLINE_CHARACTERS = 300
 

@@ -20,15 +20,6 @@ from crowdzoo.serving.proto_tensors import STRING_BYTES, parsed
 from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.signature import Signature
 
-__all__ = [
-    "EXAMPLES",
-    "example_outputs",
-    "examples_from_json",
-    "examples_from_message",
-    "results_json",
-    "results_proto",
-]
-
 # A Classify or Regress request whose examples stay bytes: as objects, empty ones take many times the message
 _DESCRIBED = """
 name: "crowdzoo_serving.proto" package: "crowdzoo" syntax: "proto3"

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.request_error import RequestError
 
-__all__ = ["Gate"]
-
 # A longer request, in bytes, has its turn alone, beside the short ones: what it becomes may fill `request_memory`
 LONG = 1 << 19
 

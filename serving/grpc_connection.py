@@ -21,8 +21,6 @@ from crowdzoo.errors import ServingError
 from crowdzoo.files.served_model import as_text
 from crowdzoo.serving.rest_connection import LOOPBACK, described, no_answer
 
-__all__ = ["GrpcConnection"]
-
 # What gRPC itself says where nobody answers; a server that is busy has the same statuses
 _NO_SERVER = re.compile("connect|socket|transport|resol|handshake|deadline exceeded", re.IGNORECASE)
 

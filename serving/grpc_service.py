@@ -28,8 +28,6 @@ from crowdzoo.serving.model_store import ModelStore, store_of
 from crowdzoo.serving.proto_tensors import arrays_from_protos, parsed
 from crowdzoo.serving.request_error import RequestError
 
-__all__ = ["GrpcService"]
-
 log = logging.getLogger("crowdzoo.serving")
 
 # The answer to a message; fills the record

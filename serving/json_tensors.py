@@ -15,9 +15,6 @@ from crowdzoo.errors import shorten
 from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.signature import InputSpec, Signature
 
-__all__ = ["as_bytes", "check_memory", "is_base64", "kind_of", "parse_object", "read_request", "to_json"]
-
-
 _Read = tuple[Signature, dict[str, np.ndarray], bool]
 # Bytes of Python's and NumPy's objects: a value, a list, an object, a key of it, each with its place in what holds it
 _VALUE, _LIST, _OBJECT, _KEY = 52, 72, 240, 150

@@ -10,8 +10,6 @@ from typing import Any
 
 from crowdzoo.errors import ServingError, unknown
 
-__all__ = ["Limits"]
-
 MIB = 1 << 20
 
 

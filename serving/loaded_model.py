@@ -17,8 +17,6 @@ from crowdzoo.serving.proto_tensors import arrays_from_protos
 from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.signature import Signature
 
-__all__ = ["LoadedModel", "read_signature_defs"]
-
 DEFAULT_SIGNATURE = "serving_default"
 
 

@@ -8,8 +8,6 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-__all__ = ["Metrics", "RequestRecord"]
-
 # prometheus-client would append "_total" to the names of counters, which TF Serving does not
 _COUNT, _LATENCY = ":tensorflow:serving:request_count", ":tensorflow:serving:request_latency"
 # Upper ends of the buckets, `monitoring::Buckets::Exponential` of TF Serving's servables/tensorflow/util.cc

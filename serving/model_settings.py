@@ -17,8 +17,6 @@ from crowdzoo.files.configuration_text import configuration_text
 from crowdzoo.files.paths import local_path
 from crowdzoo.files.version_folders import MAX_VERSION
 
-__all__ = ["ModelSettings", "VersionPolicy", "read_model_settings"]
-
 _NAME = re.compile(r"[^/:\s]+")
 # The line of the file that protobuf quotes in some of its messages
 _LINE = re.compile(r"^'.*': (?=[A-Z])", re.DOTALL)

@@ -18,8 +18,6 @@ from crowdzoo.serving.loaded_model import LoadedModel
 from crowdzoo.serving.model_settings import ModelSettings
 from crowdzoo.serving.request_error import RequestError
 
-__all__ = ["ModelStore", "VersionStatus", "store_of"]
-
 log = logging.getLogger("crowdzoo.serving")
 
 # (path in the folder, size, time of last change of the contents, of the file's state such as its permissions)

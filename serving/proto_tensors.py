@@ -11,8 +11,6 @@ from google.protobuf.message import DecodeError
 from crowdzoo.errors import short_repr
 from crowdzoo.serving.request_error import RequestError
 
-__all__ = ["STRING_BYTES", "arrays_from_protos", "parsed"]
-
 # `DataType` of strings, and of all numbers that a TensorProto holds as such
 _STRING, _NUMBERS = 7, (1, 2, 3, 4, 5, 6, 9, 10, 14, 17, 19, 22, 23)
 # Of one text beside its bytes: a Python object, a reference to it, and TensorFlow's own object

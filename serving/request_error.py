@@ -1,7 +1,5 @@
 """A request that cannot be answered, with its status in both protocols."""
 
-__all__ = ["RequestError"]
-
 # our name -> HTTP status and gRPC's canonical name, as TF Serving maps them; two exist in HTTP only
 STATUS = {
     "INVALID_ARGUMENT": (400, "INVALID_ARGUMENT"),

@@ -21,8 +21,6 @@ from crowdzoo.serving.model_store import ModelStore, store_of
 from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.rest_protocol import GONE
 
-__all__ = ["RestService"]
-
 log = logging.getLogger("crowdzoo.serving")
 
 _PATH = re.compile(

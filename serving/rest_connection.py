@@ -13,8 +13,6 @@ import numpy as np
 
 from crowdzoo.errors import ServingError
 
-__all__ = ["LOOPBACK", "RestConnection", "described", "no_answer"]
-
 # a proxy that is set for the network must not get what is meant for this machine
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 # TensorFlow's types whose names in NumPy are not those on the wire, "DT_INT64" for int64

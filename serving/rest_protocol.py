@@ -10,8 +10,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from crowdzoo.serving.limits import Limits
 
-__all__ = ["GONE", "RestServer"]
-
 # Most bytes that may come without the end of a head or a part of a body
 _MOST_QUIET = 1 << 16
 # Most requests that a client may send before the answer to the first

@@ -31,8 +31,6 @@ from crowdzoo.serving.model_store import ModelStore
 from crowdzoo.serving.rest import RestService
 from crowdzoo.serving.rest_protocol import RestServer
 
-__all__ = ["Server", "serve"]
-
 log = logging.getLogger("crowdzoo.serving")
 
 # Python's threads take turns so often (seconds; 0.005 unless set): the one that moves bytes waits for all others

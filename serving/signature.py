@@ -12,8 +12,6 @@ from crowdzoo.files.served_model import stacked
 from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.request_error import RequestError
 
-__all__ = ["InputSpec", "Signature"]
-
 _GRAPH_TRACE = re.compile(r"\n\t \[\[.*", re.DOTALL)
 # What TensorFlow writes around the message of an operation in a function: where it is, and what was called
 _AROUND = re.compile(r"\A(\{\{function_node [^}]*\}\} )+| \[Op:StatefulPartitionedCall\].*\Z", re.DOTALL)

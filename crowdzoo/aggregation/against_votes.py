@@ -16,17 +16,6 @@ from crowdzoo.aggregation.engine.compiled import compiled
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = [
-    "MOST_DIFFERENT",
-    "AgainstVotes",
-    "VotesWarning",
-    "different_note",
-    "empty_classes",
-    "notes_against_votes",
-    "share_against_votes",
-    "warn_of_notes",
-]
-
 CELLS = 2**24  # of the table of votes, which is made for so many tasks at a time
 MOST_DIFFERENT = 0.2  # of the tasks, where a result needs no note
 LEAST_NAMED = 0.01  # of the annotations, for a class that the result has nowhere

@@ -12,8 +12,6 @@ from crowdzoo.errors import BadRow, ConfigError, DataError
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["Aggregator", "ConvergenceWarning", "warn_not_converged"]
-
 
 class Aggregator(Checked):
     """Base of the aggregation algorithms: settings as in scikit-learn, and `fit_predict` as in crowd-kit.

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation.result_files import ReadResult
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["Columns", "Result", "names_and_counts", "sizes"]
-
 R = TypeVar("R", bound="Result")
 Columns = dict[str, NDArray[Any] | None]
 

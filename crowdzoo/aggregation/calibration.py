@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation.result import Aggregation
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["calibrate"]
-
 LEAST_GOLD = 20
 MOST_GOLD = 1000  # that the models are fitted on: matrices have a row and a column for each
 FOLDS = 5

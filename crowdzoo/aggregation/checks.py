@@ -12,8 +12,6 @@ from crowdzoo.errors import DataError
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["check_classification", "check_ratings", "short_of_memory"]
-
 # methods that see of a task only how often each annotator gave each label (Dawid and Skene, 1979, count them so)
 COUNTING = ("Majority vote", "Dawid-Skene", "posteriors_of")
 

@@ -22,8 +22,6 @@ from crowdzoo.errors import ConfigError, DataError, short_repr
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["MultiLabel"]
-
 MOST_LABELS = 2000
 LEAST = 1e-9  # expected tasks with (without) a label from which on a sensitivity (specificity) is defined
 

@@ -15,8 +15,6 @@ from crowdzoo.errors import DataError
 if TYPE_CHECKING:
     from crowdzoo.aggregation.result_files import ReadResult
 
-__all__ = ["MultiLabelAggregation"]
-
 SEPARATOR = "|"
 
 

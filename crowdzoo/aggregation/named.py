@@ -6,8 +6,6 @@ from typing import Any
 
 from crowdzoo.checks.constraints import Choice
 
-__all__ = ["aggregator_named"]
-
 
 def aggregator_named(methods: Mapping[str, type], method: str, settings: Mapping[str, Any]) -> Any:
     """An aggregator by the name of its method.

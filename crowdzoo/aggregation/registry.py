@@ -11,8 +11,6 @@ from crowdzoo.aggregation.sentences.methods import SEQUENCE_METHODS
 from crowdzoo.aggregation.sentences.token_aggregation import TokenAggregation
 from crowdzoo.checks.constraints import Choice
 
-__all__ = ["create"]
-
 # By kind of label, as the classes say it
 _ALL: tuple[dict[str, Any], ...] = (METHODS, RATING_METHODS, SEQUENCE_METHODS, PREFERENCE_METHODS)
 METHODS_OF = {next(iter(methods.values())).kind: methods for methods in _ALL}

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation.result_files import ReadResult
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["Aggregation"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Aggregation(Result):

@@ -20,16 +20,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 from crowdzoo.checks.constraints import TABLE_FORMATS
 
-__all__ = [
-    "RESULT_FILES",
-    "ReadResult",
-    "check_result_folder",
-    "table_of",
-    "write_result",
-    "write_table",
-    "write_tables",
-]
-
 # of any kind of result: one may replace another
 RESULT_FILES = frozenset(
     {f"{table}.{ending}" for table in ("tasks", "pairs", "tokens", "annotators") for ending in TABLE_FORMATS}

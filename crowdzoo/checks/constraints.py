@@ -7,8 +7,6 @@ with its fields; anything else calls `Rule.checked`::
     def make(num_tasks, noise=0.5, form="round"): ...
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -18,25 +16,6 @@ from typing import Any, ClassVar, Protocol, TypeVar, cast
 import numpy as np
 
 from crowdzoo.errors import ConfigError, short_repr, unknown
-
-__all__ = [
-    "COUNT",
-    "END",
-    "FLAG",
-    "MAX_ITER",
-    "PRIOR",
-    "SEED",
-    "TABLE_FORMATS",
-    "TOL",
-    "Checked",
-    "Choice",
-    "Flag",
-    "Number",
-    "Rule",
-    "check_settings",
-    "checked",
-    "setting",
-]
 
 LARGEST = 1e300
 LARGEST_INTEGER = 2**63 - 1

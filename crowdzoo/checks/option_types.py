@@ -1,7 +1,5 @@
 """Types of the command line's options."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import re
@@ -10,8 +8,6 @@ from pathlib import Path
 
 from crowdzoo.errors import ConfigError, shorten
 from crowdzoo.files.paths import local_path
-
-__all__ = ["integer", "num_bytes", "number", "path"]
 
 
 def path(text: str) -> Path:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["describe", "run"]
-
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""

@@ -1,14 +1,10 @@
 """What goes with a table that says which annotators are models."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import Kind
-
-__all__ = ["PEOPLE_AND_MODELS", "check_mixed"]
 
 PEOPLE_AND_MODELS = "people-and-models"
 

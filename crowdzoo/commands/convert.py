@@ -11,8 +11,6 @@ from crowdzoo.kinds import kind_of
 from crowdzoo.reading.platforms.export import PLATFORMS, Export
 from crowdzoo.report.tables import print_table
 
-__all__ = ["describe", "run"]
-
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""

@@ -9,8 +9,6 @@ from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import KINDS
 from crowdzoo.report.tables import print_table
 
-__all__ = ["describe", "run"]
-
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""

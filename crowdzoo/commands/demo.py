@@ -7,8 +7,6 @@ from crowdzoo.checks.option_types import integer, path
 from crowdzoo.files.paths import check_folder
 from crowdzoo.process import use_tensorflow
 
-__all__ = ["describe", "run"]
-
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""

@@ -1,7 +1,5 @@
 """`crowdzoo deploy`: files that run TensorFlow Serving in containers."""
 
-from __future__ import annotations
-
 import argparse
 from importlib.metadata import distributions
 
@@ -11,8 +9,6 @@ from crowdzoo.commands.outputs import Output, is_deployment
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.paths import scheme_of
 from crowdzoo.files.version_folders import complete_versions
-
-__all__ = ["describe", "run"]
 
 _PACKAGES = ("tensorflow", "tensorflow-cpu", "tensorflow-macos")
 

@@ -16,8 +16,6 @@ from crowdzoo.reading.instances.instances import read_inputs, take_rows
 from crowdzoo.reading.instances.opened import opened
 from crowdzoo.training.bases import own_function
 
-__all__ = ["describe", "run"]
-
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""

@@ -39,8 +39,6 @@ from crowdzoo.process import (
     say,
 )
 
-__all__ = ["COMMANDS", "main"]
-
 EPILOG = """exit codes:
   0 done   1 unexpected failure   2 wrong arguments   3 unusable data   4 unusable configuration
   5 a component failed   6 serving failed   7 a condition of --fail-if holds   130 interrupted   143 terminated"""

@@ -8,8 +8,6 @@ from typing import Any
 from crowdzoo.kinds import KINDS
 from crowdzoo.report.tables import print_table
 
-__all__ = ["describe", "run"]
-
 WIDTH = 100
 
 

@@ -10,8 +10,6 @@ from crowdzoo.errors import DataError
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["models_of"]
-
 
 def models_of(path: Path, annotations: Annotations) -> list[str]:
     """Names of the annotators that are models.

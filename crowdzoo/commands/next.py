@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from crowdzoo.reading.instances.annotator_table import AnnotatorTable
     from crowdzoo.reading.instances.instances import Instances
 
-__all__ = ["describe", "run"]
-
 MATRICES = "hierarchical-dawid-skene"  # where the default method has no confusion matrices
 ENDINGS = (".csv", ".json")
 

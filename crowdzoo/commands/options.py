@@ -18,30 +18,6 @@ from crowdzoo.kinds import KINDS, Kind
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.training.settings import ImageSettings, Settings, TextSettings, TrainingSettings
 
-__all__ = [
-    "LABEL_FORMATS",
-    "MOST",
-    "REJECTS",
-    "add_column_types",
-    "add_image",
-    "add_kinds",
-    "add_outputs",
-    "add_reading",
-    "add_second_columns",
-    "add_seed",
-    "add_settings",
-    "add_text_options",
-    "as_options",
-    "check_multi_label",
-    "column_types",
-    "given",
-    "named_values",
-    "options_of",
-    "reading_options",
-    "second_layout",
-    "settings_of",
-]
-
 LABEL_FORMATS = ".csv, .tsv, .jsonl or .parquet, also .gz"
 MOST = 10**9  # epochs, iterations, lines
 REJECTS = Output("rejects", "--rejects", is_rejects)

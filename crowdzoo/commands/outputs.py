@@ -1,7 +1,5 @@
 """What each command writes, and how a command recognizes what it wrote before."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -14,26 +12,6 @@ from crowdzoo.files.paths import check_apart, check_output_file, check_output_fo
 from crowdzoo.kinds import KINDS
 from crowdzoo.reading.tables.rejects import HEADER
 from crowdzoo.reading.tables.suffixes import column_names
-
-__all__ = [
-    "Output",
-    "check_outputs",
-    "is_batch",
-    "is_converted",
-    "is_data_set",
-    "is_deployment",
-    "is_model",
-    "is_names",
-    "is_page",
-    "is_page_data",
-    "is_picture",
-    "is_predictions",
-    "is_quality",
-    "is_rejects",
-    "is_result",
-    "names_path",
-    "page_data_path",
-]
 
 FEW_BYTES = 1 << 12
 

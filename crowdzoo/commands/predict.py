@@ -31,8 +31,6 @@ from crowdzoo.reading.instances.tables import served_tables
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.suffixes import column_names
 
-__all__ = ["describe", "run"]
-
 DEFAULT = "serving_default"
 FEW, MANY = 32, 256  # instances in a call; files of images are large
 

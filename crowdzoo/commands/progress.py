@@ -3,8 +3,6 @@
 import contextlib
 from typing import Any
 
-__all__ = ["fitted", "progress"]
-
 
 @contextlib.contextmanager
 def progress(title: str, total: int | None) -> Any:

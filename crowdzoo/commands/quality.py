@@ -1,7 +1,5 @@
 """`crowdzoo quality`: how far annotators agree."""
 
-from __future__ import annotations
-
 import argparse
 
 from crowdzoo.checks.constraints import SEED
@@ -13,8 +11,6 @@ from crowdzoo.commands.outputs import Output, is_picture, is_quality
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import KINDS, kind_of
-
-__all__ = ["describe", "run"]
 
 
 def describe(command: argparse.ArgumentParser) -> None:

@@ -18,8 +18,6 @@ from crowdzoo.reading.tables.layout import Layout
 if TYPE_CHECKING:
     from crowdzoo.kinds.page_parts import Warned
 
-__all__ = ["describe", "run"]
-
 MOST_BY_DEFAULT = 500_000  # annotations that are aggregated by the default method
 QUICK = "one-coin"  # that of larger crowds
 NO_LABEL = "(none)"  # the answer that no label holds

@@ -12,8 +12,6 @@ from crowdzoo.files.paths import check_output_file
 from crowdzoo.process import use_tensorflow
 from crowdzoo.training.bases import is_own
 
-__all__ = ["describe", "run"]
-
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""

@@ -5,8 +5,6 @@ import argparse
 from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.process import use_tensorflow
 
-__all__ = ["describe", "run"]
-
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""

@@ -22,8 +22,6 @@ from crowdzoo.training.candidates import AUTO, Candidates, check_candidates, com
 from crowdzoo.training.length import length_rows, num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
 
-__all__ = ["describe", "run"]
-
 ENCODER = ("inputs", "form", "height", "width", "fit")  # those that the encoder of a base of one's own takes
 MOST_LAYERS, MOST_UNITS = 100, 1 << 16
 # Of settings, as options

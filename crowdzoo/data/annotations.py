@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from crowdzoo.reading.tables.options import FileOptions, FrameOptions, ReadingOptions
 
-__all__ = ["VOCABULARIES", "Annotations"]
-
 # column -> where its names are kept; preferences have left and right instead of task
 VOCABULARIES = {"task": "tasks", "left": "tasks", "right": "tasks", "annotator": "annotators", "label": "classes"}
 

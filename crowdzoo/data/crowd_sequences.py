@@ -14,8 +14,6 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.tags import Span, TagSet, spans_of
 from crowdzoo.errors import SHOWN, BadRow, DataError, short_repr
 
-__all__ = ["CrowdSequences"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CrowdSequences:

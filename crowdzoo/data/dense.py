@@ -1,7 +1,5 @@
 """Matrices of annotations, one row a task and one column an annotator."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,8 +7,6 @@ import numpy as np
 
 from crowdzoo.data.label_kinds import LabelKind
 from crowdzoo.errors import SHOWN, BadRow, DataError
-
-__all__ = ["read_matrix"]
 
 
 def read_matrix(

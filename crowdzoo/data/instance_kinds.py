@@ -1,29 +1,10 @@
 """The kinds of instances: what was labelled, and which base model takes it (`reading.instances` reads their files)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.errors import ConfigError, unknown
-
-__all__ = [
-    "CATEGORY",
-    "IMAGE",
-    "IMAGES",
-    "INPUT_TYPES",
-    "INSTANCE_KINDS",
-    "NUMBER",
-    "SENTENCES",
-    "TABLES",
-    "TEXT",
-    "TEXTS",
-    "VECTOR",
-    "VECTORS",
-    "InstanceKind",
-    "instance_kind",
-]
 
 # Types of the columns of a table
 NUMBER = "number"

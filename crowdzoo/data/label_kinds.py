@@ -1,24 +1,11 @@
 """The kinds of labels: what arrays of each kind look like."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from crowdzoo.errors import ConfigError, DataError, unknown
-
-__all__ = [
-    "CLASSIFICATION",
-    "LABEL_KINDS",
-    "PREFERENCE",
-    "REGRESSION",
-    "SEQUENCE",
-    "LabelKind",
-    "label_kind",
-    "require_kind",
-]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """Columns of numbers: labels of regression, positions, confidence, timestamps."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Callable
@@ -11,8 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-
-__all__ = ["Problem", "no_number", "numbers_of", "parse_numbers", "without_zeros"]
 
 # 01.03.2026 10:00: the day comes first wherever points separate
 _DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:[ T]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?$")

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError, short_repr
 
-__all__ = ["Rankings"]
-
 ANSWERS = np.array(["left", "right", "equal"], object)
 
 

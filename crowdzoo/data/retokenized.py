@@ -1,7 +1,5 @@
 """Sentences cut into the tokens that a served model will see."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,13 +1,9 @@
 """The scale of ratings: its ends, and ratings outside of it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from crowdzoo.checks.constraints import END
 from crowdzoo.errors import ConfigError
-
-__all__ = ["check_ends", "outside_scale", "scale_reason"]
 
 
 def check_ends(low: float | None, high: float | None) -> None:

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 
-__all__ = ["sentence_annotations"]
-
 
 def sentence_annotations(
     answers: Sequence[tuple[int, int, NDArray[np.int64]]],

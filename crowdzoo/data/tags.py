@@ -1,7 +1,5 @@
 """Tags of tokens and the spans they mean: BIO (IOB2) and IOBES, by conlleval's rules."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,21 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.checks.constraints import Choice
 from crowdzoo.errors import SHOWN, BadRow, DataError
-
-__all__ = [
-    "OUTSIDE",
-    "SCHEMES",
-    "Span",
-    "SpanTable",
-    "TagSet",
-    "allowed_tags",
-    "check_tags",
-    "convert_tags",
-    "mended",
-    "spans_of",
-    "tag_problems",
-    "tags_of",
-]
 
 OUTSIDE = "O"
 # scheme -> the letters a tag may begin with, beside O

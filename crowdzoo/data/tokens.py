@@ -1,7 +1,5 @@
 """split_tokens: text to tokens, the way that every tokeniser in crowdzoo cuts."""
 
-from __future__ import annotations
-
 import bisect
 import re
 import unicodedata
@@ -9,8 +7,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = ["ONE_BY_ONE", "split_tokens"]
 
 _WORDS = re.compile(r"\S+")
 # Letters of scripts that put no space between words, first and last code point: Thai, Lao, Myanmar, Khmer, Han with its

@@ -12,8 +12,6 @@ from crowdzoo.data.numbers import without_zeros
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.text import is_utf8
 
-__all__ = ["Vocabulary", "as_named", "is_among", "name_texts", "names_array", "sort_names", "text_as_integers"]
-
 # what an integer looks like when Python writes it, and always within int64
 _CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 _MERGE_AT = 1 << 18

@@ -7,8 +7,6 @@ import numpy as np
 from crowdzoo.aggregation.classes.majority_vote import MajorityVote
 from crowdzoo.data.annotations import Annotations
 
-__all__ = ["CrowdDataset"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CrowdDataset:

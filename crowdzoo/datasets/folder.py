@@ -3,8 +3,6 @@
 import os
 from pathlib import Path
 
-__all__ = ["data_folder"]
-
 
 def data_folder() -> Path:
     """Folder of the raw data sets that do not ship with crowdzoo; only tests and benchmarks read it.

@@ -1,7 +1,5 @@
 """Invitations, reports and notes made up from templates, with named entities and annotators who err."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +13,6 @@ from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.sentence_annotations import sentence_annotations
 from crowdzoo.data.tags import TagSet, allowed_tags, tags_of
 from crowdzoo.data.tokens import split_tokens
-
-__all__ = ["generated_ner"]
 
 TYPES = ("DATE", "LOC", "ORG", "PER")
 

@@ -1,14 +1,10 @@
 """Made-up things with features, a true score, and annotators who rate them each in a way of their own."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
-
-__all__ = ["generated_ratings"]
 
 NUM_FEATURES = 12
 HIGH = 10.0

@@ -10,8 +10,6 @@ from crowdzoo.errors import DataError
 from crowdzoo.files.regular import open_regular
 from crowdzoo.reading.instances.table import read_table
 
-__all__ = ["load_labelme"]
-
 FOLDER = Path(__file__).with_name("labelme")
 
 LICENCE = "CC BY 4.0"

@@ -11,8 +11,6 @@ from crowdzoo.datasets.labelme import load_labelme
 from crowdzoo.errors import DataError
 from crowdzoo.files.regular import open_regular
 
-__all__ = ["load_labelme_images"]
-
 FILE = Path(__file__).with_name("labelme_images") / "images.zip"
 DESCRIPTION = (
     "The photographs of the set labelme themselves, 64 x 64 pixels: 1,000 JPEG files of eight kinds of scene, each "

@@ -10,8 +10,6 @@ from crowdzoo.datasets.folder import data_folder
 from crowdzoo.errors import DataError
 from crowdzoo.files.regular import open_regular
 
-__all__ = ["MovieReviews", "load_movie_reviews"]
-
 SCALE = (-0.1, 1.1)  # what the workers used: five of 7,440 answers lie outside of 0 to 1
 
 

@@ -1,7 +1,5 @@
 """News of CoNLL-2003 with entities marked by workers on Amazon Mechanical Turk."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +12,6 @@ from crowdzoo.data.tags import TagSet
 from crowdzoo.datasets.folder import data_folder
 from crowdzoo.errors import DataError
 from crowdzoo.reading.sentences.conll_files import read_conll, read_gold
-
-__all__ = ["NerAmt", "load_ner_amt"]
 
 FOLDER = "conll2003-ner-amt-izhx"
 CLASSES = ("O", "B-LOC", "B-MISC", "B-ORG", "B-PER", "I-LOC", "I-MISC", "I-ORG", "I-PER")

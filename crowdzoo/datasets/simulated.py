@@ -5,8 +5,6 @@ from numpy.typing import ArrayLike
 
 from crowdzoo.data.annotations import Annotations
 
-__all__ = ["simulate_annotations"]
-
 
 def simulate_annotations(gold: ArrayLike, confusions: ArrayLike, redundancy: int | ArrayLike, seed: int) -> Annotations:
     """Draws labels from annotators whose confusion matrices are known.

@@ -17,8 +17,6 @@ from crowdzoo.files.writing import atomic_file
 from crowdzoo.reading.sentences.span_writing import write_spans
 from crowdzoo.reading.tables.annotation_files import write_annotations
 
-__all__ = ["write_files"]
-
 
 def write_files(dataset: CrowdDataset | CrowdSequences, folder: str | Path) -> tuple[Path, ...]:
     """Writes a data set as the files that the pipeline reads.

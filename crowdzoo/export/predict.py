@@ -1,7 +1,5 @@
 """Predictions with an exported model in this process."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,8 +12,6 @@ from crowdzoo.files.served_model import as_text, load_saved_model, stacked
 from crowdzoo.files.version_folders import newest_version
 from crowdzoo.reading.instances.check_no_paths import check_no_paths
 from crowdzoo.reading.instances.opened import opened
-
-__all__ = ["load_and_predict", "load_predictor"]
 
 
 def load_and_predict(

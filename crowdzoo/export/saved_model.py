@@ -20,8 +20,6 @@ from crowdzoo.files.writing import atomic_folder
 if TYPE_CHECKING:
     from crowdzoo.training.crowd_model import CrowdModel
 
-__all__ = ["export_model"]
-
 
 def export_model(
     model: CrowdModel,

@@ -1,7 +1,5 @@
 """Signatures of an exported model: what it answers to instances, for each kind of label."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,8 +10,6 @@ from crowdzoo.data.tags import spans_of, tag_problem
 from crowdzoo.errors import ConfigError
 from crowdzoo.export.warmup import instance_specs
 from crowdzoo.networks.pair_encoder import PairEncoder
-
-__all__ = ["build_pair_signatures", "build_signatures"]
 
 
 def build_pair_signatures(

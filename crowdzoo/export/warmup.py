@@ -1,7 +1,5 @@
 """Requests that a server answers before it lets others in, and one of each signature as JSON."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re
@@ -14,8 +12,6 @@ import numpy as np
 import tensorflow as tf
 
 from crowdzoo.errors import ConfigError
-
-__all__ = ["instance_specs", "request_json", "warmup_arrays", "write_warmup"]
 
 # Most instances kept for warming up. TF Serving refuses more than 1,000 records; we write two a signature.
 WARMUP_INSTANCES = 16

@@ -4,8 +4,6 @@ Chunks of CSV and JSON lines are parsed here where Arrow and Python's own parser
 `parse_csv` and `parse_json_lines` say None, and Python parses.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,20 +21,6 @@ import pyarrow.parquet as pq
 from crowdzoo.errors import CrowdzooError, DataError
 from crowdzoo.files.json import MAX_DEPTH
 from crowdzoo.files.regular import check_regular
-
-__all__ = [
-    "LONGEST_TEXT",
-    "ColumnFile",
-    "mapped_columns",
-    "one_array",
-    "open_parquet",
-    "parquet_batches",
-    "parquet_errors",
-    "parquet_rows",
-    "parse_csv",
-    "parse_json_lines",
-    "read_parquet",
-]
 
 LONGEST_TEXT = 1 << 17
 _JSON_BLOCK = 1 << 20

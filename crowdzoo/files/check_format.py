@@ -5,8 +5,6 @@ from typing import Any
 
 from crowdzoo.errors import DataError, short_repr
 
-__all__ = ["FORMAT_VERSION", "check_format"]
-
 # Of results, names and cards of models, and data sets in a pipeline: each has it under "format_version". It rises where
 # a release of crowdzoo could misread the files of the next.
 FORMAT_VERSION = 1

@@ -1,13 +1,9 @@
 """The text of a configuration."""
 
-from __future__ import annotations
-
 import os
 
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.regular import check_regular
-
-__all__ = ["MAX_CHARACTERS", "configuration_text"]
 
 MAX_CHARACTERS = 1 << 18
 

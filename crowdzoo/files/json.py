@@ -1,7 +1,5 @@
 """Strict JSON: no key twice, no NaN, no unbounded nesting; whatever is wrong becomes one kind of error."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -9,8 +7,6 @@ from typing import Any
 
 from crowdzoo.errors import DataError
 from crowdzoo.files.regular import open_regular
-
-__all__ = ["MAX_DEPTH", "JsonError", "parse_json", "parse_row", "read_json"]
 
 MAX_DEPTH = 100
 

@@ -1,7 +1,5 @@
 """A saved model and the files beside it, checked before Keras or TensorFlow read them."""
 
-from __future__ import annotations
-
 import os
 import zipfile
 from pathlib import Path, PurePosixPath
@@ -12,8 +10,6 @@ from crowdzoo.files.check_format import check_format
 from crowdzoo.files.json import read_json
 from crowdzoo.files.regular import check_regular
 from crowdzoo.files.text import is_utf8
-
-__all__ = ["check_keras_file", "read_model_card", "read_model_names"]
 
 WEIGHTS = "model.weights.h5"
 NEEDED = ("metadata.json", "config.json", WEIGHTS)

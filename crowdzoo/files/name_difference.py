@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-__all__ = ["name_difference"]
-
 SHOWN = 3
 
 

@@ -1,7 +1,5 @@
 """paths: what a path may be, and whether a command may write there, asked before it starts to work."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat
@@ -10,8 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from crowdzoo.errors import ConfigError
-
-__all__ = ["check_apart", "check_folder", "check_output_file", "check_output_folder", "local_path", "scheme_of"]
 
 # Path("gs://bucket") is "gs:/bucket"
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+):/")

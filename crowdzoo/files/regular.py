@@ -1,7 +1,5 @@
 """Opening regular files: what is refused before a byte is read, and what goes wrong while bytes are read."""
 
-from __future__ import annotations
-
 import gzip
 import lzma
 import os
@@ -14,8 +12,6 @@ from pathlib import Path
 from typing import IO
 
 from crowdzoo.errors import DataError, did_you_mean
-
-__all__ = ["check_member", "check_regular", "open_regular", "plain_name", "zip_archive"]
 
 # a zip archive that grows by more than this, to more than this, is a bomb; tables grow by 5 to 50 times
 _MOST_GROWTH, _BOMB_BYTES = 200, 64 << 20

@@ -1,14 +1,10 @@
 """Files of a served model, and how it is loaded and its answers are put together; without Keras."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-__all__ = ["MODEL_CARD_FILE", "REQUEST_FILES", "WARMUP_FILE", "as_text", "load_saved_model", "stacked"]
 
 # TF Serving looks for warm-up requests here, and nowhere else.
 WARMUP_FILE = "assets.extra/tf_serving_warmup_requests"

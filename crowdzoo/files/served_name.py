@@ -2,8 +2,6 @@
 
 import re
 
-__all__ = ["served_name"]
-
 # "annotator" is an input of the signature `annotators`, "instances" the one input of models of other instances;
 # TensorFlow takes no argument called "self"
 _TAKEN = ("annotator", "instances", "self")

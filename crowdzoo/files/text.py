@@ -1,10 +1,6 @@
 """Strings that a file can hold, and strings that a message can show."""
 
-from __future__ import annotations
-
 from crowdzoo.errors import shorten
-
-__all__ = ["LONGEST_LINE", "is_text", "is_utf8", "readable", "shown"]
 
 LONGEST_LINE = 64 << 20  # bytes of a line that a reader takes
 

@@ -1,13 +1,9 @@
 """Text of any encoding, and of any line ends, as blocks of UTF-8 whose lines end in a line feed."""
 
-from __future__ import annotations
-
 import codecs
 from collections.abc import Iterable, Iterator
 
 from crowdzoo.errors import DataError
-
-__all__ = ["utf8_blocks"]
 
 _HEAD = 1 << 20  # bytes in which the first line's end is looked for
 # what a file begins with -> its encoding; UTF-32 before UTF-16, which begins alike

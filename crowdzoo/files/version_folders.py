@@ -1,13 +1,9 @@
 """The folder of a served model: one subfolder a version, named by a number; the largest number is served."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
 from crowdzoo.errors import ServingError
-
-__all__ = ["MAX_VERSION", "complete_versions", "newest_version", "next_version", "version_folders", "version_number"]
 
 MAX_VERSION = 2**63 - 1  # TF Serving's versions are int64
 _MODEL = "saved_model.pb"

@@ -5,8 +5,6 @@ it is complete and on disk. Its writer holds a lock on it (flock), which ends wi
 lock is what a killed process left, and the next write to the same place removes it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl
@@ -21,8 +19,6 @@ from pathlib import Path
 from typing import IO
 
 from crowdzoo.files.paths import local_path
-
-__all__ = ["atomic_file", "atomic_folder", "atomic_path", "remove_leftovers", "scratch_folder"]
 
 _NEW, _OLD = "crowdzoo-new", "crowdzoo-old"
 _LONGEST_NAME = 120  # bytes of a name that is part of a hidden name, with its suffix twice; file systems take 255

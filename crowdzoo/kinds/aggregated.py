@@ -6,8 +6,6 @@ from typing import Any
 from crowdzoo.kinds.parts import part_of
 from crowdzoo.records.crowd_answers import CrowdAnswers
 
-__all__ = ["aggregated"]
-
 
 def aggregated(
     kind: str, method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str

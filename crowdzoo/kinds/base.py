@@ -48,8 +48,6 @@ from crowdzoo.training.bases import BASES, is_own
 from crowdzoo.training.methods import AGGREGATED, default_method, methods_of
 from crowdzoo.training.settings import InstanceSettings, Settings
 
-__all__ = ["Kind", "Rows", "csv_cell"]
-
 Rows = list[tuple[str, str]]
 
 # Of the reader: which platform's export the annotations are, and which of its questions

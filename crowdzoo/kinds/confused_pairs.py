@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from crowdzoo.kinds.page_parts import DIGITS
 
-__all__ = ["MUCH", "UNCLEAR", "confused_pairs", "rows_confused"]
-
 MOST_PAIRS = 100
 UNCLEAR = 0.75  # agreement of a pair of classes below which their definition is called unclear
 MUCH = 0.1  # share of all disagreement from which a pair of classes is warned of

@@ -5,8 +5,6 @@ from crowdzoo.errors import ConfigError, unknown
 from crowdzoo.kinds.base import Kind
 from crowdzoo.kinds.parts import part_of
 
-__all__ = ["KINDS", "kind_of"]
-
 # By name; the first is the default of the command line
 KINDS: dict[str, Kind] = {name: part_of(name, "kind").KIND for name in LABEL_KINDS}
 

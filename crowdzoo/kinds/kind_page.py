@@ -21,8 +21,6 @@ from crowdzoo.quality.annotators import FEW, notes_of
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.reading.instances.predictions import Predictions
 
-__all__ = ["SECONDS", "Asked", "KindPage", "interval", "scale_of"]
-
 MOST_VOTES = 20  # of a task
 SECONDS = Column("seconds", "seconds", "number", "Median time that an answer took, or that lay between two of them.")
 _OF_ALL = (

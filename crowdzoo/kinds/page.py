@@ -4,7 +4,5 @@ from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.kinds.kind_page import KindPage
 from crowdzoo.kinds.parts import part_of
 
-__all__ = ["PAGES"]
-
 # By the kind of a result
 PAGES: dict[str, type[KindPage]] = {name: part_of(name, "page").PAGE for name in (*LABEL_KINDS, "multi-label")}

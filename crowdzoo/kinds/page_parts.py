@@ -13,12 +13,6 @@ from numpy.typing import NDArray
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.krippendorff import Alpha
 
-__all__ = [
-    "DIGITS", "FLAGS", "MANY", "MOST_NAMED", "Column", "Flag", "Numbers", "PageTable", "Warned", "above_chance",
-    "alpha_sentence", "annotators_first", "listed", "look_first", "median_seconds", "more_than", "noted", "percent",
-    "plain", "plain_columns", "rows_of", "serious_notes", "shares_of_flags", "warned_of_flags",
-]  # fmt: skip
-
 DIGITS = 4  # decimals of what is written
 MOST_NAMED = 5  # annotators in a warning
 MANY = 0.1  # share of all annotations from which a note on those who made them is serious

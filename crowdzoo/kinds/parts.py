@@ -5,8 +5,6 @@ from typing import Any
 
 from crowdzoo.data.label_kinds import label_kind
 
-__all__ = ["part_of"]
-
 
 def part_of(kind: str, part: str) -> Any:
     """The module of that name in the folder of a kind.

@@ -5,8 +5,6 @@ from typing import Any
 from crowdzoo.kinds.parts import part_of
 from crowdzoo.records.labelled_tasks import LabelledTasks
 
-__all__ = ["read_labelled"]
-
 
 def read_labelled(kind: str, options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
     """See `crowdzoo.records.instance_examples.read_labelled_instances`."""

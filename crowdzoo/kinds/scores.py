@@ -5,8 +5,6 @@ from typing import Any
 
 from crowdzoo.kinds.parts import part_of
 
-__all__ = ["model_scores"]
-
 
 def model_scores(
     kind: str, models: Mapping[str, str], files: str, info: Mapping[str, Any], output: str, pipeline: Any

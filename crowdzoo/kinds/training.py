@@ -7,8 +7,6 @@ from crowdzoo.kinds.parts import part_of
 from crowdzoo.records.training import Trained
 from crowdzoo.training.checkpoint import Checkpoint
 
-__all__ = ["train_from_files"]
-
 
 def train_from_files(
     kind: str, settings: Any, files: Sequence[str], info: dict[str, Any], checkpoint: Checkpoint | None, **more: Any

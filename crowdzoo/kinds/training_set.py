@@ -10,8 +10,6 @@ import numpy as np
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.reading.instances.instances import take_rows
 
-__all__ = ["TrainingSet"]
-
 
 @dataclass(frozen=True)
 class TrainingSet:

@@ -8,8 +8,6 @@ from keras import ops
 
 from crowdzoo.layers.crowd_layer import CrowdLayer
 
-__all__ = ["LOWEST", "AnnotatorHeads"]
-
 # Far below every logit and every logarithm of a weight, and finite, so that no gradient becomes NaN.
 LOWEST = -1e30
 

@@ -13,8 +13,6 @@ from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
 from crowdzoo.layers.ranges import SCALE, STRENGTH, UNITS, feature_table
 
-__all__ = ["CoNAL"]
-
 MIXINGS = ("logits", "probabilities")
 # weight of a batch in the running mean of the instances: about the last 20 batches count
 RATE = 0.1

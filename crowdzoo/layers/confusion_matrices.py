@@ -12,8 +12,6 @@ from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
 from crowdzoo.layers.ranges import DIAGONAL, SCALE
 from crowdzoo.losses import MaskedCrowdEvidence
 
-__all__ = ["ConfusionMatrices"]
-
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class ConfusionMatrices(CrowdLayer):

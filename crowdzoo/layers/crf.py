@@ -7,8 +7,6 @@ import keras
 import numpy as np
 from keras import ops
 
-__all__ = ["CRF", "crf_decode", "crf_log_likelihood", "crf_log_norm", "crf_marginals"]
-
 # Log-weight of a forbidden transition: e^-1e4 is 0, and sums of a few stay finite in float32
 FORBIDDEN = -1e4
 

@@ -8,8 +8,6 @@ import numpy as np
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.layers.deep_em import DeepEM
 
-__all__ = ["CrossFittedEM"]
-
 FOLDS = Number(2, 100, whole=True)  # each is a copy of the base
 
 

@@ -16,8 +16,6 @@ from crowdzoo.errors import ConfigError
 from crowdzoo.layers.ranges import ANNOTATORS, MORE_EPOCHS
 from crowdzoo.losses import MaskedCrowdCrossentropy
 
-__all__ = ["SMALLEST", "CrowdLayer"]
-
 # Probabilities are raised to this before their logarithm: float32 has it, and its gradient is still finite.
 SMALLEST = 1e-30
 # The authors' protocol for CoNLL-2003. Without it F1 falls from 65 to 22 (benchmarks/reproduce/ner.py): most tokens are

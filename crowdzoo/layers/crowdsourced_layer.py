@@ -14,8 +14,6 @@ from crowdzoo.layers.ranges import CENTER, SCALE, UNIT
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
 
-__all__ = ["CrowdsourcedLayer"]
-
 CONNECTIONS, OF_RATINGS = ("MW", "VW", "VB", "VW+B", "S"), ("S", "B", "S+B")
 
 

@@ -11,8 +11,6 @@ from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
 from crowdzoo.layers.ranges import DIAGONAL, EPOCHS, PSEUDO_COUNT
 
-__all__ = ["DeepEM"]
-
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class DeepEM(ConfusionMatrices):

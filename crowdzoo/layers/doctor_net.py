@@ -11,8 +11,6 @@ from crowdzoo.checks.constraints import FLAG, checked
 from crowdzoo.layers.annotator_heads import LOWEST, AnnotatorHeads
 from crowdzoo.layers.ranges import BATCH, CLASSES, PHASE
 
-__all__ = ["DoctorNet", "VoteShareCrossentropy"]
-
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class VoteShareCrossentropy(keras.losses.Loss):

@@ -7,8 +7,6 @@ from keras import ops
 
 from crowdzoo.losses import MaskedCrowdCrossentropy
 
-__all__ = ["ExpectedLogLikelihood"]
-
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class ExpectedLogLikelihood(keras.losses.Loss):

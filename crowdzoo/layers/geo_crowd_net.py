@@ -9,8 +9,6 @@ from crowdzoo.checks.constraints import Choice, checked
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.ranges import FLOOR, STRENGTH
 
-__all__ = ["GeoCrowdNet"]
-
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class GeoCrowdNet(ConfusionMatrices):

@@ -8,8 +8,6 @@ from keras import ops
 from crowdzoo.checks.constraints import checked
 from crowdzoo.layers.ranges import CENTER, UNIT
 
-__all__ = ["LabelUnit"]
-
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class LabelUnit(keras.layers.Layer):

@@ -14,8 +14,6 @@ from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
 from crowdzoo.layers.ranges import EPOCHS, HIDDEN, PHASE, STRENGTH, UNITS, feature_table
 from crowdzoo.losses import MaskedCrowdEvidence
 
-__all__ = ["LIA"]
-
 FORMS = ("additive", "product")
 NUM_TYPICAL = 64  # tasks of each class that stand for all of them in `annotator_confusions`
 

@@ -8,8 +8,6 @@ from keras import ops
 from crowdzoo.checks.constraints import checked
 from crowdzoo.layers.ranges import UNITS
 
-__all__ = ["MaskedConvolution"]
-
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class MaskedConvolution(keras.layers.Layer):

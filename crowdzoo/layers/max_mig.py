@@ -11,8 +11,6 @@ from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.ranges import DIAGONAL, PSEUDO_COUNT
 from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedMean
 
-__all__ = ["MaxMIG", "MutualInformationGain"]
-
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class MutualInformationGain(MaskedMean):

@@ -7,8 +7,6 @@ from keras import ops
 
 from crowdzoo.checks.constraints import Number, checked
 
-__all__ = ["MirrorAndShift"]
-
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class MirrorAndShift(keras.layers.Layer):

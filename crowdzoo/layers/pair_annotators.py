@@ -9,8 +9,6 @@ from keras import ops
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.layers.crowd_layer import CrowdLayer
 
-__all__ = ["PairAnnotators"]
-
 VARIANCE = Number(1e-9, 1e12)
 
 

@@ -10,8 +10,6 @@ from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
 from crowdzoo.layers.ranges import DIAGONAL, STRENGTH, UNITS
 
-__all__ = ["PooledConfusions"]
-
 FORMS = ("full", "diagonal", "low-rank")
 
 

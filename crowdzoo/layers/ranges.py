@@ -7,34 +7,6 @@ import numpy as np
 from crowdzoo.checks.constraints import Choice, Number
 from crowdzoo.errors import ConfigError, short_repr
 
-__all__ = [
-    "ANNOTATORS",
-    "BATCH",
-    "CENTER",
-    "CLASSES",
-    "DENOMINATOR",
-    "DIAGONAL",
-    "DROPOUT",
-    "EPOCHS",
-    "FITS",
-    "FLOOR",
-    "HIDDEN",
-    "LEARNING_RATE",
-    "MARGIN",
-    "MORE_EPOCHS",
-    "NETWORKS",
-    "PHASE",
-    "PIXEL_SCALES",
-    "PSEUDO_COUNT",
-    "SCALE",
-    "SEED",
-    "SIDE",
-    "STRENGTH",
-    "UNIT",
-    "UNITS",
-    "feature_table",
-]
-
 CODES = 2**31 - 1  # codes are int32
 ANNOTATORS = Number(1, CODES, whole=True)
 CLASSES = Number(2, CODES, whole=True)

@@ -12,8 +12,6 @@ from crowdzoo.layers.annotator_heads import LOWEST, AnnotatorHeads
 from crowdzoo.layers.ranges import CENTER, PHASE, UNIT
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 
-__all__ = ["MeanRatingError", "RatingDoctorNet"]
-
 WEIGHTINGS = ("uniform", "ratings", "learned")
 
 

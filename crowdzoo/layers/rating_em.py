@@ -12,8 +12,6 @@ from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.ranges import CENTER, EPOCHS, PHASE, PSEUDO_COUNT, UNIT
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 
-__all__ = ["RatingEM", "posterior"]
-
 # Squared units of the ratings; a network that fits its targets exactly would be trusted for ever
 SMALLEST_VARIANCE = 1e-4
 BIAS_VARIANCE = 0.1  # before anything is known of the biases

@@ -8,8 +8,6 @@ from crowdzoo.checks.constraints import checked
 from crowdzoo.layers.ranges import UNIT
 from crowdzoo.losses import MaskedCrowdMeanSquaredError
 
-__all__ = ["RatingSquaredError"]
-
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class RatingSquaredError(MaskedCrowdMeanSquaredError):

@@ -9,8 +9,6 @@ from keras import ops
 
 from crowdzoo.errors import DataError
 
-__all__ = ["Standardization"]
-
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class Standardization(keras.layers.Layer):

@@ -11,8 +11,6 @@ from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.errors import DataError
 from crowdzoo.layers.ranges import CODES
 
-__all__ = ["TfIdf"]
-
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class TfIdf(keras.layers.Layer):

@@ -9,8 +9,6 @@ from crowdzoo.checks.constraints import Choice, checked
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.ranges import STRENGTH
 
-__all__ = ["TraceRegularization"]
-
 TRACES = ("mean", "sum")
 
 

@@ -9,8 +9,6 @@ from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.crowd_layer import SMALLEST
 from crowdzoo.losses import MaskedCrowdCrossentropy
 
-__all__ = ["MaskedNegativeLogLikelihood", "UnionNet"]
-
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class MaskedNegativeLogLikelihood(MaskedCrowdCrossentropy):

@@ -11,8 +11,6 @@ from crowdzoo.layers.crowd_layer import SMALLEST
 from crowdzoo.layers.ranges import DENOMINATOR, DIAGONAL, DROPOUT, MARGIN, PHASE, PSEUDO_COUNT
 from crowdzoo.losses import MaskedCrowdCrossentropy
 
-__all__ = ["WAUM", "VotesCrossentropy"]
-
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class VotesCrossentropy(MaskedCrowdCrossentropy):

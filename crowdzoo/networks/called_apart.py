@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["called_apart"]
-
 
 def called_apart(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of tensors that a TensorFlow graph calls, instead of having its operations among its own.

@@ -11,8 +11,6 @@ import numpy as np
 from crowdzoo.errors import SHOWN, BadRow, DataError
 from crowdzoo.reading.instances.image_file import read_image
 
-__all__ = ["is_decodable", "naming_undecodable", "not_decodable"]
-
 _REASON = "is damaged: TensorFlow does not decode it. Open it in an image editor and save it again, or leave it out."
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from crowdzoo.errors import DataError
 
-__all__ = ["encoder_config", "encoder_of"]
-
 
 def encoder_config(encoder: Any) -> dict[str, Any]:
     """The entry of a file of names for an encoder: its key and its configuration; nothing for None."""

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-__all__ = ["EXIF_WITHIN", "exif_upright"]
-
 EXIF_WITHIN = 1 << 17  # EXIF data are at most 64 KiB, and come first or second
 _ORIENTATION = 0x0112
 _MOST_ENTRIES = 512

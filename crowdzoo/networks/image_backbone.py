@@ -10,8 +10,6 @@ from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.files.regular import check_regular
 from crowdzoo.saving import load_model
 
-__all__ = ["load_backbone", "pixel_scale_of"]
-
 # Networks of keras.applications, by how their names begin -> what they were trained on; those that are not here scale
 # pixels of 0 to 255 themselves
 _SCALES = {

@@ -14,8 +14,6 @@ from crowdzoo.networks.exif_upright import EXIF_WITHIN, exif_upright
 from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.reading.instances.opened import opened
 
-__all__ = ["ImagePixels"]
-
 _MOST_FASTER = 8  # libjpeg computes an eighth of the size at least
 # a PNG file of one white pixel
 _EXAMPLE = base64.b64decode(

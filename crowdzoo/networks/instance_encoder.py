@@ -8,8 +8,6 @@ from typing import Any, ClassVar
 
 from crowdzoo.data.instance_kinds import InstanceKind
 
-__all__ = ["InstanceEncoder"]
-
 
 class InstanceEncoder(ABC):
     """Encodes instances in TensorFlow operations only, so that training and serving run the same graph.

@@ -12,8 +12,6 @@ from crowdzoo.networks.table_columns import TableColumns
 from crowdzoo.networks.text_ids import TextIds
 from crowdzoo.reading.instances.tables import typed_tables
 
-__all__ = ["NamedInputs"]
-
 # Encoders of a single column
 ENCODERS: dict[str, Any] = {made.key: made for made in (ImagePixels, TextIds)}
 _TYPES = {ImagePixels: IMAGE, TextIds: TEXT}

@@ -5,8 +5,6 @@ from typing import Any
 from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.networks.reward_model import SIDES, input_name
 
-__all__ = ["PairEncoder"]
-
 
 class PairEncoder:
     """Encodes both sides of pairs for a `RewardModel`, inside the graph of a served model.

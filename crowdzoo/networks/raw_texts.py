@@ -9,8 +9,6 @@ from crowdzoo.data.instance_kinds import TEXTS
 from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.networks.utf8_texts import utf8_texts
 
-__all__ = ["RawTexts"]
-
 
 class RawTexts(InstanceEncoder):
     """Texts as they are, a row of one string each, as `keras.layers.TextVectorization` takes them."""

@@ -7,8 +7,6 @@ import keras
 from crowdzoo.errors import ConfigError
 from crowdzoo.layers.pair_probabilities import PairProbabilities
 
-__all__ = ["SIDES", "RewardModel", "input_name"]
-
 SIDES = ("left", "right")
 
 

@@ -12,8 +12,6 @@ from crowdzoo.checks.constraints import FLAG, checked
 from crowdzoo.layers.crf import CRF
 from crowdzoo.layers.ranges import BATCH, CLASSES, DROPOUT, UNITS
 
-__all__ = ["SequenceTagger"]
-
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class SequenceTagger(keras.Model):

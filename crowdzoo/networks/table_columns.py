@@ -14,8 +14,6 @@ from crowdzoo.files.served_name import served_name
 from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.reading.instances.tables import typed_tables
 
-__all__ = ["TableColumns"]
-
 _WHOLE = r"^(-?[0-9]+)\.0+$"  # an integer that is written as a float
 
 

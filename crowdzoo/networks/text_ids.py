@@ -13,8 +13,6 @@ from crowdzoo.errors import DataError
 from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.networks.utf8_texts import utf8_texts
 
-__all__ = ["PADDING", "SPLITTINGS", "UNKNOWN", "TextIds", "build_vocabulary", "mostly_without_spaces", "words_of"]
-
 PADDING = 0
 UNKNOWN = 1
 SPLITTINGS = ("words", "scripts", "characters")

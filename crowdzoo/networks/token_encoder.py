@@ -13,8 +13,6 @@ from crowdzoo.data.tokens import ONE_BY_ONE
 from crowdzoo.errors import DataError
 from crowdzoo.networks.utf8_texts import utf8_texts
 
-__all__ = ["TOKENIZERS", "TokenEncoder"]
-
 # In RE2's syntax what `crowdzoo.sequences.split_tokens` cuts at: white space as Python knows it, and punctuation
 SPACE = r"\t-\r\x1c-\x20\x{85}\p{Z}"
 PUNCTUATION = r"\p{P}$+<=>^`|~"

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-__all__ = ["utf8_texts"]
-
 
 def utf8_texts(texts: Any) -> Any:
     """The same texts, which can be had only if all of them are UTF-8.

@@ -9,8 +9,6 @@ from crowdzoo.backend import by_row, put_rows, sparse_gradient, take_rows
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.layers.ranges import DROPOUT, LEARNING_RATE
 
-__all__ = ["LazyAdam"]
-
 EPSILON = Number(0, 1, above=True)
 
 

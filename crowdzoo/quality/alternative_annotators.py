@@ -1,7 +1,5 @@
 """alternative_annotator_test: may a model's labels replace those of people?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +13,6 @@ from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.quality.columns import name_column
-
-__all__ = ["AlternativeAnnotator", "alternative_annotator_test"]
 
 POWER = 0.8
 

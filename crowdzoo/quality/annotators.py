@@ -1,7 +1,5 @@
 """annotator_table: what each annotator's labels look like, beside the others' and the aggregate."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,8 +17,6 @@ from crowdzoo.quality.reliability import judged_answers, judged_by_others
 from crowdzoo.quality.spammers import spammer_scores
 from crowdzoo.quality.tasks import check_same, entropies
 from crowdzoo.quality.wilson import NORMAL_975, wilson
-
-__all__ = ["FEW", "annotator_table", "notes_of"]
 
 FEW = 10  # annotators with fewer annotations are not judged: their figures are noise
 ONE_ANSWER = 0.9  # share of one answer from which it is noted

@@ -15,8 +15,6 @@ from crowdzoo.errors import DataError
 from crowdzoo.layers.ranges import DENOMINATOR, MARGIN
 from crowdzoo.quality.columns import defined, name_column
 
-__all__ = ["Waum", "area_under_margin", "label_margins", "label_trust", "trusted_votes", "weighted_margins"]
-
 # === The measures, on arrays ===
 
 

@@ -1,14 +1,10 @@
 """Columns of the tables: names, and numbers that are not always defined."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-
-__all__ = ["defined", "name_column"]
 
 
 def name_column(names: NDArray[Any], codes: NDArray[np.int64] | None = None) -> pa.Array:

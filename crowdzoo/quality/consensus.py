@@ -1,7 +1,5 @@
 """CROWDLAB and ActiveLab: annotations and a classifier's probabilities together."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +10,6 @@ from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import require_annotations
 from crowdzoo.errors import DataError
-
-__all__ = ["Crowdlab", "active_scores", "crowdlab"]
 
 _LEAST = 1e-6  # of a weight, and of the share that the most frequent class leaves
 _TEMPERATURES = (0.05, 20.0)

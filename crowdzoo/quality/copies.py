@@ -1,7 +1,5 @@
 """copies: who gives the answers of others as his own."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -12,8 +10,6 @@ from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.dependence import CHANCE, SharedTasks, dependent_groups, dependent_pairs
 from crowdzoo.quality.reliability import EDGE, LEAST, accuracies
 from crowdzoo.quality.wilson import wilson
-
-__all__ = ["copies"]
 
 COPIED = 0.7  # share of the answers that two would not have in common by themselves, which they have all the same
 LEAST_SHARED = 7  # tasks of two annotators; fewer prove nothing

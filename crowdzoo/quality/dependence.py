@@ -1,7 +1,5 @@
 """How many independent votes the votes of a task are worth, and an interval of it."""
 
-from __future__ import annotations
-
 import math
 import warnings
 
@@ -11,8 +9,6 @@ from crowdzoo.aggregation import ConvergenceWarning, OneCoinDawidSkene, VotesWar
 from crowdzoo.aggregation.engine.correlated_votes import correlated_votes, effective_number, weighted_votes
 from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.data.annotations import Annotations
-
-__all__ = ["effective_votes", "effective_votes_interval"]
 
 DRAWN = 500  # tasks of a bootstrap sample, at most
 WIDE = 1.96  # standard deviations

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 
-__all__ = ["ErrorCorrelation"]
-
 LEAST_TASKS = 30
 MOST_TASKS = 5000  # that are looked at
 SAMPLES = 200  # of the bootstrap

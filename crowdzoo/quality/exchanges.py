@@ -1,13 +1,9 @@
 """exchanged_classes: who consistently takes classes for each other."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.quality.wilson import wilson
-
-__all__ = ["exchanged_classes"]
 
 MOST_LIKELY = 0.5  # share from which an answer is the usual one
 LEAST_SEEN = 5.0  # tasks of a class, by the others

@@ -1,7 +1,5 @@
 """Raw agreement, Cohen's kappa of two annotators or of all that share tasks, and Fleiss' kappa of the crowd."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,8 +13,6 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.ratings import Ratings, pairable_ratings, ratings_of
-
-__all__ = ["MAX_PAIRS", "cohen_kappa", "cohen_kappas", "fleiss_kappa", "raw_agreement"]
 
 MAX_PAIRS = 100_000_000  # pairs of annotations of one task that `cohen_kappas` will visit
 PAIRS_AT_ONCE = 4_000_000

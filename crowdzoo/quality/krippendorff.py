@@ -1,7 +1,5 @@
 """Krippendorff's alpha: agreement beyond chance, for any number of annotators and any gaps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,8 +13,6 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import require_annotations
 from crowdzoo.errors import ConfigError, DataError, short_repr
 from crowdzoo.quality.ratings import Ratings, pairable_ratings, ratings_of
-
-__all__ = ["METRICS", "Alpha", "coincidence_matrix", "krippendorff_alpha"]
 
 METRICS = ("nominal", "ordinal", "interval", "ratio")
 MAX_VALUES = 4096  # of anything that is a matrix of values by values: 128 MiB

@@ -1,7 +1,5 @@
 """people_and_models: labels from a few people and many models, where the people decide what a model's word is worth."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +15,6 @@ from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.quality.error_correlation import ErrorCorrelation
-
-__all__ = ["PeopleAndModels", "people_and_models"]
 
 TRUST = 20.0  # annotations of a person that `trusted` counts as
 SHARED = 20.0  # annotations that the matrix of all models counts as in each row of a model's own

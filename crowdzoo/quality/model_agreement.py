@@ -1,7 +1,5 @@
 """class_agreement: how often models say what people say, class by class."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,8 +9,6 @@ import pyarrow as pa
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.quality.columns import name_column
-
-__all__ = ["class_agreement"]
 
 
 def class_agreement(annotations: Annotations, models: Sequence[Any]) -> pa.Table:

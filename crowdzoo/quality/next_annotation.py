@@ -1,7 +1,5 @@
 """next_annotations: which annotator to ask about which task next."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-
-__all__ = ["SURE", "NextAnnotations", "information_gain", "next_annotations", "sure_tasks"]
 
 SURE = 0.95  # probability from which a label is called sure
 CELLS_AT_ONCE = 2**21  # numbers of confusion matrices: 16 MiB in float64

@@ -1,14 +1,10 @@
 """data_notes: what about a crowd makes the results of a method doubtful."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.dependence import effective_votes, effective_votes_interval
 from crowdzoo.quality.opposition import opposed_groups
-
-__all__ = ["data_notes", "matrix_notes"]
 
 MATRICES = ("dawid-skene", "ibcc", "ebcc", "mmce", "label-model")  # K (K - 1) numbers an annotator, little shrunk
 DEPENDENT = ("dependent-dawid-skene", "people-and-models")  # they say themselves what annotations are worth

@@ -13,8 +13,6 @@ from crowdzoo.checks.constraints import SEED, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 
-__all__ = ["OpposedGroups", "opposed_groups"]
-
 LEAST_VOTES = 4  # of a task that is looked at: two of each group
 MOST_TASKS, LEAST_TASKS = 5000, 20
 MOST_CLASSES = 50

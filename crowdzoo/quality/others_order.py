@@ -1,7 +1,5 @@
 """order_of_others: which of two compared tasks is ahead, as the other annotators' judgments have it."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,8 +7,6 @@ from crowdzoo.aggregation.preferences.bradley_terry import BradleyTerry
 from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import PREFERENCE, require_kind
-
-__all__ = ["order_of_others"]
 
 
 @checked(folds=Number(2, whole=True), seed=SEED)

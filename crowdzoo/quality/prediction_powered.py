@@ -1,7 +1,5 @@
 """prediction_powered_mean: an interval of a mean from few labels of people and many of a model."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -12,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.aggregation.engine.student import student_quantile
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.errors import DataError
-
-__all__ = ["PoweredMean", "prediction_powered_mean"]
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,6 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import CLASSIFICATION, REGRESSION, require_annotations, require_kind
 from crowdzoo.errors import DataError
 
-__all__ = ["Ratings", "pairable_ratings", "ratings_of", "same_label_counts"]
-
 
 @dataclass(frozen=True, eq=False)
 class Ratings:

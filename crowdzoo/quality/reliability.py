@@ -1,7 +1,5 @@
 """judged_by_others, judged_answers: what an annotator says, as the others who labelled the same tasks see it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,8 +10,6 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import CLASSIFICATION, require_kind
 from crowdzoo.errors import DataError
 from crowdzoo.quality.tasks import check_same
-
-__all__ = ["accuracies", "judged_answers", "judged_by_others"]
 
 NUMBERS_AT_ONCE = 1 << 22  # of annotations by classes
 MOST_CELLS = 1 << 25  # of the matrices of all annotators

@@ -40,8 +40,6 @@ from crowdzoo.reading.tables.suspicious import suspicious_classes
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FORMATS", "OF_MODELS", "QualityReport", "quality_report"]
-
 FORMATS = ("parquet", "csv")
 OF_MODELS = ("models", "model_people", "model_classes")  # tables that there are where models are named
 MAX_CLASSES = 256  # of a coincidence matrix in a report

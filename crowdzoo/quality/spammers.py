@@ -1,14 +1,10 @@
 """Spammer score: does what an annotator says depend on the task at all?"""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.errors import DataError
-
-__all__ = ["spammer_scores"]
 
 
 def spammer_scores(aggregation: Aggregation | ArrayLike) -> NDArray[np.float64]:

@@ -1,7 +1,5 @@
 """marked_spans: how the spans that annotators mark differ from each other's, and from the aggregated ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,8 +11,6 @@ from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.tags import SpanTable
 from crowdzoo.errors import DataError
-
-__all__ = ["MarkedSpans", "marked_spans"]
 
 MOST_ROWS = 4_000_000  # of the pairs of spans that are held at a time
 

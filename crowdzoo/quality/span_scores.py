@@ -1,7 +1,5 @@
 """span_scores: precision, recall and F1 of spans, as conlleval counts them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +9,6 @@ from numpy.typing import NDArray
 
 from crowdzoo.data.tags import OUTSIDE, TagSet, allowed_tags, check_scheme, tag_problem
 from crowdzoo.errors import DataError
-
-__all__ = ["SpanScores", "TypeScores", "span_scores"]
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 
-__all__ = ["QUANTILES", "Redundancy", "Spread", "gini", "redundancy"]
-
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 

@@ -1,7 +1,5 @@
 """task_table: what the votes of each task look like."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -13,8 +11,6 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.ratings import Ratings, ratings_of
-
-__all__ = ["check_same", "entropies", "task_table"]
 
 
 def task_table(annotations: Annotations, aggregation: Aggregation | None = None) -> pa.Table:

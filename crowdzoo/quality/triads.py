@@ -1,7 +1,5 @@
 """circular_triads: where majorities go round in a circle."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +8,6 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import PREFERENCE, require_kind
-
-__all__ = ["CircularTriads", "circular_triads"]
 
 MOST_STEPS = 1_000_000_000  # of the search; more would take minutes
 

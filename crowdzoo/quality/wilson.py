@@ -1,11 +1,7 @@
 """wilson: Wilson's interval of a share."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-__all__ = ["NORMAL_975", "wilson"]
 
 NORMAL_975 = 1.959964  # quantile of the normal distribution, for intervals of 95 %
 

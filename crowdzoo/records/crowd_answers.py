@@ -9,8 +9,6 @@ import tensorflow as tf
 
 from crowdzoo.data.vocabulary import name_texts
 
-__all__ = ["BOTH", "CrowdAnswers", "add_answer", "answers_table"]
-
 BOTH = "train and eval"  # key of all annotations, beside the splits'
 
 

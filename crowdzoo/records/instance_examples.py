@@ -18,8 +18,6 @@ from crowdzoo.records.example_files import split_by_hash
 from crowdzoo.records.instance_features import add_instance, instance_info
 from crowdzoo.records.labelled_tasks import LabelledTasks
 
-__all__ = ["read_annotations", "read_instances_of", "read_labelled_instances", "split_of"]
-
 # Options of the reader, those that a kind has
 _READING = ("classes", "low", "high", *ROW_OPTIONS, "platform", "field", "image", *LAYOUT_OPTIONS)
 

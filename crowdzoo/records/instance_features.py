@@ -12,8 +12,6 @@ from crowdzoo.networks.decodable import is_decodable, not_decodable
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.reading.instances.opened import opened
 
-__all__ = ["COLUMN", "add_instance", "instance_features", "instance_info", "parsed_instances"]
-
 INSTANCES = "instances"
 COLUMN = f"{INSTANCES}/"  # begins the names of columns
 

@@ -9,8 +9,6 @@ import tensorflow as tf
 
 from crowdzoo.data.annotations import Annotations
 
-__all__ = ["LabelledTasks"]
-
 
 @dataclass(frozen=True)
 class LabelledTasks:

@@ -13,8 +13,6 @@ from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.records.example_dataset import SAID, read_batches, said_of
 from crowdzoo.records.instance_features import parsed_instances
 
-__all__ = ["read_tasks"]
-
 _READ = 1024
 
 

@@ -32,14 +32,6 @@ from crowdzoo.training.training_loop import check_answers, fit_and_check
 from crowdzoo.training.training_scope import in_training_scope
 from crowdzoo.training.warm_start import warm_start
 
-__all__ = [
-    "CHOICE_FILE",
-    "NAMES_FILE",
-    "Trained",
-    "choose",
-    "train_on_instances",
-]
-
 WARMUP = 16
 CHOICE_FILE = "choice.json"
 NAMES_FILE = "model.names.json"

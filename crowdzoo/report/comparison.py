@@ -18,8 +18,6 @@ from crowdzoo.training.length import with_length
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.settings import InstanceSettings, TrainingSettings
 
-__all__ = ["COMPARED", "Comparison", "compare"]
-
 # What the base learns from; every other setting is the same for all of them
 COMPARED = {
     "majority": "one label a task: the majority vote, ties broken at random",

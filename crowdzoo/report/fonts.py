@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw_all_characters"]
-
 
 def draw_all_characters(figure: "Figure") -> None:
     """Gives each text of a figure the fonts that have its characters; `$` is an ordinary character.

@@ -1,7 +1,5 @@
 """left_out: what is gained by leaving annotators out."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -14,8 +12,6 @@ from crowdzoo.aggregation.registry import METHODS_OF, create
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.quality.wilson import NORMAL_975
-
-__all__ = ["left_out"]
 
 MOST_TRIED = 200_000  # annotations; the method is fitted ten times to four fifths of them
 FOLDS = 5

@@ -1,7 +1,5 @@
 """Cards of all methods: made from the registries, the docstrings and the saved figures."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import json
@@ -13,8 +11,6 @@ from typing import Any
 from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.errors import ConfigError, unknown
 from crowdzoo.kinds import KINDS, Kind, kind_of
-
-__all__ = ["MethodCard", "method_cards"]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """What changed since an earlier report on the same crowd."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -12,8 +10,6 @@ from crowdzoo.errors import DataError, short_repr
 from crowdzoo.files.check_format import check_format
 from crowdzoo.files.json import read_json
 from crowdzoo.kinds.page_parts import Numbers
-
-__all__ = ["FORMAT", "FORMAT_VERSION", "changes_since", "read_numbers"]
 
 FORMAT = "crowdzoo-report"
 FORMAT_VERSION = 1

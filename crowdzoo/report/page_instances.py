@@ -1,7 +1,5 @@
 """instance_views: instances as the page of a report shows them."""
 
-from __future__ import annotations
-
 import base64
 import io
 from collections.abc import Sequence
@@ -12,8 +10,6 @@ import numpy as np
 from crowdzoo.data.instance_kinds import IMAGES, TEXTS
 from crowdzoo.reading.instances.image_file import read_image
 from crowdzoo.reading.instances.instances import Instances
-
-__all__ = ["instance_views"]
 
 SIDE = 144  # pixels of a thumbnail
 LONGEST_TEXT = 600  # characters

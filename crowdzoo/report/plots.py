@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from crowdzoo.quality import QualityReport
     from crowdzoo.report.comparison import Comparison
 
-__all__ = [
-    "SOFTWARE", "plot_accuracies", "plot_biases", "plot_confusions", "plot_em_history", "plot_quality", "plot_scores",
-    "plot_training_curves",
-]  # fmt: skip
-
 SOFTWARE = "crowdzoo"  # as the PNG files' metadata say
 DPI = 150
 ONE_HUE = "#3b6ea5"

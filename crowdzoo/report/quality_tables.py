@@ -16,8 +16,6 @@ from crowdzoo.report.tables import print_table
 if TYPE_CHECKING:
     from crowdzoo.quality import AlternativeAnnotator, QualityReport
 
-__all__ = ["print_class_agreement", "print_quality", "print_replacements"]
-
 MOST_CLASSES = 20
 MOST_NEEDED = 10_000  # tasks of a person
 MOST_AGREEMENTS = 60  # rows, one a model and class

@@ -4,8 +4,6 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-__all__ = ["format_table", "print_table"]
-
 
 def format_table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A table as plain text, columns two spaces apart; numbers are set to the right.

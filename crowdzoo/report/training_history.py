@@ -1,15 +1,11 @@
 """Histories of trainings, for the page of a report."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any
 
 from crowdzoo.errors import DataError, short_repr
 from crowdzoo.files.json import read_json
-
-__all__ = ["read_history", "shown_history"]
 
 MOST_EPOCHS = 200  # that the page has of a training; of longer ones it has as many, evenly spaced
 MOST_METRICS = 40

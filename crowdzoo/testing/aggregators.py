@@ -14,8 +14,6 @@ from crowdzoo.aggregation import Aggregation, Block, ConvergenceWarning
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 
-__all__ = ["AGGREGATOR_CHECKS", "check_aggregator", "simulated_crowd"]
-
 
 def check_aggregator(aggregator: Any) -> None:
     """Runs every check of `AGGREGATOR_CHECKS`; in pytest, parametrise over that dictionary instead.

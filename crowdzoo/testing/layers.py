@@ -11,8 +11,6 @@ import keras
 import numpy as np
 from keras import ops
 
-__all__ = ["LAYER_CHECKS", "LayerCase", "check_layer", "finite_differences", "gradients"]
-
 
 @dataclass(frozen=True)
 class LayerCase:

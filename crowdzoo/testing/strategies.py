@@ -10,8 +10,6 @@ from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.reading.tables.cells import made_of_others
 from crowdzoo.reading.tables.suspicious import suspicious_classes
 
-__all__ = ["annotations", "names"]
-
 # letters beyond ASCII, and what files find hard: quotes, separators, line breaks
 _LETTERS = "abzé漢😀 \"',;\t\n0"
 

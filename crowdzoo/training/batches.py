@@ -16,8 +16,6 @@ from crowdzoo.reading.instances.opened import opened
 from crowdzoo.training.epoch_count import EpochCount
 from crowdzoo.training.pair_rows import num_rows, pair_rows
 
-__all__ = ["CrowdBatches", "TargetBatches"]
-
 INPUTS = ("annotators", "labels", "tasks")
 
 # Sentences of a batch are cut to a multiple of this: few shapes occur, and little is compiled

@@ -8,8 +8,6 @@ from crowdzoo.data.label_kinds import LabelKind, label_kind
 from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.training.methods import AGGREGATED
 
-__all__ = ["AUTO", "CANDIDATES", "Candidates", "check_candidates", "compared", "named_candidates", "title_of"]
-
 AUTO = "auto"  # stands where a method is named
 
 Candidates = tuple[tuple[str, Mapping[str, Any]], ...]

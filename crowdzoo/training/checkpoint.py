@@ -1,7 +1,5 @@
 """The state of a training after each epoch, in a folder, from which a training that was killed goes on."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json
@@ -32,8 +30,6 @@ from crowdzoo.training.training_state import (
     state_of,
     variables_of,
 )
-
-__all__ = ["Checkpoint", "checkpoint_of", "remove_checkpoint"]
 
 IDENTITY = "checkpoint.json"
 LOCK = ".lock"  # holds the number of the process that trains

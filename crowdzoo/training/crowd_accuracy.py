@@ -5,8 +5,6 @@ from typing import Any
 import keras
 from keras import ops
 
-__all__ = ["CrowdAccuracy"]
-
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class CrowdAccuracy(keras.metrics.Mean):

@@ -11,8 +11,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from crowdzoo.errors import DataError
 from crowdzoo.training.crowd_estimator import CrowdEstimator
 
-__all__ = ["CrowdClassifier"]
-
 
 class CrowdClassifier(ClassifierMixin, CrowdEstimator):
     """A base model under a crowd layer, with scikit-learn's `fit`, `predict` and `predict_proba`.

@@ -1,7 +1,5 @@
 """What the estimators for scikit-learn have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -26,9 +24,6 @@ except ImportError:  # before scikit-learn 1.6
     def validate_data(estimator: Any, X: Any, **options: Any) -> Any:
         """As in later releases."""
         return estimator._validate_data(X, **options)
-
-
-__all__ = ["CrowdEstimator"]
 
 
 class CrowdEstimator(BaseEstimator):

@@ -39,8 +39,6 @@ from crowdzoo.training.phases import answers_of_batch
 from crowdzoo.training.recipes import recipe_of
 from crowdzoo.training.sparse_batch import check_columns, has_annotators, sparse_batch
 
-__all__ = ["CrowdModel"]
-
 # Lines that messages tell to write; see `pair_rows`
 SUM_ERROR = 0.05  # of probabilities in half precision
 JUDGED = 5  # epochs after which a model that never gives a class is no beginner

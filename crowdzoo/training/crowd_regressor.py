@@ -11,8 +11,6 @@ from sklearn.metrics import r2_score
 from crowdzoo.errors import DataError
 from crowdzoo.training.crowd_estimator import CrowdEstimator
 
-__all__ = ["CrowdRegressor"]
-
 
 class CrowdRegressor(RegressorMixin, CrowdEstimator):
     """A base model under a crowd layer for ratings, with scikit-learn's `fit` and `predict`.

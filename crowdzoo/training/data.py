@@ -12,8 +12,6 @@ from crowdzoo.errors import DataError
 from crowdzoo.training.batches import CrowdBatches
 from crowdzoo.training.pair_rows import pair_rows
 
-__all__ = ["ArrayData", "TrainingData", "split_row"]
-
 
 def split_row(rows: int, fraction: float) -> int:
     """The first row that is held out where a share of the last rows is, as Keras' `validation_split` counts.

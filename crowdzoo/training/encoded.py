@@ -1,14 +1,10 @@
 """Instances as a model takes them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
 from crowdzoo.reading.instances.instances import take_rows
-
-__all__ = ["encoded"]
 
 
 def encoded(values: Any, rows: np.ndarray, encoder: Any) -> Any:

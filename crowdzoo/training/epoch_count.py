@@ -4,8 +4,6 @@ from typing import Any
 
 import keras
 
-__all__ = ["EpochCount", "pinned_to_epochs"]
-
 
 class EpochCount:
     """Counts the epochs of a data set, each of which has an order of its own.

@@ -14,20 +14,6 @@ from crowdzoo.errors import DataError
 from crowdzoo.layers.crowd_layer import SMALLEST
 from crowdzoo.training.phases import answers_of_batch
 
-__all__ = [
-    "Answers",
-    "ExpectationStep",
-    "annotation_columns",
-    "answers_of",
-    "e_step",
-    "expected_counts",
-    "padded_answers",
-    "posteriors_given_answers",
-    "soft_answers_of",
-    "vote_shares",
-    "with_answers",
-]
-
 
 class ExpectationStep(keras.callbacks.Callback):
     """Renews the posteriors before every round of epochs.

@@ -10,16 +10,6 @@ from keras import ops
 from crowdzoo.errors import DataError
 from crowdzoo.metrics import lost_classes
 
-__all__ = [
-    "NotLearnedWarning",
-    "StopAtNaN",
-    "check_weights",
-    "warn_if_classes_are_lost",
-    "warn_if_one_class",
-    "warn_if_one_score",
-    "warn_if_one_value",
-]
-
 LOOKED_AT = 1024  # training examples whose predictions are looked at
 OTHERS = 0.01  # share of targets of other classes from which on one class for all is a fault
 MOVES = 0.01  # deviation of a regressor's answers, as a share of the ratings', below which they are one value

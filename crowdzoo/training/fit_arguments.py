@@ -14,15 +14,6 @@ from crowdzoo.training.gold_targets import gold_targets
 from crowdzoo.training.pair_rows import FIT, instances_of, num_rows, pair_rows, shown
 from crowdzoo.training.sparse_batch import check_columns, has_annotators
 
-__all__ = [
-    "crowd_arrays",
-    "evaluation_batches",
-    "held_out",
-    "refuse_weights",
-    "target_arrays",
-    "target_batches",
-]
-
 SUM_TOLERANCE = 1e-3  # of a row of targets, also in half precision
 
 

@@ -7,8 +7,6 @@ from keras import ops
 
 from crowdzoo.training.crowd_accuracy import CrowdAccuracy
 
-__all__ = ["GoldMetric"]
-
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class GoldMetric(keras.metrics.Metric):

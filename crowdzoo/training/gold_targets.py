@@ -7,8 +7,6 @@ import numpy as np
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import DataError
 
-__all__ = ["gold_targets"]
-
 
 def gold_targets(y: Any, kind: str, num_classes: int, num_annotators: int) -> np.ndarray | None:
     """The truth of every row, or None where `y` is annotators' labels instead.

@@ -10,8 +10,6 @@ from crowdzoo.aggregation.registry import create
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError, short_repr
 
-__all__ = ["FEWEST", "MONITORED", "HeldOutAnnotations", "early_stopping", "held_out_tasks", "log_likelihoods", "scores"]
-
 FEWEST = 20  # labelled tasks
 SHARE = 10  # one task of so many is held out
 TEMPERATURES = np.geomspace(0.25, 8.0, 16)

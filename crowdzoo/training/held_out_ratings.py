@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.registry import create
 from crowdzoo.data.annotations import Annotations
 
-__all__ = ["RatingEvidence", "rating_evidence", "rating_scores"]
-
 SPREADS = np.geomspace(0.02, 2.0, 24)  # of the truth around a prediction, in deviations of the ratings
 ANNOTATORS = "rating-em"  # whose biases and precisions say what annotators would answer
 

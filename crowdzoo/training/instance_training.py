@@ -33,8 +33,6 @@ from crowdzoo.training.settings import InstanceSettings, TableSettings
 from crowdzoo.training.training_loop import check_answers, compiled_model, crowd_of, fit_and_check, paired
 from crowdzoo.training.training_scope import in_training_scope
 
-__all__ = ["build_model", "given_values", "train"]
-
 # What a message tells to write; see `pair_rows`
 TRAIN = "train(settings, x, annotations=annotations, tasks={})"
 

@@ -4,8 +4,6 @@ import dataclasses
 import logging
 from typing import Any
 
-__all__ = ["length_rows", "num_labelled", "with_length"]
-
 STEPS = 10  # gradient steps an epoch, at least
 SMALLEST, LARGEST = 4, 64  # batch size, a power of two
 

@@ -1,7 +1,5 @@
 """choose_method: which deep method, and how many epochs, by what models predict of hidden annotations."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -25,8 +23,6 @@ from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.settings import InstanceSettings
 from crowdzoo.training.training_loop import paired
-
-__all__ = ["MethodCandidate", "MethodChoice", "choose_method", "num_trainings"]
 
 PARTS = 5  # into which the tasks are cut; each hidden part costs one training a candidate
 ENOUGH = 200  # hidden tasks; further parts are hidden until there are as many

@@ -7,20 +7,6 @@ from typing import Any
 from crowdzoo.data.label_kinds import LABEL_KINDS, LabelKind, label_kind
 from crowdzoo.errors import ConfigError, short_repr, unknown
 
-__all__ = [
-    "AGGREGATED",
-    "METHODS",
-    "PREFERENCE_METHODS",
-    "RATING_METHODS",
-    "SEQUENCE_METHODS",
-    "check_method",
-    "create_crowd_layer",
-    "crowd_layer_class",
-    "default_method",
-    "hyperparameters_of",
-    "methods_of",
-]
-
 # Trains on one label distribution a task, which an aggregation made: no crowd layer
 AGGREGATED = "aggregated"
 

@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 
-__all__ = ["label_pairs", "pair_instances"]
-
 
 def label_pairs(
     task: ArrayLike, annotator: ArrayLike, chosen: ArrayLike, *, num_tasks: int | None = None

@@ -14,8 +14,6 @@ from crowdzoo.data.vocabulary import names_array
 from crowdzoo.errors import DataError
 from crowdzoo.reading.instances.instances import Instances
 
-__all__ = ["FIT", "instances_of", "num_rows", "pair_rows", "pair_sides", "shown"]
-
 # The line that a message asks for; {} is what `tasks` should be
 FIT = "fit(x, annotations, tasks={})"
 # Columns of a table that are no features

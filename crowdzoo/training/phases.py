@@ -9,8 +9,6 @@ import numpy as np
 
 from crowdzoo.backend import flattened_layers
 
-__all__ = ["answers_of_batch", "compiled_with", "joined"]
-
 
 @contextmanager
 def compiled_with(

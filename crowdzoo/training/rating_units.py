@@ -8,8 +8,6 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.training.methods import AGGREGATED
 
-__all__ = ["rating_targets", "rating_unit"]
-
 
 def rating_unit(ratings: Any) -> tuple[float, float]:
     """Center and unit of ratings for models and crowd layers: of the ratings themselves, never of gold.

@@ -16,8 +16,6 @@ from crowdzoo.backend import flattened_layers
 from crowdzoo.files.regular import open_regular
 from crowdzoo.reading.instances.opened import opened
 
-__all__ = ["callback_names", "differences", "identity_of"]
-
 # What decides about what comes out of a training
 ROOMS = ("layers", "networks", "optimizers", "training", "backend.py", "losses.py")
 # Of configurations: names and numbers that Keras gives, which differ between two equal models of one process

@@ -35,19 +35,6 @@ from crowdzoo.layers.ranges import (
 )
 from crowdzoo.training.methods import AGGREGATED, check_method, default_method
 
-__all__ = [
-    "FORMS",
-    "PRECISIONS",
-    "ImageSettings",
-    "InstanceSettings",
-    "OwnSettings",
-    "Settings",
-    "TableSettings",
-    "TaggerSettings",
-    "TextSettings",
-    "TrainingSettings",
-]
-
 FORMS = (*NETWORKS, "characters")  # of a model of texts: the last is a bag of characters and of pairs of them
 
 # What a base computes in

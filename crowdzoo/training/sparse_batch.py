@@ -8,8 +8,6 @@ from keras import ops
 
 from crowdzoo.errors import DataError
 
-__all__ = ["check_columns", "has_annotators", "sparse_batch"]
-
 
 def has_annotators(inputs: Any) -> bool:
     """Whether inputs of a model name annotators beside the instances."""

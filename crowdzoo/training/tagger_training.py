@@ -23,8 +23,6 @@ from crowdzoo.training.settings import TaggerSettings
 from crowdzoo.training.training_loop import compiled_model, crowd_of, fit_and_check
 from crowdzoo.training.training_scope import in_training_scope
 
-__all__ = ["train_tagger"]
-
 # What a message tells to write; see `pair_rows`
 TRAIN = "train_tagger(settings, tokens, annotations, tasks={})"
 

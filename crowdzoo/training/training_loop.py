@@ -16,8 +16,6 @@ from crowdzoo.training.faults import StopAtNaN, check_weights, warn_if_one_class
 from crowdzoo.training.methods import AGGREGATED, create_crowd_layer
 from crowdzoo.training.pair_rows import instances_of, pair_rows
 
-__all__ = ["check_answers", "compiled_model", "crowd_of", "fit_and_check", "paired"]
-
 
 def paired(settings: Any, x: Any, annotations: Annotations | None, tasks: Any, line: str) -> tuple[Any, Any, Any]:
     """Instances, annotations of their rows, and the rows' ids; without ids where annotations are not learned from.

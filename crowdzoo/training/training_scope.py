@@ -9,8 +9,6 @@ import keras
 
 from crowdzoo.errors import ConfigError
 
-__all__ = ["in_training_scope", "training_scope"]
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 

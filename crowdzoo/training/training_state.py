@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-__all__ = ["exact_array", "replay", "restore_state", "restore_variables", "state_of", "variables_of"]
-
 # Of callbacks: what Keras sets in each training anew. The sign of EarlyStopping's min_delta goes with a function of it;
 # CSVLogger looks whether its file has a header
 SET_BY_KERAS = {"_model", "params", "validation_data", "min_delta", "append_header"}

@@ -8,8 +8,6 @@ import numpy as np
 
 from crowdzoo.errors import DataError
 
-__all__ = ["EPOCHS", "OWN", "as_choice", "check_gold", "tuned_values", "with_values"]
-
 # Names beside those of the search space, of which KerasTuner takes none for its own
 EPOCHS = "tuner/epochs"  # with which the trial was best
 OWN = "tuner/own"  # there, and true, where the trial has the values of the configuration itself

@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-__all__ = ["warm_start"]
-
 
 def warm_start(model: Any, before: Any, annotators_before: Sequence[str], annotators: Sequence[str]) -> int | None:
     """Puts the weights of a trained model into one that is about to be trained.

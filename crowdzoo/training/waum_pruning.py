@@ -1,7 +1,5 @@
 """WAUM: which tasks a network and its crowd cannot agree about."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -19,8 +17,6 @@ from crowdzoo.training.crowd_model import CrowdModel
 from crowdzoo.training.data import ArrayData
 from crowdzoo.training.pair_rows import pair_rows
 from crowdzoo.training.recipes.waum import TrainingStart, dawid_skene_confusions, record_margins
-
-__all__ = ["waum"]
 
 
 @checked(epochs=Number(1, whole=True), margin=MARGIN, denominator=DENOMINATOR)

@@ -23,8 +23,6 @@ from crowdzoo.training.candidates import AUTO, named_candidates
 from crowdzoo.training.methods import check_method
 from crowdzoo.training.tuned_values import with_values
 
-__all__ = ["outside_problems", "setting_problems"]
-
 # Endings of a file's name, and columns that it needs
 _File = tuple[tuple[str, ...], tuple[str, ...]]
 _TEXT: _File = (("",), ())  # files of sentences are no tables

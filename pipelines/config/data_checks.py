@@ -18,8 +18,6 @@ from crowdzoo.reading.tables.read import of_source
 from crowdzoo.reading.tables.suffixes import source_of
 from crowdzoo.training.tuned_values import check_gold
 
-__all__ = ["check_data"]
-
 _RULES = ("classes", "low", "high", "on_bad_rows", "on_duplicate", "exclude")
 SAMPLE_BYTES = 32 << 20  # a file of instances or sentences up to this is read whole, even for a sample
 SAMPLE_IMAGES = 32  # so many are opened for a sample

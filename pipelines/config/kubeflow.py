@@ -10,8 +10,6 @@ from crowdzoo.errors import short_repr
 from crowdzoo.pipelines.config.sections import Section
 from crowdzoo.pipelines.config.values import Count, Resource
 
-__all__ = ["ComponentResources", "KubeflowConfig"]
-
 _CLAIM = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

@@ -8,8 +8,6 @@ from crowdzoo.files.paths import scheme_of
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.training.bases import is_own
 
-__all__ = ["STORES", "kubeflow_problems", "run_parameters", "vertex_problems"]
-
 STORES = ("gs", "s3")  # schemes of object stores that components read and write themselves
 _ROOTS = (*STORES, "minio")  # those that Kubeflow's launcher knows
 _ACCELERATOR = re.compile(r"[A-Z0-9]+(_[A-Z0-9]+)+")  # as Vertex AI writes them

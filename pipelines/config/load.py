@@ -14,8 +14,6 @@ from crowdzoo.pipelines.config.pipeline_config import PipelineConfig, backbone_f
 from crowdzoo.pipelines.config.problems import config_error, sentences
 from crowdzoo.pipelines.yaml_files import read_yaml
 
-__all__ = ["load_config"]
-
 _PATHS = {"data": ("annotations", "instances", "gold"), "output": ("root", "serving")}
 _DEEPEST_KEY = 10
 

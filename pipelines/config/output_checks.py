@@ -10,8 +10,6 @@ from crowdzoo.errors import ConfigError
 if TYPE_CHECKING:
     from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 
-__all__ = ["check_output"]
-
 
 def check_output(config: PipelineConfig) -> None:
     """Refuses folders for results that cannot be made or written; makes none.

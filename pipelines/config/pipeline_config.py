@@ -30,8 +30,6 @@ from crowdzoo.reading.instances.readers import recognised
 from crowdzoo.training.bases import is_own
 from crowdzoo.training.candidates import AUTO
 
-__all__ = ["PipelineConfig", "backbone_files"]
-
 
 class PipelineConfig(Section):
     """Everything that a run of the pipeline depends on. Paths are absolute once loaded.

@@ -10,8 +10,6 @@ from pydantic import ValidationError
 from crowdzoo.errors import SHOWN, ConfigError, did_you_mean, short_repr, unknown
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 
-__all__ = ["config_error", "sentences"]
-
 _PYTHON = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|\b(?:True|False|None)\b")  # in quotes they are the user's
 _WANTED = {
     "model_type": "a section (lines of 'key: value', indented)",

@@ -28,20 +28,6 @@ from crowdzoo.training.settings import (
     TrainingSettings,
 )
 
-__all__ = [
-    "BEAM_RUNNERS",
-    "AggregationConfig",
-    "BeamConfig",
-    "DataConfig",
-    "EvaluationConfig",
-    "MethodConfig",
-    "ModelConfig",
-    "OutputConfig",
-    "ReportConfig",
-    "Section",
-    "TrainingConfig",
-]
-
 
 class Section(BaseModel):
     """A section with known keys only."""

@@ -8,8 +8,6 @@ from crowdzoo.errors import short_repr, unknown
 from crowdzoo.pipelines.config.sections import Section
 from crowdzoo.pipelines.config.values import Trials
 
-__all__ = ["SearchConfig", "TunerConfig"]
-
 _WANTED = "must be a list of two values or more, or a range such as {min: 16, max: 128}"
 _RANGE = ("min", "max", "step", "log")
 

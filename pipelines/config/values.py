@@ -12,11 +12,6 @@ from crowdzoo.errors import ConfigError
 from crowdzoo.files.paths import local_path, scheme_of
 from crowdzoo.layers.ranges import HIDDEN, UNITS
 
-__all__ = [
-    "Bool", "ClassName", "Count", "EvalFraction", "Fraction", "LocalPath", "Nats", "Place", "Rating", "Resource",
-    "Seed", "Trials", "keys_of",
-]  # fmt: skip
-
 
 def _follows(rule: Rule, text: str = "") -> BeforeValidator:
     """Checks a value by a rule; a float that is an integer, such as 1e4, counts as one."""

@@ -9,8 +9,6 @@ from pathlib import Path
 from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.files.served_model import MODEL_CARD_FILE
 
-__all__ = ["image_for", "tensorflow_of"]
-
 # TensorFlow -> the last release of TensorFlow Serving with that TensorFlow, as PyPI has its `tensorflow-serving-api`
 _RELEASES = {
     "2.16": "2.16.1", "2.17": "2.17.1", "2.18": "2.18.1", "2.19": "2.19.1", "2.20": "2.20.0", "2.21": "2.21.0",

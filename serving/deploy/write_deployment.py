@@ -12,8 +12,6 @@ from crowdzoo.files.paths import local_path, scheme_of
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.files.writing import atomic_folder
 
-__all__ = ["write_deployment"]
-
 _TEMPLATES = Path(__file__).with_name("templates")
 _CONFIGS = ("models.config", "monitoring.config")
 # What may follow each target, as a regular expression; a folder is of this machine, or of every node

@@ -19,8 +19,6 @@ from crowdzoo.checks.constraints import MAX_ITER, PRIOR, SEED, TOL, Number, sett
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["BWA"]
-
 LEAST_VARIANCE = 1e-6  # of the prior: keeps precisions finite where all votes agree
 
 

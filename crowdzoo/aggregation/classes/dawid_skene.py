@@ -42,8 +42,6 @@ from crowdzoo.errors import DataError
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["DawidSkene", "objective", "start_weights", "update"]
-
 STARTS = ("votes", "one-coin")
 
 # === The M-step; the E-step is that of `Counts` ===

@@ -37,8 +37,6 @@ from crowdzoo.errors import SHOWN
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["DependentDawidSkene"]
-
 LEAST = 0.3  # correlation of the pairs that are linked
 COPIES = 0.6  # the same, of groups that are reason to doubt what most annotators say
 EVIDENCE = 0.02  # correlation of all pairs together that is reason to look for groups

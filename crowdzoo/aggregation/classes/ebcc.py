@@ -29,8 +29,6 @@ from crowdzoo.errors import DataError
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["EBCC"]
-
 LEAST_PRIOR = 1e-6  # a Dirichlet distribution has positive parameters
 MAX_CELLS = 2**27  # of the parameters' table: a gibibyte
 U = np.uint64  # signed indices cost a wrap-around check each

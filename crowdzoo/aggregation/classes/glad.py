@@ -27,8 +27,6 @@ from crowdzoo.checks.constraints import MAX_ITER, SEED, TOL, Choice, Number, set
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["GLAD", "Abilities", "GladCounts", "contribution", "objective", "posteriors", "update"]
-
 CLASS_PRIORS = ("uniform", "estimated")
 RELAXATION = 1.8  # of the abilities' step; anything in (0, 2) lets nothing fall, see `update`
 NOTHING = np.empty((0, 0))

@@ -26,8 +26,6 @@ from crowdzoo.checks.constraints import MAX_ITER, SEED, TOL, Number, setting
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["Crowd", "HierarchicalDawidSkene", "bound", "crowd_of", "start", "update"]
-
 STRENGTH = 4.0  # where the fit begins
 LEAST, MOST = 0.1, 1e4  # of the strength
 LEAST_SHARE = 1e-6  # of a cell of the common matrix: a Dirichlet distribution has positive parameters

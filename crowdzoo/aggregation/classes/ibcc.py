@@ -24,8 +24,6 @@ from crowdzoo.checks.constraints import MAX_ITER, SEED, TOL, Number, setting
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["IBCC", "Beliefs", "Priors", "bound", "update"]
-
 LEAST_PRIOR = 1e-6  # a Dirichlet distribution has positive parameters
 ANSWERS, RIGHT = 5.0, 4.0  # that the prior of a row is worth, and how many of them are right
 

@@ -20,19 +20,6 @@ from crowdzoo.errors import DataError
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = [
-    "Incremental",
-    "Initial",
-    "check_same",
-    "checked_initial",
-    "first_answers",
-    "first_counts",
-    "first_posteriors",
-    "first_shares",
-    "initial_posteriors",
-    "same_crowd",
-]
-
 Initial: TypeAlias = ArrayLike | Aggregation | None  # what `fit` takes
 
 

@@ -7,8 +7,6 @@ from crowdzoo.aggregation.aggregator import Aggregator, warn_not_converged
 from crowdzoo.aggregation.engine.params import Additive
 from crowdzoo.aggregation.engine.run import Run, advance
 
-__all__ = ["Iterative"]
-
 P = TypeVar("P")
 
 

@@ -20,8 +20,6 @@ from crowdzoo.errors import DataError
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["KOS"]
-
 TOLERANCE = 1e-9  # a message this much smaller than the others is what rounding left of nothing
 MAX_ODDS = 700.0  # exp of more overflows
 UNKNOWN_SLOPE = 0.5  # of a message of 1 where nobody can be compared: the vote of someone right three times in four

@@ -28,8 +28,6 @@ from crowdzoo.errors import ConfigError, DataError, short_repr, unknown
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["LabelModel"]
-
 LEARNS = ("confusions", "accuracies", "triplets")
 CELLS = 2**20  # of the work arrays
 MAX_TRIPLETS = 50_000_000

@@ -25,8 +25,6 @@ from crowdzoo.checks.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, Choic
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["MACE", "Competence", "objective", "random_start", "update"]
-
 INFERENCES = ("vb", "em")
 
 

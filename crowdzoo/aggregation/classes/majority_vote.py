@@ -24,8 +24,6 @@ from crowdzoo.checks.constraints import FLAG, SEED, Choice, setting
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["MajorityVote", "posteriors", "update"]
-
 VOTING = ("soft", "hard")
 SMOOTHING = 0.01
 

@@ -19,8 +19,6 @@ from crowdzoo.aggregation.classes.wawa import Wawa
 from crowdzoo.aggregation.classes.worker_clustering import WorkerClustering
 from crowdzoo.aggregation.classes.zero_based_skill import ZeroBasedSkill
 
-__all__ = ["METHODS"]
-
 METHODS: dict[str, type] = {
     "majority-vote": MajorityVote,
     "wawa": Wawa,

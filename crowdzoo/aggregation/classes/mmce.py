@@ -25,8 +25,6 @@ from crowdzoo.errors import ConfigError, DataError
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["MMCE"]
-
 CLASS_COUNT = 0.01  # pseudo-count of each class, where the class prior is "estimated"
 MAX_CELLS = 2**29  # of all tables together: 4 GiB
 GAMMAS = tuple(2.0**power for power in (-10, -8, -6, -4, -2, 0, 2))

@@ -21,8 +21,6 @@ from crowdzoo.checks.constraints import MAX_ITER, SEED, TOL, Number, setting
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["MMSR"]
-
 UNKNOWN_SKILL = 0.5  # where no two annotators share a task
 
 

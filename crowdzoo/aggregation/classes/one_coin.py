@@ -23,8 +23,6 @@ from crowdzoo.checks.constraints import MAX_ITER, PRIOR, SEED, TOL, Choice, sett
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["OneCoinDawidSkene", "objective", "params_of", "update"]
-
 MAX_CELLS = 2**24  # of the confusion matrices that a result holds: 128 MiB
 
 

@@ -28,8 +28,6 @@ from crowdzoo.checks.constraints import SEED, setting
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["Beliefs", "Robust", "believe", "first_counts", "num_steps", "posteriors_of"]
-
 Array = NDArray[np.float64]
 WEIGHTS = Path(__file__).with_name("robust.npz")
 REFINED = 5  # steps of HierarchicalDawidSkene from the network's counts, for confusion matrices

@@ -19,8 +19,6 @@ from crowdzoo.checks.constraints import MAX_ITER, SEED, Choice, setting
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["Wawa", "agreement", "weighted_shares", "winners"]
-
 WEIGHTS = ("agreement", "iwmv")
 
 

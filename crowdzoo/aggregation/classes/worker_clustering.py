@@ -26,8 +26,6 @@ from crowdzoo.checks.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, setti
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["ClusterParams", "WorkerClustering", "bound", "first_members", "update"]
-
 SMOOTHING = 1.0  # answers at the crowd's mean agreement that each annotator's agreement begins with
 DECIMALS = 9  # of agreement: what differs by less came from another order of addition
 

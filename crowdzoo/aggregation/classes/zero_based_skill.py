@@ -19,8 +19,6 @@ from crowdzoo.checks.constraints import MAX_ITER, SEED, TOL, Number, setting
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["ZeroBasedSkill"]
-
 
 @dataclass(frozen=True)
 class ZeroBasedSkill(Aggregator):

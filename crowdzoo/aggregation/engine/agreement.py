@@ -12,8 +12,6 @@ from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.params import Additive
 
-__all__ = ["Agreement", "total"]
-
 Array = NDArray[np.float64]
 
 

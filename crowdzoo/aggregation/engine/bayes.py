@@ -16,8 +16,6 @@ from crowdzoo.aggregation.engine.run import answers_by_block
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["answers", "posteriors", "write_posteriors"]
-
 
 def answers(
     annotations: Annotations, blocks: Sequence[Block], params: Params, seed: int

@@ -15,8 +15,6 @@ from crowdzoo.errors import DataError
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["Block", "blocks_of", "checked_gold", "occurrences", "whole_block"]
-
 MIN_ANNOTATIONS = 2**14
 MAX_ANNOTATIONS = 2**20
 MAX_CELLS = 2**23  # of the [T, K] work arrays: 64 MiB each

@@ -19,8 +19,6 @@ from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["ByAnnotator"]
-
 T = TypeVar("T")
 
 CELLS = 2**17  # of the table of those annotators that a thread has at a time: it stays in the cache

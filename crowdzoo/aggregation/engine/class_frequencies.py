@@ -3,8 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CLASS_PRIORS", "class_prior_of", "guarded_prior", "log_class_density", "shares_of"]
-
 CLASS_PRIORS = ("smoothed", "estimated", "uniform")
 GUARD = 1.5
 HALVINGS = 60

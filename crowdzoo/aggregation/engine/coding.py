@@ -11,8 +11,6 @@ as JSON in the schema), Dawid-Skene on 200,000 annotations with annotators in sh
 took 2.4 to 6 times as long to write and read.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import struct
@@ -23,8 +21,6 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.block import FIELDS, Block
 from crowdzoo.errors import DataError
-
-__all__ = ["KINDS", "decode", "decode_in_place", "encode"]
 
 HEAD = b"CZ\x02\x00"  # the third is the version
 LENGTH = struct.Struct("<I")  # of the tree

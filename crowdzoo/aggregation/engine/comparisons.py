@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.compiled import compiled
 
-__all__ = ["ALTERNATIVES", "FORMS", "PairParams", "Pairs", "answer_probabilities", "likelihood"]
-
 # Bradley and Terry, 1952; Davidson, 1970; Rao and Kupper, 1967
 FORMS = {"none": 0, "davidson": 1, "rao-kupper": 2}
 ALTERNATIVES = {"none": 0, "guess": 1, "reversed": 2}

@@ -5,8 +5,6 @@ from typing import Any, TypeVar
 
 from numba import njit
 
-__all__ = ["compiled"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -5,8 +5,6 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.block import Block
 
-__all__ = ["connected_groups", "linked_groups"]
-
 
 def connected_groups(block: Block, num_annotators: int) -> NDArray[np.int64]:
     """The connected parts of the graph whose edges are the annotations.

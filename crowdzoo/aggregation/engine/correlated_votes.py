@@ -1,7 +1,5 @@
 """Posteriors from votes that are correlated given the truth: a Dirichlet-multinomial in place of a multinomial."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -12,8 +10,6 @@ from crowdzoo.aggregation.engine.class_frequencies import class_prior_of
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.dirichlet import _pair, _slope
 from crowdzoo.aggregation.engine.params import TINY
-
-__all__ = ["CorrelatedVotes", "correlated_votes", "effective_number", "weighted_votes"]
 
 MOST_TASKS = 20_000  # that the two parameters are fitted on
 MOST_STEPS = 400

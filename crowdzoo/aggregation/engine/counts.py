@@ -14,8 +14,6 @@ from crowdzoo.aggregation.engine.kernels import add_counts
 from crowdzoo.aggregation.engine.params import Additive, Params
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 
-__all__ = ["Counts"]
-
 MAX_TABLES = 2**31  # bytes of all threads' tables together
 MOST_CELLS = 2**18  # that are added up in one go
 

@@ -13,8 +13,6 @@ from crowdzoo.aggregation.engine.connected import linked_groups
 from crowdzoo.aggregation.engine.pairs import pairs_of_annotations
 from crowdzoo.aggregation.engine.params import Params
 
-__all__ = ["Groups", "SharedTasks", "agreement_likelihood", "any_dependence", "dependent_groups", "dependent_pairs"]
-
 MOST_PAIRS = 5_000_000  # pairs of annotations that are compared
 LEVEL = 0.05  # expected share of false pairs among those that are found
 CHANCE = 1e-6  # an expected agreement is kept so far from zero and one

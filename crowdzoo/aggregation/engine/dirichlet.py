@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 
-__all__ = ["digamma", "expected_logs", "expected_tables", "log_gamma"]
-
 CELLS = 2**17  # what a thread takes at a time
 SMALL = 1e-4  # of its pseudo-count: a count below has Taylor's series to the third degree, which is exact to 1e-12
 U = np.uint64  # signed indices cost a wrap-around check each

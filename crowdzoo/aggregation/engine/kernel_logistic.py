@@ -1,15 +1,11 @@
 """Multinomial logistic regression with a kernel: few tasks of known class, any number of features."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.softmax import softmax
-
-__all__ = ["KernelLogistic", "kernel_logistic"]
 
 MOST_STEPS = 300
 STILL = 1e-3  # largest change of a dual coefficient at which the fit ends

@@ -23,8 +23,6 @@ from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.params import TINY
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 
-__all__ = ["add_counts", "exp", "normalised_logs", "posteriors_of_logits", "prefetch", "row_adder", "vote_shares"]
-
 TILE = 64  # tasks; the product of their totals, each at most K, must not overflow
 MOST_FIXED = 128  # classes
 CACHED = 2**17  # cells; rows of larger tables are asked for so many annotations ahead:

@@ -6,8 +6,6 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.errors import DataError
 
-__all__ = ["TIES", "choose_labels", "split_mix", "tied_classes", "uniform_draws"]
-
 TIES = ("uniform", "random", "lowest")
 U = np.uint64
 TOLERANCE = 1e-9  # two engines add up in different orders: what differs by less is a tie in both

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Maximum", "maximize"]
-
 MEMORY = 12  # steps that the curvature is taken from
 RISE = 1e-4  # share of the rise that the slope promises, which a step must bring
 HALVINGS = 40

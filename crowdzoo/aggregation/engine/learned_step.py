@@ -4,12 +4,8 @@ Everything is written for an array library `xp` (NumPy, or `keras.ops` where the
 axes, and treats tasks, annotators and classes alike: who is renumbered gets the same evidence, renumbered.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
-
-__all__ = ["NUM_CROWD", "SIZES", "Crowd", "evidence", "facts_of", "readout", "softmax"]
 
 LEAST = 1e-6
 MANY = 700.0  # annotations by an annotator; more than the network has seen in training count as so many

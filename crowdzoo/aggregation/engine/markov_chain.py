@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 
-__all__ = ["ChainCounts", "LogChain", "forward_backward", "viterbi"]
-
 TOKENS = 2**13  # what a thread takes at a time; sums are added up by these parts, however many threads there are
 
 

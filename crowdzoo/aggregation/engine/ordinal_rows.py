@@ -3,8 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ordinal_rows"]
-
 MOST_STEPS = 50
 HALVINGS = 20
 STILL = 1e-10  # of the log-likelihood an annotation, at which the fit ends

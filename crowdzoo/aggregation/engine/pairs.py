@@ -13,8 +13,6 @@ from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.errors import DataError
 
-__all__ = ["LabelPairs", "Pairs", "one_coin_params", "pairs_of_annotations", "skill_margin", "with_signs"]
-
 SIGN_ROUNDS = 100  # from all positive: what these do not turn is not clearly below chance
 MAX_PAIRS = 100_000_000  # pairs of annotations of a task: 16 bytes each while they are counted
 

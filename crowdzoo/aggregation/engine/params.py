@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 
-__all__ = ["TINY", "Additive", "Params"]
-
 T = TypeVar("T", bound="Additive")
 TINY = float(np.finfo(np.float64).tiny)
 MOST_CELLS = 2**18  # that a thread takes the exponential of in one go

@@ -28,17 +28,6 @@ from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = [
-    "Answers",
-    "Cells",
-    "all_answers",
-    "answers_of",
-    "found_answers",
-    "given_answers",
-    "posteriors_of",
-    "share_out",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Cells:

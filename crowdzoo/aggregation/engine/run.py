@@ -16,8 +16,6 @@ from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["Run", "advance", "answers_by_block", "best_of"]
-
 P = TypeVar("P")
 
 

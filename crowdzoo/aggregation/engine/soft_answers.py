@@ -12,8 +12,6 @@ from crowdzoo.errors import DataError, short_repr
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["SoftAnswers", "has_confidence"]
-
 
 def has_confidence(annotations: Annotations | None) -> bool:
     """Whether any annotation has a confidence."""

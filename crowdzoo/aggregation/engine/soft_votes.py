@@ -17,8 +17,6 @@ from crowdzoo.aggregation.engine.soft_answers import SoftAnswers
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["SoftVotes"]
-
 
 class SoftVotes:
     """All annotations with their confidence, in memory.

@@ -3,8 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["softmax"]
-
 
 def softmax(logs: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Rows (last axis) as probabilities, and the logarithm of each row's sum, [..., 1]."""

@@ -1,10 +1,6 @@
 """student_quantile: quantiles of Student's distribution, for intervals from few tasks."""
 
-from __future__ import annotations
-
 from statistics import NormalDist
-
-__all__ = ["student_quantile"]
 
 
 def student_quantile(probability: float, freedom: float) -> float:

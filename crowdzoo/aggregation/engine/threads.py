@@ -10,8 +10,6 @@ from typing import TypeVar
 
 from crowdzoo.errors import ConfigError
 
-__all__ = ["in_threads", "num_threads"]
-
 T = TypeVar("T")
 Item = TypeVar("Item")
 

@@ -1,7 +1,5 @@
 """weighted_counts: one pass of EM in which an annotation may count for less than one."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,8 +7,6 @@ from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.params import Params
-
-__all__ = ["weighted_counts"]
 
 
 def weighted_counts(

@@ -1,15 +1,11 @@
 """Bradley-Terry with a slope, a position bias and a taste for "equal" of each annotator."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
 from crowdzoo.aggregation.engine.comparisons import PairParams
 from crowdzoo.aggregation.preferences.preference_method import PreferenceMethod, normal
 from crowdzoo.checks.constraints import Number, setting
-
-__all__ = ["AnnotatorBradleyTerry"]
 
 VARIANCE = Number(1e-9, 1e12)
 

@@ -14,8 +14,6 @@ from crowdzoo.checks.constraints import FLAG, setting
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["BradleyTerry"]
-
 
 @dataclass(frozen=True)
 class BradleyTerry(PreferenceMethod):

@@ -1,15 +1,11 @@
 """CrowdBT: annotators who answer the wrong way round at times."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
 from crowdzoo.aggregation.engine.comparisons import PairParams
 from crowdzoo.aggregation.preferences.preference_method import PreferenceMethod, beta
 from crowdzoo.checks.constraints import PRIOR, setting
-
-__all__ = ["CrowdBT"]
 
 
 @dataclass(frozen=True)

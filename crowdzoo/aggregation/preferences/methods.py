@@ -5,8 +5,6 @@ from crowdzoo.aggregation.preferences.bradley_terry import BradleyTerry
 from crowdzoo.aggregation.preferences.crowd_bt import CrowdBT
 from crowdzoo.aggregation.preferences.noisy_bradley_terry import NoisyBradleyTerry
 
-__all__ = ["PREFERENCE_METHODS"]
-
 PREFERENCE_METHODS: dict[str, type] = {
     "bradley-terry": BradleyTerry,
     "noisy-bradley-terry": NoisyBradleyTerry,

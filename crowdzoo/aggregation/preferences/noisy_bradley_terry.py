@@ -1,7 +1,5 @@
 """Noisy Bradley-Terry: annotators who look at the tasks at times, and otherwise guess with a habit of their own."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,8 +8,6 @@ import numpy as np
 from crowdzoo.aggregation.engine.comparisons import PairParams
 from crowdzoo.aggregation.preferences.preference_method import PreferenceMethod, beta
 from crowdzoo.checks.constraints import PRIOR, setting
-
-__all__ = ["NoisyBradleyTerry"]
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,6 @@ from crowdzoo.errors import DataError
 if TYPE_CHECKING:
     from crowdzoo.data.rankings import Rankings
 
-__all__ = ["PlackettLuce"]
-
 
 @dataclass(frozen=True)
 class PlackettLuce(Aggregator):

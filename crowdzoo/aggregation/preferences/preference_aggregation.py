@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation.result_files import ReadResult
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["PreferenceAggregation", "check_preferences"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PreferenceAggregation(Result):

@@ -19,8 +19,6 @@ from crowdzoo.errors import DataError
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["PreferenceMethod"]
-
 TIES = ("davidson", "rao-kupper", "half")
 VAGUE = 100.0  # variance of the prior of what all annotators share
 

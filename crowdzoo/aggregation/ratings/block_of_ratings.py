@@ -11,8 +11,6 @@ from crowdzoo.aggregation.engine.block import Block
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["block_of_ratings"]
-
 
 def block_of_ratings(annotations: Annotations) -> tuple[float, Block]:
     """All tasks as one block, whose ratings count from their mean: sums of squares then keep their digits.

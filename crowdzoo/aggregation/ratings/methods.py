@@ -5,8 +5,6 @@ from crowdzoo.aggregation.ratings.rating_em import RatingEM
 from crowdzoo.aggregation.ratings.rating_mean import RatingMean
 from crowdzoo.aggregation.ratings.rating_median import RatingMedian
 
-__all__ = ["RATING_METHODS"]
-
 RATING_METHODS: dict[str, type] = {
     "mean": RatingMean,
     "median": RatingMedian,

@@ -20,8 +20,6 @@ from crowdzoo.errors import DataError
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["OrdinalThresholds"]
-
 GRID = np.linspace(-4.0, 4.0, 41)  # of the hidden number; its prior is the standard normal distribution
 PRIOR = np.exp(-np.square(GRID) / 2) / np.exp(-np.square(GRID) / 2).sum()
 SMALLEST = 1e-12

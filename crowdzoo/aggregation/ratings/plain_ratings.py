@@ -18,8 +18,6 @@ from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["SUMS", "add_answers", "by_rank", "fit_answers", "result_of_answers"]
-
 # What is added up over blocks is `rows` [R, 2], the number of ratings of tasks that others rated too and the sum of
 # their squared differences from the mean of the others, and `sums` [SUMS]: over tasks with ratings one, the estimate
 # and its square; then ratings less tasks with ratings, squared differences of ratings from the mean of their task;

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation.result_files import ReadResult
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["RatingAggregation"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class RatingAggregation(Result):

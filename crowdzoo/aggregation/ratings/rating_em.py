@@ -32,8 +32,6 @@ from crowdzoo.errors import DataError, short_repr
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["RatingEM"]
-
 SHRUNK = 0.5  # of the mean ratings' spread, under which the estimates may have collapsed
 APART = 0.25  # of the ratings' spread, by which ratings that do not follow the truth may move the level unsaid
 CONSTANT = 0.2  # of the ratings' spread, under which an annotator's own say little

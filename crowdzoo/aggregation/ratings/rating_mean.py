@@ -18,8 +18,6 @@ from crowdzoo.checks.constraints import END, Number, setting
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["RatingMean"]
-
 
 @dataclass(frozen=True)
 class RatingMean(Aggregator):

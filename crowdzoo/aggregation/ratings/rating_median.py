@@ -18,8 +18,6 @@ from crowdzoo.checks.constraints import END, setting
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["RatingMedian"]
-
 
 @dataclass(frozen=True)
 class RatingMedian(Aggregator):

@@ -21,21 +21,6 @@ from crowdzoo.errors import DataError
 if TYPE_CHECKING:
     from crowdzoo.aggregation.ratings.rating_em import RatingEM
 
-__all__ = [
-    "COMMON",
-    "RESOLUTION",
-    "SHAPES",
-    "WORTH",
-    "RatingAnnotators",
-    "RatingBeliefs",
-    "RatingCrowd",
-    "add_expected",
-    "add_ratings",
-    "iterated",
-    "started",
-    "truths",
-]
-
 # A rating is not known better than this: annotators who always agree would have no finite precision.
 RESOLUTION = 1e-3
 PRECISIONS = (1e-6, 1e6)  # of the spread of tasks and of biases

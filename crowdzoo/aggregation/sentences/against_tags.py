@@ -6,8 +6,6 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.against_votes import different_note, empty_classes
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 
-__all__ = ["notes_against_tags"]
-
 
 def notes_against_tags(table: SequenceTable, labels: NDArray[np.int64]) -> tuple[str, ...]:
     """Sentences on what a reader should check before using a result; empty as a rule. See `notes_against_votes`.

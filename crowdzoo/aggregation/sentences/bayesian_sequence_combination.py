@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
     from crowdzoo.data.crowd_sequences import CrowdSequences
 
-__all__ = ["BayesianSequenceCombination"]
-
 RARE = 1e-3  # of a cell's pseudo-count, for what the scheme forbids an annotator to say
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
     from crowdzoo.data.crowd_sequences import CrowdSequences
 
-__all__ = ["LEAST_PRIOR", "ChainMethod"]
-
 LEAST_PRIOR = 1e-6  # a Dirichlet distribution has positive parameters
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation.sentences.chain_method import ChainMethod
     from crowdzoo.data.tags import TagSet
 
-__all__ = ["ChainBeliefs", "ChainLogs", "ChainModel", "ChainSums"]
-
 Array = NDArray[np.float64]
 
 

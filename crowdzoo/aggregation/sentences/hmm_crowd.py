@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
     from crowdzoo.data.crowd_sequences import CrowdSequences
 
-__all__ = ["HMMCrowd"]
-
 
 @dataclass(frozen=True)
 class HMMCrowd(ChainMethod):

@@ -6,8 +6,6 @@ from crowdzoo.aggregation.sentences.hmm_crowd import HMMCrowd
 from crowdzoo.aggregation.sentences.span_majority_vote import SpanMajorityVote
 from crowdzoo.aggregation.sentences.token_aggregation import TokenAggregation
 
-__all__ = ["SEQUENCE_METHODS"]
-
 SEQUENCE_METHODS: dict[str, type] = {
     **dict.fromkeys(METHODS, TokenAggregation),  # every token is a task
     "span-majority-vote": SpanMajorityVote,

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.errors import DataError
 
-__all__ = ["SentenceBlock"]
-
 
 @dataclass(frozen=True, eq=False)
 class SentenceBlock:

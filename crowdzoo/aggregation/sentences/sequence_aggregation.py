@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
     from crowdzoo.data.crowd_sequences import CrowdSequences
 
-__all__ = ["SequenceAggregation"]
-
 TAGS_FILE = "tags.txt"
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
     from crowdzoo.data.crowd_sequences import CrowdSequences
 
-__all__ = ["SpanMajorityVote"]
-
 
 @dataclass(frozen=True)
 class SpanMajorityVote(Aggregator):

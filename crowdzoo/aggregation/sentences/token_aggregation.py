@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
     from crowdzoo.data.crowd_sequences import CrowdSequences
 
-__all__ = ["TokenAggregation"]
-
 DECODING = ("valid", "each")
 TIE = 1e-9  # lifts the class that the method drew among equals
 

@@ -9,8 +9,6 @@ from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.data.vocabulary import is_among
 from crowdzoo.records.crowd_answers import BOTH, CrowdAnswers, answers_table
 
-__all__ = ["aggregated"]
-
 
 def aggregated(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
     """Fits to train; eval's posteriors follow from what train taught about the annotators.

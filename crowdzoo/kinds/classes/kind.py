@@ -20,8 +20,6 @@ from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.training.encoded import encoded
 
-__all__ = ["KIND", "Classification"]
-
 ENOUGH_GOLD = 50  # tasks, with which a gap between probability and accuracy is worth a note
 LEAST_GAP = 0.05
 

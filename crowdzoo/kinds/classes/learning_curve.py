@@ -13,8 +13,6 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.page_parts import DIGITS, plain
 from crowdzoo.quality.wilson import NORMAL_975, wilson
 
-__all__ = ["MOST_OF_CURVE", "learning_curve"]
-
 MOST_OF_CURVE = 200_000  # annotations; above, the page says that there is no curve
 STEPS = 6  # numbers of annotations a task, without all of them
 

@@ -17,8 +17,6 @@ from crowdzoo.quality.next_annotation import SURE
 from crowdzoo.quality.wilson import wilson
 from crowdzoo.reading.instances.predictions import Predictions
 
-__all__ = ["ModelNumbers", "model_numbers"]
-
 BINS = 15  # of a reliability diagram, of equal width; as in `expected_calibration_error`
 MOST_LISTED = 100  # tasks on which both are sure and differ, on the page
 

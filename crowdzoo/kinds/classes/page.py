@@ -20,8 +20,6 @@ from crowdzoo.metrics import lost_classes
 from crowdzoo.quality import AlternativeAnnotator, coincidence_matrix, quality_report, sure_tasks
 from crowdzoo.quality.next_annotation import SURE
 
-__all__ = ["PAGE", "ClassPage", "replaces", "tasks_a_person"]
-
 MOST_CLASSES = 24  # of a picture of who says what
 MOST_CELLS = 60  # of an annotator's confusion matrix
 MOST_WARNED = 5  # pairs of classes

@@ -14,8 +14,6 @@ from tfx_bsl.public import tfxio
 from crowdzoo.records.example_dataset import files_of, held_examples
 from crowdzoo.records.instance_features import COLUMN, instance_features
 
-__all__ = ["model_scores"]
-
 _TYPES = {tf.float32: "FLOAT", tf.string: "BYTES"}
 _BATCH = 1000  # most Examples that TensorFlow Model Analysis reads at a time
 METRICS = ("ExampleCount", "WeightedExampleCount", "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy")

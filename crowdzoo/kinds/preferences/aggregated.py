@@ -9,8 +9,6 @@ import pyarrow as pa
 from crowdzoo.kinds.preferences.records import pair_names
 from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
 
-__all__ = ["aggregated"]
-
 
 def aggregated(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
     """Each split by its own preferences alone; the answers are those to the pairs that were compared.

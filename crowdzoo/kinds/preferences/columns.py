@@ -3,8 +3,6 @@
 from crowdzoo.kinds.kind_page import SECONDS
 from crowdzoo.kinds.page_parts import Column
 
-__all__ = ["PAIR_COLUMNS", "annotator_columns", "task_columns"]
-
 PAIR_COLUMNS = (
     Column("pair", "first / second", "name", "The first is the one that more annotators prefer."),
     Column("annotations", "judgments", "count", "Of the pair, whichever task stood on the left."),

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.krippendorff import Alpha
 
-__all__ = ["JudgedPairs"]
-
 EQUAL = 2
 TURNED = [1, 0, 2]  # the answers, if the two tasks change places
 

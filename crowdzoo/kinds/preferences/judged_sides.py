@@ -11,8 +11,6 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.preferences.judged_pairs import JudgedPairs
 from crowdzoo.quality.wilson import NORMAL_975, wilson
 
-__all__ = ["ONE_SIDE", "JudgedSides", "one_sided"]
-
 LEFT, EQUAL = 0, 2
 ONE_SIDE = 0.1  # share of the judgments whose better task stands on a side, below which a bias cannot be told
 LEVEL = 1e-9  # difference of two scores, in log odds, up to which neither task is ahead

@@ -20,8 +20,6 @@ from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.training.encoded import encoded
 
-__all__ = ["KIND", "Preferences"]
-
 
 class _Gold(NamedTuple):
     """What is known of the tasks that are compared.

@@ -21,8 +21,6 @@ from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.copies import copies
 from crowdzoo.quality.wilson import NORMAL_975, wilson
 
-__all__ = ["PAGE", "PreferencePage"]
-
 MOST_UNEXPECTED = 10  # of an annotator
 SURELY = 3.0  # standard errors from which an annotator's leaning is noted: one of 370 has it by chance
 LEANS = 0.1  # and by how much the share has to differ from one half

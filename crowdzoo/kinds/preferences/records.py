@@ -21,8 +21,6 @@ from crowdzoo.records.instance_examples import read_annotations, read_instances_
 from crowdzoo.records.instance_features import add_instance, instance_info, parsed_instances
 from crowdzoo.records.labelled_tasks import LabelledTasks
 
-__all__ = ["ReadPairs", "pair_names", "read_labelled", "read_pairs"]
-
 _READ = 1024
 
 

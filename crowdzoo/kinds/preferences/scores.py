@@ -13,8 +13,6 @@ from crowdzoo.networks.reward_model import SIDES, input_name
 from crowdzoo.records.example_dataset import SAID, read_batches, said_of
 from crowdzoo.records.instance_features import parsed_instances
 
-__all__ = ["model_scores"]
-
 BATCH = 256  # most pairs that are held in memory at a time
 _LEAST = 1e-7  # probability that counts for an answer that a model calls impossible
 

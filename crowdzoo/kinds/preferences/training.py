@@ -10,8 +10,6 @@ from crowdzoo.training.checkpoint import Checkpoint
 from crowdzoo.training.instance_training import train
 from crowdzoo.training.methods import AGGREGATED
 
-__all__ = ["train_from_files"]
-
 
 def train_from_files(
     settings: Any, files: Sequence[str], info: dict[str, Any], checkpoint: Checkpoint | None = None

@@ -9,8 +9,6 @@ from crowdzoo.kinds.page_parts import Warned, above_chance, percent
 from crowdzoo.kinds.preferences.judged_sides import ONE_SIDE
 from crowdzoo.quality.krippendorff import Alpha
 
-__all__ = ["LEAST_COMPARED", "of_graph", "of_order", "of_sides"]
-
 LEAST_COMPARED = 5  # judgments of a task; with fewer, the warning counts it
 LEAST_TRIADS = 20
 CIRCLES, MANY_CIRCLES = 0.15, 0.2  # share of circular triads from which the page warns; 0.25 is chance

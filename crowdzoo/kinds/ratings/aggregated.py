@@ -7,8 +7,6 @@ import numpy as np
 
 from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
 
-__all__ = ["aggregated"]
-
 
 def aggregated(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
     """Each split by its own ratings alone; a task without ratings has the mean of train's estimates.

@@ -21,8 +21,6 @@ from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.training.encoded import encoded
 
-__all__ = ["KIND", "Ratings"]
-
 
 class Ratings(Kind):
     """Labels are numbers on a scale; models are regressors of instances of any kind."""

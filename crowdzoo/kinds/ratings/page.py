@@ -16,8 +16,6 @@ from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.copies import copies
 from crowdzoo.quality.wilson import NORMAL_975
 
-__all__ = ["PAGE", "RatingPage"]
-
 MOST_FAR = 10  # of an annotator
 LARGE_BIAS = 0.75  # of the median error without bias, from which a bias is noted
 SURELY = 3.3  # and how many of its own standard errors: one of a thousand has it by chance

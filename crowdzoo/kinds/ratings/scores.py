@@ -12,8 +12,6 @@ from crowdzoo.reading.instances.instances import take_rows
 from crowdzoo.records.example_dataset import read_batches
 from crowdzoo.records.instance_features import parsed_instances
 
-__all__ = ["model_scores"]
-
 BATCH = 256  # most instances that are held in memory at a time
 
 

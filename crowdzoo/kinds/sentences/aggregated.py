@@ -11,8 +11,6 @@ from crowdzoo.kinds.sentences.records import read_tokens
 from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
 from crowdzoo.records.example_files import read_dataset_info, split_files
 
-__all__ = ["aggregated"]
-
 
 def aggregated(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
     """Each split by its own annotations alone; tokens of sentences without annotations have "O".

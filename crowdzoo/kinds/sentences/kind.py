@@ -26,8 +26,6 @@ from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.training.bases import is_own
 from crowdzoo.training.settings import TaggerSettings
 
-__all__ = ["KIND", "Sentences", "counted_in_characters"]
-
 
 class Sentences(Kind):
     """Labels are tags of tokens, which mark spans; models are taggers."""

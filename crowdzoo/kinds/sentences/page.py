@@ -20,8 +20,6 @@ from crowdzoo.quality.copies import copies
 from crowdzoo.quality.next_annotation import SURE
 from crowdzoo.quality.wilson import wilson
 
-__all__ = ["NO_SPAN", "PAGE", "SpanPage"]
-
 NO_SPAN = "no span"  # as a class of the page; types of spans hold no space
 MOST_TYPES = 24  # of a picture of who says what
 MOST_CELLS = 60  # of an annotator's confusion matrix

@@ -19,15 +19,6 @@ from crowdzoo.records.example_dataset import files_of
 from crowdzoo.records.example_files import split_by_hash, task_and_example
 from crowdzoo.records.labelled_tasks import LabelledTasks
 
-__all__ = [
-    "ReadSentences",
-    "read_crowd_sequences",
-    "read_examples",
-    "read_labelled",
-    "read_tokens",
-    "sentence_example",
-]
-
 
 def read_crowd_sequences(options: dict[str, Any]) -> CrowdSequences:
     """Reads what annotators said of sentences, cut into the tokens that the served model will see.

@@ -9,8 +9,6 @@ from crowdzoo.export.predict import load_and_predict
 from crowdzoo.kinds.sentences.kind import Sentences
 from crowdzoo.kinds.sentences.records import read_examples
 
-__all__ = ["model_scores"]
-
 
 def model_scores(
     models: Mapping[str, str], files: str, info: Mapping[str, Any], output: str, pipeline: Any

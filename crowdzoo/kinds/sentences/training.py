@@ -9,8 +9,6 @@ from crowdzoo.training.checkpoint import Checkpoint
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.tagger_training import train_tagger
 
-__all__ = ["train_from_files"]
-
 
 def train_from_files(
     settings: Any, files: Sequence[str], info: dict[str, Any], checkpoint: Checkpoint | None = None

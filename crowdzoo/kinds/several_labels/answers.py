@@ -13,8 +13,6 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.wilson import NORMAL_975, wilson
 
-__all__ = ["LabelAnswers"]
-
 EXCHANGED = 0.75  # share of the cases in which labels are told apart, that are the other way round
 
 

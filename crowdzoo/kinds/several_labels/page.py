@@ -21,8 +21,6 @@ from crowdzoo.quality.copies import copies
 from crowdzoo.quality.next_annotation import SURE
 from crowdzoo.quality.wilson import NORMAL_975, wilson
 
-__all__ = ["PAGE", "LabelPage"]
-
 MOST_CHECKED = 3  # annotators in the row of a label
 RARE = 10  # answers with a label, below which little can be said of it
 LEAST_CHANCE = 5.0  # disagreements by chance on a label, from which an annotator is judged on it

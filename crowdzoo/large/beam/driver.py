@@ -38,8 +38,6 @@ from crowdzoo.large.forms.base import BlockPosteriors, Form
 from crowdzoo.large.forms.job import form_of, job_of
 from crowdzoo.large.stored.stored_blocks import StoredBlocks
 
-__all__ = ["Posteriors", "aggregate", "fit", "fits_one_block", "stored_blocks"]
-
 _log = logging.getLogger(__name__)
 
 MIN_ANNOTATIONS, MAX_ANNOTATIONS = 2**14, 2**20  # of a block

@@ -17,8 +17,6 @@ from crowdzoo.large.beam.coding import Item, Starts, decode, encode
 from crowdzoo.large.forms.base import BlockPosteriors
 from crowdzoo.large.stored.stored_blocks import mapped
 
-__all__ = ["Folder", "read_block", "read_value", "write_value"]
-
 MIME = "application/octet-stream"
 STARTS = "checkpoint-", "block-", "posteriors-"
 

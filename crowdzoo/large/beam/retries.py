@@ -6,8 +6,6 @@ from argparse import ArgumentParser
 
 from apache_beam.options.pipeline_options import PipelineOptions
 
-__all__ = ["RetryOptions"]
-
 
 class RetryOptions(PipelineOptions):
     """Arguments of `crowdzoo.large.beam.fit` that components read from the options that TFX gives them."""

@@ -19,8 +19,6 @@ from crowdzoo.large.beam.coding import Item, Starts
 from crowdzoo.large.beam.files import read_block
 from crowdzoo.large.forms.base import BlockPosteriors, Form, Tally
 
-__all__ = ["Answer", "Expect", "next_starts", "step"]
-
 AHEAD = 16  # blocks a thread, after which it waits for the others
 
 

@@ -28,8 +28,6 @@ from crowdzoo.errors import ConfigError
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-__all__ = ["Begin", "BlockPosteriors", "Form", "Tally", "fitted"]
-
 Array = NDArray[np.float64]
 Begin = tuple[Any, Array | None, Array | None]
 Answer = Callable[[Any, Array | None], "BlockPosteriors"]

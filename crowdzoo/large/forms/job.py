@@ -1,7 +1,5 @@
 """Job: a table in memory and a method, as a driver of blocks takes them, whatever the kind of labels."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -26,8 +24,6 @@ from crowdzoo.errors import ConfigError
 from crowdzoo.large.forms.base import Begin, BlockPosteriors, Form
 from crowdzoo.large.forms.forms import TABLE_FORMS, method_of, runs_on_blocks
 from crowdzoo.large.forms.ratings_and_sentences import ChainForm, PlainRatingForm, RatingEMForm
-
-__all__ = ["Job", "form_of", "job_of", "runs_in_parts"]
 
 RATINGS = {RatingEM: RatingEMForm, RatingMean: PlainRatingForm, RatingMedian: PlainRatingForm}
 NAMES = {  # that a refusal names

@@ -1,8 +1,6 @@
 """Ratings and sentences on blocks."""
 
 # ruff: noqa: D102  (`Form` describes them)
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +13,6 @@ from crowdzoo.aggregation.ratings.plain_ratings import SUMS, add_answers
 from crowdzoo.aggregation.ratings.rating_steps import COMMON, add_expected, add_ratings, iterated, started, truths
 from crowdzoo.aggregation.sentences.chain_model import ChainBeliefs, ChainLogs, ChainModel
 from crowdzoo.large.forms.base import BlockPosteriors, Form, Tally
-
-__all__ = ["ChainForm", "PlainRatingForm", "RatingEMForm", "RatingSums"]
 
 Array = NDArray[np.float64]
 

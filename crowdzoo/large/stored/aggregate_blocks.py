@@ -30,8 +30,6 @@ from crowdzoo.large.stored.stored_blocks import StoredBlocks
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["StoredAggregation", "aggregate_blocks", "check_streams"]
-
 WHERE = "out of core"
 
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from crowdzoo.reading.tables.options import FileOptions
 
-__all__ = ["aggregate_file"]
-
 
 def aggregate_file(
     path: str | os.PathLike[str],

@@ -1,7 +1,5 @@
 """fit_blocks: EM over stored blocks, with the steps that also run on Beam."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Sequence
 from functools import reduce
@@ -16,8 +14,6 @@ from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.large.forms.base import Form, Tally, fitted
 from crowdzoo.large.stored.stored_blocks import StoredBlocks
-
-__all__ = ["fit_blocks"]
 
 
 def fit_blocks(form: Form, blocks: StoredBlocks, folder: Path) -> tuple[Run[Any], NDArray[np.float64] | None]:

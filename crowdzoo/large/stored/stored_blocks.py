@@ -17,8 +17,6 @@ from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.coding import decode_in_place
 from crowdzoo.errors import DataError
 
-__all__ = ["FORMAT", "SUMMARY", "TASKS", "StoredBlocks", "block_name", "mapped"]
-
 FORMAT = 1
 SUMMARY = "blocks.json"
 TASKS = "tasks.parquet"  # with a row group for each block

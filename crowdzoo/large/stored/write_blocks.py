@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from crowdzoo.reading.tables.options import FileOptions
     from crowdzoo.reading.tables.spilled_table import SpilledTable
 
-__all__ = ["write_blocks", "write_parts"]
-
 
 def write_blocks(
     path: str | os.PathLike[str],

@@ -14,8 +14,6 @@ from crowdzoo.errors import DataError, short_repr
 from crowdzoo.reading.instances.table import check_has, read_table, shown_names
 from crowdzoo.reading.tables.layout import Layout
 
-__all__ = ["SOURCES", "AnnotatorTable", "read_annotator_table"]
-
 SOURCES = ("model", "person")
 
 

@@ -7,8 +7,6 @@ import numpy as np
 from crowdzoo.errors import ServingError, short_repr
 from crowdzoo.reading.instances.images import ENDINGS
 
-__all__ = ["check_no_paths"]
-
 
 def check_no_paths(name: str, values: np.ndarray) -> None:
     """Refuses texts that are paths of image files, which would be sent as they stand.

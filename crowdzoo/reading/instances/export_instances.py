@@ -1,7 +1,5 @@
 """What an export of a labelling platform says of the tasks themselves, as a file of instances."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -16,8 +14,6 @@ from crowdzoo.files.writing import atomic_file
 from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.platforms.pictures import is_picture
 from crowdzoo.reading.platforms.record import Record
-
-__all__ = ["write_export_instances"]
 
 _OURS = ("task", "gold", "split")
 

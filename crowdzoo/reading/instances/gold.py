@@ -15,11 +15,6 @@ from crowdzoo.errors import DataError, did_you_mean, short_repr
 from crowdzoo.reading.instances.table import Table, check_has, read_table, shown_names, task_names
 from crowdzoo.reading.tables.layout import Layout
 
-__all__ = [
-    "EQUAL", "TURNED", "check_shared", "parse_classes", "parse_ratings", "read_gold", "read_gold_labels",
-    "read_gold_pairs", "read_gold_ratings",
-]  # fmt: skip
-
 # Codes of a preference's answer: that of "equal", and the same answer where left and right change places
 EQUAL = 2
 TURNED = (1, 0, EQUAL)

@@ -7,8 +7,6 @@ from crowdzoo.errors import DataError
 from crowdzoo.files.regular import open_regular
 from crowdzoo.reading.instances.upright_image import MAX_MEGAPIXELS, UprightImage, upright_image
 
-__all__ = ["read_image"]
-
 _BYTES_A_PIXEL = 8  # four colours of 16 bits: what no format exceeds by more than its header
 _HEADER = 1 << 24  # thumbnails and colour profiles, too
 

@@ -19,8 +19,6 @@ from crowdzoo.reading.instances.upright_image import FORMATS, MAX_MEGAPIXELS
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.suffixes import column_names
 
-__all__ = ["READER", "checked_images", "holds_images", "image_paths", "read_image_table", "sampled_images"]
-
 COLUMNS = ("image", "path", "file", "filename")
 ENDINGS = tuple(dict.fromkeys(ending for endings in FORMATS.values() for ending in endings))
 # Of images that TensorFlow does not decode: not passed over without a word, as other files in a folder are

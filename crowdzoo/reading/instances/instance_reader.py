@@ -1,7 +1,5 @@
 """InstanceReader: how a file of one kind of instances is known and read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +8,6 @@ from typing import Any
 from crowdzoo.data.instance_kinds import InstanceKind
 from crowdzoo.reading.instances.table import Table
 from crowdzoo.reading.tables.layout import Layout
-
-__all__ = ["InstanceReader"]
 
 
 @dataclass(frozen=True, eq=False)

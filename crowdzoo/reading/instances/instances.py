@@ -20,9 +20,6 @@ from crowdzoo.reading.instances.texts import read_texts
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.naming import may_be_gold
 
-__all__ = ["Instances", "check_annotated", "read_inputs", "read_instances", "take_rows"]
-
-
 SPLITS = ("train", "eval")
 
 

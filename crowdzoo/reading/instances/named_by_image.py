@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["named_by_image"]
-
 
 def named_by_image(options: Mapping[str, Any], instances: str | Path) -> dict[str, Any]:
     """Has tasks of an export named after their images where the instances are a folder of these.

@@ -8,8 +8,6 @@ import numpy as np
 
 from crowdzoo.reading.instances.image_file import read_image
 
-__all__ = ["opened"]
-
 
 def opened(values: Any) -> Any:
     """Opens the files that values name.

@@ -14,8 +14,6 @@ from crowdzoo.reading.instances.gold import check_shared, parse_classes
 from crowdzoo.reading.instances.table import check_has, read_table, task_names
 from crowdzoo.reading.tables.layout import Layout
 
-__all__ = ["Predictions", "read_predictions"]
-
 NEEDED = ("task", "class", "probability")
 
 

@@ -13,8 +13,6 @@ from crowdzoo.errors import DataError
 from crowdzoo.reading.instances.table import check_has, read_table
 from crowdzoo.reading.tables.layout import Layout
 
-__all__ = ["COLUMNS", "read_rankings"]
-
 COLUMNS = ("list", "annotator", "task", "rank")
 
 

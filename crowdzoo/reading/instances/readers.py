@@ -10,8 +10,6 @@ from crowdzoo.reading.instances.table import check_ending, find_instance_columns
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.suffixes import column_names
 
-__all__ = ["READERS", "reader_of", "recognised"]
-
 # Kind -> how files of it are read; sentences have none
 READERS: Mapping[InstanceKind, InstanceReader] = {
     each: each for each in (vectors.READER, texts.READER, images.READER, tables.READER)

@@ -1,7 +1,5 @@
 """Columns and values that stand in files instead of memory, and look like arrays."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +7,6 @@ import numpy as np
 import pyarrow as pa
 
 from crowdzoo.files.arrow import ColumnFile, mapped_columns
-
-__all__ = ["StoredTexts", "ValueFile"]
 
 
 class StoredTexts:

@@ -32,20 +32,6 @@ from crowdzoo.reading.tables.naming import find_columns, warn_of_guess
 from crowdzoo.reading.tables.sources import plain_array
 from crowdzoo.reading.tables.suffixes import column_names
 
-__all__ = [
-    "BESIDE",
-    "NAMED",
-    "Table",
-    "check_ending",
-    "check_has",
-    "find_instance_columns",
-    "own_encoding",
-    "read_table",
-    "shown_names",
-    "task_names",
-]
-
-
 BESIDE = ("task", "gold", "split")  # columns beside what a model learns from
 NAMED = (*BESIDE, "text")  # columns of text; all others are features
 _PART_BYTES = 32 * 2**20  # of a table that is read part by part

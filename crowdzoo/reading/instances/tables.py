@@ -1,7 +1,5 @@
 """Tables: named columns of numbers, categories, texts, vectors and images, with missing values."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import os
@@ -24,18 +22,6 @@ from crowdzoo.reading.instances.instance_reader import InstanceReader
 from crowdzoo.reading.instances.table import BESIDE, Table, check_has, read_table, shown_names
 from crowdzoo.reading.instances.vectors import _is_number, _vector_reader
 from crowdzoo.reading.tables.layout import Layout
-
-__all__ = [
-    "READER",
-    "given_columns",
-    "input_type",
-    "served_tables",
-    "table_columns",
-    "tables",
-    "typed_columns",
-    "typed_tables",
-]
-
 
 # A column of text is taken for a free text or an id where it has at least so many values, in so many of its rows
 _MANY_VALUES = 20

@@ -14,8 +14,6 @@ from crowdzoo.reading.instances.instance_reader import InstanceReader
 from crowdzoo.reading.instances.table import NAMED, Table, check_has, read_table, task_names
 from crowdzoo.reading.tables.layout import Layout
 
-__all__ = ["READER", "read_texts"]
-
 
 def read_texts(path: str | Path, layout: Layout | None = None) -> tuple[list[str], list[str]]:
     """Reads texts to predict on.

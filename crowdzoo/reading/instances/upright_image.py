@@ -1,15 +1,11 @@
 """An image file's bytes, checked, and changed where the model's graph would not read them as people see them."""
 
-from __future__ import annotations
-
 import io
 import warnings
 from dataclasses import dataclass
 from typing import Any
 
 from crowdzoo.errors import ConfigError, DataError, shorten
-
-__all__ = ["FORMATS", "MAX_MEGAPIXELS", "UprightImage", "upright_image"]
 
 # Format by Pillow's name -> endings of its files. MPO is a JPEG with more pictures behind the first, as phones write
 FORMATS = {

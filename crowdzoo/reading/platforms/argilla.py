@@ -5,8 +5,6 @@ https://docs.argilla.io/latest/reference/argilla/records/records. Argilla 1:
 https://docs.v1.argilla.io/en/latest/practical_guides/export_dataset.html.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,8 +14,6 @@ from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.label_text import label_text
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import Record
-
-__all__ = ["ARGILLA"]
 
 _FLAT = ".responses"  # of a flat record: QUESTION.responses, with the same ending in .users and .status
 _OLD = "annotation"  # the one question of datasets before feedback datasets

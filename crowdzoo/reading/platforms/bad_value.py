@@ -1,9 +1,5 @@
 """BadValue: what is wrong with an entry of an export."""
 
-from __future__ import annotations
-
-__all__ = ["BadValue"]
-
 
 class BadValue(Exception):  # noqa: N818  becomes a BadRow, which names file and row as well
     """A value that a reader cannot take.

@@ -4,8 +4,6 @@ The format: https://cocodataset.org/#format-data, as CVAT writes it:
 https://docs.cvat.ai/docs/dataset_management/formats/format-coco/.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,8 +13,6 @@ from crowdzoo.reading.platforms.export_file import ExportFile
 from crowdzoo.reading.platforms.image_entry import image_questions, is_image_entry, read_image
 from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.platform import Platform
-
-__all__ = ["COCO"]
 
 _MENU = "Export each annotator's job as 'COCO 1.0'; give a folder of the files, each named after its annotator."
 _PARTS = ("images", "annotations", "categories")

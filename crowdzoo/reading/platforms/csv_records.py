@@ -1,7 +1,5 @@
 """Entries of an export in CSV or TSV."""
 
-from __future__ import annotations
-
 import csv
 from collections import Counter
 from collections.abc import Iterator
@@ -10,8 +8,6 @@ from typing import IO
 from crowdzoo.errors import BadRow, DataError, shorten
 from crowdzoo.files.text import LONGEST_LINE, is_text, readable
 from crowdzoo.reading.platforms.export_file import ExportFile
-
-__all__ = ["csv_records"]
 
 _SEPARATORS = ",\t;"
 

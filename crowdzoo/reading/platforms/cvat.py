@@ -3,8 +3,6 @@
 The format: https://docs.cvat.ai/docs/other/xml_format.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 from xml.parsers import expat
@@ -13,8 +11,6 @@ from crowdzoo.errors import BadRow, DataError
 from crowdzoo.reading.platforms.export_file import ExportFile
 from crowdzoo.reading.platforms.image_entry import image_questions, is_image_entry, read_image
 from crowdzoo.reading.platforms.platform import Platform
-
-__all__ = ["CVAT"]
 
 _BLOCK = 1 << 16
 _MENU = (

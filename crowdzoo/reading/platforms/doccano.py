@@ -4,8 +4,6 @@ The formats: https://doccano.github.io/doccano/tutorial/ and backend/data_export
 https://github.com/doccano/doccano.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,8 +13,6 @@ from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.label_text import label_text
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import Record
-
-__all__ = ["DOCCANO"]
 
 _ANSWERS = ("label", "labels", "cats", "entities")
 _SHOWN = ("text", "data", "filename")

@@ -1,7 +1,5 @@
 """Export: what a labelling platform wrote, read entry by entry."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections import Counter
@@ -26,8 +24,6 @@ from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.prodigy import PRODIGY
 from crowdzoo.reading.platforms.record import Record
 from crowdzoo.reading.platforms.toloka import TOLOKA
-
-__all__ = ["PLATFORMS", "Export"]
 
 PLATFORMS = {one.name: one for one in (LABEL_STUDIO, MTURK, TOLOKA, PRODIGY, DOCCANO, ARGILLA, CVAT, COCO)}
 

@@ -1,7 +1,5 @@
 """ExportFile: one file of an export, also inside an archive."""
 
-from __future__ import annotations
-
 import lzma
 import os
 import zipfile
@@ -14,8 +12,6 @@ from typing import IO
 
 from crowdzoo.errors import DataError
 from crowdzoo.files.regular import check_member, check_regular, open_regular, zip_archive
-
-__all__ = ["ExportFile", "export_files"]
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,9 @@
 """Names of tasks and annotators as text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from crowdzoo.files.text import is_text
 from crowdzoo.reading.platforms.bad_value import BadValue
-
-__all__ = ["id_text"]
 
 
 def id_text(key: str, value: Any, missing: str) -> str:

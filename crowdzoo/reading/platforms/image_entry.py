@@ -1,15 +1,11 @@
 """Entries of CVAT and COCO alike: an image, its tags, and how many shapes were drawn on it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from crowdzoo.reading.platforms.id_text import id_text
 from crowdzoo.reading.platforms.label_text import label_text
 from crowdzoo.reading.platforms.record import Record
-
-__all__ = ["image_questions", "is_image_entry", "read_image"]
 
 LABEL = "label"
 

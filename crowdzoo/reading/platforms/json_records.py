@@ -1,7 +1,5 @@
 """Entries of an export in JSON: a list, an object a line, or one object alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -9,8 +7,6 @@ from crowdzoo.errors import BadRow, DataError, shorten
 from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.files.text import LONGEST_LINE, readable
 from crowdzoo.reading.platforms.export_file import ExportFile
-
-__all__ = ["json_records"]
 
 MOST_BYTES = 1 << 30  # of a file that is one JSON value; lines are read one by one and have no such limit
 _MARK = b"\xef\xbb\xbf"

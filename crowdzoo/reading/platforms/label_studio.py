@@ -4,8 +4,6 @@ The format of JSON: https://labelstud.io/guide/task_format, of JSON-MIN: https:/
 writes into `value`: https://labelstud.io/tags.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,8 +15,6 @@ from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.label_text import label_text
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import Record
-
-__all__ = ["LABEL_STUDIO"]
 
 # Type of a result -> sort of the question
 _SORTS = {

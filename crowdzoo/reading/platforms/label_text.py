@@ -1,14 +1,10 @@
 """Labels as text, whatever JSON holds."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
 from crowdzoo.files.text import is_text
 from crowdzoo.reading.platforms.bad_value import BadValue
-
-__all__ = ["label_text"]
 
 
 def label_text(key: str, value: Any) -> str | None:

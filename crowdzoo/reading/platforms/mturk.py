@@ -6,8 +6,6 @@ The status of an assignment:
 https://docs.aws.amazon.com/AWSMechTurk/latest/AWSMechanicalTurkRequester/RetrievingResults.html
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -19,8 +17,6 @@ from crowdzoo.reading.platforms.id_text import id_text
 from crowdzoo.reading.platforms.label_text import label_text
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import Record
-
-__all__ = ["MTURK"]
 
 _ANSWER, _INPUT = "Answer.", "Input."
 _FORM = "taskAnswers"  # the column of forms made of Crowd HTML elements

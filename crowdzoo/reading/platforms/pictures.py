@@ -3,8 +3,6 @@
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["is_picture", "place_of_picture", "task_of_picture"]
-
 _ENDINGS = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff")
 
 

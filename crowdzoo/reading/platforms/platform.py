@@ -1,7 +1,5 @@
 """Platform: where the exports of one labelling platform differ from those of the others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,8 +7,6 @@ from typing import Any
 from crowdzoo.errors import BadRow
 from crowdzoo.reading.platforms.export_file import ExportFile
 from crowdzoo.reading.platforms.record import Record
-
-__all__ = ["Platform"]
 
 
 @dataclass(frozen=True)

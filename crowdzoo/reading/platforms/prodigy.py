@@ -3,8 +3,6 @@
 Keys of each interface: https://prodi.gy/docs/api-interfaces, of a session: https://prodi.gy/docs/api-web-app.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,8 +12,6 @@ from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.label_text import label_text
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import Record
-
-__all__ = ["PRODIGY"]
 
 _SHOWN = ("text", "html", "image", "audio", "video")
 _OWN = (*_SHOWN, "label", "spans", "accept", "answer", "tokens", "options", "meta", "config", "key", "versions", "path")

@@ -1,13 +1,9 @@
 """Record: what one entry of an export says of one task."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-
-__all__ = ["Record"]
 
 
 @dataclass

@@ -1,7 +1,5 @@
 """Toloka: the TSV file of a pool's results (https://toloka.ai/docs/guide/result-of-eval)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,8 +10,6 @@ from crowdzoo.reading.platforms.id_text import id_text
 from crowdzoo.reading.platforms.label_text import label_text
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import Record
-
-__all__ = ["TOLOKA"]
 
 _INPUT, _OUTPUT, _GOLDEN = "INPUT:", "OUTPUT:", "GOLDEN:"
 _WORKER, _TASK, _STATUS = "ASSIGNMENT:worker_id", "ASSIGNMENT:task_id", "ASSIGNMENT:status"

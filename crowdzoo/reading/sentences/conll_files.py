@@ -1,7 +1,5 @@
 """CoNLL columns: a line a token, a column an annotator. Read line by line, written whole or not at all."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
@@ -19,8 +17,6 @@ from crowdzoo.data.vocabulary import names_array
 from crowdzoo.errors import BadRow, DataError, did_you_mean, shorten
 from crowdzoo.files.text import is_text
 from crowdzoo.reading.sentences.text_lines import TextFile, integers_if_all, write_lines
-
-__all__ = ["read_conll", "read_gold", "write_conll", "write_gold", "write_tags"]
 
 MISSING = "?"
 DOCUMENT = "-DOCSTART-"

@@ -1,7 +1,5 @@
 """ExportLines: exports of labelling platforms as the lines that `read_spans` reads."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator
@@ -11,8 +9,6 @@ from crowdzoo.errors import SHOWN, BadRow
 from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.platforms.record import Record
 from crowdzoo.reading.sentences.text_lines import TextFile
-
-__all__ = ["ExportLines"]
 
 
 class ExportLines(TextFile):

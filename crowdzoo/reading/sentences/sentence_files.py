@@ -1,7 +1,5 @@
 """Annotated sentences in either form of file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +12,6 @@ from crowdzoo.errors import ConfigError
 from crowdzoo.reading.sentences.conll_files import read_conll
 from crowdzoo.reading.sentences.span_files import read_spans
 from crowdzoo.reading.tables.options import not_excluded
-
-__all__ = ["read_sentences"]
 
 
 def read_sentences(

@@ -1,7 +1,5 @@
 """JSON lines of spans, as annotation tools write them. Read line by line, written whole or not at all."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -22,8 +20,6 @@ from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.files.text import is_text, shown
 from crowdzoo.reading.sentences.export_lines import ExportLines
 from crowdzoo.reading.sentences.text_lines import TextFile, integers_if_all
-
-__all__ = ["read_spans"]
 
 _KEYS = ("task", "annotator", "gold", "text", "tokens", "spans")
 _HEAD = ("tasks", "annotators", "classes")

@@ -1,7 +1,5 @@
 """JSON lines of spans, as `read_spans` reads them."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator
@@ -18,8 +16,6 @@ from crowdzoo.errors import DataError
 from crowdzoo.files.text import is_text
 from crowdzoo.reading.sentences.span_files import _HEAD, _aligned, _sorted_names, _token_edges
 from crowdzoo.reading.sentences.text_lines import integers_if_all, write_lines
-
-__all__ = ["write_spans"]
 
 
 def write_spans(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path:

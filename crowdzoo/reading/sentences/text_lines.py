@@ -1,7 +1,5 @@
 """What the readers of sentences share: lines with their numbers and bad rows, and names; lines out at once."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os
@@ -15,8 +13,6 @@ from crowdzoo.errors import SHOWN, BadRow, DataError, shorten
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import LONGEST_LINE
 from crowdzoo.files.writing import atomic_file
-
-__all__ = ["TextFile", "integers_if_all", "write_lines"]
 
 
 class TextFile:

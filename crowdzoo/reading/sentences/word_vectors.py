@@ -1,7 +1,5 @@
 """read_word_vectors: vectors of words out of GloVe's or word2vec's text files, for a tagger to start from."""
 
-from __future__ import annotations
-
 import os
 import re
 import unicodedata
@@ -13,8 +11,6 @@ from numpy.typing import NDArray
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.errors import DataError, shorten
 from crowdzoo.reading.sentences.text_lines import TextFile
-
-__all__ = ["read_word_vectors"]
 
 FIRST = 2  # ids 0 and 1 are padding and unknown words, as in `crowdzoo.models.TokenEncoder`
 BY_FORM, EXACT = 1, 2

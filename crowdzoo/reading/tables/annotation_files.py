@@ -1,7 +1,5 @@
 """Annotations as a CSV file."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

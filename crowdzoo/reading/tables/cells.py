@@ -1,7 +1,5 @@
 """Labels out of cells: of wide tables, without the marks of a missing label, several labels of a cell apart."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -15,8 +13,6 @@ from crowdzoo.data.numbers import parse_numbers, without_zeros
 from crowdzoo.errors import DataError, short_repr
 from crowdzoo.reading.tables.options import Rules
 from crowdzoo.reading.tables.sources import LABEL_OF, Batch, Source
-
-__all__ = ["CellSource", "check_pairs", "listed", "made_of_others"]
 
 SEPARATORS = ("|", ";", ",", "\n")  # of several labels in a cell
 HEAD = 1000  # rows that show whether a cell holds several annotators

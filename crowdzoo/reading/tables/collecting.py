@@ -1,7 +1,5 @@
 """Checks rows as they stream in, keeps the bad ones apart, and turns the good ones into codes."""
 
-from __future__ import annotations
-
 import functools
 import warnings
 from collections.abc import Callable
@@ -25,8 +23,6 @@ from crowdzoo.reading.tables.options import Rules, not_excluded
 from crowdzoo.reading.tables.rejects import rejects_file
 from crowdzoo.reading.tables.sources import Batch, Source
 from crowdzoo.reading.tables.suspicious import spelt_alike, suspicious_classes
-
-__all__ = ["Collector", "Late", "check_rejects", "collect", "without_cells"]
 
 _ATTRIBUTES = {
     "task": "task_ids",

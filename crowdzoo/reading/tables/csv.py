@@ -17,8 +17,6 @@ from crowdzoo.reading.tables.layout import OPTIONAL, Layout
 from crowdzoo.reading.tables.naming import usual_columns
 from crowdzoo.reading.tables.sources import NUL, Batch, TextSource
 
-__all__ = ["LONGEST_VALUE", "CsvSource"]
-
 # letters of a value; the csv module has one limit for the whole process
 LONGEST_VALUE = 8 << 20
 csv.field_size_limit(max(LONGEST_VALUE, csv.field_size_limit()))

@@ -1,7 +1,5 @@
 """Arrays, lists and frames of any library as Arrow columns."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Container, Iterator, Mapping
 from typing import Any
@@ -14,8 +12,6 @@ from crowdzoo.errors import BadRow, ConfigError, DataError
 from crowdzoo.files.text import is_utf8
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.sources import BATCH_ROWS, Batch, Source, json_originals, plain_array
-
-__all__ = ["array_source", "frame_source"]
 
 SIDES = ("left", "right")
 NAMES = ("task", *SIDES, "annotator", "label")

@@ -1,7 +1,5 @@
 """JSON lines: one object a line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,8 +11,6 @@ from crowdzoo.files.json import JsonError, parse_row
 from crowdzoo.files.text import is_text, readable
 from crowdzoo.reading.tables.layout import OPTIONAL
 from crowdzoo.reading.tables.sources import NUL, Batch, TextSource
-
-__all__ = ["JsonlSource"]
 
 
 class JsonlSource(TextSource):

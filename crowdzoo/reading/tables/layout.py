@@ -10,8 +10,6 @@ from typing import Any
 
 from crowdzoo.errors import ConfigError, did_you_mean, short_repr, unknown
 
-__all__ = ["LAYOUT_OPTIONS", "OF_LABELS", "OPTIONAL", "Layout"]
-
 OPTIONAL = ("confidence", "timestamp", "seconds")  # columns that there need not be; one named "" is not read
 _FIRST = ("task", "left", "right", "winner", "loser", "annotator", "label", "position", *OPTIONAL)  # of annotations
 _SECOND = ("task", "gold", "split", "text", "image", "features")  # columns of instances and gold

@@ -1,15 +1,11 @@
 """Which column of a table is the task, the annotator or the label: by what is given, by our names, or by usual ones."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 
 from crowdzoo.errors import DataError, DataWarning, did_you_mean, short_repr
 from crowdzoo.reading.tables.layout import Layout
-
-__all__ = ["find_columns", "is_no_annotator", "may_be_gold", "usual_columns", "warn_of_guess"]
 
 # Usual names, in lower case without "_", "-" and blanks
 _ALIASES = {

@@ -11,8 +11,6 @@ from crowdzoo.files.regular import open_regular
 if TYPE_CHECKING:
     from crowdzoo.reading.tables.layout import Layout
 
-__all__ = ["needed_memory"]
-
 BYTES_A_ROW = 100  # measured: 76 with integer names, K = 10 and five annotations a task; names that are text take more
 GROWTH = 5  # of a compressed file
 HEAD = 1 << 20

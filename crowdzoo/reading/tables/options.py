@@ -17,8 +17,6 @@ from crowdzoo.data.scale import check_ends
 from crowdzoo.data.vocabulary import is_among, names_array
 from crowdzoo.errors import ConfigError, short_repr
 
-__all__ = ["ROW_OPTIONS", "FileOptions", "FrameOptions", "ReadingOptions", "Rules", "not_excluded"]
-
 ROW_OPTIONS = ("on_bad_rows", "on_duplicate", "exclude", "rejects")  # which rows count
 
 

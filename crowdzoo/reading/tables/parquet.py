@@ -1,7 +1,5 @@
 """Annotations as a Parquet file that knows its own vocabularies."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -23,8 +21,6 @@ from crowdzoo.files.text import is_utf8
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.sources import BATCH_ROWS, Batch, Source, json_originals, plain_array
-
-__all__ = ["ParquetSource", "read_metadata", "write_parquet"]
 
 KEY = b"crowdzoo.annotations"
 VERSION = 1  # of what stands under the key

@@ -1,7 +1,5 @@
 """Exports of labelling platforms as a source of annotations."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -15,8 +13,6 @@ from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.platforms.record import Record
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.sources import REQUIRED, SLOW_ROWS, Batch, Source
-
-__all__ = ["PlatformSource"]
 
 _Row = tuple[Record, str, str, float]  # with the annotator, the label and the seconds that it took
 

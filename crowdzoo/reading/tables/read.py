@@ -23,8 +23,6 @@ from crowdzoo.reading.tables.suffixes import source_of
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["arrays", "file", "frame", "of_source", "read_annotations"]
-
 
 def read_annotations(
     path: str | os.PathLike[str],

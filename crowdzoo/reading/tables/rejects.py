@@ -1,7 +1,5 @@
 """The second output of reading: rows that were left out, and why."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io
@@ -10,8 +8,6 @@ from pathlib import Path
 
 from crowdzoo.errors import BadRow
 from crowdzoo.files.writing import atomic_file
-
-__all__ = ["HEADER", "rejects_file"]
 
 HEADER = ("file", "row", "column", "value", "reason", "original")
 

@@ -5,8 +5,6 @@ with trouble in it (or with line breaks inside quotes, or blank lines) is read a
 slower and knows every line's number. So good data costs no Python object a row, and bad data gets an exact place.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os
@@ -29,8 +27,6 @@ from crowdzoo.files.utf8_blocks import utf8_blocks
 from crowdzoo.reading.platforms.export import PLATFORMS
 from crowdzoo.reading.tables.layout import OPTIONAL, Layout
 from crowdzoo.reading.tables.naming import find_columns, is_no_annotator
-
-__all__ = ["LABEL_OF", "NUL", "Batch", "Source", "TextSource", "json_originals", "plain_array"]
 
 BATCH_ROWS = 1 << 17
 CHUNK_BYTES = 8 << 20

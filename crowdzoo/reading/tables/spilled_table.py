@@ -23,8 +23,6 @@ from crowdzoo.reading.tables.options import Rules
 from crowdzoo.reading.tables.rejects import rejects_file
 from crowdzoo.reading.tables.sources import Batch, Source
 
-__all__ = ["Part", "SpilledTable"]
-
 PART_ROWS = 1 << 22
 MOST_PARTS = 500  # each is an open file while rows are sorted into them
 COLUMNS = ("task", "annotator", "label")

@@ -1,7 +1,5 @@
 """Which reader a file of annotations or instances takes, by its suffix."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -12,8 +10,6 @@ from crowdzoo.reading.tables.jsonl import JsonlSource
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.parquet import ParquetSource
 from crowdzoo.reading.tables.sources import TextSource
-
-__all__ = ["column_names", "source_of"]
 
 _EXPORT = " An export of a labelling platform is read with its name, such as platform='label-studio'."
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")

@@ -1,14 +1,10 @@
 """Names of classes that may be a mistake."""
 
-from __future__ import annotations
-
 import math
 import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
-
-__all__ = ["spelt_alike", "suspicious_classes"]
 
 NOTHING = frozenset({"na", "n/a", "nan", "none", "null", "-", "--", "?", "nil", "missing", "unknown label"})
 MOST_CLASSES = 10_000  # with more, nothing is looked for

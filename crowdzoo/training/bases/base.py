@@ -12,8 +12,6 @@ from crowdzoo.training.settings import Settings
 if TYPE_CHECKING:
     from crowdzoo.networks.instance_encoder import InstanceEncoder
 
-__all__ = ["Base", "Sizes"]
-
 Batches = Callable[[], Iterable[Any]]
 
 

@@ -7,8 +7,6 @@ from typing import Any
 from crowdzoo.training.bases.base import Base, Batches, Sizes
 from crowdzoo.training.settings import TrainingSettings
 
-__all__ = ["FeatureBase"]
-
 
 class FeatureBase(Base):
     """`FeatureClassifier` and `FeatureRegressor`."""

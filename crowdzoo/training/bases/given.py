@@ -11,8 +11,6 @@ from crowdzoo.training.bases.base import Sizes
 from crowdzoo.training.bases.base_context import BaseContext
 from crowdzoo.training.bases.own import OwnBase
 
-__all__ = ["GivenBase"]
-
 
 class GivenBase(OwnBase):
     """A Keras model, which is copied with new weights for each training, or a function that makes one.

@@ -7,8 +7,6 @@ from typing import Any
 from crowdzoo.training.bases.base import Base, Batches, Sizes
 from crowdzoo.training.settings import ImageSettings
 
-__all__ = ["ImageBase"]
-
 
 class ImageBase(Base):
     """`ImageClassifier` and `ImageRegressor`."""

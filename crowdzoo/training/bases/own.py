@@ -14,8 +14,6 @@ from crowdzoo.training.bases.base_context import BaseContext
 from crowdzoo.training.bases.own_source import called, own_function
 from crowdzoo.training.settings import OwnSettings, Settings
 
-__all__ = ["OwnBase"]
-
 
 class OwnBase(Base):
     """What `module:function` or `file.py:function` returns for a `BaseContext` and the settings' arguments.

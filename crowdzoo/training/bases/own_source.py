@@ -15,8 +15,6 @@ from typing import Any
 
 from crowdzoo.errors import ConfigError, did_you_mean, shorten
 
-__all__ = ["called", "is_own", "own_files", "own_function", "source_hash"]
-
 _WRITE = "write package.module:function or path/to/file.py:function"
 _INSTALLED = ("site-packages", "dist-packages")
 

@@ -14,8 +14,6 @@ from crowdzoo.training.bases.images import ImageBase
 from crowdzoo.training.bases.texts import TextBase
 from crowdzoo.training.settings import InstanceSettings, TableSettings
 
-__all__ = ["TableBase"]
-
 
 class TableBase(Base):
     """The network of `FeatureClassifier` on columns of numbers and categories (`TableColumns`).

@@ -9,8 +9,6 @@ from crowdzoo.errors import ConfigError
 from crowdzoo.training.bases.base import Base, Batches, Sizes
 from crowdzoo.training.settings import Settings, TextSettings
 
-__all__ = ["TextBase"]
-
 
 class TextBase(Base):
     """`TextClassifier` and `TextRegressor`."""

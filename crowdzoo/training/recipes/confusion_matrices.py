@@ -7,8 +7,6 @@ import keras
 from crowdzoo.training.expectation import padded_answers, soft_answers_of
 from crowdzoo.training.recipes.descent import descend, votes_first
 
-__all__ = ["fit"]
-
 
 def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
     """See `descend`; with `confidence` what is compared are the annotators' distributions."""

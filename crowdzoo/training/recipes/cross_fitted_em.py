@@ -19,8 +19,6 @@ from crowdzoo.training.phases import answers_of_batch
 from crowdzoo.training.recipes.deep_em import fit_rounds, maximisation
 from crowdzoo.training.training_state import replay, restore_state, restore_variables, state_of, variables_of
 
-__all__ = ["fit"]
-
 
 def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
     """Cross-fitted EM; see `crowdzoo.layers.CrossFittedEM`, and `descend` for the arguments."""

@@ -7,8 +7,6 @@ import keras
 from crowdzoo.training.expectation import annotation_columns
 from crowdzoo.training.recipes.descent import descend
 
-__all__ = ["fit"]
-
 
 def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
     """See `descend`; with `anchor` the biases of ratings are anchored at the end."""

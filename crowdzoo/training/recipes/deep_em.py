@@ -8,8 +8,6 @@ import numpy as np
 
 from crowdzoo.training.expectation import Answers, ExpectationStep, answers_of
 
-__all__ = ["fit", "fit_rounds", "maximisation"]
-
 
 def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
     """EM; see `descend`. The history holds `log_likelihood`, of all labels before the round, in nats."""

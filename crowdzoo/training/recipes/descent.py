@@ -9,8 +9,6 @@ from crowdzoo.losses import MaskedCrossentropy
 from crowdzoo.training.expectation import annotation_columns, vote_shares
 from crowdzoo.training.phases import compiled_with
 
-__all__ = ["descend", "votes_first"]
-
 
 def descend(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
     """Compares the annotators' answers with their labels, after `votes_first`.

@@ -10,8 +10,6 @@ from crowdzoo.training.expectation import annotation_columns
 from crowdzoo.training.phases import compiled_with, joined
 from crowdzoo.training.recipes.descent import descend
 
-__all__ = ["fit"]
-
 
 def fit(
     model: Any, data: Any, order: dict[str, Any], *, epochs: int = 1, initial_epoch: int = 0, **kwargs: Any

@@ -11,8 +11,6 @@ from crowdzoo.training.expectation import ExpectationStep, annotation_columns, a
 from crowdzoo.training.phases import compiled_with, joined
 from crowdzoo.training.recipes.confusion_matrices import fit as fit_marginal
 
-__all__ = ["fit"]
-
 
 def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
     """EM, then the marginal likelihood; see `crowdzoo.layers.LIA`, and `descend` for the arguments.

@@ -6,8 +6,6 @@ import keras
 
 from crowdzoo.training.expectation import annotation_columns, expected_counts, vote_shares
 
-__all__ = ["fit"]
-
 
 def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
     """Starts from the votes, then descends; see `descend`."""

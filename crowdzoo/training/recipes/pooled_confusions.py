@@ -8,8 +8,6 @@ import numpy as np
 from crowdzoo.training.expectation import annotation_columns
 from crowdzoo.training.recipes.descent import descend
 
-__all__ = ["fit"]
-
 
 def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
     """Counts the annotators' labels, then trains; see `descend`."""

@@ -8,8 +8,6 @@ import numpy as np
 from crowdzoo.training.expectation import ExpectationStep, annotation_columns
 from crowdzoo.training.phases import answers_of_batch
 
-__all__ = ["fit"]
-
 
 def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
     """EM; see `descend`.

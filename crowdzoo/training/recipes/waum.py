@@ -12,8 +12,6 @@ from crowdzoo.quality.aum import Waum, label_margins, label_trust, trusted_votes
 from crowdzoo.training.expectation import annotation_columns
 from crowdzoo.training.phases import answers_of_batch
 
-__all__ = ["MarginRecorder", "TrainingStart", "dawid_skene_confusions", "fit", "measure", "record_margins"]
-
 
 def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
     """All steps of `crowdzoo.layers.WAUM`; see `descend` for the arguments.
