@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 # module -> names that it holds; importing crowdzoo itself loads no TensorFlow, Beam or TFX
 _NAMES = {
     "crowdzoo.data.annotations": "Annotations",
+    "crowdzoo.comparison.compare": "Comparison compare",
     "crowdzoo.reading.tables.read": "read_annotations",
     "crowdzoo.errors": "ConfigError CrowdzooError DataError",
     "crowdzoo.training.crowd_model": "CrowdModel",

@@ -20,7 +20,7 @@ ROOMS = [
     ["large", "optimizers", "quality"],
     ["metrics", "networks"],
     ["training"],
-    ["datasets", "export"],
+    ["comparison", "datasets", "export"],
     ["records"],
     ["kinds", "testing"],
     ["report"],

@@ -12,6 +12,7 @@ from typing import NoReturn
 from crowdzoo import __version__
 from crowdzoo.commands import (
     aggregate,
+    compare,
     convert,
     datasets,
     demo,
@@ -46,6 +47,7 @@ EPILOG = """exit codes:
 # name -> (adds the arguments, runs it, one sentence)
 COMMANDS: dict[str, tuple[Callable, Callable, str]] = {
     "aggregate": (aggregate.describe, aggregate.run, "Compute one label per task, and a report on each annotator."),
+    "compare": (compare.describe, compare.run, "Compare methods on your own data, with intervals: which one to take."),
     "quality": (quality.describe, quality.run, "How far annotators agree, and which tasks and annotators to check."),
     "report": (
         report.describe,

@@ -27,6 +27,7 @@ class Output:
         folder: whether the output is a folder.
         unless: endings of names that make a file of it.
         place: from the argument to what is written; None: the same.
+        goes_on: whether the command goes on from what it wrote before, and so needs no --force.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Output:
     folder: bool = False
     unless: tuple[str, ...] = ()
     place: Callable[[Path], Path] | None = None
+    goes_on: bool = False
 
 
 def check_outputs(arguments: argparse.Namespace) -> None:
@@ -54,7 +56,8 @@ def check_outputs(arguments: argparse.Namespace) -> None:
             continue
         path = path if output.place is None else output.place(path)
         if output.folder and path.suffix not in output.unless:
-            check_output_folder(path, output.flag, is_own=output.is_own, force=arguments.force)
+            force = arguments.force or output.goes_on
+            check_output_folder(path, output.flag, is_own=output.is_own, force=force)
         else:
             check_output_file(path, output.flag, inputs=inputs, is_own=output.is_own, force=arguments.force)
         places[output.flag] = path

@@ -38,11 +38,6 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="columns task, annotator, label; of preferences left, right, annotator, label "
         f"({options.LABEL_FORMATS})",
     )  # fmt: skip
-    command.add_argument("instances", type=path, nargs="?",
-        help="columns task, features (or text, image, a path, or columns of a table), optional gold and split "
-        "(.parquet, .csv, .csv.gz); or a folder of images; not for sentences",
-    )  # fmt: skip
-    options.add_column_types(command)
     command.add_argument("--out", type=path, required=True, metavar="FILE.keras", help="file for the trained model")
     command.add_argument(
         "--method", metavar="NAME",
@@ -56,20 +51,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="setting of the method, such as connection=VW, or candidates=deep-em,waum of auto; may be given several "
         "times",
     )  # fmt: skip
-    command.add_argument("--base", metavar="NAME",
-        help="base model: a function of your own that makes it, package.module:function or file.py:function, or one of "
-        "crowdzoo's own by name (default: by the instances' columns)",
-    )  # fmt: skip
-    command.add_argument("--base-set", action="append", default=[], metavar="NAME=VALUE", dest="base_settings",
-        help="argument of that function; may be given several times",
-    )  # fmt: skip
-    command.add_argument("--encoder-set", action="append", default=[], metavar="NAME=VALUE", dest="encoder_settings",
-        help="with a base of your own: setting of what encodes texts, images or columns for it, such as "
-        "max_words=5000; may be given several times",
-    )  # fmt: skip
-    command.add_argument("--hidden", metavar="N,N,…", help="units of the hidden layers (default 128); texts: units "
-        "of the last one")  # fmt: skip
-    options.add_settings(command, FIELDS)
+    add_training(command)
     options.add_seed(command, "weights, dropout and the order of the tasks", most=2**32 - 1)
     command.add_argument("--checkpoint", type=path, metavar="FOLDER",
         help="keep the state of the training in this folder after each epoch. A run that was killed goes on from there "
@@ -96,12 +78,6 @@ def run(arguments: argparse.Namespace) -> None:
         _check_checkpoint(arguments)
     kind = kind_of(arguments.task)
     kind.check_arguments(arguments)
-    scale, fields = options.given(arguments, kind.scale), options.given(arguments, FIELDS)
-    if arguments.hidden is not None:
-        fields["hidden"] = _whole_numbers("--hidden", arguments.hidden)
-    inputs = options.column_types(arguments.types)
-    if inputs:
-        fields["inputs"] = inputs
     hyperparameters = options.settings_of(arguments.settings)
     if arguments.gold is not None and "gold" not in (*kind.reading, *kind.training_reading):
         raise ConfigError(f"--gold {arguments.gold}: what is known of {kind.title} is a column gold of the instances.")
@@ -110,26 +86,16 @@ def run(arguments: argparse.Namespace) -> None:
     if named == AUTO and arguments.method is not None:
         candidates = _candidates(kind, hyperparameters)
     method, aggregation = (kind.method, None) if candidates else kind.split_method(named)
-    layout = options.second_layout(arguments)
-    of_kind = kind.instances_of(arguments.instances, inputs, layout, arguments.base)
-    base = arguments.base or of_kind.bases[kind.name]
-    if is_own(base):
-        fields = _own_fields(arguments, of_kind, fields)
-    else:
-        for flag, words in (("--base-set", arguments.base_settings), ("--encoder-set", arguments.encoder_settings)):
-            if words:
-                raise ConfigError(f"{flag}: is for a base of your own, --base FILE.py:FUNCTION.")
-    settings = kind.settings(
-        base, method=method, arguments=hyperparameters if aggregation is None else {},
-        seed=arguments.seed, **scale, **fields,
-    )  # fmt: skip
+    scale = options.given(arguments, kind.scale)
+    settings = settings_of(
+        arguments, kind, method=method, arguments=hyperparameters if aggregation is None else {}, seed=arguments.seed
+    )
     if candidates:
         check_candidates(settings, candidates)
     aggregator = None
     if aggregation is not None:
         aggregator = kind.create_aggregator(aggregation, seed=arguments.seed, **scale | hyperparameters)
-    reading = options.reading_options(arguments, kind) | options.given(arguments, kind.training_reading)
-    data = kind.training_set(arguments.annotations, arguments.instances, inputs, layout, arguments.base, **reading)
+    data = training_set_of(arguments, kind)
     if candidates:
         settings = _chosen(settings, data, candidates)
         if settings.method == AGGREGATED:
@@ -162,6 +128,64 @@ def run(arguments: argparse.Namespace) -> None:
         ("model", str(arguments.out)),
     ]
     print_table(f"{AUTO}: {title_of(settings)}" if candidates else named, ("", ""), rows)
+
+
+def add_training(command: argparse.ArgumentParser) -> None:
+    """Adds the instances, and how a base is trained on them."""
+    command.add_argument("instances", type=path, nargs="?",
+        help="columns task, features (or text, image, a path, or columns of a table), optional gold and split "
+        "(.parquet, .csv, .csv.gz); or a folder of images; not for sentences",
+    )  # fmt: skip
+    options.add_column_types(command)
+    command.add_argument("--base", metavar="NAME",
+        help="base model: a function of your own that makes it, package.module:function or file.py:function, or one of "
+        "crowdzoo's own by name (default: by the instances' columns)",
+    )  # fmt: skip
+    command.add_argument("--base-set", action="append", default=[], metavar="NAME=VALUE", dest="base_settings",
+        help="argument of that function; may be given several times",
+    )  # fmt: skip
+    command.add_argument("--encoder-set", action="append", default=[], metavar="NAME=VALUE", dest="encoder_settings",
+        help="with a base of your own: setting of what encodes texts, images or columns for it, such as "
+        "max_words=5000; may be given several times",
+    )  # fmt: skip
+    command.add_argument("--hidden", metavar="N,N,…", help="units of the hidden layers (default 128); texts: units "
+        "of the last one")  # fmt: skip
+    options.add_settings(command, FIELDS)
+
+
+def settings_of(line: argparse.Namespace, kind: Kind, **given: Any) -> Any:
+    """The settings of a training that a command line names; `given` are further fields of them.
+
+    Raises:
+        ConfigError: a setting that the base does not have, or a value out of its range.
+    """
+    fields = options.given(line, FIELDS)
+    if line.hidden is not None:
+        fields["hidden"] = _whole_numbers("--hidden", line.hidden)
+    inputs = options.column_types(line.types)
+    if inputs:
+        fields["inputs"] = inputs
+    of_kind = kind.instances_of(line.instances, inputs, options.second_layout(line), line.base)
+    base = line.base or of_kind.bases[kind.name]
+    if is_own(base):
+        fields = _own_fields(line, of_kind, fields)
+    else:
+        for flag, words in (
+            ("--base-set", line.base_settings),
+            ("--encoder-set", line.encoder_settings),
+        ):
+            if words:
+                raise ConfigError(f"{flag}: is for a base of your own, --base FILE.py:FUNCTION.")
+    return kind.settings(base, **options.given(line, kind.scale), **given, **fields)
+
+
+def training_set_of(arguments: argparse.Namespace, kind: Kind) -> TrainingSet:
+    """What a command line's files hold; see `Kind.training_set`."""
+    reading = options.reading_options(arguments, kind) | options.given(arguments, kind.training_reading)
+    return kind.training_set(
+        arguments.annotations, arguments.instances, options.column_types(arguments.types),
+        options.second_layout(arguments), arguments.base, **reading,
+    )  # fmt: skip
 
 
 def _stopped_rows(settings: Any, model: Any) -> list[tuple[str, str]]:
@@ -206,7 +230,7 @@ def _candidates(kind: Kind, hyperparameters: dict[str, Any]) -> Candidates:
 
 def _chosen(settings: Any, data: TrainingSet, candidates: Candidates) -> Any:
     """The settings of the best candidate; prints how all of them did."""
-    from crowdzoo.training.method_choice import choose_method, num_trainings
+    from crowdzoo.comparison.method_choice import choose_method, num_trainings
 
     labelled = num_labelled(data.used)
     with progress("choosing", num_trainings(labelled, candidates)) as step:

@@ -416,7 +416,8 @@ class Kind(ABC):
         training = table.training & (crowd.redundancy > 0)
         if not training.any():
             raise DataError(f"{instances}: every annotated task is of the split 'eval', so nothing is trained on.")
-        return TrainingSet(crowd, table.values, crowd, training, gold, table.names)
+        held_out = None if table.training.all() else ~table.training
+        return TrainingSet(crowd, table.values, crowd, training, gold, table.names, held_out)
 
     def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> Any:
         """What a table of instances knows of the tasks, in the kind's own form.

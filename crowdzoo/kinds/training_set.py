@@ -22,6 +22,7 @@ class TrainingSet:
         training: which tasks are trained on, bool [N]: those that somebody labelled and whose split is not "eval".
         gold: what is known of the tasks, in the kind's own form; None where nothing is.
         names: of the columns of feature vectors; None for a list column, and for other instances.
+        held_out: which tasks are of the split "eval", bool [N]; None where none are.
     """
 
     crowd: Any
@@ -30,6 +31,7 @@ class TrainingSet:
     training: np.ndarray
     gold: Any
     names: tuple[str, ...] | None = None
+    held_out: np.ndarray | None = None
 
     @property
     def instances(self) -> Any:

@@ -16,7 +16,7 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.networks.image_backbone": "load_backbone",
         "crowdzoo.networks.image_network": "ImageClassifier ImageRegressor",
         "crowdzoo.networks.image_pixels": "ImagePixels",
-        "crowdzoo.training.method_choice": "choose_method",
+        "crowdzoo.comparison.method_choice": "choose_method",
         "crowdzoo.networks.reward_model": "RewardModel",
         "crowdzoo.networks.sequence_tagger": "SequenceTagger",
         "crowdzoo.training.tagger_training": "train_tagger",

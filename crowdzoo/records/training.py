@@ -10,6 +10,7 @@ import keras
 import numpy as np
 from absl import logging
 
+from crowdzoo.comparison.method_choice import choose_method, num_trainings
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.files.model_files import read_model_names
 from crowdzoo.files.name_difference import name_difference
@@ -25,7 +26,6 @@ from crowdzoo.training.faults import LOOKED_AT
 from crowdzoo.training.held_out_annotations import early_stopping, held_out_tasks, log_likelihoods
 from crowdzoo.training.instance_training import build_model
 from crowdzoo.training.length import num_labelled
-from crowdzoo.training.method_choice import choose_method, num_trainings
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.rating_units import rating_unit
 from crowdzoo.training.training_loop import check_answers, fit_and_check

@@ -82,6 +82,32 @@ def plot_scores(
     return _save(figure, path)
 
 
+def plot_intervals(frame: Any, path: str | Path, *, label: str, title: str) -> Path:
+    """How far methods are from a baseline: a dot and a 95 % interval each, sorted; those level with the best are dark.
+
+    Args:
+        frame: `Comparison.frame`; methods without numbers are left out.
+        path: path of the PNG file.
+        label: label of the axis.
+        title: title of the picture.
+
+    Returns:
+        The path.
+    """
+    frame = frame.dropna(subset="score") if len(frame) else frame
+    figure = _figure(7.6, 0.32 * len(frame) + 1.5)
+    axes = figure.subplots()
+    axes.axvline(0, color=DARK, linewidth=0.9, linestyle=(0, (4, 3)))
+    for place, row in enumerate(frame.itertuples()):
+        color = DARK if row.level else MUTED
+        axes.plot([row.against_baseline_low, row.against_baseline_high], [place, place], color=color, linewidth=1.6)
+        axes.plot(row.against_baseline, place, "o", color=color, markersize=5)
+    axes.set_yticks(range(len(frame)), frame["method"])
+    axes.invert_yaxis()
+    _plain(axes, label, title=title, grid="x")
+    return _save(figure, path)
+
+
 def plot_confusions(
     true: np.ndarray,
     learned: np.ndarray,

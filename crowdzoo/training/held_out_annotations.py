@@ -36,15 +36,17 @@ def held_out_tasks(labelled: NDArray[Any], seed: int) -> NDArray[Any]:
     return np.sort(np.random.default_rng([seed, SHARE]).permutation(labelled)[: len(labelled) // SHARE])
 
 
-def log_likelihoods(annotations: Annotations) -> NDArray[np.float64]:
+def log_likelihoods(annotations: Annotations, rows: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
     """Log-probability of each task's annotations given each class, `[N, K]`.
 
     Args:
         annotations: of classes; the annotators' confusion matrices are those of `hierarchical-dawid-skene` on them.
+        rows: those that are asked for, bool `[A]`; None is all.
     """
     confusions = create(ANNOTATORS).fit(annotations).confusions
     logs = np.log(np.maximum(confusions, FLOOR))
     found = np.zeros((annotations.num_tasks, annotations.num_classes))
+    annotations = annotations if rows is None else annotations.select_rows(rows)
     np.add.at(found, annotations.task_ids, logs[annotations.annotator_ids, :, annotations.labels])
     return found
 

@@ -1,6 +1,5 @@
 """choose_method: which deep method, and how many epochs, by what models predict of hidden annotations."""
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,15 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.registry import create
+from crowdzoo.comparison.measures import measure_of
+from crowdzoo.comparison.trained import lengths, trained_answers
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.reading.instances.instances import take_rows
 from crowdzoo.training.candidates import CANDIDATES, Candidates, check_candidates, compared
-from crowdzoo.training.encoded import encoded
-from crowdzoo.training.faults import NotLearnedWarning
-from crowdzoo.training.held_out_annotations import FEWEST, log_likelihoods, scores
-from crowdzoo.training.held_out_ratings import rating_evidence, rating_scores
-from crowdzoo.training.instance_training import given_values, train
+from crowdzoo.training.held_out_annotations import FEWEST
+from crowdzoo.training.instance_training import given_values
 from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.settings import InstanceSettings
@@ -26,7 +23,6 @@ from crowdzoo.training.training_loop import paired
 
 PARTS = 5  # into which the tasks are cut; each hidden part costs one training a candidate
 ENOUGH = 200  # hidden tasks; further parts are hidden until there are as many
-CHECKPOINTS = 4  # lengths of a training that are compared: a quarter, half, three quarters, all of its epochs
 LINE = "choose_method(settings, x, annotations, tasks={})"
 
 
@@ -123,10 +119,10 @@ def choose_method(
         of statistical predictions. JRSS B 36, 1974). For learning from crowds without gold see M. Herde et al.:
         dopanim, crowd-hpo (2024 and 2025), which compare criteria; this criterion is ours.
     """
-    if not compared(annotations.label_kind) or annotations.kind != settings.kind:
+    measure = measure_of(annotations, "choose_method")
+    if annotations.kind != settings.kind:
         raise DataError("choose_method: compares methods for classes or for ratings; these are labels of another kind.")
-    ratings = not annotations.label_kind.has_classes
-    if ratings and gold is not None:
+    if gold is not None and not annotations.label_kind.has_classes:
         raise DataError("choose_method: gold compares methods for classes; leave it out, ratings are compared without.")
     of_annotations = replace(settings, method="crowdsourced-layer", arguments={})
     x, annotations, _ = paired(of_annotations, given_values(settings, x), annotations, tasks, LINE)
@@ -138,31 +134,21 @@ def choose_method(
         )
     length = with_length(settings, num_labelled(annotations))
     tried = check_candidates(length, compared(annotations.label_kind) if candidates is None else candidates)
-    scored = _scorer(annotations)
+    scored = measure.hidden(annotations)
     order = np.random.default_rng(settings.seed).permutation(labelled)
     hidden = [np.sort(part) for part in np.array_split(order, PARTS)[: _rounds(len(labelled))]]
     asked = np.concatenate(hidden)
-    epochs = sorted({max(1, length.epochs * (step + 1) // CHECKPOINTS) for step in range(CHECKPOINTS)})
+    epochs = lengths(length.epochs)
     found: list[list[list[NDArray[np.float64]]]] = [[[] for _ in epochs] for _ in tried]
     for part in hidden:
         kept = np.setdiff1d(labelled, part)
-        trained_on = annotations.select_tasks(kept)
         soft = None
         for own, answers in zip(tried, found, strict=True):
-            if own.method == AGGREGATED:
-                soft = _aggregated(trained_on) if soft is None else soft
-                given: dict[str, Any] = {"ratings" if ratings else "label_distribution": soft}
-            else:
-                given = {"annotations": trained_on, "tasks": trained_on.tasks}
-            kept_weights = _Weights(epochs)
-            with warnings.catch_warnings():  # which the score says, too
-                warnings.simplefilter("ignore", NotLearnedWarning)
-                model, encoder = train(own, take_rows(x, kept), callbacks=[*callbacks, kept_weights], **given)
-            rows = np.zeros(annotations.num_tasks, dtype=bool)
-            rows[part] = True
-            for place, weights in enumerate(kept_weights.taken):
-                model.set_weights(weights)
-                answers[place].append(np.asarray(model.predict(encoded(x, rows, encoder), verbose=0), np.float64))
+            if own.method == AGGREGATED and soft is None:
+                aggregator = create(measure.final, kind=annotations.kind)
+                soft = measure.targets(measure.answers(aggregator.fit(annotations.select_tasks(kept))))
+            for place, answer in enumerate(trained_answers(own, x, annotations, kept, part, soft, epochs, callbacks)):
+                answers[place].append(answer)
             on_training()
     number: Any = annotations.redundancy[asked].sum()
     if gold is not None:
@@ -175,7 +161,7 @@ def choose_method(
         """A number for each hidden task, whose sum over `number` is the score."""
         if gold is None:
             return scored(answers, asked)
-        return (answers[known].argmax(axis=1) == truth[known]).astype(np.float64)
+        return measure.right(answers[known], truth[known])
 
     best = []
     for own, per_length in zip(tried, found, strict=True):
@@ -191,41 +177,6 @@ def choose_method(
             MethodCandidate(own, float(score.sum() / number), float(gap.sum() / number), float(error / number))
         )
     return MethodChoice(tuple(described), len(asked))
-
-
-class _Weights(keras.callbacks.Callback):
-    """Keeps copies of the weights after some epochs; after the last one where a training ends before."""
-
-    def __init__(self, epochs: Sequence[int]):
-        super().__init__()
-        self.epochs = epochs
-        self.taken: list[list[np.ndarray]] = []
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        if len(self.taken) < len(self.epochs) and epoch + 1 == self.epochs[len(self.taken)]:
-            self.taken.append(self.model.get_weights())
-
-    def on_train_end(self, logs: Any = None) -> None:
-        while len(self.taken) < len(self.epochs):
-            self.taken.append(self.model.get_weights())
-
-
-def _scorer(annotations: Annotations) -> Callable[[NDArray[np.float64], NDArray[Any]], NDArray[np.float64]]:
-    """What gives the log-probability of the annotations of some tasks, given a model's answers to them."""
-    if not annotations.label_kind.has_classes:
-        evidence = rating_evidence(annotations)
-        return lambda answers, tasks: rating_scores(answers[:, 0], evidence.of(tasks))
-    likelihoods = log_likelihoods(annotations)
-    return lambda answers, tasks: scores(answers, likelihoods[tasks])
-
-
-def _aggregated(annotations: Annotations) -> NDArray[np.float64]:
-    """What method aggregated is trained on."""
-    if not annotations.label_kind.has_classes:
-        estimates: NDArray[np.float64] = create("rating-em", kind="regression").fit(annotations).estimates
-        return estimates
-    posteriors: NDArray[np.float64] = create("robust").fit(annotations).posteriors
-    return posteriors
 
 
 def _rounds(num_tasks: int) -> int:

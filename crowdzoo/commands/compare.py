@@ -1,0 +1,153 @@
+"""`crowdzoo compare`: methods on one's own data, with intervals, and the line that takes the best."""
+
+import argparse
+import os
+import shlex
+from pathlib import Path
+from typing import Any
+
+from crowdzoo.checks.option_types import integer, path
+from crowdzoo.commands import options
+from crowdzoo.commands.outputs import Output
+from crowdzoo.commands.progress import progress
+from crowdzoo.commands.train import FIELDS, add_training, settings_of, training_set_of
+from crowdzoo.errors import ConfigError
+from crowdzoo.files.writing import atomic_path
+from crowdzoo.kinds import kind_of
+from crowdzoo.process import use_tensorflow
+from crowdzoo.reading.tables.layout import Layout
+from crowdzoo.report.tables import print_table
+
+FILES = {"runs.parquet", "comparison.csv", "comparison.png"}
+
+
+def is_comparison(folder: Path) -> bool:
+    """Whether `crowdzoo compare` wrote the folder, and nothing else is in it."""
+    names = set(os.listdir(folder))
+    return "runs.parquet" in names and names <= FILES
+
+
+def describe(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    command.add_argument("annotations", type=path, help=f"columns task, annotator, label ({options.LABEL_FORMATS})")
+    add_training(command)
+    command.add_argument("--methods", default="quick", metavar="A,B,…",
+        help="what is compared: quick (default), all, or names with commas between, each with its settings behind it, "
+        "as in 'majority-vote,crowdsourced-layer connection=VW'; without instances methods of `crowdzoo aggregate`, "
+        "with instances methods of `crowdzoo train`",
+    )  # fmt: skip
+    command.add_argument("--gold", type=path, metavar="FILE",
+        help="true labels: columns task, gold in .parquet or .csv; with instances their column gold is used where this "
+        "is not given. Without gold methods are compared by what they say of annotations that were hidden",
+    )  # fmt: skip
+    command.add_argument("--seeds", type=integer(1, 10**4), default=1, metavar="N", help="how often everything is done")
+    command.add_argument("--out", type=path, required=True, metavar="DIR",
+        help="folder for runs.parquet, comparison.csv and comparison.png. The same command goes on where it was "
+        "stopped, also with further methods or seeds",
+    )  # fmt: skip
+    options.add_kinds(command)
+    options.add_reading(command, "instance")
+    options.add_second_columns(command, "gold")
+    options.add_image(command, "; with a folder of images it is found where there is only one")
+    output = Output("out", "--out", is_comparison, folder=True, goes_on=True)
+    options.add_outputs(command, ("annotations", "instances", "gold"), output, options.REJECTS)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Reads, compares, writes the table and the picture, and prints the table."""
+    kind = kind_of(arguments.task)
+    kind.check_arguments(arguments)
+    given: dict[str, Any] = {"methods": [word.strip() for word in arguments.methods.split(",") if word.strip()]}
+    if not given["methods"]:
+        raise ConfigError("--methods: names no method; write quick, all, or names with commas between.")
+    layout = Layout.of_second(arguments.gold_columns, vars(arguments), "gold_columns")
+    if arguments.instances is None:
+        for name in (*FIELDS, "base", "hidden", "types"):
+            if getattr(arguments, name) is not None:
+                flag = "inputs" if name == "types" else name.replace("_", "-")
+                raise ConfigError(f"--{flag}: is for deep methods: name the file of instances behind the annotations.")
+        crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
+        gold = kind.gold_of(crowd, arguments.gold, layout)
+    else:
+        use_tensorflow()
+        given["settings"] = settings_of(arguments, kind)
+        data = training_set_of(arguments, kind)
+        crowd, gold = data.annotations, data.gold
+        given |= {"instances": data.x, "tasks": crowd.tasks, "held_out": data.held_out}
+        if arguments.gold is not None:
+            gold = kind.gold_of(crowd, arguments.gold, layout)
+    from crowdzoo.comparison.compare import compare
+
+    with progress("comparing", 100) as step:
+        shown = [0]
+
+        def on_run(done: int, total: int) -> None:
+            while shown[0] < 100 * done // total:
+                shown[0] += 1
+                step()
+
+        found = compare(crowd, gold=gold, seeds=range(arguments.seeds), folder=arguments.out, on_run=on_run, **given)
+    _write(found, arguments.out)
+    _print(found, arguments)
+
+
+def _write(found: Any, folder: Path) -> None:
+    from crowdzoo.report.plots import plot_intervals
+
+    with atomic_path(folder / "comparison.csv") as scratch:
+        found.frame.to_csv(scratch, index=False)
+    title = f"{found.num_tasks:,} tasks; 95 % intervals, paired. Dark: level with the best"
+    plot_intervals(
+        found.frame, folder / "comparison.png", label=f"{found.measure}, against {found.baseline}", title=title
+    )
+
+
+def _print(found: Any, arguments: argparse.Namespace) -> None:
+    frame = found.frame
+    figures = list(frame.columns[frame.columns.get_loc("level") + 1 : frame.columns.get_loc("seconds")])
+    notes = frame["notes"].any()
+    header = ["method", found.measure, f"against {found.baseline}", "behind the best", *figures, "seconds"]
+    rows = []
+    for row in frame.to_dict("records"):
+        if row["score"] != row["score"]:  # it failed
+            rows.append([row["method"], *["-"] * (len(header) - 1), row["notes"]])
+            continue
+        own = [f"{row[name]:.3f}" for name in figures]
+        cells = [
+            row["method"],
+            f"{row['score']:.3f}",
+            _interval(row, "against_baseline"),
+            _interval(row, "behind_best"),
+        ]
+        rows.append([*cells, *own, f"{row['seconds']:.2f}", row["notes"]])
+    if not notes:
+        rows = [row[:-1] for row in rows]
+    title = f"{found.num_tasks:,} tasks, intervals of 95 %"
+    print_table(title, [*header, *(["notes"] if notes else [])], rows)
+    best = found.best
+    level = [title for title in frame["method"][frame["level"].astype(bool)] if title != best.title]
+    print()
+    print(f"The best is {best.title}." + (f" Level with it: {', '.join(level)}." if level else ""))
+    if "hidden" in found.measure:
+        print(
+            "Without gold the score says which method predicts annotators best. It finds methods that are far behind; "
+            "to choose among the others, give gold of a few hundred tasks (--gold)."
+        )
+    print("To take it:")
+    print(f"  {_line(best, arguments)}")
+
+
+def _interval(row: dict[str, Any], name: str) -> str:
+    value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
+    return "0" if value == low == high == 0 else f"{value:+.3f} [{low:+.3f}, {high:+.3f}]"
+
+
+def _line(best: Any, arguments: argparse.Namespace) -> str:
+    """The command that aggregates or trains with a method."""
+    words = ["crowdzoo", "aggregate" if arguments.instances is None else "train", str(arguments.annotations)]
+    words += [] if arguments.instances is None else [str(arguments.instances)]
+    words += ["--method", best.name]
+    for name, value in best.arguments.items():
+        words += ["--set", f"{name}={value}"]
+    words += [] if arguments.task == "classification" else ["--task", arguments.task]
+    return shlex.join([*words, "--out", "result" if arguments.instances is None else "model.keras"])

@@ -1,0 +1,1 @@
+"""Several methods on one crowd, side by side, with intervals."""

@@ -1,0 +1,436 @@
+"""compare: methods on one's own data, and which of them to take."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import crowdzoo
+from crowdzoo.aggregation.registry import METHODS_OF, create
+from crowdzoo.comparison.intervals import bootstrap
+from crowdzoo.comparison.measures import HIDDEN, Measure, Scores, measure_of
+from crowdzoo.comparison.runs import Run, Runs
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.errors import ConfigError, CrowdzooError, DataError, unknown
+from crowdzoo.training.held_out_annotations import FEWEST
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PARTS = 5  # into which tasks, or annotations, are cut
+GOLD = "gold"  # the method that learns from gold: what better labels could bring
+SETS = ("quick", "all")
+Methods = str | Iterable[str | tuple[str, Mapping[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method that is compared: its name, and its settings.
+
+    Attributes:
+        name: of an aggregation, of a deep method, or "gold".
+        arguments: settings of it.
+    """
+
+    name: str
+    arguments: Mapping[str, Any]
+
+    @property
+    def title(self) -> str:
+        """Both in one line."""
+        return " ".join([self.name, *(f"{name}={value}" for name, value in self.arguments.items())])
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """How several methods did, the best first.
+
+    Attributes:
+        frame: a row a method: `method`, `score`, `against_baseline` with the ends of its 95 % interval
+            (`against_baseline_low`, `..._high`), `behind_best` with its ends, `level` (whether the interval of
+            `behind_best` holds 0), with gold further figures, `seconds` of a run, `epochs` (of a training), `notes`.
+            Methods that failed come last, without numbers.
+        measure: what `score` is; higher is better.
+        baseline: what the others are compared with.
+        num_tasks: that were scored.
+        scores: method -> score of each task by seed, [S, n]; the mean is `score`.
+        methods: by their titles.
+    """
+
+    frame: pd.DataFrame
+    measure: str
+    baseline: str
+    num_tasks: int
+    scores: Mapping[str, Scores]
+    methods: Mapping[str, Method]
+
+    @property
+    def best(self) -> Method:
+        """The method with the highest score, without "gold".
+
+        Raises:
+            DataError: every method failed.
+        """
+        for title in self.frame["method"][self.frame["score"].notna()]:
+            if self.methods[title].name != GOLD:
+                return self.methods[title]
+        raise DataError(f"compare: every method failed. The first: {self.frame['notes'].iloc[0]}")
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {len(self.frame)} methods by {self.measure}, the best: {self.frame['method'].iloc[0]}>"
+
+
+def compare(
+    annotations: Annotations,
+    instances: Any = None,
+    gold: Any = None,
+    *,
+    methods: Methods = "quick",
+    base: Any = None,
+    settings: Any = None,
+    tasks: Any = None,
+    held_out: Any = None,
+    seeds: Iterable[int] = (0,),
+    folder: str | Path | None = None,
+    on_run: Callable[[int, int], Any] = lambda done, total: None,
+) -> Comparison:
+    """Compares methods on one's own data.
+
+    **Without instances** methods of aggregation are compared. With gold, each is fitted to all annotations, and a score
+    is whether the label of a task is right (of ratings the negative absolute error). Without gold, a fifth of the
+    annotations is hidden in turns, so that a task keeps one at least, and a score is the log-probability of what was
+    hidden, given the result on the others and the matrices (of ratings biases and precisions) of the annotators, which
+    are the same for each method (`hierarchical-dawid-skene` and `rating-em` on all annotations).
+
+    **With instances** deep methods are compared on the same base, and an aggregation stands for the base that learns
+    from its result. A fifth of the tasks is hidden in turns, and the models say what they are. Their answers are scored
+    with gold, or without it by the log-probability of the hidden tasks' annotations. The number of epochs is a
+    quarter, half, three quarters or all of those that the settings name, by the annotations of the hidden tasks, never
+    by gold.
+
+    Hidden annotations say which method predicts annotators best. Where annotators agree on what is false, that is not
+    the method that is right most often, and differences are small: take the score for a warning of methods that are far
+    behind, and give gold of a few hundred tasks to choose among the others.
+
+    Args:
+        annotations: classes or ratings.
+        instances: as for `train`; None compares aggregations alone.
+        gold: class codes (-1 unknown) or ratings (NaN unknown), by the rows of the instances, or without instances by
+            `annotations.tasks`.
+        methods: "quick", "all", or names, each alone or with settings ("crowdsourced-layer connection=VW"), or
+            tuples of a name and settings. The baseline (majority-vote, mean) is always compared.
+        base: a Keras model for feature vectors (copied with new weights for each training), or a function that makes
+            one of a `BaseContext`. None is the base that the settings name.
+        settings: of the trainings, such as `TextSettings(epochs=20)`; None is `TrainingSettings()`. Method, arguments
+            and seed are not used.
+        tasks: ids of the rows of the instances; see `CrowdModel.fit`.
+        held_out: which rows of the instances are hidden, bool [N], in place of fifths in turns.
+        seeds: of the methods and of what is hidden.
+        folder: where `runs.parquet` is kept, each run as soon as it is done. With the same data and settings a
+            comparison goes on from it, also with further methods and seeds. None keeps nothing.
+        on_run: called after each run with the number of runs that are done and of all.
+
+    Returns:
+        The comparison. Its intervals are paired and draw the tasks again. Of models they hold for those that were
+        trained, and so for the mean over the seeds: give several seeds where trainings differ much.
+
+    Raises:
+        ConfigError: an unknown method or setting; a folder of other runs.
+        DataError: other labels, gold that does not fit, or too few tasks.
+
+    Source:
+        Intervals of cross-validation by the variance over all tasks: P. Bayle et al.: Cross-validation confidence
+        intervals for test error. NeurIPS 2020, theorem 1 and equation 4.
+
+    Example:
+        >>> comparison = crowdzoo.compare(annotations, gold=gold)
+        >>> comparison.frame[["method", "score", "against_baseline", "level"]]
+    """
+    measure = measure_of(annotations, "compare")
+    seeds = list(seeds)
+    if not seeds:
+        raise ConfigError("compare: seeds is empty; give one seed or more, such as range(3).")
+    if instances is None:
+        if base is not None or settings is not None or held_out is not None or tasks is not None:
+            raise ConfigError("compare: base, settings, tasks and held_out are for deep methods: give instances, too.")
+        setup: Setup = Labels(annotations, measure, gold)
+    else:
+        from crowdzoo.comparison.deep import Trainings
+
+        setup = Trainings(annotations, measure, gold, instances, base, settings, tasks, held_out)
+    chosen = setup.methods(methods)
+    runs = Runs(None if folder is None else Path(folder), setup.identity())
+    wanted = [
+        (seed, part, method)
+        for seed in seeds
+        for part in range(setup.num_parts)
+        for method in chosen
+        if (method.title, seed, part) not in runs
+    ]
+    total = len(seeds) * setup.num_parts * len(chosen)
+    for done, (seed, part, method) in enumerate(wanted, total - len(wanted) + 1):
+        runs.add(_run(setup, method, seed, part))
+        on_run(done, total)
+    return _summary(setup, chosen, runs, seeds)
+
+
+class Setup:
+    """What is compared on; subclasses say how a run is made.
+
+    Args:
+        annotations: of all tasks.
+        measure: of their kind.
+        gold: by task; None.
+
+    Attributes:
+        num_parts: how many runs a method and seed has.
+    """
+
+    num_parts = 1
+
+    def __init__(self, annotations: Annotations, measure: Measure, gold: Any):
+        self.annotations, self.measure = annotations, measure
+        self.gold = None if gold is None else np.asarray(gold)
+        if self.gold is None:
+            return
+        if self.gold.shape != (annotations.num_tasks,):
+            raise DataError(
+                f"compare: gold must have a value for each of the {annotations.num_tasks:,} tasks, got shape "
+                f"{self.gold.shape}."
+            )
+        if not measure.known(self.gold).any():
+            raise DataError("compare: no task has gold. Give gold of some, or leave it out.")
+
+    def names(self) -> Sequence[str]:
+        """Of methods that can be named."""
+        return [*METHODS_OF[self.annotations.kind]]
+
+    def of_set(self, name: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
+        """The methods of "quick" or "all"."""
+        return [(each, {}) for each in (self.measure.quick if name == "quick" else self.names())]
+
+    def methods(self, given: Methods) -> list[Method]:
+        """What is compared, the baseline first.
+
+        Raises:
+            ConfigError: an unknown method or setting.
+        """
+        found = {self.measure.baseline: Method(self.measure.baseline, {})}
+        for word in [given] if isinstance(given, str) else given:
+            for name, arguments in self.of_set(word) if word in SETS else [_named(word)]:
+                if name not in self.names():
+                    raise ConfigError(unknown("method", name, [*SETS, *self.names()]))
+                method = Method(name, dict(arguments))
+                self.check(method)
+                found[method.title] = method
+        return list(found.values())
+
+    def check(self, method: Method) -> None:
+        """Raises ConfigError where settings of a method cannot be used."""
+        self.aggregator(method, 0)
+
+    def aggregator(self, method: Method, seed: int) -> Any:
+        """An aggregator by its name."""
+        parameters = signature(METHODS_OF[self.annotations.kind][method.name]).parameters
+        seeded = {"seed": seed} if "seed" in parameters else {}
+        return create(method.name, kind=self.annotations.kind, **seeded | dict(method.arguments))
+
+    def identity(self) -> dict[str, str]:
+        """See `Runs`. Gold is no part of it: runs are scored when they are read."""
+        return {"crowdzoo": crowdzoo.__version__, "annotations": digest_of(self.annotations)}
+
+    def run(self, method: Method, seed: int, part: int) -> tuple[list[int], NDArray[np.int64], Scores]:
+        """Numbers of epochs, codes of the tasks that were asked for, [n], and answers, `[len(epochs), n, K]`."""
+        raise NotImplementedError
+
+    def evidence(self, seed: int, part: int) -> tuple[Callable[[Scores, NDArray[Any]], Scores], NDArray[np.int64]]:
+        """See `Measure.hidden`, of the annotations that a run did not see; and how many each task has of them, [N]."""
+        raise NotImplementedError
+
+
+class Labels(Setup):
+    """Aggregations alone: with gold on all annotations, without it with a fifth of them hidden in turns."""
+
+    def __init__(self, annotations: Annotations, measure: Measure, gold: Any):
+        super().__init__(annotations, measure, gold)
+        if self.gold is not None:
+            return
+        self.num_parts = PARTS
+        if (annotations.redundancy > 1).sum() < FEWEST:
+            raise DataError(
+                f"compare: without gold some annotations are hidden, and fewer than {FEWEST} tasks have two. Give gold."
+            )
+
+    def identity(self) -> dict[str, str]:
+        """Runs with gold see all annotations, the others do not."""
+        return {**super().identity(), "runs": "parts of annotations" if self.gold is None else "all annotations"}
+
+    def run(self, method: Method, seed: int, part: int) -> tuple[list[int], NDArray[np.int64], Scores]:
+        """Fits once; with gold to all annotations."""
+        seen, asked = self.annotations, np.arange(self.annotations.num_tasks)
+        if self.gold is None:
+            hidden = self._hidden(seed, part)
+            seen, asked = seen.select_rows(~hidden), np.unique(seen.task_ids[hidden])
+        answers = self.measure.answers(self.aggregator(method, seed).fit(seen))
+        return [0], asked, answers[asked][None]
+
+    def evidence(self, seed: int, part: int) -> tuple[Callable[[Scores, NDArray[Any]], Scores], NDArray[np.int64]]:
+        """Of the part's annotations."""
+        hidden = self._hidden(seed, part)
+        counts = np.bincount(self.annotations.task_ids[hidden], minlength=self.annotations.num_tasks)
+        return self.measure.hidden(self.annotations, hidden), counts
+
+    def _hidden(self, seed: int, part: int) -> NDArray[np.bool_]:
+        """Which annotations, [A]: a fifth, but those of tasks that would have none left."""
+        tasks = self.annotations.task_ids
+        hidden = np.random.default_rng([seed, PARTS]).permutation(len(tasks)) % PARTS == part
+        left = np.bincount(tasks[~hidden], minlength=self.annotations.num_tasks)
+        found: NDArray[np.bool_] = hidden & (left[tasks] > 0)
+        return found
+
+
+def digest_of(annotations: Annotations, *more: Any) -> str:
+    """A hash of annotations and arrays."""
+    digest = hashlib.sha256()
+    for array in (annotations.task_ids, annotations.annotator_ids, annotations.labels, *more):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    names = [annotations.tasks, annotations.annotators, annotations.classes]
+    digest.update(json.dumps([None if each is None else [str(one) for one in each] for each in names]).encode())
+    return digest.hexdigest()
+
+
+def _named(word: str | tuple[str, Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
+    """Name and settings of "name setting=value", whose values are JSON where they can be."""
+    if not isinstance(word, str):
+        return word
+    name, *settings = word.split()
+    found = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not key or not equals:
+            raise ConfigError(f"method {word!r}: write settings as NAME=VALUE, as in 'dawid-skene prior=0.1'.")
+        try:
+            found[key] = json.loads(value)
+        except ValueError:
+            found[key] = value
+    return name, found
+
+
+def _run(setup: Setup, method: Method, seed: int, part: int) -> Run:
+    """One run, with what was wrong with it."""
+    started = time.perf_counter()
+    with warnings.catch_warnings():  # the notes say them
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            epochs, tasks, answers = setup.run(method, seed, part)
+        except CrowdzooError as error:
+            nothing = np.empty(0, int), np.empty((0, 0, 0))
+            return Run(method.title, seed, part, time.perf_counter() - started, [], *nothing, [], str(error))
+    seconds = time.perf_counter() - started
+    faults = setup.measure.faults(answers[-1], setup.annotations, tasks)
+    return Run(method.title, seed, part, seconds, epochs, tasks, answers, faults)
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """A method's runs, scored.
+
+    Attributes:
+        totals: of each seed and task the sum of scores, [S, N].
+        weights: how many scores that are, [S, N].
+        figures: further measures against gold, means over the seeds.
+        epochs: of the trainings; 0 for aggregations.
+        runs: by seed and part.
+    """
+
+    totals: Scores
+    weights: Scores
+    figures: dict[str, float]
+    epochs: int
+    runs: list[list[Run]]
+
+    @property
+    def by_task(self) -> Scores:
+        """Scores whose mean over all is the measure, [S, n]: of the tasks that have one."""
+        scored = self.weights.any(axis=0)
+        found: Scores = (self.totals * scored.sum() / self.weights.sum(axis=1, keepdims=True))[:, scored]
+        return found
+
+
+def _scored(setup: Setup, runs: list[list[Run]], seeds: Sequence[int]) -> _Scored:
+    """Scores of one method whose runs, by seed and part, have not failed."""
+    measure, gold = setup.measure, setup.gold
+    lengths, number = runs[0][0].epochs, setup.annotations.num_tasks
+    totals, weights = np.zeros((len(lengths), len(seeds), number)), np.zeros((len(seeds), number))
+    if gold is None or len(lengths) > 1:
+        for place, seed in enumerate(seeds):
+            for run in runs[place]:
+                score, counts = setup.evidence(seed, run.part)
+                there = counts[run.tasks] > 0
+                tasks = run.tasks[there]
+                weights[place, tasks] += counts[tasks]
+                for length in range(len(lengths) if there.any() else 0):
+                    totals[length, place, tasks] += score(run.answers[length][there], tasks)
+    chosen = int(np.argmax(totals.sum(axis=(1, 2)))) if weights.any() else -1
+    if gold is None:
+        return _Scored(totals[chosen], weights, {}, lengths[chosen], runs)
+    known = measure.known(gold)
+    right, figures = np.zeros((len(seeds), number)), []
+    weights = np.zeros_like(right)
+    for place, of_seed in enumerate(runs):
+        tasks = np.concatenate([run.tasks for run in of_seed])
+        answers = np.concatenate([run.answers[chosen] for run in of_seed])[known[tasks]]
+        tasks = tasks[known[tasks]]
+        right[place, tasks], weights[place, tasks] = measure.right(answers, gold[tasks]), 1
+        figures.append(measure.figures(answers, gold[tasks]))
+    means = {name: float(np.mean([each[name] for each in figures])) for name in figures[0]}
+    return _Scored(right, weights, means, lengths[chosen], runs)
+
+
+def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequence[int]) -> Comparison:
+    """The table of a comparison whose runs are all there."""
+    import pandas as pd
+
+    scored, failed = {}, {}
+    for method in methods:
+        own = [[runs.get(method.title, seed, part) for part in range(setup.num_parts)] for seed in seeds]
+        reasons = [run.failed for of_seed in own for run in of_seed if run.failed]
+        if reasons:
+            failed[method.title] = reasons[0]
+        else:
+            scored[method.title] = _scored(setup, own, seeds)
+    by_task = {title: each.by_task for title, each in scored.items()}
+    order = sorted(scored, key=lambda title: -by_task[title].mean())
+    baseline = setup.measure.baseline
+    rows = []
+    for title in order:
+        each, row = scored[title], dict[str, Any]()
+        for name, other in (("against_baseline", baseline), ("behind_best", order[0])):
+            ends = [np.nan] * 3 if other not in by_task else bootstrap(by_task[title], by_task[other])
+            row |= dict(zip([name, f"{name}_low", f"{name}_high"], ends, strict=True))
+        made = [run for of_seed in each.runs for run in of_seed]
+        rows.append({
+            "method": title, "score": float(by_task[title].mean()), **row, "level": row["behind_best_high"] >= 0,
+            **each.figures,
+            "seconds": float(np.median([run.seconds for run in made])), "epochs": each.epochs,
+            "notes": "; ".join(dict.fromkeys(fault for run in made for fault in run.faults)),
+        })  # fmt: skip
+    rows += [{"method": title, "level": False, "notes": f"failed: {reason}"} for title, reason in failed.items()]
+    return Comparison(
+        frame=pd.DataFrame(rows),
+        measure=HIDDEN if setup.gold is None else setup.measure.title,
+        baseline=baseline,
+        num_tasks=by_task[order[0]].shape[1] if order else 0,
+        scores=by_task,
+        methods={method.title: method for method in methods},
+    )

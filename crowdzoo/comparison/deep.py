@@ -1,0 +1,151 @@
+"""Deep methods on one base, compared."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.comparison.compare import GOLD, PARTS, Method, Setup, digest_of
+from crowdzoo.comparison.measures import Measure, Scores
+from crowdzoo.comparison.trained import lengths, trained_answers
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.errors import DataError
+from crowdzoo.training.bases.given import GivenBase
+from crowdzoo.training.candidates import compared
+from crowdzoo.training.held_out_annotations import FEWEST
+from crowdzoo.training.instance_training import given_values
+from crowdzoo.training.length import with_length
+from crowdzoo.training.methods import AGGREGATED, methods_of
+from crowdzoo.training.settings import InstanceSettings, TrainingSettings
+from crowdzoo.training.training_loop import paired
+
+LINE = "compare(annotations, x, tasks={})"
+
+
+class Trainings(Setup):
+    """Each method trains the same base; a fifth of the tasks is hidden in turns, or those of `held_out`.
+
+    Args:
+        annotations: of the tasks.
+        measure: of their kind.
+        gold: by the rows of x; None.
+        x: instances.
+        base: a Keras model, or a function that makes one; None is the settings' own.
+        settings: of all trainings; None is `TrainingSettings()`.
+        tasks: ids of the rows of x.
+        held_out: rows that are hidden; None.
+    """
+
+    def __init__(
+        self, annotations: Annotations, measure: Measure, gold: Any, x: Any, base: Any, settings: Any, tasks: Any,
+        held_out: Any,
+    ):  # fmt: skip
+        self.settings: InstanceSettings = TrainingSettings(task=annotations.kind) if settings is None else settings
+        if self.settings.kind != annotations.kind:
+            raise DataError(
+                f"compare: the settings are of task {self.settings.kind}, the annotations of kind {annotations.kind}."
+            )
+        self.x, annotations, _ = paired(
+            replace(self.settings, method="crowdsourced-layer", arguments={}), given_values(self.settings, x),
+            annotations, tasks, LINE,
+        )  # fmt: skip
+        super().__init__(annotations, measure, gold)
+        self.base = None if base is None else GivenBase(base)
+        self.labelled = annotations.redundancy > 0
+        asked = self.labelled if self.gold is None else measure.known(self.gold)
+        if held_out is None:
+            self.num_parts, self.held_out = PARTS, None
+        else:
+            self.held_out = np.asarray(held_out, bool)
+            asked = asked & self.held_out
+        self.asked = np.flatnonzero(asked)
+        train = self.labelled if self.held_out is None else self.labelled & ~self.held_out
+        if len(self.asked) < FEWEST or train.sum() < FEWEST:
+            what = "labels" if self.gold is None else "gold"
+            raise DataError(
+                f"compare: {len(self.asked):,} hidden tasks with {what} and {train.sum():,} labelled ones to train on; "
+                f"{FEWEST} of each are needed. Compare aggregations alone (without instances), or label more."
+            )
+        self.settings = with_length(self.settings, int(train.sum() * (1 - 1 / self.num_parts) or train.sum()))
+        self.epochs = lengths(self.settings.epochs or 1)
+
+    def names(self) -> Sequence[str]:
+        """Of deep methods, of aggregations whose result the base learns from, and gold where there is some."""
+        deep = [name for name in methods_of(self.annotations.kind) if name != AGGREGATED]
+        own = [GOLD] if self.gold is not None else []
+        return [*dict.fromkeys([*deep, *super().names(), *own])]
+
+    def of_set(self, name: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
+        """The methods that auto compares, or every deep one beside the two aggregations; gold where there is some."""
+        kind, final = self.annotations.label_kind, self.measure.final
+        deep = [(each, {}) for each in methods_of(kind.name)] if name == "all" else compared(kind)
+        found = [(final if each == AGGREGATED else each, arguments) for each, arguments in deep]
+        return [*found, (GOLD, {})] if self.gold is not None else found
+
+    def check(self, method: Method) -> None:
+        """Raises ConfigError where settings of a method cannot be used."""
+        if method.name in methods_of(self.annotations.kind):
+            self._settings(method, 0)
+        elif method.name != GOLD:
+            super().check(method)
+
+    def identity(self) -> dict[str, str]:
+        """Annotations and instances, and how is trained."""
+        fields = {**asdict(self.settings), "method": None, "arguments": None, "seed": None}
+        base = "" if self.base is None else _described(self.base.made_by)
+        rows = self.asked if self.held_out is None else np.flatnonzero(self.held_out)
+        arrays = self.x if isinstance(self.x, Mapping) else {"x": self.x}
+        return {
+            **super().identity(), "Keras": f"{keras.__version__} {keras.backend.backend()}",
+            "settings": str(fields), "base": base, "hidden rows": digest_of(self.annotations, rows),
+            "instances": digest_of(self.annotations, *(_bytes(each) for each in arrays.values())),
+        }  # fmt: skip
+
+    def run(self, method: Method, seed: int, part: int) -> tuple[list[int], NDArray[np.int64], Scores]:
+        """Trains once."""
+        hidden = self._hidden(seed, part)
+        kept = self.labelled.copy()
+        kept[hidden if self.held_out is None else self.held_out] = False
+        rows, targets, own = np.flatnonzero(kept), None, self._settings(method, seed)
+        if method.name == GOLD and self.gold is not None:
+            rows = np.flatnonzero(kept & self.measure.known(self.gold))
+            targets = self.measure.told(self.gold[rows], self.annotations.num_classes)
+        elif own.method == AGGREGATED:
+            result = self.aggregator(method, seed).fit(self.annotations.select_tasks(rows))
+            targets = self.measure.answers(result)
+        targets = None if targets is None else self.measure.targets(targets)
+        answers = trained_answers(own, self.x, self.annotations, rows, hidden, targets, self.epochs, base=self.base)
+        return self.epochs, hidden, np.stack(answers)
+
+    def evidence(self, seed: int, part: int) -> tuple[Callable[[Scores, NDArray[Any]], Scores], NDArray[np.int64]]:
+        """Of all annotations of the hidden tasks; the same for all parts."""
+        if not hasattr(self, "_evidence"):
+            self._evidence = self.measure.hidden(self.annotations)
+        return self._evidence, self.annotations.redundancy
+
+    def _hidden(self, seed: int, part: int) -> NDArray[np.int64]:
+        """Codes of the tasks that are asked for, sorted."""
+        if self.held_out is not None:
+            return self.asked
+        order = np.random.default_rng([seed, PARTS]).permutation(self.asked)
+        return np.sort(np.array_split(order, PARTS)[part])
+
+    def _settings(self, method: Method, seed: int) -> Any:
+        if method.name in methods_of(self.annotations.kind):
+            return replace(self.settings, method=method.name, arguments=dict(method.arguments), seed=seed)
+        return replace(self.settings, method=AGGREGATED, arguments={}, seed=seed)
+
+
+def _described(base: Any) -> str:
+    """A base of the user's own: the configuration of a model, or the name of a function."""
+    if isinstance(base, keras.Model):
+        return str(base.to_json()) if hasattr(base, "to_json") else type(base).__name__
+    return getattr(base, "__qualname__", type(base).__name__)
+
+
+def _bytes(values: Any) -> NDArray[Any]:
+    array = np.asarray(values)
+    return array if array.dtype != object else np.frombuffer(repr(array.tolist()).encode(), "u1")

@@ -1,0 +1,110 @@
+"""What the runs of a comparison gave, in a file from which a comparison that was stopped goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.files.writing import atomic_file
+
+FOLDER = "runs.parquet"
+SCHEMA = pa.schema([
+    ("method", pa.string()), ("seed", pa.int64()), ("part", pa.int32()), ("seconds", pa.float64()),
+    ("epochs", pa.list_(pa.int32())), ("tasks", pa.list_(pa.int64())), ("answers", pa.list_(pa.float64())),
+    ("faults", pa.list_(pa.string())), ("failed", pa.string()),
+])  # fmt: skip
+IDENTITY = b"crowdzoo.comparison"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One method on one part of the data.
+
+    Attributes:
+        method: name and hyperparameters, as `crowdzoo train` prints them.
+        seed: of the part and of the method.
+        part: number of the part that was hidden.
+        seconds: that it took.
+        epochs: of a training, after which it was asked; an aggregation has one entry, 0.
+        tasks: codes of the tasks that were asked for, [n].
+        answers: `[len(epochs), n, K]`.
+        faults: what is wrong with it, in sentences.
+        failed: why there are no answers; "" where there are.
+    """
+
+    method: str
+    seed: int
+    part: int
+    seconds: float
+    epochs: list[int]
+    tasks: NDArray[np.int64]
+    answers: NDArray[np.float64]
+    faults: list[str]
+    failed: str = ""
+
+
+class Runs:
+    """The runs of one comparison; with a folder they are kept there, each as soon as it is there.
+
+    `runs.parquet` is a folder of Parquet files, a file and a row for each run, as `pandas.read_parquet` reads them.
+
+    Args:
+        folder: None keeps nothing.
+        identity: what comparisons that share runs have in common, name -> text.
+
+    Raises:
+        ConfigError: the folder holds runs of other data or settings; it names the difference.
+        DataError: a file is damaged.
+    """
+
+    def __init__(self, folder: Path | None, identity: dict[str, str]):
+        self._folder = None if folder is None else folder / FOLDER
+        self._identity = identity
+        self._runs: dict[tuple[str, int, int], Run] = {}
+        if self._folder is not None:
+            for file in sorted(self._folder.glob("[!.]*.parquet")):
+                self._read(file)
+
+    def __contains__(self, key: tuple[str, int, int]) -> bool:
+        return key in self._runs
+
+    def get(self, *key: Any) -> Run:
+        """The run of a method, a seed and a part."""
+        return self._runs[key]
+
+    def add(self, run: Run) -> None:
+        """Keeps one more run; its file appears complete or not at all."""
+        key = run.method, run.seed, run.part
+        self._runs[key] = run
+        if self._folder is None:
+            return
+        table = pa.Table.from_pylist([{**vars(run), "answers": run.answers.ravel()}], SCHEMA)
+        name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
+        with atomic_file(self._folder / f"{name}.parquet") as file:
+            pq.write_table(table.replace_schema_metadata({IDENTITY: json.dumps(self._identity)}), file)
+
+    def _read(self, file: Path) -> None:
+        try:
+            table = pq.read_table(file)
+            (row,), stored = table.to_pylist(), json.loads(table.schema.metadata[IDENTITY])
+            answers, tasks = np.array(row.pop("answers"), float), np.array(row.pop("tasks"), int)
+            answers = answers.reshape(len(row["epochs"]), len(tasks), -1) if answers.size else np.empty((0, 0, 0))
+            run = Run(**row, tasks=tasks, answers=answers)
+        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{file}: holds no run of a comparison. Remove it, or name another folder.") from error
+        other = [name for name in {**stored, **self._identity} if stored.get(name) != self._identity.get(name)]
+        if other:
+            raise ConfigError(
+                f"{file.parent}: its runs are of other {', '.join(other)}. Name another folder, or remove it to begin "
+                "again."
+            )
+        self._runs[run.method, run.seed, run.part] = run
