@@ -22,10 +22,10 @@ CONFIGS = Path(__file__).with_name("configs")
 # Name -> configuration and data set, the number of trainings of each way, and the module with the rest: its `opening`
 # says what the data set has; its `compare` trains, prints a table, and gives the files of plots
 DEMOS = {
-    "labelme": ("labelme", 5, "demo_labelme"),
-    "images": ("labelme-images", 1, "demo_labelme"),
+    "labelme": ("labelme", 5, "demo_instances"),
+    "images": ("labelme-images", 1, "demo_instances"),
     "ner": ("generated-ner", 2, "demo_ner"),
-    "ratings": ("generated-ratings", 3, "demo_ratings"),
+    "ratings": ("generated-ratings", 3, "demo_instances"),
 }
 
 

@@ -77,6 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
         if arguments.gold is not None:
             gold = kind.gold_of(crowd, arguments.gold, layout)
     from crowdzoo.comparison.compare import compare
+    from crowdzoo.report.plots import plot_comparison
 
     with progress("comparing", 100) as step:
         shown = [0]
@@ -87,59 +88,25 @@ def run(arguments: argparse.Namespace) -> None:
                 step()
 
         found = compare(crowd, gold=gold, seeds=range(arguments.seeds), folder=arguments.out, on_run=on_run, **given)
-    _write(found, arguments.out)
+    with atomic_path(arguments.out / "comparison.csv") as scratch:
+        found.frame.to_csv(scratch, index=False)
+    plot_comparison(found, arguments.out / "comparison.png")
     _print(found, arguments)
 
 
-def _write(found: Any, folder: Path) -> None:
-    from crowdzoo.report.plots import plot_intervals
-
-    with atomic_path(folder / "comparison.csv") as scratch:
-        found.frame.to_csv(scratch, index=False)
-    title = f"{found.num_tasks:,} tasks; 95 % intervals, paired. Dark: level with the best"
-    plot_intervals(
-        found.frame, folder / "comparison.png", label=f"{found.measure}, against {found.baseline}", title=title
-    )
-
-
 def _print(found: Any, arguments: argparse.Namespace) -> None:
-    frame = found.frame
-    figures = list(frame.columns[frame.columns.get_loc("level") + 1 : frame.columns.get_loc("seconds")])
-    notes = frame["notes"].any()
-    header = ["method", found.measure, f"against {found.baseline}", "behind the best", *figures, "seconds"]
-    rows = []
-    for row in frame.to_dict("records"):
-        if row["score"] != row["score"]:  # it failed
-            rows.append([row["method"], *["-"] * (len(header) - 1), row["notes"]])
-            continue
-        own = [f"{row[name]:.3f}" for name in figures]
-        cells = [
-            row["method"],
-            f"{row['score']:.3f}",
-            _interval(row, "against_baseline"),
-            _interval(row, "behind_best"),
-        ]
-        rows.append([*cells, *own, f"{row['seconds']:.2f}", row["notes"]])
-    if not notes:
-        rows = [row[:-1] for row in rows]
-    title = f"{found.num_tasks:,} tasks, intervals of 95 %"
-    print_table(title, [*header, *(["notes"] if notes else [])], rows)
-    best = found.best
+    print_table(*found.table())
+    frame, best = found.frame, found.best
     level = [title for title in frame["method"][frame["level"].astype(bool)] if title != best.title]
     print()
     print(f"The best is {best.title}." + (f" Level with it: {', '.join(level)}." if level else ""))
-    if "hidden" in found.measure:
+    if not found.has_gold:
         print(
             "Without gold the score says which method predicts annotators best. It finds methods that are far behind; "
             "to choose among the others, give gold of a few hundred tasks (--gold)."
         )
     print("To take it:")
     print(f"  {_line(best, arguments)}")
-
-
-def _interval(row: dict[str, Any], name: str) -> str:
-    value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
-    return "0" if value == low == high == 0 else f"{value:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
 def _line(best: Any, arguments: argparse.Namespace) -> str:

@@ -58,9 +58,10 @@ class Comparison:
     Attributes:
         frame: a row a method: `method`, `score`, `against_baseline` with the ends of its 95 % interval
             (`against_baseline_low`, `..._high`), `behind_best` with its ends, `level` (whether the interval of
-            `behind_best` holds 0), with gold further figures, `seconds` of a run, `epochs` (of a training), `notes`.
+            `behind_best` holds 0), with gold further figures, `seconds` of a run (the median), `notes`.
             Methods that failed come last, without numbers.
         measure: what `score` is; higher is better.
+        has_gold: whether methods are scored with gold.
         baseline: what the others are compared with.
         num_tasks: that were scored.
         scores: method -> score of each task by seed, [S, n]; the mean is `score`.
@@ -69,6 +70,7 @@ class Comparison:
 
     frame: pd.DataFrame
     measure: str
+    has_gold: bool
     baseline: str
     num_tasks: int
     scores: Mapping[str, Scores]
@@ -86,8 +88,30 @@ class Comparison:
                 return self.methods[title]
         raise DataError(f"compare: every method failed. The first: {self.frame['notes'].iloc[0]}")
 
+    def table(self) -> tuple[str, list[str], list[list[str]]]:
+        """Title, header and rows for `crowdzoo.report.tables.print_table`."""
+        frame = self.frame
+        figures = list(frame.columns[frame.columns.get_loc("level") + 1 : frame.columns.get_loc("seconds")])
+        header = ["method", self.measure, f"against {self.baseline}", "behind the best", *figures, "seconds", "notes"]
+        rows = []
+        for row in frame.to_dict("records"):
+            if row["score"] != row["score"]:  # it failed
+                rows.append([row["method"], *["-"] * (len(header) - 2), row["notes"]])
+                continue
+            own = [f"{row['score']:.3f}", *(_interval(row, name) for name in ("against_baseline", "behind_best"))]
+            own += [f"{row[name]:.3f}" for name in figures]
+            rows.append([row["method"], *own, f"{row['seconds']:.2f}", row["notes"]])
+        if not frame["notes"].any():
+            header, rows = header[:-1], [row[:-1] for row in rows]
+        return f"{self.num_tasks:,} tasks, intervals of 95 %", header, rows
+
     def __repr__(self) -> str:
         return f"<Comparison of {len(self.frame)} methods by {self.measure}, the best: {self.frame['method'].iloc[0]}>"
+
+
+def _interval(row: Mapping[str, Any], name: str) -> str:
+    value, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
+    return "0" if value == low == high == 0 else f"{value:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
 def compare(
@@ -114,9 +138,7 @@ def compare(
 
     **With instances** deep methods are compared on the same base, and an aggregation stands for the base that learns
     from its result. A fifth of the tasks is hidden in turns, and the models say what they are. Their answers are scored
-    with gold, or without it by the log-probability of the hidden tasks' annotations. The number of epochs is a
-    quarter, half, three quarters or all of those that the settings name, by the annotations of the hidden tasks, never
-    by gold.
+    with gold, or without it by the log-probability of the hidden tasks' annotations.
 
     Hidden annotations say which method predicts annotators best. Where annotators agree on what is false, that is not
     the method that is right most often, and differences are small: take the score for a warning of methods that are far
@@ -249,8 +271,8 @@ class Setup:
         """See `Runs`. Gold is no part of it: runs are scored when they are read."""
         return {"crowdzoo": crowdzoo.__version__, "annotations": digest_of(self.annotations)}
 
-    def run(self, method: Method, seed: int, part: int) -> tuple[list[int], NDArray[np.int64], Scores]:
-        """Numbers of epochs, codes of the tasks that were asked for, [n], and answers, `[len(epochs), n, K]`."""
+    def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
+        """Codes of the tasks that were asked for, [n], and answers, [n, K]."""
         raise NotImplementedError
 
     def evidence(self, seed: int, part: int) -> tuple[Callable[[Scores, NDArray[Any]], Scores], NDArray[np.int64]]:
@@ -275,14 +297,14 @@ class Labels(Setup):
         """Runs with gold see all annotations, the others do not."""
         return {**super().identity(), "runs": "parts of annotations" if self.gold is None else "all annotations"}
 
-    def run(self, method: Method, seed: int, part: int) -> tuple[list[int], NDArray[np.int64], Scores]:
+    def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
         """Fits once; with gold to all annotations."""
         seen, asked = self.annotations, np.arange(self.annotations.num_tasks)
         if self.gold is None:
             hidden = self._hidden(seed, part)
             seen, asked = seen.select_rows(~hidden), np.unique(seen.task_ids[hidden])
         answers = self.measure.answers(self.aggregator(method, seed).fit(seen))
-        return [0], asked, answers[asked][None]
+        return asked, answers[asked]
 
     def evidence(self, seed: int, part: int) -> tuple[Callable[[Scores, NDArray[Any]], Scores], NDArray[np.int64]]:
         """Of the part's annotations."""
@@ -332,13 +354,13 @@ def _run(setup: Setup, method: Method, seed: int, part: int) -> Run:
     with warnings.catch_warnings():  # the notes say them
         warnings.simplefilter("ignore", UserWarning)
         try:
-            epochs, tasks, answers = setup.run(method, seed, part)
+            tasks, answers = setup.run(method, seed, part)
         except CrowdzooError as error:
-            nothing = np.empty(0, int), np.empty((0, 0, 0))
-            return Run(method.title, seed, part, time.perf_counter() - started, [], *nothing, [], str(error))
+            nothing = np.empty(0, int), np.empty((0, 0))
+            return Run(method.title, seed, part, time.perf_counter() - started, *nothing, [], str(error))
     seconds = time.perf_counter() - started
-    faults = setup.measure.faults(answers[-1], setup.annotations, tasks)
-    return Run(method.title, seed, part, seconds, epochs, tasks, answers, faults)
+    faults = setup.measure.faults(answers, setup.annotations, tasks)
+    return Run(method.title, seed, part, seconds, tasks, answers, faults)
 
 
 @dataclass(frozen=True)
@@ -349,14 +371,12 @@ class _Scored:
         totals: of each seed and task the sum of scores, [S, N].
         weights: how many scores that are, [S, N].
         figures: further measures against gold, means over the seeds.
-        epochs: of the trainings; 0 for aggregations.
         runs: by seed and part.
     """
 
     totals: Scores
     weights: Scores
     figures: dict[str, float]
-    epochs: int
     runs: list[list[Run]]
 
     @property
@@ -370,31 +390,23 @@ class _Scored:
 def _scored(setup: Setup, runs: list[list[Run]], seeds: Sequence[int]) -> _Scored:
     """Scores of one method whose runs, by seed and part, have not failed."""
     measure, gold = setup.measure, setup.gold
-    lengths, number = runs[0][0].epochs, setup.annotations.num_tasks
-    totals, weights = np.zeros((len(lengths), len(seeds), number)), np.zeros((len(seeds), number))
-    if gold is None or len(lengths) > 1:
-        for place, seed in enumerate(seeds):
-            for run in runs[place]:
+    totals = np.zeros((len(seeds), setup.annotations.num_tasks))
+    weights, figures = np.zeros_like(totals), []
+    for place, (seed, of_seed) in enumerate(zip(seeds, runs, strict=True)):
+        if gold is None:
+            for run in of_seed:
                 score, counts = setup.evidence(seed, run.part)
-                there = counts[run.tasks] > 0
-                tasks = run.tasks[there]
-                weights[place, tasks] += counts[tasks]
-                for length in range(len(lengths) if there.any() else 0):
-                    totals[length, place, tasks] += score(run.answers[length][there], tasks)
-    chosen = int(np.argmax(totals.sum(axis=(1, 2)))) if weights.any() else -1
-    if gold is None:
-        return _Scored(totals[chosen], weights, {}, lengths[chosen], runs)
-    known = measure.known(gold)
-    right, figures = np.zeros((len(seeds), number)), []
-    weights = np.zeros_like(right)
-    for place, of_seed in enumerate(runs):
+                totals[place, run.tasks] += score(run.answers, run.tasks)
+                weights[place, run.tasks] += counts[run.tasks]
+            continue
+        known = measure.known(gold)
         tasks = np.concatenate([run.tasks for run in of_seed])
-        answers = np.concatenate([run.answers[chosen] for run in of_seed])[known[tasks]]
+        answers = np.concatenate([run.answers for run in of_seed])[known[tasks]]
         tasks = tasks[known[tasks]]
-        right[place, tasks], weights[place, tasks] = measure.right(answers, gold[tasks]), 1
+        totals[place, tasks], weights[place, tasks] = measure.right(answers, gold[tasks]), 1
         figures.append(measure.figures(answers, gold[tasks]))
-    means = {name: float(np.mean([each[name] for each in figures])) for name in figures[0]}
-    return _Scored(right, weights, means, lengths[chosen], runs)
+    means = {name: float(np.mean([each[name] for each in figures])) for name in (figures[0] if figures else ())}
+    return _Scored(totals, weights, means, runs)
 
 
 def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequence[int]) -> Comparison:
@@ -422,13 +434,14 @@ def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequenc
         rows.append({
             "method": title, "score": float(by_task[title].mean()), **row, "level": row["behind_best_high"] >= 0,
             **each.figures,
-            "seconds": float(np.median([run.seconds for run in made])), "epochs": each.epochs,
+            "seconds": float(np.median([run.seconds for run in made])),
             "notes": "; ".join(dict.fromkeys(fault for run in made for fault in run.faults)),
         })  # fmt: skip
     rows += [{"method": title, "level": False, "notes": f"failed: {reason}"} for title, reason in failed.items()]
     return Comparison(
         frame=pd.DataFrame(rows),
         measure=HIDDEN if setup.gold is None else setup.measure.title,
+        has_gold=setup.gold is not None,
         baseline=baseline,
         num_tasks=by_task[order[0]].shape[1] if order else 0,
         scores=by_task,

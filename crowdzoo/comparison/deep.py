@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.comparison.compare import GOLD, PARTS, Method, Setup, digest_of
 from crowdzoo.comparison.measures import Measure, Scores
-from crowdzoo.comparison.trained import lengths, trained_answers
+from crowdzoo.comparison.trained import trained_answers
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.training.bases.given import GivenBase
@@ -70,7 +70,6 @@ class Trainings(Setup):
                 f"{FEWEST} of each are needed. Compare aggregations alone (without instances), or label more."
             )
         self.settings = with_length(self.settings, int(train.sum() * (1 - 1 / self.num_parts) or train.sum()))
-        self.epochs = lengths(self.settings.epochs or 1)
 
     def names(self) -> Sequence[str]:
         """Of deep methods, of aggregations whose result the base learns from, and gold where there is some."""
@@ -92,6 +91,11 @@ class Trainings(Setup):
         elif method.name != GOLD:
             super().check(method)
 
+    def aggregator(self, method: Method, seed: int) -> Any:
+        """An aggregator by its name, on the scale of the settings."""
+        scale = {name: value for name in ("low", "high") if (value := getattr(self.settings, name)) is not None}
+        return super().aggregator(replace(method, arguments={**scale, **method.arguments}), seed)
+
     def identity(self) -> dict[str, str]:
         """Annotations and instances, and how is trained."""
         fields = {**asdict(self.settings), "method": None, "arguments": None, "seed": None}
@@ -104,7 +108,7 @@ class Trainings(Setup):
             "instances": digest_of(self.annotations, *(_bytes(each) for each in arrays.values())),
         }  # fmt: skip
 
-    def run(self, method: Method, seed: int, part: int) -> tuple[list[int], NDArray[np.int64], Scores]:
+    def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
         """Trains once."""
         hidden = self._hidden(seed, part)
         kept = self.labelled.copy()
@@ -117,8 +121,9 @@ class Trainings(Setup):
             result = self.aggregator(method, seed).fit(self.annotations.select_tasks(rows))
             targets = self.measure.answers(result)
         targets = None if targets is None else self.measure.targets(targets)
-        answers = trained_answers(own, self.x, self.annotations, rows, hidden, targets, self.epochs, base=self.base)
-        return self.epochs, hidden, np.stack(answers)
+        epochs = [own.epochs or 1]
+        (answers,) = trained_answers(own, self.x, self.annotations, rows, hidden, targets, epochs, base=self.base)
+        return hidden, answers
 
     def evidence(self, seed: int, part: int) -> tuple[Callable[[Scores, NDArray[Any]], Scores], NDArray[np.int64]]:
         """Of all annotations of the hidden tasks; the same for all parts."""

@@ -19,7 +19,7 @@ from crowdzoo.files.writing import atomic_file
 FOLDER = "runs.parquet"
 SCHEMA = pa.schema([
     ("method", pa.string()), ("seed", pa.int64()), ("part", pa.int32()), ("seconds", pa.float64()),
-    ("epochs", pa.list_(pa.int32())), ("tasks", pa.list_(pa.int64())), ("answers", pa.list_(pa.float64())),
+    ("tasks", pa.list_(pa.int64())), ("answers", pa.list_(pa.float64())),
     ("faults", pa.list_(pa.string())), ("failed", pa.string()),
 ])  # fmt: skip
 IDENTITY = b"crowdzoo.comparison"
@@ -34,9 +34,8 @@ class Run:
         seed: of the part and of the method.
         part: number of the part that was hidden.
         seconds: that it took.
-        epochs: of a training, after which it was asked; an aggregation has one entry, 0.
         tasks: codes of the tasks that were asked for, [n].
-        answers: `[len(epochs), n, K]`.
+        answers: [n, K].
         faults: what is wrong with it, in sentences.
         failed: why there are no answers; "" where there are.
     """
@@ -45,7 +44,6 @@ class Run:
     seed: int
     part: int
     seconds: float
-    epochs: list[int]
     tasks: NDArray[np.int64]
     answers: NDArray[np.float64]
     faults: list[str]
@@ -97,8 +95,7 @@ class Runs:
             table = pq.read_table(file)
             (row,), stored = table.to_pylist(), json.loads(table.schema.metadata[IDENTITY])
             answers, tasks = np.array(row.pop("answers"), float), np.array(row.pop("tasks"), int)
-            answers = answers.reshape(len(row["epochs"]), len(tasks), -1) if answers.size else np.empty((0, 0, 0))
-            run = Run(**row, tasks=tasks, answers=answers)
+            run = Run(**row, tasks=tasks, answers=answers.reshape(len(tasks), -1) if len(tasks) else np.empty((0, 0)))
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"{file}: holds no run of a comparison. Remove it, or name another folder.") from error
         other = [name for name in {**stored, **self._identity} if stored.get(name) != self._identity.get(name)]

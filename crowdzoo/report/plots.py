@@ -14,8 +14,8 @@ from crowdzoo.report.fonts import draw_all_characters
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from crowdzoo.comparison.compare import Comparison
     from crowdzoo.quality import QualityReport
-    from crowdzoo.report.comparison import Comparison
 
 SOFTWARE = "crowdzoo"  # as the PNG files' metadata say
 DPI = 150
@@ -24,24 +24,6 @@ DARK = "#1d2b3a"
 MUTED = "#8a94a0"
 LONGEST_NAME = 24  # characters of a class beside a matrix
 MOST_CLASSES = 30  # of a matrix whose names can still be read
-
-
-def plot_accuracies(comparison: "Comparison", path: str | Path) -> Path:
-    """Held-out accuracy of every method: a bar for the mean, a whisker for the standard deviation, a dot for each seed.
-
-    Args:
-        comparison: result of `crowdzoo.report.comparison.compare`.
-        path: path of the PNG file.
-
-    Returns:
-        The path.
-    """
-    title = (
-        f"{comparison.dataset}: the same base trained on different labels\n{comparison.num_train:,} training and "
-        f"{comparison.num_eval:,} held-out tasks; mean ± standard deviation and each of {len(comparison.seeds)} seeds"
-    )
-    label = "accuracy on held-out tasks"
-    return plot_scores(comparison.accuracies, path, label=label, title=title, baseline="majority")
 
 
 def plot_scores(
@@ -82,19 +64,17 @@ def plot_scores(
     return _save(figure, path)
 
 
-def plot_intervals(frame: Any, path: str | Path, *, label: str, title: str) -> Path:
-    """How far methods are from a baseline: a dot and a 95 % interval each, sorted; those level with the best are dark.
+def plot_comparison(comparison: "Comparison", path: str | Path) -> Path:
+    """How far methods are from the baseline: a dot and a 95 % interval each; those level with the best are dark.
 
     Args:
-        frame: `Comparison.frame`; methods without numbers are left out.
+        comparison: of `crowdzoo.compare`; methods that failed are left out.
         path: path of the PNG file.
-        label: label of the axis.
-        title: title of the picture.
 
     Returns:
         The path.
     """
-    frame = frame.dropna(subset="score") if len(frame) else frame
+    frame = comparison.frame.dropna(subset="score")
     figure = _figure(7.6, 0.32 * len(frame) + 1.5)
     axes = figure.subplots()
     axes.axvline(0, color=DARK, linewidth=0.9, linestyle=(0, (4, 3)))
@@ -104,124 +84,8 @@ def plot_intervals(frame: Any, path: str | Path, *, label: str, title: str) -> P
         axes.plot(row.against_baseline, place, "o", color=color, markersize=5)
     axes.set_yticks(range(len(frame)), frame["method"])
     axes.invert_yaxis()
-    _plain(axes, label, title=title, grid="x")
-    return _save(figure, path)
-
-
-def plot_confusions(
-    true: np.ndarray,
-    learned: np.ndarray,
-    counts: np.ndarray,
-    classes: Sequence[str],
-    path: str | Path,
-    *,
-    annotators: Sequence[Any] | None = None,
-    shown: int = 6,
-    learned_name: str = "learned",
-) -> Path:
-    """True and learned confusion matrices of the annotators with most annotations, side by side.
-
-    Rows of a true matrix that the annotator had no task of are left grey.
-
-    Args:
-        true: shares counted against gold, `[annotator, true, said]` [R, K, K].
-        learned: what a model says, same shape: shares such as `CrowdModel.calibrated_confusions` gives. The diagonal of
-            `annotator_confusions` of a `CrowdsourcedLayer` is no share of right answers.
-        counts: tasks of each true class that an annotator labelled, int [R, K].
-        classes: names, [K].
-        path: path of the PNG file.
-        annotators: names, [R]; None is 0 ... R-1.
-        shown: how many annotators.
-        learned_name: heading of the learned matrices.
-
-    Returns:
-        The path.
-    """
-    order = np.argsort(-counts.sum(axis=1), kind="stable")[:shown]
-    columns = min(3, len(order))
-    lines = -(-len(order) // columns)
-    below = 0.08 * max((len(_short(name)) for name in classes), default=0)  # names stand upright there
-    figure = _figure(4.4 * columns + 1.4, 2.4 * lines + 1.3 + below)
-    grid = figure.subplots(lines, 2 * columns, squeeze=False)
-    nameless = [""] * len(classes)
-    for place, annotator in enumerate(order):
-        line, column = divmod(place, columns)
-        seen = counts[annotator] > 0
-        pair = [np.where(seen[:, None], true[annotator], np.nan), learned[annotator]]
-        for side, (matrix, name) in enumerate(zip(pair, ("true", learned_name), strict=True)):
-            axes = grid[line, 2 * column + side]
-            left, lowest = column == side == 0, line == lines - 1
-            image = _matrix(axes, matrix, classes if lowest else nameless, classes if left else nameless)
-            axes.set_xlabel("said" if lowest else "", fontsize=8)
-            axes.set_ylabel("true class" if left else "", fontsize=8)
-            title = f"annotator {annotator if annotators is None else annotators[annotator]}, {name}"
-            if side == 0:
-                title += f"\n{counts[annotator].sum()} annotations"
-            axes.set_title(title, fontsize=8, color=DARK, loc="left")
-            for edge in axes.spines.values():
-                edge.set_color(MUTED)
-    for axes in grid.flat[2 * len(order) :]:
-        axes.set_visible(False)
-    title = "Confusion matrices of the annotators with most annotations: counted against gold, and learned"
-    figure.suptitle(title, fontsize=10, color=DARK)
-    bar = _color_bar(figure, image, grid.ravel().tolist(), "P(said | true class)", fraction=0.02, pad=0.01)
-    bar.outline.set_visible(False)
-    return _save(figure, path)
-
-
-def plot_biases(
-    true: np.ndarray, learned: Mapping[str, np.ndarray], counts: np.ndarray, path: str | Path, *, title: str
-) -> Path:
-    """What annotators of ratings lie above the truth on average: learned against counted by gold, a picture a method.
-
-    Args:
-        true: biases in the labels' unit, float [R], as of `annotator_biases_from_gold`.
-        learned: method -> biases, same shape and unit. What all have in common is taken off, from both sides: no model
-            can know it.
-        counts: ratings by each annotator, int [R]; those without any are left out, and areas follow the number.
-        path: path of the PNG file.
-        title: title of the picture.
-
-    Returns:
-        The path.
-    """
-    seen = counts > 0
-    weights = counts[seen] / counts.sum()
-    size = 120 * counts[seen] / counts.max()
-    x = true[seen] - weights @ true[seen]
-    figure = _figure(3.8 * len(learned) + 0.4, 4.0)
-    for axes, (name, biases) in zip(figure.subplots(1, len(learned), squeeze=False)[0], learned.items(), strict=True):
-        y = biases[seen] - weights @ biases[seen]
-        ends = [min(x.min(), y.min()), max(x.max(), y.max())]
-        axes.plot(ends, ends, color=DARK, linewidth=0.9, linestyle=(0, (4, 3)))
-        axes.scatter(x, y, s=size, color=ONE_HUE, alpha=0.6, linewidths=0)
-        axes.set_title(name, loc="left", fontsize=9, color=DARK)
-        axes.set(xlabel="bias against gold", ylabel="learned bias")
-    figure.suptitle(title, fontsize=9, color=DARK)
-    return _save(figure, path)
-
-
-def plot_em_history(history: Sequence[float], path: str | Path, name: str = "Dawid-Skene") -> Path:
-    """The objective of an aggregation before the first iteration and after each.
-
-    Args:
-        history: objective in nats, as in `Aggregation.history`.
-        path: path of the PNG file.
-        name: name of the algorithm.
-
-    Returns:
-        The path.
-    """
-    figure = _figure(6.0, 3.6)
-    axes = figure.subplots()
-    axes.plot(range(len(history)), history, color=ONE_HUE, linewidth=1.8)
-    if history:
-        axes.plot(len(history) - 1, history[-1], "o", color=ONE_HUE, markersize=5)
-        axes.annotate(
-            f"{history[-1]:,.1f} after {len(history) - 1} iterations", (len(history) - 1, history[-1]),
-            xytext=(-6, -14), textcoords="offset points", ha="right", color=DARK,
-        )  # fmt: skip
-    _plain(axes, "iteration", "objective (nats)", f"{name}: log-likelihood and log prior")
+    title = f"{comparison.num_tasks:,} tasks; 95 % intervals, paired. Dark: level with the best"
+    _plain(axes, f"{comparison.measure}, against {comparison.baseline}", title=title, grid="x")
     return _save(figure, path)
 
 
@@ -284,32 +148,6 @@ def plot_quality(report: "QualityReport", path: str | Path) -> Path:
     annotations, tasks, annotators = (report.overall[name] for name in ("annotations", "tasks", "annotators"))
     title = f"{annotations:,} annotations of {tasks:,} tasks by {annotators:,} annotators"
     figure.suptitle(f"{title}; Krippendorff's alpha {alpha}", fontsize=10, color=DARK)
-    return _save(figure, path)
-
-
-def plot_training_curves(curves: Mapping[str, Mapping[str, Sequence[float]]], path: str | Path) -> Path:
-    """Loss by epoch, a small panel for each method on one common scale; that of validation tasks is dashed.
-
-    Args:
-        curves: method -> metric -> values by epoch, as in `Comparison.curves`; "loss" and, where it is there,
-            "val_loss" are drawn.
-        path: path of the PNG file.
-
-    Returns:
-        The path.
-    """
-    figure = _figure(2.3 * len(curves) + 0.6, 2.9)
-    grid = figure.subplots(1, len(curves), squeeze=False, sharey=True)[0]
-    for axes, (method, metrics) in zip(grid, curves.items(), strict=True):
-        for metric, name, style in (("loss", "training", "-"), ("val_loss", "validation", "--")):
-            loss = metrics.get(metric, ())
-            if len(loss):
-                axes.plot(range(1, len(loss) + 1), loss, style, color=ONE_HUE, linewidth=1.6, label=name)
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        _plain(axes, "epoch", "loss (nats a label)" if axes is grid[0] else "", method)
-    grid[0].set_ylim(bottom=0)  # of all panels
-    if any("val_loss" in metrics for metrics in curves.values()):
-        grid[0].legend(fontsize=7, frameon=False)
     return _save(figure, path)
 
 

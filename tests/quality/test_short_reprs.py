@@ -10,9 +10,7 @@ from crowdzoo.data.tags import SpanTable
 from crowdzoo.instances import VECTORS
 from crowdzoo.quality import NextAnnotations, Waum, quality_report
 from crowdzoo.reading.instances.instances import Instances
-from crowdzoo.report.comparison import Comparison
 from crowdzoo.report.report_page import report_page
-from crowdzoo.training.settings import TrainingSettings
 
 MANY = 3000
 
@@ -33,10 +31,6 @@ def test_results_with_arrays_print_their_sizes(annotations):
         (
             Instances(named, VECTORS, np.zeros((MANY, 2), "float32"), split=named),
             f"<Instances: 3,000 tasks, {VECTORS.name}, with split>",
-        ),
-        (
-            Comparison("blobs", (0, 1), {"MW": np.array([0.5, 0.6])}, {}, {}, {}, {}, (), TrainingSettings(), 3, 1),
-            "<Comparison: blobs, 2 seeds, accuracy: MW 0.550>",
         ),
     ]
     for result, expected in shown:

@@ -1,23 +1,16 @@
 import numpy as np
 import pytest
 
-from crowdzoo.report.comparison import Comparison
-from crowdzoo.training.settings import TrainingSettings
-
 pytest.importorskip("matplotlib")
 
 import matplotlib.image
 
-from crowdzoo import Annotations
+from crowdzoo import Annotations, compare
 from crowdzoo.aggregation import DawidSkene
 from crowdzoo.quality import quality_report
-from crowdzoo.report.plots import (
-    plot_confusions,
-    plot_em_history,
-    plot_quality,
-    plot_training_curves,
-)
+from crowdzoo.report.plots import plot_comparison, plot_quality
 
+DARK = np.array([0x1D, 0x2B, 0x3A])
 GREY = np.array([0xE3, 0xE3, 0xE3])  # rows that nothing is known of
 CLASSES = ("cat", "dog", "owl")
 
@@ -31,41 +24,15 @@ def share(path, colour):
     return (np.abs(pixels(path) - colour).max(axis=2) <= 1).mean()
 
 
-@pytest.fixture
-def comparison():
-    return Comparison(
-        dataset="blobs",
-        seeds=(0, 1),
-        accuracies={"majority": np.array([0.5, 0.6]), "MW": np.array([0.8, 0.9])},
-        label_accuracy={},
-        seconds={},
-        curves={"majority": {"loss": [2.0, 1.0]}, "MW": {"loss": [3.0, 2.5]}},
-        confusions={},
-        aggregation_history=(),
-        settings=TrainingSettings(),
-        num_train=3,
-        num_eval=1,
-    )
-
-
-def test_the_annotators_with_most_annotations_are_shown(tmp_path):
-    """Only the busiest has an identity matrix; with one shown, dark cells must appear."""
-    true = np.full((3, 3, 3), 1 / 3)
-    true[1] = np.eye(3)
-    counts = np.array([[1, 1, 1], [9, 9, 9], [2, 2, 2]])
-    dark = np.array([0x1D, 0x2B, 0x3A])
-    busiest = plot_confusions(true, true, counts, CLASSES, tmp_path / "busiest.png", shown=1)
-    idlest = plot_confusions(true, true, counts[::-1] * [[1], [0], [1]], CLASSES, tmp_path / "idlest.png", shown=1)
-    assert share(busiest, dark) > 5 * share(idlest, dark)
-
-
-def test_histories_are_drawn_as_lines(comparison, tmp_path):
-    for path in (
-        plot_em_history([-30.0, -20.0, -19.0], tmp_path / "em.png"),
-        plot_em_history([-30.0], tmp_path / "single.png"),
-        plot_training_curves(comparison.curves, tmp_path / "curves.png"),
-    ):
-        assert share(path, np.array([0x3B, 0x6E, 0xA5])) > 0.0001
+def test_methods_level_with_the_best_are_dark_and_those_that_failed_are_left_out(tmp_path):
+    annotations = Annotations.from_dense(np.random.default_rng(0).integers(0, 3, (60, 5)))
+    gold = np.random.default_rng(0).integers(0, 3, 60)
+    found = compare(annotations, gold=gold, methods=["wawa", "kos"])  # which is for two classes
+    path = plot_comparison(found, tmp_path / "comparison.png")
+    assert share(path, DARK) > 0.001
+    assert pixels(path).shape == pixels(plot_comparison(
+        compare(annotations, gold=gold, methods=["wawa"]), tmp_path / "without.png"
+    )).shape  # fmt: skip
 
 
 def crowd(right, classes=3):
@@ -78,9 +45,8 @@ def crowd(right, classes=3):
 
 
 def test_a_crowd_that_agrees_has_a_darker_diagonal_and_darker_dots(tmp_path):
-    dark = np.array([0x1D, 0x2B, 0x3A])
-    good = share(plot_quality(crowd(1.0), tmp_path / "new" / "good.png"), dark)
-    poor = share(plot_quality(crowd(0.2), tmp_path / "poor.png"), dark)
+    good = share(plot_quality(crowd(1.0), tmp_path / "new" / "good.png"), DARK)
+    poor = share(plot_quality(crowd(0.2), tmp_path / "poor.png"), DARK)
     assert good > 0.02
     assert poor < good / 4
 
@@ -136,12 +102,13 @@ def font_with(characters, path):
     return str(path)
 
 
-STRANGE = ["猫", "dog 🐕\ufe0f", "$a$ b", "a name that goes on for longer than there is room"]
+STRANGE = ["猫 安娜", "dog 🐕\ufe0f", "$a$ b", "a name that goes on for longer than there is room"]
 
 
-def confusions(path):
-    matrices = np.stack([np.eye(4)])
-    return plot_confusions(matrices, matrices, np.ones((1, 4), int), STRANGE, path, annotators=["安娜"])
+def quality_plot(path):
+    said = np.repeat(np.arange(4), 5)[:, None].repeat(3, axis=1)
+    annotations = Annotations.from_dense(said, classes=STRANGE, annotators=["a", "b", "c"])
+    return plot_quality(quality_report(annotations, bootstrap=0), path)
 
 
 def test_names_of_any_script_are_drawn_with_a_font_that_has_them(tmp_path, monkeypatch):
@@ -153,9 +120,8 @@ def test_names_of_any_script_are_drawn_with_a_font_that_has_them(tmp_path, monke
     monkeypatch.setattr(font_manager, "findSystemFonts", lambda: fonts)
     monkeypatch.setattr(font_manager.fontManager, "ttflist", list(font_manager.fontManager.ttflist))
     drawn = saved_figure(monkeypatch)
-    confusions(tmp_path / "confusions.png")
-    assert {"猫", "dog 🐕", "$a$ b"} <= words(drawn[0])
-    assert any("annotator 安娜" in text for text in words(drawn[0]))
+    quality_plot(tmp_path / "confusions.png")
+    assert {"猫 安娜", "dog 🐕", "$a$ b"} <= words(drawn[0])
     families = {family for text in drawn[0].findobj(Text) for family in text.get_fontfamily()}
     assert {"Cats Sans", "Dogs Sans"} <= families
 
@@ -165,5 +131,5 @@ def test_characters_that_no_font_has_are_drawn_as_boxes_without_a_warning(tmp_pa
 
     monkeypatch.setattr(font_manager, "findSystemFonts", list)
     drawn = saved_figure(monkeypatch)
-    confusions(tmp_path / "confusions.png")
-    assert {"猫", "$a$ b", "a name that goes on for…"} <= words(drawn[0])
+    quality_plot(tmp_path / "confusions.png")
+    assert {"猫 安娜", "$a$ b", "a name that goes on for…"} <= words(drawn[0])

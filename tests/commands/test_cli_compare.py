@@ -1,0 +1,89 @@
+"""`crowdzoo compare`: the table, the files, the line to take, and what is refused."""
+
+import csv
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from crowdzoo.commands import main as cli
+
+
+def run(*words) -> int:
+    return cli.main([str(word) for word in words])
+
+
+def write(path, header, rows):
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Answers of six annotators on 80 tasks, of whom two answer at random; gold of half; instances with two features."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 80)
+    said = np.where(rng.random((80, 6)) < [0.9, 0.9, 0.8, 0.8, 0.5, 0.5], truth[:, None], 1 - truth[:, None])
+    write("answers.csv", ("task", "annotator", "label"), [
+        (f"t{task}", f"a{annotator}", ["no", "yes"][said[task, annotator]])
+        for task in range(80) for annotator in range(6)
+    ])  # fmt: skip
+    write("gold.csv", ("item", "truth"), [(f"t{task}", ["no", "yes"][truth[task]]) for task in range(40)])
+    rows = [(f"t{task}", truth[task] + 0.1, rng.normal(), "eval" if task < 30 else "train") for task in range(80)]
+    write("instances.csv", ("task", "x", "y", "split"), rows)
+    return tmp_path
+
+
+GOLD = ("--gold", "gold.csv", "--gold-columns", "task=item,gold=truth")
+
+
+def test_the_table_the_files_and_the_line_that_takes_the_best(folder, capsys):
+    assert run("compare", "answers.csv", *GOLD, "--methods", "dawid-skene prior=0.5,wawa", "--out", "runs") == 0
+    printed = capsys.readouterr().out
+    assert "40 tasks, intervals of 95 %" in printed
+    frame = pd.read_csv("runs/comparison.csv")
+    assert sorted(frame["method"]) == ["dawid-skene prior=0.5", "majority-vote", "wawa"]
+    assert (folder / "runs" / "comparison.png").stat().st_size > 5000
+    line = printed.strip().splitlines()[-1].split()
+    assert line[:4] == ["crowdzoo", "aggregate", "answers.csv", "--method"]
+    assert run(*line[1:]) == 0  # as it stands
+    capsys.readouterr()
+    assert run("compare", "answers.csv", *GOLD, "--methods", "quick", "--out", "runs") == 0  # goes on, needs no --force
+    assert len(pd.read_parquet("runs/runs.parquet")) == 10
+    assert "Level with it: " in capsys.readouterr().out
+
+
+def test_without_gold_the_table_says_what_it_cannot_tell(folder, capsys):
+    assert run("compare", "answers.csv", "--methods", "wawa", "--out", "runs") == 0
+    printed = capsys.readouterr().out
+    assert "nats per hidden annotation" in printed
+    assert "give gold of a few hundred tasks (--gold)" in printed
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("eager")
+def test_deep_methods_are_compared_on_instances_and_the_line_trains(folder, capsys):
+    how = ("--epochs", 10, "--hidden", 8, "--learning-rate", 0.05, "--methods", "ccem")
+    assert run("compare", "answers.csv", "instances.csv", *GOLD, *how, "--out", "runs") == 0
+    printed = capsys.readouterr().out
+    assert "30 tasks" in printed
+    assert len(pd.read_parquet("runs/runs.parquet")) == 2
+    line = printed.strip().splitlines()[-1].split()
+    assert line[:4] == ["crowdzoo", "train", "answers.csv", "instances.csv"]
+    assert run(*line[1:], "--epochs", 10, "--learning-rate", 0.05) == 0
+    capsys.readouterr()
+    assert run("compare", "answers.csv", "instances.csv", *GOLD, *how, "--hidden", 5, "--out", "runs") == 4
+    assert "runs.parquet: its runs are of other settings. Name another folder" in capsys.readouterr().err
+
+
+def test_what_does_not_go_together_is_said(folder, capsys):
+    assert run("compare", "answers.csv", "--epochs", 3, "--out", "runs") == 4
+    assert "--epochs: is for deep methods: name the file of instances" in capsys.readouterr().err
+    assert run("compare", "answers.csv", "--methods", ",", "--out", "runs") == 4
+    assert "--methods: names no method" in capsys.readouterr().err
+    assert not (folder / "runs").exists()
+    (folder / "full").mkdir()
+    (folder / "full" / "mine.txt").write_text("mine")
+    assert run("compare", "answers.csv", "--out", "full") == 4
+    assert "--out full: " in capsys.readouterr().err

@@ -1,0 +1,307 @@
+"""Methods compared on one's own data: by gold, by hidden annotations, with runs that are kept."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import crowdzoo
+from crowdzoo import Annotations, ConfigError, DataError, compare
+from crowdzoo.aggregation import DawidSkene, MajorityVote, create
+from crowdzoo.comparison.intervals import bootstrap
+from crowdzoo.metrics import expected_calibration_error
+
+KINDS = ("majority-vote", "dawid-skene", "wawa")
+
+
+def crowd(num_tasks=300, seed=0, good=1):
+    """Three classes; `good` careful annotators, and four who mix up two classes."""
+    rng = np.random.default_rng(seed)
+    gold = rng.integers(0, 3, num_tasks)
+    said = np.repeat(gold[:, None], 4 + good, axis=1)
+    for annotator in range(4):
+        swapped = (gold > 0) & (rng.random(num_tasks) < 0.35)
+        said[swapped, annotator] = 3 - gold[swapped]
+    careless = rng.random(said.shape) < 0.1
+    said[careless] = rng.integers(0, 3, careless.sum())
+    said[rng.random(said.shape) < 0.3] = -1
+    said[(said < 0).all(axis=1), 0] = 0
+    return Annotations.from_dense(said, classes=("a", "b", "c")), gold
+
+
+def by_method(comparison):
+    return comparison.frame.set_index("method")
+
+
+def test_with_gold_scores_and_intervals_are_those_of_numpy():
+    annotations, gold = crowd()
+    gold[::3] = -1
+    found = by_method(compare(annotations, gold=gold, methods=["dawid-skene", "wawa"]))
+    known = gold >= 0
+    vote, dawid_skene = MajorityVote().fit(annotations), DawidSkene().fit(annotations)
+    assert found.loc["majority-vote", "score"] == pytest.approx(vote.expected_accuracy(gold))
+    assert found.loc["dawid-skene", "score"] == pytest.approx(dawid_skene.expected_accuracy(gold))
+    row = found.loc["dawid-skene"]
+    right = dawid_skene.posteriors[known].argmax(axis=1) == gold[known]
+    assert row["balanced accuracy"] == pytest.approx(np.mean([right[gold[known] == k].mean() for k in range(3)]))
+    assert row["log loss"] == pytest.approx(
+        -np.log(np.clip(dawid_skene.posteriors[known, gold[known]], 1e-7, 1)).mean()
+    )
+    assert row["calibration error"] == pytest.approx(expected_calibration_error(gold, dawid_skene.posteriors))
+    best = vote.posteriors == vote.posteriors.max(axis=1, keepdims=True)
+    of_vote = (best / best.sum(axis=1, keepdims=True))[known, gold[known]]
+    mean, low, high = bootstrap([right], [of_vote])
+    assert row[["against_baseline", "against_baseline_low", "against_baseline_high"]].tolist() == pytest.approx(
+        [mean, low, high]
+    )
+    assert low > 0
+    assert found.index[0] == "dawid-skene"
+    assert bool(row["level"])
+
+
+def test_the_normal_interval_of_many_tasks_is_the_drawn_one():
+    gains = np.random.default_rng(0).normal(0.1, 1, (2, 4000))
+    drawn = bootstrap(gains, np.zeros_like(gains))
+    normal = bootstrap(np.tile(gains, 2), np.zeros((2, 8000)))
+    assert normal[0] == pytest.approx(drawn[0])
+    assert (normal[2] - normal[1]) * np.sqrt(2) == pytest.approx(drawn[2] - drawn[1], rel=0.03)
+
+
+def test_a_method_that_does_not_suit_the_data_is_listed_last_with_its_reason():
+    annotations, gold = crowd(60)
+    found = compare(annotations, gold=gold, methods=["kos"])
+    assert found.frame["method"].tolist() == ["majority-vote", "kos"]
+    assert found.frame["notes"].iloc[1].startswith("failed: KOS is for two classes, got 3 classes")
+    assert found.table()[2][1][1] == "-"
+    assert found.best.name == "majority-vote"
+
+
+def test_a_class_that_a_method_never_gives_is_noted():
+    said = np.full((100, 5), 0)
+    said[80:] = [1, 1, 0, 0, 0]  # outvoted
+    found = compare(Annotations.from_dense(said, classes=("often", "rare")), gold=np.repeat([0, 1], [80, 20]))
+    assert by_method(found).loc["majority-vote", "notes"] == "never says rare"
+
+
+def test_without_gold_what_was_hidden_is_not_seen_and_scores_are_the_equation():
+    annotations, _ = crowd()
+    found = compare(annotations, methods=["dawid-skene"])
+    assert not found.has_gold
+    row = by_method(found).loc["dawid-skene"]
+    # by hand: each fifth of the annotations from the result on the others, with one temperature a fifth
+    confusions = np.maximum(create("hierarchical-dawid-skene").fit(annotations).confusions, 1e-6)
+    total = count = 0
+    part_of = np.random.default_rng([0, 5]).permutation(len(annotations)) % 5
+    for part in range(5):
+        hidden = part_of == part
+        left = np.bincount(annotations.task_ids[~hidden], minlength=annotations.num_tasks)
+        hidden &= left[annotations.task_ids] > 0
+        posteriors = DawidSkene().fit(annotations.select_rows(~hidden)).posteriors
+        logs = np.zeros((annotations.num_tasks, 3))
+        for place in np.flatnonzero(hidden):
+            logs[annotations.task_ids[place]] += np.log(
+                confusions[annotations.annotator_ids[place], :, annotations.labels[place]]
+            )
+        asked = np.unique(annotations.task_ids[hidden])
+        tried = []
+        for temperature in np.geomspace(0.25, 8, 16):
+            p = np.maximum(posteriors[asked], 1e-6) ** (1 / temperature)
+            tried.append(np.log((p / p.sum(axis=1, keepdims=True) * np.exp(logs[asked])).sum(axis=1)).sum())
+        total, count = total + max(tried), count + hidden.sum()
+    assert row["score"] == pytest.approx(total / count)
+    assert found.frame["method"].tolist() == ["dawid-skene", "majority-vote"]
+
+
+def test_ratings_are_scored_by_their_errors():
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=200)
+    said = truth[:, None] + rng.normal(size=5) + rng.normal(size=(200, 5)) * [0.1, 0.3, 0.5, 1, 2]
+    annotations = Annotations.from_dense(said, kind="regression")
+    found = by_method(compare(annotations, gold=truth))
+    errors = create("rating-em", kind="regression").fit(annotations).estimates - truth
+    assert found.loc["rating-em", "score"] == pytest.approx(-np.abs(errors).mean())
+    assert found.loc["rating-em", "RMSE"] == pytest.approx(np.sqrt((errors**2).mean()))
+    assert found.index[0] == "rating-em"
+    assert found.loc["ordinal", "notes"].startswith("failed: ")
+    hidden = by_method(compare(annotations, methods=["median"]))
+    assert np.isfinite(hidden["score"]).all()
+
+
+class Counted:
+    """`compare` with the numbers of its progress."""
+
+    def __init__(self):
+        self.seen = []
+
+    def __call__(self, *arguments, **named):
+        self.seen.clear()
+        return compare(*arguments, **named, on_run=lambda *step: self.seen.append(step))
+
+
+def test_a_comparison_goes_on_from_its_runs_and_takes_more_methods_and_seeds(tmp_path):
+    annotations, gold = crowd(100)
+    counted = Counted()
+    first = counted(annotations, gold=gold, methods=["dawid-skene"], folder=tmp_path)
+    assert counted.seen == [(1, 2), (2, 2)]
+    again = counted(annotations, gold=gold, methods=["dawid-skene"], folder=tmp_path)
+    assert counted.seen == []
+    pd.testing.assert_frame_equal(again.frame, first.frame)
+    more = counted(annotations, gold=gold, methods=["dawid-skene", "wawa"], folder=tmp_path, seeds=(0, 1))
+    assert counted.seen == [(number, 6) for number in range(3, 7)]
+    fresh = compare(annotations, gold=gold, methods=["dawid-skene", "wawa"], seeds=(0, 1))
+    pd.testing.assert_frame_equal(more.frame.drop(columns="seconds"), fresh.frame.drop(columns="seconds"))
+    runs = pd.read_parquet(tmp_path / "runs.parquet")
+    assert sorted(runs["method"].unique()) == ["dawid-skene", "majority-vote", "wawa"]
+    other = np.where(np.arange(100) < 50, gold, -1)  # runs do not depend on gold
+    counted(annotations, gold=other, methods=["dawid-skene"], folder=tmp_path)
+    assert counted.seen == []
+
+
+def test_runs_of_other_data_are_refused_and_damaged_ones_named(tmp_path):
+    annotations, gold = crowd(100)
+    compare(annotations, gold=gold, folder=tmp_path, methods=["wawa"])
+    with pytest.raises(ConfigError, match=r"runs\.parquet: its runs are of other annotations\. Name another folder"):
+        compare(crowd(100, seed=1)[0], gold=gold, folder=tmp_path, methods=["wawa"])
+    with pytest.raises(ConfigError, match="its runs are of other runs"):
+        compare(annotations, folder=tmp_path, methods=["wawa"])
+    file = next((tmp_path / "runs.parquet").iterdir())
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(DataError, match=rf"{file.name}: holds no run of a comparison\. Remove it"):
+        compare(annotations, gold=gold, folder=tmp_path, methods=["wawa"])
+
+
+def test_what_cannot_be_compared_is_said():
+    annotations, gold = crowd(60)
+    for given, error, words in (
+        ({"methods": ["dawid-sken"]}, ConfigError, "unknown method 'dawid-sken'.*Did you mean 'dawid-skene'"),
+        ({"methods": ["dawid-skene prior"]}, ConfigError, "write settings as NAME=VALUE"),
+        ({"methods": ["dawid-skene prior=-1"]}, ConfigError, "prior must be a number from 0"),
+        ({"gold": gold[:5]}, DataError, r"gold must have a value for each of the 60 tasks, got shape \(5,\)"),
+        ({"gold": np.full(60, -1)}, DataError, "no task has gold"),
+        ({"seeds": ()}, ConfigError, "seeds is empty"),
+        ({"base": object()}, ConfigError, "are for deep methods: give instances, too"),
+    ):
+        with pytest.raises(error, match=words):
+            compare(annotations, **given)
+    alone = Annotations.from_dense(gold[:, None])
+    with pytest.raises(DataError, match="without gold some annotations are hidden, and fewer than 20 tasks have two"):
+        compare(alone)
+    pairs = Annotations.from_arrays(["a", "b"], [0, 1], ["left", "right"], right=["b", "a"], kind="preference")
+    with pytest.raises(DataError, match="compares methods for classes or for ratings"):
+        compare(pairs)
+
+
+@pytest.fixture(scope="module")
+def clouds():
+    """Two clouds of points, a careful annotator, and four who say class 1 for half of class 0."""
+    rng = np.random.default_rng(0)
+    gold = rng.integers(0, 2, 150)
+    x = (rng.normal(size=(150, 4)) + 2.5 * gold[:, None]).astype("float32")
+    said = np.repeat(gold[:, None], 5, axis=1)
+    for annotator in range(1, 5):
+        said[(gold == 0) & (rng.random(150) < 0.5), annotator] = 1
+    said[rng.random(said.shape) < 0.4] = -1
+    said[(said < 0).all(axis=1), 0] = 0
+    return x, Annotations.from_dense(said, classes=("no", "yes")), gold
+
+
+def base():
+    import keras
+
+    return keras.Sequential([
+        keras.Input((4,)), keras.layers.Dense(8, activation="relu"), keras.layers.Dense(2, activation="softmax")
+    ])  # fmt: skip
+
+
+def quick(**given):
+    from crowdzoo.models import TrainingSettings
+
+    return TrainingSettings(**{"epochs": 2, "learning_rate": 0.02, "batch_size": 32} | given)
+
+
+@pytest.mark.usefixtures("eager")
+def test_each_training_is_given_its_own_labels_and_no_hidden_task(clouds, monkeypatch):
+    from crowdzoo.comparison import deep
+
+    x, annotations, gold = clouds
+    held_out = np.arange(150) >= 120
+    given = []
+
+    def trained(settings, x, annotations, kept, hidden, targets, epochs, callbacks=(), base=None):
+        given.append((settings, kept, hidden, targets))
+        return [np.eye(2)[gold[hidden]] if settings.method == "ccem" else np.eye(2)[1 - gold[hidden]]]
+
+    monkeypatch.setattr(deep, "trained_answers", trained)
+    found = compare(
+        annotations, x, gold, base=base(), settings=quick(), held_out=held_out, seeds=[3], methods=["ccem", "gold"]
+    )
+    assert [settings.method for settings, *_ in given] == ["aggregated", "ccem", "aggregated"]
+    for settings, kept, hidden, _ in given:
+        assert settings.seed == 3
+        assert kept.tolist() == list(range(120))
+        assert hidden.tolist() == list(range(120, 150))
+    np.testing.assert_array_equal(given[0][3], MajorityVote().fit(annotations.select_tasks(given[0][1])).posteriors)
+    np.testing.assert_array_equal(given[2][3], np.eye(2)[gold[:120]])
+    assert by_method(found)["score"].to_dict() == {"ccem": 1, "majority-vote": 0, "gold": 0}
+    assert found.num_tasks == 30
+    assert found.best.name == "ccem"
+
+
+def test_fifths_of_the_tasks_are_hidden_in_turns(clouds, monkeypatch):
+    from crowdzoo.comparison import deep
+
+    x, annotations, gold = clouds
+    asked = []
+
+    def trained(settings, x, annotations, kept, hidden, targets, epochs, callbacks=(), base=None):
+        assert not set(kept) & set(hidden)
+        asked.append(hidden)
+        return [np.full((len(hidden), 2), 0.5)]
+
+    monkeypatch.setattr(deep, "trained_answers", trained)
+    found = compare(annotations, x, settings=quick(), methods=["ccem"])
+    assert sorted(np.concatenate(asked[::2])) == list(range(150))
+    assert [len(part) for part in asked] == [30] * 10
+    assert by_method(found).loc["ccem", "behind_best"] == 0
+
+
+def test_a_model_of_ones_own_is_trained_anew_each_time(clouds):
+    x, annotations, gold = clouds
+    own = base()
+    before = [weight.copy() for weight in own.get_weights()]
+    given = {"base": own, "settings": quick(epochs=10), "held_out": np.arange(150) >= 110, "methods": ["ccem"]}
+    found = compare(annotations, x, gold, **given)
+    assert all(map(np.array_equal, before, own.get_weights()))
+    assert by_method(found).loc["ccem", "score"] > 0.8
+    assert found.scores["ccem"].shape == (1, 40)
+    again = compare(annotations, x, gold, **given)
+    assert np.array_equal(found.scores["ccem"], again.scores["ccem"])
+
+
+@pytest.mark.slow
+def test_only_the_method_gold_sees_gold(clouds):
+    x, annotations, gold = clouds
+    answers = {}
+    for truth in (gold, 1 - gold):
+        found = compare(
+            annotations, x, truth, settings=quick(), held_out=np.arange(150) >= 100, methods=["dawid-skene", "gold"]
+        )
+        answers[truth[0]] = {name: score if truth is gold else 1 - score for name, score in found.scores.items()}
+    first, second = answers.values()
+    assert np.array_equal(first["dawid-skene"], second["dawid-skene"])
+    assert not np.array_equal(first["gold"], second["gold"])
+
+
+def test_too_few_tasks_and_settings_of_another_kind_are_said(clouds):
+    x, annotations, gold = clouds
+    few = np.arange(150) >= 140
+    with pytest.raises(DataError, match="10 hidden tasks with gold and 140 labelled ones .* 20 of each are needed"):
+        compare(annotations, x, gold, settings=quick(), held_out=few)
+    with pytest.raises(DataError, match="settings are of task regression, the annotations of kind classification"):
+        compare(annotations, x, gold, settings=dataclasses.replace(quick(), task="regression", method=None))
+
+
+def test_it_is_found_where_users_look():
+    assert crowdzoo.compare is compare
+    assert compare.__module__ == "crowdzoo.comparison.compare"
