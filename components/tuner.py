@@ -10,12 +10,12 @@ import tensorflow as tf
 from absl import logging
 from keras_tuner.engine.base_tuner import BaseTuner
 
+from crowdzoo.comparison.method_choice import choose_method
 from crowdzoo.components.tfx_internals import FnArgs, TunerFnResult
 from crowdzoo.kinds.kind import kind_of
 from crowdzoo.records.example_dataset import read_batches
 from crowdzoo.records.example_files import read_dataset_info
 from crowdzoo.records.task_examples import read_tasks
-from crowdzoo.comparison.method_choice import choose_method
 from crowdzoo.training.tuned_values import EPOCHS, OWN, as_choice, check_gold, tuned_values, with_values
 
 SECTIONS = ("model", "method", "training")

@@ -20,7 +20,7 @@ def write(path, header, rows):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Answers of six annotators on 80 tasks, of whom two answer at random; gold of half; instances with two features."""
+    """Answers of six annotators on 80 tasks, two of them random; gold of half; instances with two features."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 2, 80)

@@ -251,7 +251,7 @@ def test_each_training_is_given_its_own_labels_and_no_hidden_task(clouds, monkey
 def test_fifths_of_the_tasks_are_hidden_in_turns(clouds, monkeypatch):
     from crowdzoo.comparison import deep
 
-    x, annotations, gold = clouds
+    x, annotations, _ = clouds
     asked = []
 
     def trained(settings, x, annotations, kept, hidden, targets, epochs, callbacks=(), base=None):
@@ -296,7 +296,7 @@ def test_only_the_method_gold_sees_gold(clouds):
 def test_too_few_tasks_and_settings_of_another_kind_are_said(clouds):
     x, annotations, gold = clouds
     few = np.arange(150) >= 140
-    with pytest.raises(DataError, match="10 hidden tasks with gold and 140 labelled ones .* 20 of each are needed"):
+    with pytest.raises(DataError, match=r"10 hidden tasks with gold and 140 labelled ones .* 20 of each are needed"):
         compare(annotations, x, gold, settings=quick(), held_out=few)
     with pytest.raises(DataError, match="settings are of task regression, the annotations of kind classification"):
         compare(annotations, x, gold, settings=dataclasses.replace(quick(), task="regression", method=None))

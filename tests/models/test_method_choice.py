@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from crowdzoo.comparison.method_choice import num_trainings
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.models import TrainingSettings, choose_method, train
 from crowdzoo.training.held_out_annotations import scores
-from crowdzoo.comparison.method_choice import num_trainings
 
 VALID = ("aggregated", "crowdsourced-layer", "deep-em")
 
