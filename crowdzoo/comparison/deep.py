@@ -8,8 +8,8 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.comparison.compare import GOLD, PARTS, Method, Setup, digest_of
 from crowdzoo.comparison.measures import Measure, Scores
+from crowdzoo.comparison.setup import GOLD, PARTS, Method, Setup, digest_of
 from crowdzoo.comparison.trained import trained_answers
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError

@@ -83,6 +83,7 @@ WRITERS = {
     "crowdzoo.records.example_files": "dataset.json; the rest is TensorFlow's",
     "crowdzoo.components.trainer": "artifacts that TFX makes again for other code",
     "crowdzoo.components.annotation_example_gen": "tasks.parquet, which the next component reads in the same run",
+    "crowdzoo.commands.compare": "a table",
     "crowdzoo.comparison.runs": "runs.parquet, which the version that wrote it reads alone",
     "crowdzoo.pipelines.kubeflow": "Kubeflow's format",
     "crowdzoo.serving.deploy.write_deployment": "formats of Compose, Kubernetes and KServe",

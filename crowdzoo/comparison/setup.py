@@ -1,0 +1,185 @@
+"""What a comparison is made on: its methods, and what a run of one of them is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import crowdzoo
+from crowdzoo.aggregation.registry import METHODS_OF, create
+from crowdzoo.comparison.measures import Measure, Scores
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.errors import ConfigError, DataError, unknown
+from crowdzoo.training.held_out_annotations import FEWEST
+
+PARTS = 5  # into which tasks, or annotations, are cut
+GOLD = "gold"  # the method that learns from gold: what better labels could bring
+SETS = ("quick", "all")
+Methods = str | Iterable[str | tuple[str, Mapping[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method that is compared: its name, and its settings.
+
+    Attributes:
+        name: of an aggregation, of a deep method, or "gold".
+        arguments: settings of it.
+    """
+
+    name: str
+    arguments: Mapping[str, Any]
+
+    @property
+    def title(self) -> str:
+        """Both in one line."""
+        return " ".join([self.name, *(f"{name}={value}" for name, value in self.arguments.items())])
+
+
+class Setup:
+    """What is compared on; subclasses say how a run is made.
+
+    Args:
+        annotations: of all tasks.
+        measure: of their kind.
+        gold: by task; None.
+
+    Attributes:
+        num_parts: how many runs a method and seed has.
+    """
+
+    num_parts = 1
+
+    def __init__(self, annotations: Annotations, measure: Measure, gold: Any):
+        self.annotations, self.measure = annotations, measure
+        self.gold = None if gold is None else np.asarray(gold)
+        if self.gold is None:
+            return
+        if self.gold.shape != (annotations.num_tasks,):
+            raise DataError(
+                f"compare: gold must have a value for each of the {annotations.num_tasks:,} tasks, got shape "
+                f"{self.gold.shape}."
+            )
+        if not measure.known(self.gold).any():
+            raise DataError("compare: no task has gold. Give gold of some, or leave it out.")
+
+    def names(self) -> Sequence[str]:
+        """Of methods that can be named."""
+        return [*METHODS_OF[self.annotations.kind]]
+
+    def of_set(self, name: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
+        """The methods of "quick" or "all"."""
+        return [(each, {}) for each in (self.measure.quick if name == "quick" else self.names())]
+
+    def methods(self, given: Methods) -> list[Method]:
+        """What is compared, the baseline first.
+
+        Raises:
+            ConfigError: an unknown method or setting.
+        """
+        found = {self.measure.baseline: Method(self.measure.baseline, {})}
+        for word in [given] if isinstance(given, str) else given:
+            for name, arguments in self.of_set(word) if word in SETS else [_named(word)]:
+                if name not in self.names():
+                    raise ConfigError(unknown("method", name, [*SETS, *self.names()]))
+                method = Method(name, dict(arguments))
+                self.check(method)
+                found[method.title] = method
+        return list(found.values())
+
+    def check(self, method: Method) -> None:
+        """Raises ConfigError where settings of a method cannot be used."""
+        self.aggregator(method, 0)
+
+    def aggregator(self, method: Method, seed: int) -> Any:
+        """An aggregator by its name."""
+        parameters = signature(METHODS_OF[self.annotations.kind][method.name]).parameters
+        seeded = {"seed": seed} if "seed" in parameters else {}
+        return create(method.name, kind=self.annotations.kind, **seeded | dict(method.arguments))
+
+    def identity(self) -> dict[str, str]:
+        """See `Runs`. Gold is no part of it: runs are scored when they are read."""
+        return {"crowdzoo": crowdzoo.__version__, "annotations": digest_of(self.annotations)}
+
+    def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
+        """Codes of the tasks that were asked for, [n], and answers, [n, K]."""
+        raise NotImplementedError
+
+    def evidence(self, seed: int, part: int) -> tuple[Callable[[Scores, NDArray[Any]], Scores], NDArray[np.int64]]:
+        """See `Measure.hidden`, of the annotations that a run did not see; and how many each task has of them, [N]."""
+        raise NotImplementedError
+
+
+class Labels(Setup):
+    """Aggregations alone: with gold on all annotations, without it with a fifth of them hidden in turns."""
+
+    def __init__(self, annotations: Annotations, measure: Measure, gold: Any):
+        super().__init__(annotations, measure, gold)
+        if self.gold is not None:
+            return
+        self.num_parts = PARTS
+        if (annotations.redundancy > 1).sum() < FEWEST:
+            raise DataError(
+                f"compare: without gold some annotations are hidden, and fewer than {FEWEST} tasks have two. Give gold."
+            )
+
+    def identity(self) -> dict[str, str]:
+        """Runs with gold see all annotations, the others do not."""
+        return {**super().identity(), "runs": "parts of annotations" if self.gold is None else "all annotations"}
+
+    def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
+        """Fits once; with gold to all annotations."""
+        seen, asked = self.annotations, np.arange(self.annotations.num_tasks)
+        if self.gold is None:
+            hidden = self._hidden(seed, part)
+            seen, asked = seen.select_rows(~hidden), np.unique(seen.task_ids[hidden])
+        answers = self.measure.answers(self.aggregator(method, seed).fit(seen))
+        return asked, answers[asked]
+
+    def evidence(self, seed: int, part: int) -> tuple[Callable[[Scores, NDArray[Any]], Scores], NDArray[np.int64]]:
+        """Of the part's annotations."""
+        hidden = self._hidden(seed, part)
+        counts = np.bincount(self.annotations.task_ids[hidden], minlength=self.annotations.num_tasks)
+        return self.measure.hidden(self.annotations, hidden), counts
+
+    def _hidden(self, seed: int, part: int) -> NDArray[np.bool_]:
+        """Which annotations, [A]: a fifth, but those of tasks that would have none left."""
+        tasks = self.annotations.task_ids
+        hidden = np.random.default_rng([seed, PARTS]).permutation(len(tasks)) % PARTS == part
+        left = np.bincount(tasks[~hidden], minlength=self.annotations.num_tasks)
+        found: NDArray[np.bool_] = hidden & (left[tasks] > 0)
+        return found
+
+
+def digest_of(annotations: Annotations, *more: Any) -> str:
+    """A hash of annotations and arrays."""
+    digest = hashlib.sha256()
+    for array in (annotations.task_ids, annotations.annotator_ids, annotations.labels, *more):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    names = [annotations.tasks, annotations.annotators, annotations.classes]
+    digest.update(json.dumps([None if each is None else [str(one) for one in each] for each in names]).encode())
+    return digest.hexdigest()
+
+
+def _named(word: str | tuple[str, Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
+    """Name and settings of "name setting=value", whose values are JSON where they can be."""
+    if not isinstance(word, str):
+        return word
+    name, *settings = word.split()
+    found = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not key or not equals:
+            raise ConfigError(f"method {word!r}: write settings as NAME=VALUE, as in 'dawid-skene prior=0.1'.")
+        try:
+            found[key] = json.loads(value)
+        except ValueError:
+            found[key] = value
+    return name, found
