@@ -111,10 +111,8 @@ CHAINS = ("hmm-crowd", "bsc-seq")
 READERS = {
     "engine.block.MAX_ANNOTATIONS": (*VOTES_AND_TABLES, "one-coin", "glad", "mace"),
     "engine.block.MAX_CELLS": (*VOTES_AND_TABLES, "one-coin", "glad", "mace"),
-    "engine.counts.MOST_CELLS": VOTES_AND_TABLES,
     "engine.counts.MAX_TABLES": VOTES_AND_TABLES,
     "engine.kernels.NORMALISED": ("dawid-skene", "worker-clustering"),
-    "engine.params.MOST_CELLS": ("dawid-skene",),
     "classes.initial.PART": (*VOTES_AND_TABLES, "label-model"),
     "engine.dirichlet.CELLS": ("ibcc", "ebcc", "mace", *CHAINS),
     "classes.label_model.CELLS": ("label-model",),

@@ -47,9 +47,7 @@ STARTS = ("votes", "one-coin")
 # === The M-step; the E-step is that of `Counts` ===
 
 
-def update(
-    counts: Counts, prior: float = 0.01, diagonal: float = 1.0, out: NDArray[np.float64] | None = None
-) -> Params:
+def update(counts: Counts, prior: float = 0.01, diagonal: float = 1.0) -> Params:
     """M-step: the most probable parameters under the counts and a Dirichlet prior.
 
     confusion[r, k, l] = (counts[r, k, l] + prior + diagonal [k = l]) / sum over l, class_prior[k] ~ counts[k] + prior.
@@ -59,9 +57,8 @@ def update(
         counts: counts of all annotations.
         prior: pseudo-count of each cell.
         diagonal: further pseudo-count of each diagonal cell.
-        out: memory for the parameters' `log_table`, [R, K, K]. Default: a new array.
     """
-    logs = normalised_logs(counts.table, prior + diagonal * np.eye(counts.num_classes), least=TINY, out=out)
+    logs = normalised_logs(counts.table, prior + diagonal * np.eye(counts.num_classes), least=TINY)
     return Params(logs.transpose(0, 2, 1), _log_class_prior(counts.classes, prior))
 
 
@@ -193,9 +190,6 @@ class DawidSkene(Incremental, Iterative):
             labels = choose_labels(posteriors, np.arange(annotations.num_tasks), seed=self.seed)
             return self.result(annotations, run, posteriors, labels)
         runs = []
-        found = None
-        # tables to use again: with many annotators, new memory would take most of the time
-        spare: list[NDArray[np.float64]] = []
         for start in range(self.num_starts):
             if start == 0 and warm:
                 assert initial is not None
@@ -206,33 +200,17 @@ class DawidSkene(Incremental, Iterative):
                 if soft:
                     first = soft.first_counts(given, weights)
                 else:
-                    first = first_counts(blocks, *sizes, given, weights, spare)
+                    first = first_counts(blocks, *sizes, given, weights)
                 run = Run(update(first, self.prior, self.diagonal))
             while not run.done:
-                last = len(run.history) == self.max_iter  # no M-step will follow
-                before = run.params
-                if soft:
-                    run = self.step(run, soft.expected(before))
-                    continue
-                if last and self.num_starts == 1:
-                    found = bayes.answers(annotations, blocks, before, self.seed)
-                    counts = Counts.zero(0, annotations.num_classes)
-                    counts.log_likelihood, counts.num_annotations = found[2], len(annotations)
-                    run = self.step(run, counts)
-                    break
-                counts = Counts.total(
-                    blocks, partial(Counts.add_expected, params=before, counting=not last), *sizes, spare
-                )
-                run = self.step(run, counts, spare)
-                spare.append(counts.table)
-                if run.params is not before:
-                    spare.append(before.log_table)
+                run = self.step(run, soft.expected(run.params) if soft else Counts.expected(blocks, run.params))
             runs.append(run)
         best = best_of(runs)
         self.warn_unless_converged(best, len(annotations))
         if soft:
-            found = soft.answers(best.params, self.seed)
-        posteriors, labels, _ = found or bayes.answers(annotations, blocks, best.params, self.seed)
+            posteriors, labels, _ = soft.answers(best.params, self.seed)
+        else:
+            posteriors, labels, _ = bayes.answers(annotations, blocks, best.params, self.seed)
         return self.result(annotations, best, posteriors, labels)
 
     def _fit_by_annotator(
@@ -268,16 +246,13 @@ class DawidSkene(Incremental, Iterative):
                 return OneCoinDawidSkene().fit(annotations, gold).posteriors
         return initial_posteriors(initial, annotations)
 
-    def step(self, run: Run[Params], counts: Counts, spare: list[NDArray[np.float64]] | None = None) -> Run[Params]:
-        """One iteration, given the counts of all blocks under `run.params`; a run that is done stays as it is.
-
-        The next parameters take their memory from `spare`, arrays [R, K, K], if it has any.
-        """
+    def step(self, run: Run[Params], counts: Counts) -> Run[Params]:
+        """One iteration, given the counts of all blocks under `run.params`; a run that is done stays as it is."""
         return self.advance(
             run,
             objective(counts, run.params, self.prior, self.diagonal),
             counts,
-            lambda: update(counts, self.prior, self.diagonal, spare.pop() if spare else None),
+            partial(update, counts, self.prior, self.diagonal),
         )
 
     def result(

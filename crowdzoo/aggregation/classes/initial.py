@@ -42,16 +42,15 @@ def first_counts(
     num_classes: int,
     given: NDArray[np.float64] | None = None,
     weights: NDArray[np.float64] | None = None,
-    spare: list[NDArray[np.float64]] | None = None,
 ) -> Counts:
-    """Counts of all blocks under `first_shares`; for `spare` see `Counts.total`."""
+    """Counts of all blocks under `first_shares`."""
     votes = np.ones(num_annotators) if weights is None else weights
 
     def add(counts: Counts, block: Block) -> None:
         for part in block.cut(PART):
             counts.add(part, first_shares(part, votes, num_classes, given))
 
-    return Counts.total(blocks, add, num_annotators, num_classes, spare)
+    return Counts.total(blocks, add, num_annotators, num_classes)
 
 
 def first_posteriors(
