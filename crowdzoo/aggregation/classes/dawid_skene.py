@@ -197,10 +197,7 @@ class DawidSkene(Incremental, Iterative):
             else:
                 given = self._begin(annotations, gold, initial) if start == 0 else None
                 weights = start_weights(sizes[0], start, self.seed)
-                if soft:
-                    first = soft.first_counts(given, weights)
-                else:
-                    first = first_counts(blocks, *sizes, given, weights)
+                first = soft.first_counts(given, weights) if soft else first_counts(blocks, *sizes, given, weights)
                 run = Run(update(first, self.prior, self.diagonal))
             while not run.done:
                 run = self.step(run, soft.expected(run.params) if soft else Counts.expected(blocks, run.params))
