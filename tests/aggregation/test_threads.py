@@ -189,8 +189,6 @@ THRESHOLD = re.compile(r"^(?!TOLERANCE)[A-Z_]+(?:, [A-Z_]+)* = .*2\*\*", re.M)
 NO_PARTS = {
     "engine.kernels.CACHED": "when to prefetch",
     "against_votes.CELLS": "see test_against_votes.py",
-    "engine.by_annotator.CELLS": "see test_drivers.py",
-    "engine.by_annotator.MOST_BYTES": "see test_drivers.py",
     "classes.ebcc.MAX_CELLS": "refuses",
     "classes.mmce.MAX_CELLS": "refuses",
     "classes.one_coin.MAX_CELLS": "leaves out confusions",

@@ -53,14 +53,6 @@ def first_counts(
     return Counts.total(blocks, add, num_annotators, num_classes)
 
 
-def first_posteriors(
-    blocks: Sequence[Block], num_annotators: int, num_classes: int, given: NDArray[np.float64] | None
-) -> NDArray[np.float64]:
-    """`first_shares` of all blocks, with equal weights; a new array [N, K]."""
-    votes = np.ones(num_annotators)
-    return np.concatenate([first_shares(block, votes, num_classes, given) for block in blocks])
-
-
 def first_answers(
     blocks: Sequence[Block], num_annotators: int, num_classes: int, given: NDArray[np.float64] | None, *, by_label: bool
 ) -> Answers:

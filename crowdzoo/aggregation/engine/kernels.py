@@ -321,32 +321,6 @@ def _kernel(fixed: int) -> Callable[..., float]:
     return expect_and_count
 
 
-@lru_cache
-def _logits_kernel(fixed: int) -> Callable[..., float]:
-    """The loop of `posteriors_of_logits` for `fixed` classes; 0: for any number."""
-    finish = _finisher(fixed)
-
-    @compiled()
-    def write(logits, log_prior, gold):  # type: ignore[no-untyped-def]  # for Numba
-        num_tasks, num_classes = len(gold), len(log_prior)
-        k_all = U(fixed) if fixed else U(num_classes)
-        tile = np.empty(TILE * num_classes)
-        evidence = 0.0
-        for first in range(0, num_tasks, TILE):
-            last = min(first + TILE, num_tasks)
-            begin, o = U(first) * k_all, U(0)
-            for _ in range(first, last):
-                for k in range(k_all):
-                    tile[o + k] = logits[begin + o + k] + log_prior[k]
-                o += k_all
-            evidence += finish(tile, gold, first, last, k_all)
-            for k in range(o):
-                logits[begin + k] = tile[k]
-        return evidence
-
-    return write
-
-
 NOTHING = np.empty(0)
 
 
@@ -382,21 +356,6 @@ def add_counts(
     loop = _kernel(num_classes if num_classes <= MOST_FIXED else 0)
     flat = (log_table.reshape(-1), log_prior, given.reshape(-1), found.reshape(-1), counts.reshape(-1), classes)
     return loop(*block.columns, num_classes, *flat)
-
-
-def posteriors_of_logits(logits: NDArray[np.float64], log_prior: NDArray[np.float64], gold: NDArray[np.int64]) -> float:
-    """Turns sums of logs into posteriors, in place.
-
-    Args:
-        logits: sums of log P(annotator says l | truth k) over each task's annotations, C-contiguous, [T, K].
-        log_prior: log P(truth k), [K].
-        gold: known class codes, [T], -1 where unknown.
-
-    Returns:
-        Log probability of the annotations and known classes, nats.
-    """
-    num_classes = len(log_prior)
-    return _logits_kernel(num_classes if num_classes <= MOST_FIXED else 0)(logits.reshape(-1), log_prior, gold)
 
 
 def vote_shares(block: Block, weights: NDArray[np.float64], num_classes: int) -> NDArray[np.float64]:
@@ -437,24 +396,18 @@ def _vote_shares(starts, annotators, labels, gold, weights, shares):  # type: ig
                 shares[i, k] = 1.0 / num_classes
 
 
-def normalised_logs(
-    counts: NDArray[np.float64],
-    prior: NDArray[np.float64],
-    least: float,
-    out: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
+def normalised_logs(counts: NDArray[np.float64], prior: NDArray[np.float64], least: float) -> NDArray[np.float64]:
     """Logs of (counts + prior), normalised over what was said; uniform where all is zero or below 2.2e-308.
 
     Args:
         counts: `[annotator, said, true]`, [R, K, K].
         prior: pseudo-counts of each annotator, `[said, true]`, [K, K].
         least: what a probability is at least, so that no logarithm is infinite.
-        out: where to write them, [R, K, K]. Default: a new array.
 
     Returns:
         `[annotator, said, true]`, [R, K, K].
     """
-    logs = np.empty_like(counts) if out is None else out
+    logs = np.empty_like(counts)
     step = max(1, NORMALISED // max(counts.shape[1] ** 2, 1))
 
     def fill(begins: Sequence[int]) -> None:
