@@ -102,29 +102,6 @@ def warn_of_notes(method: str, notes: tuple[str, ...], stacklevel: int) -> None:
         warnings.warn(f"{method}: {' '.join(notes)}", VotesWarning, stacklevel=stacklevel)
 
 
-def share_against_votes(
-    annotations: Annotations,
-    labels: NDArray[np.int64],
-    among: NDArray[np.bool_],
-    where: NDArray[np.bool_] | None = None,
-) -> float:
-    """Share of the annotated tasks whose label is not among the classes with the most votes; 0 if there are none.
-
-    Args:
-        annotations: N tasks, K classes.
-        labels: class codes, int64 [N].
-        among: the tasks that the share is of, bool [N].
-        where: a further condition on those that are counted, bool [N].
-    """
-    tasks = among & (annotations.redundancy > 0)
-    counted = (
-        _outvoted(annotations.task_ids, annotations.labels, labels, annotations.num_classes)
-        & tasks
-        & (True if where is None else where)
-    )
-    return np.count_nonzero(counted) / max(np.count_nonzero(tasks), 1)
-
-
 def different_note(annotations: Annotations, labels: NDArray[np.int64], unit: str, known: str) -> tuple[str, ...]:
     """The sentence on labels that differ from the plurality of the votes on more than a fifth of the tasks, if so.
 

@@ -63,6 +63,7 @@ def test_tied_votes_and_tasks_without_votes_are_no_difference():
         assert not notes_against_votes(annotations, np.array([*labels, *[1] * 7]))
 
 
+@pytest.mark.slow
 def test_parts_of_the_tasks_are_counted_as_all_at_once(monkeypatch):
     annotations, _ = simulated_crowd(60)
     labels = (MajorityVote().fit(annotations).labels + 1) % 3

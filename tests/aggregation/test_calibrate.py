@@ -103,6 +103,7 @@ def test_a_judge_who_is_right_is_found_among_many_who_are_wrong_together():
     assert found.expected_accuracy(np.where(others, truth, -1)) > 0.85
 
 
+@pytest.mark.slow
 def test_sparse_crowds_tasks_without_annotations_and_more_gold_than_is_used(monkeypatch):
     rng = np.random.default_rng(1)
     truth = rng.integers(0, 2, 400)

@@ -1,4 +1,4 @@
-"""Any driver gives the local answer: threads, by annotator, sums over blocks, blocks on disk, and Beam."""
+"""Any driver gives the local answer: threads, sums over blocks, blocks on disk, and Beam."""
 
 import operator
 import re
@@ -33,7 +33,6 @@ from crowdzoo.aggregation import (
     create,
     write_blocks,
 )
-from crowdzoo.aggregation.engine.by_annotator import ByAnnotator
 from crowdzoo.datasets import generated_ner
 from crowdzoo.large.forms.base import BlockPosteriors, fitted
 from crowdzoo.large.forms.job import form_of, job_of
@@ -123,40 +122,6 @@ def test_any_number_of_threads_gives_the_same(aggregator, monkeypatch):
         assert_same(quiet(aggregator.fit, crowd), alone)
 
 
-BY_ANNOTATOR = {
-    "default": ({}, {}),
-    "maximum likelihood": ({"prior": 0.0, "diagonal": 0.0}, {}),
-    "one coin": ({"start": "one-coin"}, {}),
-    "an annotator at a time": ({}, {"CELLS": 1}),
-    "one thread": ({}, {"MOST_BYTES": 1}),
-}
-
-
-@pytest.mark.parametrize(("settings", "thresholds"), BY_ANNOTATOR.values(), ids=BY_ANNOTATOR)
-@pytest.mark.parametrize("known", [False, True])
-def test_without_tables_of_all_annotators_dawid_skene_is_the_same(monkeypatch, settings, thresholds, known):
-    monkeypatch.setenv("CROWDZOO_THREADS", "3")
-    for name, value in thresholds.items():
-        monkeypatch.setattr(f"crowdzoo.aggregation.engine.by_annotator.{name}", value)
-    crowd, gold = classes()
-    results = []
-    for way in (True, False):
-        monkeypatch.setattr(ByAnnotator, "pays", staticmethod(lambda annotations, way=way: way))
-        results.append(DawidSkene(**settings).fit(crowd, gold if known else None))
-    assert len(ByAnnotator(crowd).parts) == (1 if "MOST_BYTES" in thresholds else 3)
-    assert_same(*results)
-
-
-def test_tables_of_all_annotators_are_left_out_where_they_are_larger_than_the_posteriors_of_tasks():
-    def crowd(tasks, annotators, classes):
-        ids = np.arange(10)
-        return Annotations("classification", ids, ids, ids % 2, *map(np.arange, (tasks, annotators, classes)))
-
-    assert ByAnnotator.pays(crowd(100_000, 20_000, 10))
-    assert not ByAnnotator.pays(crowd(300_000, 20_000, 10))  # the posteriors are larger
-    assert not ByAnnotator.pays(crowd(100, 200, 10))  # all tables are in the cache
-
-
 def by_blocks(aggregator, crowd, most, gold=None):
     """What Beam computes, added up here: blocks, then an M-step, and so on."""
     job = job_of(aggregator, crowd, gold)
@@ -204,7 +169,7 @@ SUMS = {
 }
 
 
-@pytest.mark.parametrize("most", [5, 200])
+@pytest.mark.parametrize("most", [pytest.param(5, marks=slow), 200])
 @pytest.mark.parametrize("aggregator", SUMS.values(), ids=SUMS)
 def test_sums_over_blocks_give_what_the_whole_table_gives(aggregator, most):
     crowd, gold = crowd_of(aggregator)
@@ -241,7 +206,7 @@ ENGINE = {
 
 
 @pytest.mark.parametrize("aggregator", ENGINE.values(), ids=ENGINE)
-@pytest.mark.parametrize("most", [1, 17, None])
+@pytest.mark.parametrize("most", [pytest.param(1, marks=slow), 17, None])
 def test_blocks_on_disk_give_what_the_table_in_memory_gives(tmp_path, aggregator, most):
     table, _ = classes()
     table.to_parquet(tmp_path / "a.parquet")  # which names all tasks, annotators and classes
@@ -260,7 +225,7 @@ ON_BEAM = ENGINE | {
     "hmm-crowd": HMMCrowd(tol=2e-2),
     "tokens": TokenAggregation("dawid-skene", settings={"tol": 1e-2}),
 }
-QUICK = ("dawid-skene", "glad", "robust", "hard majority vote", "mean", "bsc-seq")  # the others in `make test-all`
+QUICK = ("dawid-skene", "glad", "mean", "bsc-seq")  # the others in `make test-all`
 
 
 def a_pipeline():

@@ -102,6 +102,7 @@ def correlated_crowd(seed=0):
     return Annotations.from_dense(said), truth, odd
 
 
+@pytest.mark.slow
 def test_finds_what_annotators_get_wrong_together():
     annotations, truth, odd = correlated_crowd()
     ours, theirs = EBCC(num_starts=8).fit(annotations), IBCC().fit(annotations)
@@ -121,6 +122,7 @@ def drawn(annotations, start, seed=0, subtypes=4):
     return EBCC(subtypes=subtypes, seed=seed)._draws(start, colours)
 
 
+@pytest.mark.slow
 def test_draws_are_uniform_on_the_simplex():
     annotations, _ = simulated_crowd(num_tasks=4000, num_annotators=40)
     draws = drawn(annotations, 1)

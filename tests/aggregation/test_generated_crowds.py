@@ -50,6 +50,7 @@ def fitted(aggregator, annotations):
         return aggregator.fit(annotations)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("method", ["dawid-skene", "ibcc", "one-coin", "mace"])
 def test_many_classes_and_few_annotations_by_each_annotator_are_no_worse_than_the_vote(method, seed):

@@ -138,6 +138,7 @@ def test_d_sentiment_as_published_by_crowd_kit(method, real_sets):
     assert accuracy == pytest.approx(PUBLISHED_BY_CROWD_KIT[method], abs=tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", AS_PUBLISHED)
 def test_other_settings_have_the_figures_published_or_measured(name, real_sets):
     aggregator, within, figures = AS_PUBLISHED[name]

@@ -103,6 +103,7 @@ def answers(draw, scheme="BIO"):
     return sentences
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(answers(), st.sampled_from([0.0, 0.2, 0.4, 0.5, 0.7]))
 def test_votes_are_those_counted_one_by_one(sentences, share):

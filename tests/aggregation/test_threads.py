@@ -111,10 +111,8 @@ CHAINS = ("hmm-crowd", "bsc-seq")
 READERS = {
     "engine.block.MAX_ANNOTATIONS": (*VOTES_AND_TABLES, "one-coin", "glad", "mace"),
     "engine.block.MAX_CELLS": (*VOTES_AND_TABLES, "one-coin", "glad", "mace"),
-    "engine.counts.MOST_CELLS": VOTES_AND_TABLES,
     "engine.counts.MAX_TABLES": VOTES_AND_TABLES,
     "engine.kernels.NORMALISED": ("dawid-skene", "worker-clustering"),
-    "engine.params.MOST_CELLS": ("dawid-skene",),
     "classes.initial.PART": (*VOTES_AND_TABLES, "label-model"),
     "engine.dirichlet.CELLS": ("ibcc", "ebcc", "mace", *CHAINS),
     "classes.label_model.CELLS": ("label-model",),
@@ -191,8 +189,6 @@ THRESHOLD = re.compile(r"^(?!TOLERANCE)[A-Z_]+(?:, [A-Z_]+)* = .*2\*\*", re.M)
 NO_PARTS = {
     "engine.kernels.CACHED": "when to prefetch",
     "against_votes.CELLS": "see test_against_votes.py",
-    "engine.by_annotator.CELLS": "see test_drivers.py",
-    "engine.by_annotator.MOST_BYTES": "see test_drivers.py",
     "classes.ebcc.MAX_CELLS": "refuses",
     "classes.mmce.MAX_CELLS": "refuses",
     "classes.one_coin.MAX_CELLS": "leaves out confusions",

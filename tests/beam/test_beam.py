@@ -359,6 +359,7 @@ class _Endless(FnApiRunner):
         return Result(PipelineState.RUNNING)
 
 
+@pytest.mark.slow
 def test_a_pipeline_that_does_not_end_is_cancelled_and_run_again(tmp_path, caplog, waited):
     annotations, _ = crowd()
     cancelled, made = [], []
@@ -535,6 +536,7 @@ def test_several_blocks_may_be_empty(tmp_path, aggregator):
     assert np.isfinite(run.history).all()
 
 
+@pytest.mark.slow
 def test_half_written_files_are_not_read(tmp_path):
     annotations, _ = crowd()
     for name in ("checkpoint-000001.manifest.0123", "checkpoint-000001-tasks-block-0.bin.0123"):
@@ -584,6 +586,7 @@ def test_fit_takes_blocks_from_anywhere_and_gives_the_run_which_gives_posteriors
         assert_that(blocks | on_beam.Posteriors(aggregator, run, 9, 4), check)
 
 
+@pytest.mark.slow
 def test_the_blocks_of_the_engine_out_of_core_are_those_that_beam_reads(tmp_path):
     annotations, _ = crowd()
     annotations.to_parquet(tmp_path / "a.parquet")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from dataclasses import dataclass
 from functools import partial
@@ -20,20 +19,17 @@ from crowdzoo.aggregation.classes.initial import (
     check_same,
     checked_initial,
     first_counts,
-    first_posteriors,
     initial_posteriors,
 )
 from crowdzoo.aggregation.classes.iterative import Iterative
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
 from crowdzoo.aggregation.engine import bayes
 from crowdzoo.aggregation.engine.block import blocks_of
-from crowdzoo.aggregation.engine.by_annotator import ByAnnotator
 from crowdzoo.aggregation.engine.class_frequencies import shares_of
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.kernels import normalised_logs
-from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.params import TINY, Params
-from crowdzoo.aggregation.engine.run import Run, advance, best_of
+from crowdzoo.aggregation.engine.run import Run, best_of
 from crowdzoo.aggregation.engine.soft_votes import SoftVotes
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.checks.constraints import COUNT, FLAG, MAX_ITER, PRIOR, SEED, TOL, Choice, setting
@@ -47,9 +43,7 @@ STARTS = ("votes", "one-coin")
 # === The M-step; the E-step is that of `Counts` ===
 
 
-def update(
-    counts: Counts, prior: float = 0.01, diagonal: float = 1.0, out: NDArray[np.float64] | None = None
-) -> Params:
+def update(counts: Counts, prior: float = 0.01, diagonal: float = 1.0) -> Params:
     """M-step: the most probable parameters under the counts and a Dirichlet prior.
 
     confusion[r, k, l] = (counts[r, k, l] + prior + diagonal [k = l]) / sum over l, class_prior[k] ~ counts[k] + prior.
@@ -59,14 +53,9 @@ def update(
         counts: counts of all annotations.
         prior: pseudo-count of each cell.
         diagonal: further pseudo-count of each diagonal cell.
-        out: memory for the parameters' `log_table`, [R, K, K]. Default: a new array.
     """
-    logs = normalised_logs(counts.table, prior + diagonal * np.eye(counts.num_classes), least=TINY, out=out)
-    return Params(logs.transpose(0, 2, 1), _log_class_prior(counts.classes, prior))
-
-
-def _log_class_prior(classes: NDArray[np.float64], prior: float) -> NDArray[np.float64]:
-    return np.log(np.maximum(shares_of(classes + prior), TINY))
+    logs = normalised_logs(counts.table, prior + diagonal * np.eye(counts.num_classes), least=TINY)
+    return Params(logs.transpose(0, 2, 1), np.log(np.maximum(shares_of(counts.classes + prior), TINY)))
 
 
 # === EM around them; who adds up is the caller's business ===
@@ -81,14 +70,11 @@ def objective(counts: Counts, params: Params, prior: float = 0.01, diagonal: flo
         prior: as in `update`.
         diagonal: as in `update`.
     """
-    penalty = _log_density(params.log_confusions, prior, diagonal) + prior * float(params.log_class_prior.sum())
-    return counts.log_likelihood + penalty
-
-
-def _log_density(logs: NDArray[np.float64], prior: float, diagonal: float) -> float:
-    """Log prior density of log confusion matrices [r, K, K], up to a constant, nats; their two last axes may change."""
+    logs = params.log_confusions
     density = prior * float(logs.sum()) if prior else 0.0
-    return density + diagonal * float(np.trace(logs, axis1=1, axis2=2).sum()) if diagonal else density
+    if diagonal:
+        density += diagonal * float(np.trace(logs, axis1=1, axis2=2).sum())
+    return counts.log_likelihood + (density + prior * float(params.log_class_prior.sum()))
 
 
 def start_weights(num_annotators: int, start: int, seed: int) -> NDArray[np.float64]:
@@ -160,8 +146,7 @@ class DawidSkene(Incremental, Iterative):
         """Finds truths and confusion matrices together.
 
         Memory beside the table of annotations: 5 bytes an annotation (8 with more than 256 classes), 16 + 8 K a task
-        (the result), and 8 K**2 an annotator for the parameters and for each thread's counts. With more than N / K
-        annotators: 10 bytes an annotation, 16 + 8 K a task and again for each thread, and 16 K**2 an annotator.
+        (the result), and 8 K**2 an annotator for the parameters and for each thread's counts.
 
         Args:
             annotations: N tasks, R annotators, K classes; not changed.
@@ -186,16 +171,7 @@ class DawidSkene(Incremental, Iterative):
         blocks = blocks_of(annotations, gold)
         soft = SoftVotes(annotations, blocks, self.title) if self.confidence else None
         warm = initial is not None and (isinstance(initial, Aggregation) or np.ndim(initial) != 2)
-        if self.num_starts == 1 and not soft and not warm and ByAnnotator.pays(annotations):
-            begin = first_posteriors(blocks, *sizes, self._begin(annotations, gold, initial))
-            run, posteriors = self._fit_by_annotator(annotations, gold, begin)
-            self.warn_unless_converged(run, len(annotations))
-            labels = choose_labels(posteriors, np.arange(annotations.num_tasks), seed=self.seed)
-            return self.result(annotations, run, posteriors, labels)
         runs = []
-        found = None
-        # tables to use again: with many annotators, new memory would take most of the time
-        spare: list[NDArray[np.float64]] = []
         for start in range(self.num_starts):
             if start == 0 and warm:
                 assert initial is not None
@@ -203,61 +179,18 @@ class DawidSkene(Incremental, Iterative):
             else:
                 given = self._begin(annotations, gold, initial) if start == 0 else None
                 weights = start_weights(sizes[0], start, self.seed)
-                if soft:
-                    first = soft.first_counts(given, weights)
-                else:
-                    first = first_counts(blocks, *sizes, given, weights, spare)
+                first = soft.first_counts(given, weights) if soft else first_counts(blocks, *sizes, given, weights)
                 run = Run(update(first, self.prior, self.diagonal))
             while not run.done:
-                last = len(run.history) == self.max_iter  # no M-step will follow
-                before = run.params
-                if soft:
-                    run = self.step(run, soft.expected(before))
-                    continue
-                if last and self.num_starts == 1:
-                    found = bayes.answers(annotations, blocks, before, self.seed)
-                    counts = Counts.zero(0, annotations.num_classes)
-                    counts.log_likelihood, counts.num_annotations = found[2], len(annotations)
-                    run = self.step(run, counts)
-                    break
-                counts = Counts.total(
-                    blocks, partial(Counts.add_expected, params=before, counting=not last), *sizes, spare
-                )
-                run = self.step(run, counts, spare)
-                spare.append(counts.table)
-                if run.params is not before:
-                    spare.append(before.log_table)
+                run = self.step(run, soft.expected(run.params) if soft else Counts.expected(blocks, run.params))
             runs.append(run)
         best = best_of(runs)
         self.warn_unless_converged(best, len(annotations))
         if soft:
-            found = soft.answers(best.params, self.seed)
-        posteriors, labels, _ = found or bayes.answers(annotations, blocks, best.params, self.seed)
+            posteriors, labels, _ = soft.answers(best.params, self.seed)
+        else:
+            posteriors, labels, _ = bayes.answers(annotations, blocks, best.params, self.seed)
         return self.result(annotations, best, posteriors, labels)
-
-    def _fit_by_annotator(
-        self, annotations: Annotations, gold: ArrayLike | None, begin: NDArray[np.float64]
-    ) -> tuple[Run[Params], NDArray[np.float64]]:
-        """The run from posteriors [N, K], and posteriors under its parameters, without tables of all annotators."""
-        crowd = ByAnnotator(annotations, gold)
-        pseudo_counts = self.prior + self.diagonal * np.eye(annotations.num_classes)
-
-        def step(counts: NDArray[np.float64], logs: NDArray[np.float64]) -> float:
-            normalised_logs(counts, pseudo_counts, least=TINY, out=logs)
-            return _log_density(logs, self.prior, self.diagonal)
-
-        run: Run[NDArray[np.float64]] = Run(begin)
-        while not run.done:
-            before = run.params
-            log_prior = _log_class_prior(crowd.classes(before), self.prior)
-            found, likelihood, densities = crowd.iterate(before, log_prior, step)
-            objective = likelihood + math.fsum(densities) + self.prior * float(log_prior.sum())
-            m_step = partial(np.asarray, found)  # the next parameters follow from these posteriors
-            run = advance(run, objective, likelihood, len(annotations), self.max_iter, self.tol, m_step)
-            if not run.done:
-                crowd.reuse(before)
-        params = update(crowd.counts(before), self.prior, self.diagonal)
-        return Run(params, run.history, run.log_likelihood, run.converged, run.done), found
 
     def _begin(self, annotations: Annotations, gold: ArrayLike | None, initial: Initial) -> NDArray[np.float64] | None:
         """Posteriors that the first start begins with, [N, K]; None for those of the votes."""
@@ -268,16 +201,13 @@ class DawidSkene(Incremental, Iterative):
                 return OneCoinDawidSkene().fit(annotations, gold).posteriors
         return initial_posteriors(initial, annotations)
 
-    def step(self, run: Run[Params], counts: Counts, spare: list[NDArray[np.float64]] | None = None) -> Run[Params]:
-        """One iteration, given the counts of all blocks under `run.params`; a run that is done stays as it is.
-
-        The next parameters take their memory from `spare`, arrays [R, K, K], if it has any.
-        """
+    def step(self, run: Run[Params], counts: Counts) -> Run[Params]:
+        """One iteration, given the counts of all blocks under `run.params`; a run that is done stays as it is."""
         return self.advance(
             run,
             objective(counts, run.params, self.prior, self.diagonal),
             counts,
-            lambda: update(counts, self.prior, self.diagonal, spare.pop() if spare else None),
+            partial(update, counts, self.prior, self.diagonal),
         )
 
     def result(

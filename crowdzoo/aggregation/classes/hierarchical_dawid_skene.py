@@ -76,32 +76,25 @@ def start(counts: Counts) -> Crowd:
     return crowd_of(counts, coin, (coin + pooled) / 2, STRENGTH)
 
 
-def update(counts: Counts, earlier: Crowd, annotators: float, spare: list[NDArray[np.float64]] | None = None) -> Crowd:
+def update(counts: Counts, earlier: Crowd, annotators: float) -> Crowd:
     """Common matrix and strength by one step of Minka's fixed point, then the annotators' matrices given them.
 
     Args:
         counts: counts of all annotations under `earlier`.
         earlier: what was believed.
         annotators: how many annotations of one coin are added to each row of the common matrix.
-        spare: arrays [R, K, K], of which one may become memory of the new `Crowd`.
     """
     tables, slope = expected_tables(counts.table, earlier.strength * earlier.common)
     common = tables + annotators * earlier.coin
     common = np.maximum(common / common.sum(axis=0), LEAST_SHARE)
     strength = float(tables.sum()) / slope if slope > 0 else earlier.strength
     strength = min(max(strength, LEAST), MOST)
-    return crowd_of(counts, earlier.coin, common / common.sum(axis=0), strength, spare)
+    return crowd_of(counts, earlier.coin, common / common.sum(axis=0), strength)
 
 
-def crowd_of(
-    counts: Counts,
-    coin: NDArray[np.float64],
-    common: NDArray[np.float64],
-    strength: float,
-    spare: list[NDArray[np.float64]] | None = None,
-) -> Crowd:
-    """What is believed, from what of it is kept; see `Crowd`, and `update` for `spare`."""
-    logs, divergence = expected_logs(counts.table, strength * common, spare.pop() if spare else None)
+def crowd_of(counts: Counts, coin: NDArray[np.float64], common: NDArray[np.float64], strength: float) -> Crowd:
+    """What is believed, from what of it is kept; see `Crowd`."""
+    logs, divergence = expected_logs(counts.table, strength * common)
     log_prior = np.log(guarded_prior(counts.classes, counts.table.sum(axis=(0, 2))))
     return Crowd(counts, coin, common, strength, Params(logs.transpose(0, 2, 1), log_prior), divergence)
 
@@ -191,21 +184,14 @@ class HierarchicalDawidSkene(Incremental, Iterative):
         given = initial_posteriors(initial, annotations)
         num_idle = sum(int((~block.informed).sum()) for block in blocks)
         sizes = annotations.num_annotators, annotations.num_classes
-        # tables to use again: with many annotators, new memory would take much of the time
-        spare: list[NDArray[np.float64]] = []
-        run = Run(start(first_counts(blocks, *sizes, given, spare=spare)))
+        run = Run(start(first_counts(blocks, *sizes, given)))
         while not run.done:
             before = run.params
-            counts = Counts.total(blocks, partial(Counts.add_expected, params=before.params), *sizes, spare)
+            counts = Counts.expected(blocks, before.params)
             objective = bound(counts, before, self.annotators, num_idle)
-            run = self.advance(run, objective, counts, partial(update, counts, before, self.annotators, spare))
-            if run.params is not before:
-                spare += [before.counts.table, before.params.log_table]
+            run = self.advance(run, objective, counts, partial(update, counts, before, self.annotators))
         self.warn_unless_converged(run, len(annotations))
         found, labels, _ = bayes.answers(annotations, blocks, run.params.params, self.seed)
         means = run.params.means
-        log_likelihood = Counts.total(
-            blocks, partial(Counts.add_expected, params=means, counting=False), *sizes, spare
-        ).log_likelihood
-        facts = run.facts | {"log_likelihood": log_likelihood}
+        facts = run.facts | {"log_likelihood": Counts.expected(blocks, means).log_likelihood}
         return Aggregation.of("hierarchical-dawid-skene", annotations, found, labels, means, **facts)

@@ -42,24 +42,15 @@ def first_counts(
     num_classes: int,
     given: NDArray[np.float64] | None = None,
     weights: NDArray[np.float64] | None = None,
-    spare: list[NDArray[np.float64]] | None = None,
 ) -> Counts:
-    """Counts of all blocks under `first_shares`; for `spare` see `Counts.total`."""
+    """Counts of all blocks under `first_shares`."""
     votes = np.ones(num_annotators) if weights is None else weights
 
     def add(counts: Counts, block: Block) -> None:
         for part in block.cut(PART):
             counts.add(part, first_shares(part, votes, num_classes, given))
 
-    return Counts.total(blocks, add, num_annotators, num_classes, spare)
-
-
-def first_posteriors(
-    blocks: Sequence[Block], num_annotators: int, num_classes: int, given: NDArray[np.float64] | None
-) -> NDArray[np.float64]:
-    """`first_shares` of all blocks, with equal weights; a new array [N, K]."""
-    votes = np.ones(num_annotators)
-    return np.concatenate([first_shares(block, votes, num_classes, given) for block in blocks])
+    return Counts.total(blocks, add, num_annotators, num_classes)
 
 
 def first_answers(

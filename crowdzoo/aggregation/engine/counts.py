@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
+from operator import iadd
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,6 @@ from crowdzoo.aggregation.engine.params import Additive, Params
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 
 MAX_TABLES = 2**31  # bytes of all threads' tables together
-MOST_CELLS = 2**18  # that are added up in one go
 
 
 @dataclass(eq=False)
@@ -48,7 +48,6 @@ class Counts(Additive):
         kernel: Callable[[Counts, Block], None],
         num_annotators: int,
         num_classes: int,
-        spare: list[NDArray[np.float64]] | None = None,
     ) -> Counts:
         """What all blocks add, on all cores.
 
@@ -59,38 +58,16 @@ class Counts(Additive):
             kernel: adds a block to counts, in place.
             num_annotators: R.
             num_classes: K.
-            spare: arrays [R, K, K] to be used for the tables; those that are not needed any more come back into it.
         """
 
         def work(part: Sequence[Block]) -> Counts:
-            try:
-                table = (spare or []).pop()
-            except IndexError:
-                counts = cls.zero(num_annotators, num_classes)
-            else:
-                table.fill(0.0)
-                counts = cls(table, np.zeros(num_classes))
+            counts = cls.zero(num_annotators, num_classes)
             for block in part:
                 kernel(counts, block)
             return counts
 
         size = 8 * max(num_annotators, 1) * num_classes**2
-        first, *others = in_threads(work, blocks, max(1, min(num_threads(), MAX_TABLES // size)))
-
-        def join(begins: Sequence[int]) -> None:
-            for rows in (slice(begin, begin + step) for begin in begins):
-                for counts in others:
-                    first.table[rows] += counts.table[rows]
-
-        step = max(1, MOST_CELLS // num_classes**2)
-        in_threads(join, range(0, num_annotators if others else 0, step), num_threads())
-        for counts in others:
-            first.classes += counts.classes
-            first.log_likelihood += counts.log_likelihood
-            first.num_annotations += counts.num_annotations
-        if spare is not None:
-            spare.extend(counts.table for counts in others)
-        return first
+        return reduce(iadd, in_threads(work, blocks, max(1, min(num_threads(), MAX_TABLES // size))))
 
     @classmethod
     def expected(cls, blocks: Sequence[Block], params: Params) -> Counts:

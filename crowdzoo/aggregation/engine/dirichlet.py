@@ -25,22 +25,19 @@ def log_gamma(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return _digamma_and_log_gamma(values)[1]
 
 
-def expected_logs(
-    counts: NDArray[np.float64], prior: NDArray[np.float64], out: NDArray[np.float64] | None = None
-) -> tuple[NDArray[np.float64], float]:
+def expected_logs(counts: NDArray[np.float64], prior: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
     """E[log p] under Dirichlet(counts + prior), and how far these distributions are from Dirichlet(prior).
 
     Args:
         counts: non-negative, one distribution over L outcomes for each of R and S, [R, L, S].
         prior: pseudo-counts, positive, the same for all R, [L, S].
-        out: where to write the logarithms, C-contiguous, [R, L, S]. Default: a new array.
 
     Returns:
         E[log p], [R, L, S]: digamma(a[r, l, s]) - digamma(sum over l of a[r, l, s]) with a = counts + prior.
         The Kullback-Leibler divergence KL(Dirichlet(counts + prior) || Dirichlet(prior)) in nats, over all r and s.
     """
     counts = np.ascontiguousarray(counts)
-    logs = np.empty_like(counts) if out is None else out
+    logs = np.empty_like(counts)
     cells = _with_sums(prior)
     facts = (cells, *_digamma_and_log_gamma(cells), _slopes(cells))
     step = max(1, CELLS // max(prior.size, 1))

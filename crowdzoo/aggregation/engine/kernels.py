@@ -8,7 +8,7 @@ of K numbers is a handful of vector instructions.
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -56,52 +56,30 @@ def _add_run(typingctx: Any, target: Any, i: Any, source: Any, j: Any, length: A
 @_intrinsic
 def _sum_run(typingctx: Any, source: Any, i: Any, length: Any) -> Any:
     """Sum of source[i : i + length], added up pairwise; `length` is known when compiled."""
-    return types.float64(source, i, length), _reduced(lambda builder, a, b: builder.fadd(a, b), _literal(length))
+    width = _literal(length)
 
-
-@_intrinsic
-def _peak_run(typingctx: Any, source: Any, i: Any, length: Any) -> Any:
-    """Greatest of source[i : i + length], without NaN; `length` is known when compiled."""
-
-    def greater(builder: Any, a: Any, b: Any) -> Any:
-        return builder.select(builder.fcmp_ordered(">", a, b), a, b)
-
-    return types.float64(source, i, length), _reduced(greater, _literal(length))
-
-
-@_intrinsic
-def _shift_run(typingctx: Any, target: Any, i: Any, value: Any, length: Any) -> Any:
-    """target[i : i + length] += value; `length` is known when compiled."""
-    return types.void(target, i, value, length), _with_scalar("fadd", _literal(length))
-
-
-@_intrinsic
-def _scale_run(typingctx: Any, target: Any, i: Any, value: Any, length: Any) -> Any:
-    """target[i : i + length] *= value; `length` is known when compiled."""
-    return types.void(target, i, value, length), _with_scalar("fmul", _literal(length))
-
-
-def _reduced(combine: Callable[[Any, Any, Any], Any], length: int) -> Callable[..., Any]:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        places = _places(context, builder, signature.args[0], args[0], args[1], length)
-        return _reduce(builder, [builder.load(place, align=8) for place in places], partial(combine, builder))
+        places = _places(context, builder, signature.args[0], args[0], args[1], width)
+        return _sum(builder, [builder.load(place, align=8) for place in places])
 
-    return codegen
+    return types.float64(source, i, length), codegen
 
 
-def _with_scalar(operation: str, length: int) -> Callable[..., Any]:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        for place in _places(context, builder, signature.args[0], args[0], args[1], length):
-            number = builder.load(place, align=8)
-            scalar = args[2]
-            if isinstance(number.type, ir.VectorType):
-                lanes = number.type.count
-                lane = builder.insert_element(ir.Constant(number.type, ir.Undefined), scalar, ir.Constant(INDEX, 0))
-                scalar = builder.shuffle_vector(lane, lane, ir.Constant(ir.VectorType(INDEX, lanes), [0] * lanes))
-            builder.store(getattr(builder, operation)(number, scalar), place, align=8)
-        return context.get_dummy_value()
-
-    return codegen
+def _sum(builder: Any, vectors: list[Any]) -> Any:
+    """One number out of vectors of falling sizes, pairwise."""
+    while len(vectors) > 1 or isinstance(vectors[0].type, ir.VectorType):
+        if len(vectors) > 1 and vectors[0].type == vectors[1].type:
+            vectors = [*vectors[2:], builder.fadd(vectors[0], vectors[1])]
+        else:
+            lanes = vectors[0].type.count // 2
+            halves = [ir.Constant(ir.VectorType(INDEX, lanes), list(range(at, at + lanes))) for at in (0, lanes)]
+            if lanes == 1:
+                parts = [builder.extract_element(vectors[0], ir.Constant(INDEX, at)) for at in (0, 1)]
+            else:
+                parts = [builder.shuffle_vector(vectors[0], vectors[0], half) for half in halves]
+            vectors = [*vectors[1:], builder.fadd(*parts)]
+        vectors.sort(key=lambda vector: -getattr(vector.type, "count", 1))
+    return vectors[0]
 
 
 INDEX = ir.IntType(32)
@@ -139,24 +117,6 @@ def _places(context: Any, builder: Any, kind: Any, array: Any, start: Any, lengt
         number = ir.VectorType(ir.DoubleType(), lanes) if lanes > 1 else ir.DoubleType()
         places.append(builder.bitcast(builder.gep(first, [ir.Constant(start.type, offset)]), number.as_pointer()))
     return places
-
-
-def _reduce(builder: Any, vectors: list[Any], combine: Callable[[Any, Any], Any]) -> Any:
-    """One number out of vectors of falling sizes, pairwise."""
-    while len(vectors) > 1 or isinstance(vectors[0].type, ir.VectorType):
-        if len(vectors) > 1 and vectors[0].type == vectors[1].type:
-            vectors = [*vectors[2:], combine(vectors[0], vectors[1])]
-            vectors.sort(key=lambda vector: -getattr(vector.type, "count", 1))
-            continue
-        lanes = vectors[0].type.count // 2
-        halves = [ir.Constant(ir.VectorType(INDEX, lanes), list(range(at, at + lanes))) for at in (0, lanes)]
-        if lanes == 1:
-            parts = [builder.extract_element(vectors[0], ir.Constant(INDEX, at)) for at in (0, 1)]
-        else:
-            parts = [builder.shuffle_vector(vectors[0], vectors[0], half) for half in halves]
-        vectors = [*vectors[1:], combine(*parts)]
-        vectors.sort(key=lambda vector: -getattr(vector.type, "count", 1))
-    return vectors[0]
 
 
 def _lanes(width: int) -> list[tuple[int, int]]:
@@ -234,13 +194,11 @@ def _finisher(fixed: int) -> Callable[..., float]:
                     tile[o + k] = -1000.0
                 tile[o + U(gold[i])] = 0.0
             else:
-                if fixed:
-                    peak = _peak_run(tile, o, run)
-                    _shift_run(tile, o, -peak, run)
-                else:
-                    peak = tile[o : o + k_all].max()
-                    for k in range(k_all):
-                        tile[o + k] -= peak
+                peak = tile[o]
+                for k in range(U(1), k_all):
+                    peak = max(peak, tile[o + k])
+                for k in range(k_all):
+                    tile[o + k] -= peak
                 evidence += peak
             o += k_all
         for k in range(o):
@@ -250,7 +208,9 @@ def _finisher(fixed: int) -> Callable[..., float]:
         for _ in range(first, last):
             if fixed:
                 total = _sum_run(tile, o, run)
-                _scale_run(tile, o, 1.0 / total, run)
+                share = 1.0 / total
+                for k in range(k_all):
+                    tile[o + k] *= share
             else:
                 total = tile[o : o + k_all].sum()
                 for k in range(k_all):
@@ -321,32 +281,6 @@ def _kernel(fixed: int) -> Callable[..., float]:
     return expect_and_count
 
 
-@lru_cache
-def _logits_kernel(fixed: int) -> Callable[..., float]:
-    """The loop of `posteriors_of_logits` for `fixed` classes; 0: for any number."""
-    finish = _finisher(fixed)
-
-    @compiled()
-    def write(logits, log_prior, gold):  # type: ignore[no-untyped-def]  # for Numba
-        num_tasks, num_classes = len(gold), len(log_prior)
-        k_all = U(fixed) if fixed else U(num_classes)
-        tile = np.empty(TILE * num_classes)
-        evidence = 0.0
-        for first in range(0, num_tasks, TILE):
-            last = min(first + TILE, num_tasks)
-            begin, o = U(first) * k_all, U(0)
-            for _ in range(first, last):
-                for k in range(k_all):
-                    tile[o + k] = logits[begin + o + k] + log_prior[k]
-                o += k_all
-            evidence += finish(tile, gold, first, last, k_all)
-            for k in range(o):
-                logits[begin + k] = tile[k]
-        return evidence
-
-    return write
-
-
 NOTHING = np.empty(0)
 
 
@@ -382,21 +316,6 @@ def add_counts(
     loop = _kernel(num_classes if num_classes <= MOST_FIXED else 0)
     flat = (log_table.reshape(-1), log_prior, given.reshape(-1), found.reshape(-1), counts.reshape(-1), classes)
     return loop(*block.columns, num_classes, *flat)
-
-
-def posteriors_of_logits(logits: NDArray[np.float64], log_prior: NDArray[np.float64], gold: NDArray[np.int64]) -> float:
-    """Turns sums of logs into posteriors, in place.
-
-    Args:
-        logits: sums of log P(annotator says l | truth k) over each task's annotations, C-contiguous, [T, K].
-        log_prior: log P(truth k), [K].
-        gold: known class codes, [T], -1 where unknown.
-
-    Returns:
-        Log probability of the annotations and known classes, nats.
-    """
-    num_classes = len(log_prior)
-    return _logits_kernel(num_classes if num_classes <= MOST_FIXED else 0)(logits.reshape(-1), log_prior, gold)
 
 
 def vote_shares(block: Block, weights: NDArray[np.float64], num_classes: int) -> NDArray[np.float64]:
@@ -437,24 +356,18 @@ def _vote_shares(starts, annotators, labels, gold, weights, shares):  # type: ig
                 shares[i, k] = 1.0 / num_classes
 
 
-def normalised_logs(
-    counts: NDArray[np.float64],
-    prior: NDArray[np.float64],
-    least: float,
-    out: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
+def normalised_logs(counts: NDArray[np.float64], prior: NDArray[np.float64], least: float) -> NDArray[np.float64]:
     """Logs of (counts + prior), normalised over what was said; uniform where all is zero or below 2.2e-308.
 
     Args:
         counts: `[annotator, said, true]`, [R, K, K].
         prior: pseudo-counts of each annotator, `[said, true]`, [K, K].
         least: what a probability is at least, so that no logarithm is infinite.
-        out: where to write them, [R, K, K]. Default: a new array.
 
     Returns:
         `[annotator, said, true]`, [R, K, K].
     """
-    logs = np.empty_like(counts) if out is None else out
+    logs = np.empty_like(counts)
     step = max(1, NORMALISED // max(counts.shape[1] ** 2, 1))
 
     def fill(begins: Sequence[int]) -> None:

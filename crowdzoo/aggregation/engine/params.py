@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, TypeVar
@@ -10,11 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.engine.threads import in_threads, num_threads
-
 T = TypeVar("T", bound="Additive")
 TINY = float(np.finfo(np.float64).tiny)
-MOST_CELLS = 2**18  # that a thread takes the exponential of in one go
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +41,7 @@ class Params:
     @property
     def confusions(self) -> NDArray[np.float64]:
         """Confusion matrices, `[annotator, true, said]`, rows sum to one, [R, K, K]."""
-        found = np.empty_like(self.log_confusions)
-
-        def fill(begins: Sequence[int]) -> None:
-            for begin in begins:
-                np.exp(self.log_confusions[begin : begin + step], out=found[begin : begin + step])
-
-        step = max(1, MOST_CELLS // max(self.num_classes, 1) ** 2)
-        in_threads(fill, range(0, self.num_annotators, step), num_threads())
-        return found
+        return np.exp(self.log_confusions)
 
     @property
     def class_prior(self) -> NDArray[np.float64]:

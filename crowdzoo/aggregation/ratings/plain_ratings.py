@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.block import Block
-from crowdzoo.aggregation.ratings.block_of_ratings import block_of_ratings
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 
 if TYPE_CHECKING:
@@ -40,6 +39,21 @@ def fit_answers(method: Any, annotations: Annotations) -> RatingAggregation:
     estimates, factors = method.answers(block)
     add_answers(block, estimates, rows, sums)
     return result_of_answers(method, annotations, origin + estimates, factors, rows, sums)
+
+
+def block_of_ratings(annotations: Annotations) -> tuple[float, Block]:
+    """All tasks as one block, whose ratings count from their mean: sums of squares then keep their digits.
+
+    Args:
+        annotations: ratings of N tasks, one or more.
+
+    Returns:
+        The mean, and the block. Where all ratings are equal they are exactly zero.
+    """
+    labels = annotations.labels
+    origin = float(np.clip(labels.mean(), labels.min(), labels.max()))
+    tasks = np.arange(annotations.num_tasks)
+    return origin, Block.of_ratings(annotations.task_ids, annotations.annotator_ids, labels - origin, tasks)
 
 
 def by_rank(block: Block) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:

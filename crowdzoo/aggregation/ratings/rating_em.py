@@ -12,7 +12,7 @@ from crowdzoo.aggregation.against_votes import warn_of_notes
 from crowdzoo.aggregation.aggregator import Aggregator, warn_not_converged
 from crowdzoo.aggregation.checks import check_ratings
 from crowdzoo.aggregation.engine.run import Run
-from crowdzoo.aggregation.ratings.block_of_ratings import block_of_ratings
+from crowdzoo.aggregation.ratings.plain_ratings import block_of_ratings
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 from crowdzoo.aggregation.ratings.rating_steps import (
     COMMON,

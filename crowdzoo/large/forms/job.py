@@ -11,8 +11,7 @@ from crowdzoo.aggregation.against_votes import VotesWarning
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine.block import Block, blocks_of, checked_gold
 from crowdzoo.aggregation.engine.run import Run
-from crowdzoo.aggregation.ratings.block_of_ratings import block_of_ratings
-from crowdzoo.aggregation.ratings.plain_ratings import result_of_answers
+from crowdzoo.aggregation.ratings.plain_ratings import block_of_ratings, result_of_answers
 from crowdzoo.aggregation.ratings.rating_em import RatingEM
 from crowdzoo.aggregation.ratings.rating_mean import RatingMean
 from crowdzoo.aggregation.ratings.rating_median import RatingMedian
