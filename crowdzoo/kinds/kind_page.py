@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,14 +15,13 @@ from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.label_kinds import LabelKind, require_kind
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.kinds import page_parts as parts
-from crowdzoo.kinds.page_parts import Column, Numbers, PageTable, Warned, listed, percent
+from crowdzoo.kinds.page_parts import COLUMNS, Column, Numbers, PageTable, Warned, listed, percent
 from crowdzoo.quality import redundancy
 from crowdzoo.quality.annotators import FEW, notes_of
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.reading.instances.predictions import Predictions
 
 MOST_VOTES = 20  # of a task
-SECONDS = Column("seconds", "seconds", "number", "Median time that an answer took, or that lay between two of them.")
 _OF_ALL = (
     "alpha", "alpha_low", "alpha_high", "annotations", "tasks", "annotators", "annotations_per_task",
     "tasks_with_one_share", "rows_left_out", "noted_annotators", "noted_share",
@@ -55,14 +54,13 @@ class KindPage(ABC):
         metrics: those of Krippendorff's alpha; the first is the default.
         not_metric: why another one is refused.
         own_values: what conditions may compare, beyond what all kinds have: keys of `overall`.
-        facts: of the first screen: title, key of `overall`, and form (see `Column`).
         calm: the verdict's last sentence where nothing stands out.
-        columns: of the tables "annotators" and "tasks".
         compared: a column of the tasks by which an earlier page is compared.
         judged: and one of the annotators, which has an interval.
         alpha: Krippendorff's alpha; None where it is not defined.
         overall: figures of the whole crowd.
-        more_facts: further ones, where they say something.
+        hidden: keys of facts and columns that say nothing here.
+        changed: key of a column -> what is different from page_columns.csv.
         beside: what stands beside facts, by key.
         annotators: values of the table, see `of_annotators`.
         tasks: values of the table.
@@ -85,11 +83,9 @@ class KindPage(ABC):
     metrics: ClassVar[tuple[str, ...]] = ("nominal",)
     not_metric: ClassVar[str] = ""
     own_values: ClassVar[tuple[str, ...]] = ()
-    facts: ClassVar[tuple[tuple[str, str, str], ...]]
     calm: ClassVar[str] = "No annotator has to be checked."
     compared: ClassVar[str] = "label"
     judged: ClassVar[str] = "reliability"
-    columns: tuple[tuple[Column, ...], tuple[Column, ...]]
     alpha: Alpha | None
     annotators: dict[str, list[Any]]
     tasks: dict[str, list[Any]]
@@ -104,7 +100,8 @@ class KindPage(ABC):
         self.metric = asked.metric or self.metrics[0]
         self.overall: dict[str, Any] = {}
         self.beside: dict[str, str] = {}
-        self.more_facts: list[tuple[str, str, str]] = []
+        self.hidden: set[str] = set()
+        self.changed: dict[str, dict[str, Any]] = {}
         self.more: dict[str, Any] = {}
         self.measure()
 
@@ -253,12 +250,20 @@ class KindPage(ABC):
 
     def tables(self) -> dict[str, PageTable]:
         """The tables, in the order of the page."""
-        of_annotators, of_tasks = self.columns
         first = parts.annotators_first(self.annotators, self.asked.most)
         return {
-            "annotators": PageTable(of_annotators, self.annotators, first, self.annotator_details(first)),
-            "tasks": PageTable(of_tasks, self.tasks, self.shown, self.task_details()),
+            "annotators": self.table_of("annotators", self.annotators, first, self.annotator_details(first)),
+            "tasks": self.table_of("tasks", self.tasks, self.shown, self.task_details()),
         }
+
+    def table_of(self, name: str, values: dict[str, list[Any]], *rows: Any) -> PageTable:
+        """A table with the columns that page_columns.csv has for it; `rows` are those shown, and their details."""
+        return PageTable(tuple(self.columns(name)), values, *rows)
+
+    def columns(self, name: str) -> list[Column]:
+        """Columns of a table, or the facts."""
+        known = (each for each in COLUMNS[self.kind, name] if each.key not in self.hidden)
+        return [replace(each, **self.changed.get(each.key, {})) for each in known]
 
     def summary(self) -> dict[str, Any]:
         """Further figures."""
@@ -277,20 +282,21 @@ class KindPage(ABC):
         }
         if alpha is not None and alpha.low is not None:
             self.beside["alpha"] = f"{alpha.low:.3f} to {alpha.high:.3f}"
-        facts, warned = (*self.facts, *self.more_facts), self.warned()
+        warned = self.warned()
         last = parts.look_first(warned, int(figures["noted_annotators"]), self.standing_out(), self.calm)
         return Numbers(
             kind=self.kind,
             verdict=[self.first(), f"{self.second()}.", last],
             warnings=warned,
             values={name: figures[name] for name in self.values()},
-            facts=[[title, figures[key], form, self.beside.get(key, "")] for title, key, form in facts],
+            facts=[[each.title, figures[each.key], each.form, self.beside.get(each.key, "")]
+                   for each in self.columns("facts")],
             tables=self.tables(),
             summary=self.summary(),
             compared=self.compared,
             judged=self.judged,
             **self.more,
-        )
+        )  # fmt: skip
 
 
 def interval(name: str, *ends: Any) -> dict[str, Any]:

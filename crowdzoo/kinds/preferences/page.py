@@ -12,7 +12,6 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import PREFERENCE
 from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, interval, scale_of
 from crowdzoo.kinds.page_parts import DIGITS, PageTable, Warned, alpha_sentence, listed, percent, rows_of
-from crowdzoo.kinds.preferences.columns import PAIR_COLUMNS, annotator_columns, task_columns
 from crowdzoo.kinds.preferences.judged_pairs import JudgedPairs
 from crowdzoo.kinds.preferences.judged_sides import JudgedSides, one_sided
 from crowdzoo.kinds.preferences.warnings import LEAST_COMPARED, of_graph, of_order, of_sides
@@ -26,6 +25,10 @@ SURELY = 3.0  # standard errors from which an annotator's leaning is noted: one 
 LEANS = 0.1  # and by how much the share has to differ from one half
 ONE_ANSWER = 0.9  # share of one answer from which it is noted
 LEFT, RIGHT, EQUAL = 0, 1, 2
+_SLOPE = (
+    "How strongly the answers follow the scores, by the method: 1 is typical, 0 tells nothing, below 0 is the wrong "
+    "way round."
+)
 
 
 class PreferencePage(KindPage):
@@ -42,20 +45,6 @@ class PreferencePage(KindPage):
         "groups", "circular_share",
     )  # fmt: skip
     compared = "score"
-    facts = (
-        ("judgments", "annotations", "count"),
-        ("tasks", "tasks", "count"),
-        ("annotators", "annotators", "count"),
-        ("Krippendorff's alpha", "alpha", "number"),
-        ("agreement on a pair", "agreement", "share"),
-        ("agree with the others' order", "order_agreement", "share"),
-        ("agree with the fitted order", "fitted_agreement", "share"),
-        ("say left, sides balanced", "left_share", "share"),
-        ("reliability of the scores", "separation", "share"),
-        ("judgments a task", "annotations_per_task", "number"),
-        ("pairs", "pairs", "count"),
-        ("judgments an annotator, median", "median", "count"),
-    )
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
@@ -70,8 +59,9 @@ class PreferencePage(KindPage):
         self.measure_annotators()
         self.measure_tasks()
         self.measure_crowd()
-        scale = scale_of(self.tasks, "score")
-        self.columns = annotator_columns(found.slopes is not None), task_columns(scale, self.overall["groups"] > 1)
+        self.changed = {"score": {"scale": scale_of(self.tasks, "score")}}
+        if found.slopes is not None:
+            self.changed["strength"] = {"title": "slope", "help": _SLOPE}
         order = np.lexsort((found.groups, found.ranks, found.annotations_per_task == 0))
         self.shown = order[: asked.most].tolist()
 
@@ -174,7 +164,7 @@ class PreferencePage(KindPage):
             "probability": self.aggregation.probabilities(first, second)[:, 0],
         })  # fmt: skip
         most = [*range(min(self.asked.most, len(places)))]
-        divided = PageTable(PAIR_COLUMNS, values, most, self.pair_details(places[: len(most)]))
+        divided = self.table_of("divided", values, most, self.pair_details(places[: len(most)]))
         return {**super().tables(), "divided": divided}
 
     # === What opens under a row ===
@@ -270,14 +260,11 @@ class PreferencePage(KindPage):
         self.add_facts()
 
     def add_facts(self) -> None:
-        """Facts that there are where they say something, and what stands beside them all."""
+        """Which facts say something, and what stands beside them."""
         overall = self.overall
-        further = {
-            ("circular triads", "circular_share", "share"): overall["triads"],
-            ("groups of linked tasks", "groups", "count"): overall["groups"] > 1,
-            ("same answer in both orders", "consistent_share", "share"): overall["both_orders"],
-        }
-        self.more_facts = [fact for fact, there in further.items() if there]
+        there = {"circular_share": overall["triads"], "consistent_share": overall["both_orders"]}
+        there |= dict.fromkeys(("groups", "group"), overall["groups"] > 1)
+        self.hidden = {name for name, says in there.items() if not says}
         self.beside |= {
             "agreement": "two annotators",
             "fitted_agreement": "their own judgments in it",

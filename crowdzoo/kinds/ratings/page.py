@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import REGRESSION
-from crowdzoo.kinds.kind_page import SECONDS, KindPage, interval, scale_of
-from crowdzoo.kinds.page_parts import DIGITS, Column, listed, rows_of
+from crowdzoo.kinds.kind_page import KindPage, interval, scale_of
+from crowdzoo.kinds.page_parts import DIGITS, listed, rows_of
 from crowdzoo.quality import krippendorff_alpha
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.copies import copies
@@ -20,15 +20,6 @@ MOST_FAR = 10  # of an annotator
 LARGE_BIAS = 0.75  # of the median error without bias, from which a bias is noted
 SURELY = 3.3  # and how many of its own standard errors: one of a thousand has it by chance
 
-_TASK_COLUMNS = (
-    Column("task", "task", "name"),
-    Column("annotations", "annotations", "count"),
-    Column("estimate", "estimate", "number", "The aggregated rating."),
-    Column("standard_error", "standard error", "number", "Of the estimate, as the method's model has it."),
-    Column("mean", "mean", "number", "Of the ratings."),
-    Column("spread", "difficulty", "number", "Standard deviation of the ratings: how divided the annotators are."),
-)
-
 
 class RatingPage(KindPage):
     """What the page of a report says of a crowd that gives ratings."""
@@ -36,17 +27,6 @@ class RatingPage(KindPage):
     kind, labels, given = "regression", REGRESSION, "ratings"
     metrics = ("interval", "nominal", "ordinal", "ratio")
     compared, judged = "estimate", "correlation"
-    facts = (
-        ("annotations", "annotations", "count"),
-        ("tasks", "tasks", "count"),
-        ("annotators", "annotators", "count"),
-        ("Krippendorff's alpha", "alpha", "number"),
-        ("lowest rating", "lowest", "number"),
-        ("highest rating", "highest", "number"),
-        ("annotations a task", "annotations_per_task", "number"),
-        ("annotations an annotator, median", "median", "count"),
-        ("tasks with one annotation", "tasks_with_one", "count"),
-    )
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
@@ -73,20 +53,7 @@ class RatingPage(KindPage):
         })  # fmt: skip
         divided = np.array([each or 0.0 for each in self.tasks["spread"]])
         self.shown = np.argsort(-divided, kind="stable")[: asked.most].tolist()
-        self.columns = (
-            Column("annotator", "annotator", "name"),
-            Column("annotations", "annotations", "count"),
-            Column("bias", "bias", "interval", "How far the annotator's ratings lie above the truth, in the ratings' "
-                   "unit, and its interval of 95 %.", scale=scale_of(self.annotators, "bias")),
-            Column("error", "error without bias", "number", "Standard deviation of the annotator's ratings about truth "
-                   "and bias, in the ratings' unit."),
-            Column("notes", "notes", "flags"),
-            Column("correlation", "agreement", "interval", "Correlation with the mean of the others' ratings of the "
-                   "same tasks, and its interval of 95 %.", scale=(-1.0, 1.0)),
-            Column("reliability", "reliability", "share", "Share of the variance of the annotator's ratings that the "
-                   "truth would make up; near 0 for ratings that have nothing to do with it."),
-            SECONDS,
-        ), _TASK_COLUMNS  # fmt: skip
+        self.changed = {"bias": {"scale": scale_of(self.annotators, "bias")}}
 
     def measure_annotators(self) -> None:
         """Sets the table of annotators."""

@@ -13,7 +13,7 @@ from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.data.label_kinds import SEQUENCE
 from crowdzoo.kinds.confused_pairs import MUCH, confused_pairs, rows_confused
 from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, interval
-from crowdzoo.kinds.page_parts import Column, PageTable, Warned, alpha_sentence, listed, percent, serious_notes
+from crowdzoo.kinds.page_parts import PageTable, Warned, alpha_sentence, listed, percent, serious_notes
 from crowdzoo.quality import MarkedSpans, krippendorff_alpha, marked_spans
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.copies import copies
@@ -30,61 +30,6 @@ MOST_WARNED = 5
 EDGES = 0.2  # share of a type's spans that another annotator marked with other edges, from which it is warned of
 ERRORS = ("missed", "wrong_edges", "wrong_type")
 
-_TYPE_COLUMNS = (
-    Column("class", "type", "name"),
-    Column("annotations", "spans", "count", "Spans of this type that annotators marked."),
-    Column("share", "share", "share", "Share of all marked spans.", bar=True),
-    Column(
-        "agreement", "agreement", "share", "If one annotator marks a span of this type, how often another annotator of "
-        "the sentence marks the same one: same type, first and last token.", bar=True,
-    ),
-    Column("other_edges", "other edges", "share", "How often the other one marks one of this type with other edges."),
-    Column("aggregated", "aggregated", "count", "Aggregated spans, once for each annotator of their sentence."),
-    Column("missed", "missed", "share", "Share of these that overlap no span of the annotator."),
-    Column("wrong_edges", "wrong edges", "share", "Share of these that the annotator marked with other edges."),
-    Column("wrong_type", "wrong type", "share", "Share of these that the annotator gave another type."),
-    Column("invented", "invented", "share", "Share of the annotators' spans that overlap no aggregated span."),
-)  # fmt: skip
-_PAIR_COLUMNS = (
-    Column("first", "type", "name"),
-    Column("second", "and type", "name"),
-    Column(
-        "agreement", "agreement", "share", "Where two annotators of a sentence mark overlapping tokens, and both give "
-        "one of the two types, how often they give the same. No span: how often the other marks anything there.",
-        bar=True,
-    ),
-    Column("disagreement", "share of disagreement", "share", "Share of all disagreement on types.", bar=True),
-)  # fmt: skip
-_ANNOTATOR_COLUMNS = (
-    Column("annotator", "annotator", "name"),
-    Column("annotations", "sentences", "count"),
-    Column("spans", "spans", "count"),
-    Column(
-        "reliability", "F1", "interval", "Of the annotator's spans against the aggregated ones, which contain the "
-        "annotator's own vote. The interval holds with 95 % for the number of spans.",
-    ),
-    Column("notes", "notes", "flags"),
-    Column(
-        "agreement", "agreement", "share", "F1 of the annotator's spans against those of the others who tagged the "
-        "same sentences, one by one.",
-    ),
-    Column("missed", "missed", "share", "Share of the aggregated spans that overlap no span of the annotator."),
-    Column("wrong_edges", "wrong edges", "share", "Share of the aggregated spans that the annotator marked with other "
-           "edges."),
-    Column("wrong_type", "wrong type", "share", "Share of the aggregated spans that the annotator gave another type."),
-    Column("invented", "invented", "share", "Share of the annotator's spans that overlap no aggregated span."),
-)  # fmt: skip
-_TASK_COLUMNS = (
-    Column("task", "sentence", "name"),
-    Column("annotations", "annotators", "count"),
-    Column("tokens", "tokens", "count"),
-    Column("label", "aggregated spans", "name"),
-    Column("probability", "least probability", "share", "Of the aggregated tag, at the token where it is lowest."),
-    Column("agreement", "agreement", "share", "F1 of the spans of two annotators of the sentence."),
-    Column("differing", "spans that differ", "number", "Spans that one of two annotators marks and the other does not, "
-           "mean over the pairs of annotators."),
-)  # fmt: skip
-
 
 class SpanPage(KindPage):
     """What the page of a report says of sentences with marked spans."""
@@ -93,21 +38,7 @@ class SpanPage(KindPage):
     not_metric = "tags of sentences are equal or not; leave it out, or give nominal."
     own_values = ("spans", "span_agreement", "sure_share")
     compared = "spans"
-    facts = (
-        ("sentences tagged by one annotator", "annotations", "count"),
-        ("sentences", "tasks", "count"),
-        ("annotators", "annotators", "count"),
-        ("tokens", "tokens", "count"),
-        ("marked spans", "spans", "count"),
-        ("aggregated spans", "aggregated_spans", "count"),
-        ("F1 of two annotators", "span_agreement", "share"),
-        ("spans with other edges", "other_edges", "share"),
-        ("Krippendorff's alpha of tags", "alpha", "number"),
-        ("annotators a sentence", "annotations_per_task", "number"),
-        ("sentences with one annotator", "tasks_with_one", "count"),
-    )
     calm = "No annotator has to be checked, and no type stands out."
-    columns = _ANNOTATOR_COLUMNS, _TASK_COLUMNS
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
@@ -206,8 +137,8 @@ class SpanPage(KindPage):
 
     def tables(self) -> dict[str, PageTable]:
         """See `KindPage.tables`."""
-        types = PageTable(_TYPE_COLUMNS, _types(self.marked))
-        return {"classes": types, "pairs": PageTable(_PAIR_COLUMNS, _pairs(self.marked)), **super().tables()}
+        types, pairs = _types(self.marked), _pairs(self.marked)
+        return {"classes": self.table_of("classes", types), "pairs": self.table_of("pairs", pairs), **super().tables()}
 
     def annotator_details(self, shown: list[int]) -> list[dict[str, Any]]:
         """Errors by type, and what they say where the aggregate says something."""

@@ -13,8 +13,8 @@ from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR
 from crowdzoo.data.label_kinds import CLASSIFICATION
 from crowdzoo.errors import DataError
 from crowdzoo.kinds import page_parts as parts
-from crowdzoo.kinds.kind_page import MOST_VOTES, SECONDS, KindPage, interval
-from crowdzoo.kinds.page_parts import DIGITS, Column, PageTable, Warned, listed, plain
+from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, interval
+from crowdzoo.kinds.page_parts import DIGITS, PageTable, Warned, listed, plain
 from crowdzoo.kinds.several_labels.answers import LabelAnswers
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.copies import copies
@@ -31,49 +31,6 @@ EXCHANGE_BACK = (
     "method does that"
 )
 
-_LABEL_COLUMNS = (
-    Column("class", "label", "name"),
-    Column("annotations", "answers with it", "count"),
-    Column("share", "share", "share", "Of all answers.", bar=True),
-    Column(
-        "alpha", "alpha", "interval", "Krippendorff's alpha of yes and no to the label, and its interval of 95 %. 1: "
-        "all agree; 0: as labels drawn at random.", scale=(0.0, 1.0),
-    ),
-    Column(
-        "agreement", "agreement on yes", "share", "If one annotator gives a task the label, how often another one "
-        "does.", bar=True,
-    ),
-    Column("tasks", "tasks", "count", "For which it holds by the aggregation: a probability above one half."),
-    Column("prevalence", "prevalence", "share", "Mean probability over the tasks."),
-    Column("sure", "sure", "share", "Tasks on which yes or no has a probability of 95 % or more."),
-    Column(
-        "to_check", "annotators to check", "count", "Annotators who agree with the others on this label as by chance, "
-        "or less, of those with answers enough to tell.",
-    ),
-    Column("check", "who", "name", "Those who agree least."),
-)  # fmt: skip
-_ANNOTATOR_COLUMNS = (
-    Column("annotator", "annotator", "name"),
-    Column("annotations", "answers", "count"),
-    Column(
-        "agreement", "agreement", "interval", "With the others who answered the same tasks, beyond chance, over all "
-        "labels, and its interval of 95 %. 1: always as the others; 0: as by chance.", scale=(-0.5, 1.0),
-    ),
-    Column("notes", "notes", "flags"),
-    Column("labels", "labels an answer", "number", "Mean."),
-    Column("others_labels", "of the others", "number", "Mean of the others' answers to the same tasks."),
-    Column("top_share", "same answer", "share", "Share of the most frequent answer, a set of labels."),
-    SECONDS,
-)  # fmt: skip
-_TASK_COLUMNS = (
-    Column("task", "task", "name"),
-    Column("annotations", "answers", "count"),
-    Column("label", "labels", "name", "Those with a probability above one half."),
-    Column("probability", "least sure", "share", "Probability of the yes or no that is least sure."),
-    Column("disagreement", "disagreement", "number", "Labels that one of two annotators gives and the other does not, "
-           "mean over the pairs of annotators."),
-)  # fmt: skip
-
 
 class LabelPage(KindPage):
     """What the page of a report says where several labels may hold for a task: each is a question of yes or no.
@@ -85,19 +42,6 @@ class LabelPage(KindPage):
     not_metric = "a label holds or not; leave it out, or give nominal."
     own_values = ("labels", "labels_per_answer", "least_alpha")
     judged = "agreement"
-    facts = (
-        ("answers", "annotations", "count"),
-        ("tasks", "tasks", "count"),
-        ("annotators", "annotators", "count"),
-        ("Krippendorff's alpha", "alpha", "number"),
-        ("labels", "labels", "count"),
-        ("labels an answer", "labels_per_answer", "number"),
-        ("answers without a label", "empty_answers", "count"),
-        ("tasks without a label", "tasks_without_label", "count"),
-        ("answers a task", "annotations_per_task", "number"),
-        ("tasks with one answer", "tasks_with_one", "count"),
-    )
-    columns = _ANNOTATOR_COLUMNS, _TASK_COLUMNS
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
@@ -209,7 +153,7 @@ class LabelPage(KindPage):
 
     def tables(self) -> dict[str, PageTable]:
         """See `KindPage.tables`."""
-        return {"classes": PageTable(_LABEL_COLUMNS, self.of_labels), **super().tables()}
+        return {"classes": self.table_of("classes", self.of_labels), **super().tables()}
 
     def summary(self) -> dict[str, Any]:
         """See `KindPage.summary`."""
