@@ -15,7 +15,7 @@ from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.label_kinds import LabelKind, require_kind
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.kinds import page_parts as parts
-from crowdzoo.kinds.page_parts import COLUMNS, Column, Numbers, PageTable, Warned, listed, percent
+from crowdzoo.kinds.page_parts import COLUMNS, Column, Numbers, PageTable, Warned, listed, percent, warning
 from crowdzoo.quality import redundancy
 from crowdzoo.quality.annotators import FEW, notes_of
 from crowdzoo.quality.krippendorff import Alpha
@@ -208,22 +208,13 @@ class KindPage(ABC):
 
     def of_agreement(self) -> list[Warned]:
         """Warnings that annotators do not agree, or that nobody knows."""
-        overall, another = self.overall, "have a part of {} labelled by a second annotator"
+        overall = self.overall
         if self.alpha is None:
-            if overall["tasks_with_one"] + overall["tasks_without_annotations"] == overall["tasks"]:
-                finding, fix = "no task has two annotations", another.format("the tasks")
-            else:
-                finding = "all labels of tasks with two annotations are equal"
-                fix = "check that the right column of labels was read (--columns), and that annotators know what to "
-                fix += "look for"
-            return [Warned(True, "agreement", f"cannot be measured, because {finding}", fix)]
-        found = []
-        if not parts.above_chance(self.alpha):
-            fix = "check that tasks and labels belong together (--columns), then the instructions"
-            found.append(Warned(True, "agreement", "is not clearly above that of random labels", fix))
+            alone = overall["tasks_with_one"] + overall["tasks_without_annotations"] == overall["tasks"]
+            return [warning("no-second" if alone else "all-equal", True)]
+        found = [] if parts.above_chance(self.alpha) else [warning("by-chance", True)]
         if (alone := overall["tasks_with_one"] / self.labelled) > 0.5:
-            finding = f"{percent(alone)} have one annotation, which nothing checks"
-            found.append(Warned(True, "tasks", finding, another.format("them")))
+            found.append(warning("one-annotation", True, share=percent(alone)))
         return found
 
     def of_reading(self) -> list[Warned]:
@@ -231,11 +222,10 @@ class KindPage(ABC):
         found, overall = [], self.overall
         if left_out := overall["rows_left_out"]:
             share = left_out / (left_out + overall["annotations"])
-            finding = f"{left_out:,} {'row of the file was' if left_out == 1 else 'rows of the file were'} left out"
-            fix = "read why with --rejects FILE"
-            found.append(Warned(share >= parts.MANY, "rows", f"{finding} ({percent(share)})", fix, key="rows"))
+            rows = f"{left_out:,} {'row of the file was' if left_out == 1 else 'rows of the file were'}"
+            found.append(warning("rows", share >= parts.MANY, rows=rows, share=percent(share)))
         if not self.aggregation.converged:
-            found.append(Warned(True, self.aggregation.method, "did not converge", "take another --method"))
+            found.append(warning("no-convergence", True, self.aggregation.method))
         return found
 
     def of_notes(self) -> list[Warned]:

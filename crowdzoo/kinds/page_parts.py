@@ -180,6 +180,23 @@ class Numbers:
     leave_out: dict[str, Any] | None = None
 
 
+_WARNINGS = {each["name"]: each for each in _lines("page_warnings.csv")}
+
+
+def warning(name: str, serious: bool = False, about: str = "", **words: Any) -> Warned:
+    """A warning of page_warnings.csv.
+
+    Args:
+        name: of its line.
+        serious: see `Warned`.
+        about: what it is about, where its line does not say that.
+        **words: what stands in the braces.
+    """
+    line = _WARNINGS[name]
+    finding, fix = (line[each].format(**words) for each in ("finding", "fix"))
+    return Warned(serious, about or line["about"], finding, fix, line["link"], line["key"])
+
+
 def alpha_sentence(alpha: Alpha | None, start: str = "") -> str:
     """What Krippendorff's alpha says of the data.
 

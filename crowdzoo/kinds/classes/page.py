@@ -14,7 +14,7 @@ from crowdzoo.kinds.classes.learning_curve import learning_curve
 from crowdzoo.kinds.classes.model_numbers import model_numbers
 from crowdzoo.kinds.confused_pairs import UNCLEAR, confused_pairs, rows_confused
 from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage
-from crowdzoo.kinds.page_parts import PageTable, Warned, percent, plain
+from crowdzoo.kinds.page_parts import PageTable, Warned, percent, plain, warning
 from crowdzoo.metrics import lost_classes
 from crowdzoo.quality import AlternativeAnnotator, coincidence_matrix, quality_report, sure_tasks
 from crowdzoo.quality.next_annotation import SURE
@@ -200,14 +200,11 @@ class ClassPage(KindPage):
         self.unclear = self.of_definitions()
         found, gini = list(self.unclear), self.report.redundancy.annotators.gini
         if gini is not None and gini > UNEVEN:
-            finding = f"a few made most annotations (Gini {gini:.2f}), so their errors are the errors of the data"
-            found.append(Warned(False, "annotators", finding, "check the most active ones first", "annotators"))
+            found.append(warning("uneven", gini=gini))
         if (predictions := self.asked.predictions) is not None:
             said = predictions.labels[(self.table.redundancy > 0) & (predictions.labels >= 0)]
-            finding = "a fair share of the votes is for it, and the model gives it to no task"
-            fix = "train the model on the votes first (majority_epochs: 5 of its method), or longer"
             lost = lost_classes(said, self.table.labels, self.table.num_classes)
-            found += [Warned(False, self.classes[code], finding, fix, "model_pairs") for code in lost]
+            found += [warning("lost-class", about=self.classes[code]) for code in lost]
         return found
 
     def of_definitions(self) -> list[Warned]:
@@ -222,10 +219,8 @@ class ClassPage(KindPage):
             codes = self.classes.index(first), self.classes.index(second)
             if len(found) < MOST_WARNED and _shared(others, *codes):
                 least = min((first, second), key=lambda name: shares[name])
-                between = f"{percent(agreement)} agreement between the two, {percent(shares[least])} on {least}"
-                fix = "say in the instructions what tells them apart, with examples; or merge them"
-                finding = f"the definition is unclear; {between}"
-                found.append(Warned(False, f"{first} / {second}", finding, fix, "pairs", "definition"))
+                words = {"agreement": percent(agreement), "least": f"{percent(shares[least])} on {least}"}
+                found.append(warning("definition", about=f"{first} / {second}", **words))
         return found
 
 

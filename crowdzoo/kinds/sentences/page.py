@@ -13,7 +13,7 @@ from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.data.label_kinds import SEQUENCE
 from crowdzoo.kinds.confused_pairs import MUCH, confused_pairs, rows_confused
 from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, interval
-from crowdzoo.kinds.page_parts import PageTable, Warned, alpha_sentence, listed, percent, serious_notes
+from crowdzoo.kinds.page_parts import PageTable, Warned, alpha_sentence, listed, percent, serious_notes, warning
 from crowdzoo.quality import MarkedSpans, krippendorff_alpha, marked_spans
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.copies import copies
@@ -230,35 +230,28 @@ class SpanPage(KindPage):
         """See `KindPage.of_agreement`; also that nobody marked anything."""
         if self.overall["spans"]:
             return super().of_agreement()
-        fix = "check that the file has them where they are looked for, and what annotators were asked to mark"
-        nobody = Warned(True, "spans", "nobody marked one, so there is nothing to compare or to learn from", fix)
-        return [nobody, *(warned for warned in super().of_agreement() if warned.about != "agreement")]
+        return [
+            warning("no-spans", True),
+            *(warned for warned in super().of_agreement() if warned.about != "agreement"),
+        ]
 
     def own_warnings(self) -> list[Warned]:
         """Tags that were corrected, types that are confused, what some mark and others do not, and unclear edges."""
         found: list[Warned] = []
         if corrected := self.overall["tags_mended"]:
-            finding = f"{corrected:,} tags or spans of the file do not fit the tagging scheme; they were corrected"
-            found.append(Warned(False, "tags", finding, "read the file with --on-bad-tags error, which names them"))
+            found.append(warning("tags", number=corrected))
         rows = rows_confused(self.unclear)
         if seen := [(first, agreement) for first, second, agreement, _ in rows if second == NO_SPAN]:
             shares = [agreement for _, agreement in seen]
             ends = percent(shares[0]) if len(seen) == 1 else f"{percent(min(shares))} to {percent(max(shares))}"
-            finding = f"what is to be marked is unclear; where one annotator marks it, {ends} of the others mark "
-            fix = "say in the instructions what counts, with examples of what does not"
             about = ", ".join(first for first, _ in seen[:MOST_WARNED])
-            found.append(Warned(False, about, f"{finding}something", fix, "pairs"))
+            found.append(warning("what-to-mark", about=about, ends=ends))
         for first, second, agreement, _ in [row for row in rows if row[1] != NO_SPAN][:MOST_WARNED]:
-            finding = f"the definition is unclear; {percent(agreement)} agreement between the two"
-            fix = "say in the instructions what tells them apart, with examples; or merge them"
-            found.append(Warned(False, f"{first} / {second}", finding, fix, "pairs"))
+            found.append(warning("types", about=f"{first} / {second}", agreement=percent(agreement)))
         types = _types(self.others)
         for name, share, number in zip(types["class"], types["other_edges"], types["annotations"], strict=True):
             if share is not None and share >= EDGES and number >= FEW:
-                finding = f"its edges are unclear; {percent(share)} of its spans have other edges where another "
-                finding += "annotator marks them"
-                fix = "say in the instructions what belongs to a span, such as titles, articles and punctuation"
-                found.append(Warned(False, name, finding, fix, "classes"))
+                found.append(warning("edges", about=name, share=percent(share)))
         return found
 
 

@@ -221,16 +221,9 @@ class LabelPage(KindPage):
         """Labels on which annotators agree as by chance, and rare ones."""
         rows = list(zip(self.label_names, self.alphas, self.of_labels["annotations"], strict=True))
         chance = [name for name, alpha, count in rows if alpha and count >= RARE and not parts.above_chance(alpha)]
-        by_chance = Warned(
-            False, parts.more_than(chance), "annotators do not agree clearly more than by chance on whether it holds",
-            "say in the instructions when it holds, with examples, or leave the label out", "classes",
-        )  # fmt: skip
+        by_chance = parts.warning("label-by-chance", about=parts.more_than(chance))
         rare = [name for name, _, count in rows if count < RARE]
-        too_few = Warned(
-            False, parts.more_than(rare),
-            f"fewer than {RARE} answers give it, which says little of annotators and tasks",
-            "collect more answers before the label is used, or leave it out", "classes",
-        )  # fmt: skip
+        too_few = parts.warning("label-rare", about=parts.more_than(rare), least=RARE)
         return [each for each in (by_chance, too_few) if each.about]
 
     def warned(self) -> list[Warned]:
