@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.errors import ConfigError, DataError, unknown
+from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.quality.columns import name_column
+from crowdzoo.quality.model_agreement import codes_of
 
 POWER = 0.8
 
@@ -100,13 +101,9 @@ def alternative_annotator_test(
     if not annotations.label_kind.one_class:
         raise DataError(f"the alternative annotator test is for classes, got kind {annotations.kind}.")
     annotations.check_no_repeats("The alternative annotator test")
-    names = [str(name) for name in annotations.annotators]
     if not models:
         raise ConfigError("models: name one annotator or more that is a model.")
-    for model in models:
-        if str(model) not in names:
-            raise ConfigError(unknown("annotator", str(model), names))
-    codes = np.array([names.index(str(model)) for model in models])
+    codes = codes_of(annotations, models)
     by_model = np.isin(annotations.annotator_ids, codes)
     if by_model.all():
         raise DataError(

@@ -11,6 +11,7 @@ from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.tags import SpanTable
 from crowdzoo.errors import DataError
+from crowdzoo.quality.columns import ratio
 
 MOST_ROWS = 4_000_000  # of the pairs of spans that are held at a time
 
@@ -89,7 +90,7 @@ class MarkedSpans:
     @property
     def agreement(self) -> NDArray[np.float64]:
         """F1 of each annotator's spans with those of the others, [R]; NaN where there are none to compare."""
-        return _ratio(2 * self.same, self.compared)
+        return ratio(2 * self.same, self.compared)
 
     @property
     def overall(self) -> float | None:
@@ -99,12 +100,12 @@ class MarkedSpans:
     @property
     def agreement_of_tasks(self) -> NDArray[np.float64]:
         """F1 of two annotators within each sentence, [N]; NaN where there are no spans to compare."""
-        return _ratio(self.same_of_tasks, self.spans_of_tasks * (self.heads - 1))
+        return ratio(self.same_of_tasks, self.spans_of_tasks * (self.heads - 1))
 
     @property
     def differing_of_tasks(self) -> NDArray[np.float64]:
         """Spans that one of two annotators of a sentence marks and the other does not, mean over pairs, [N]."""
-        return _ratio(2 * (self.spans_of_tasks * (self.heads - 1) - self.same_of_tasks), self.heads * (self.heads - 1))
+        return ratio(2 * (self.spans_of_tasks * (self.heads - 1) - self.same_of_tasks), self.heads * (self.heads - 1))
 
 
 def marked_spans(sequences: CrowdSequences, aggregation: SequenceAggregation) -> MarkedSpans:
@@ -190,8 +191,8 @@ def marked_spans(sequences: CrowdSequences, aggregation: SequenceAggregation) ->
         same_of_tasks=found.same_of_tasks,
         spans_of_tasks=of_tasks,
         coincidences=coincidences,
-        same_of_types=_ratio(found.same_of_types, total),
-        edges_of_types=_ratio(found.edges_of_types, total),
+        same_of_types=ratio(found.same_of_types, total),
+        edges_of_types=ratio(found.edges_of_types, total),
     )
 
 
@@ -282,8 +283,3 @@ def _closest(
 
 def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(0, np.int64), *parts])
-
-
-def _ratio(above: NDArray[np.generic], below: NDArray[np.generic]) -> NDArray[np.float64]:
-    top, bottom = np.asarray(above, np.float64), np.asarray(below, np.float64)
-    return np.divide(top, bottom, out=np.full(len(bottom), np.nan), where=bottom > 0)

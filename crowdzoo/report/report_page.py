@@ -270,12 +270,12 @@ def report_page(
     thousand annotators and tasks at most; report.json has all of them.
 
     Args:
-        annotations: kind classification, regression or preference; or sentences, which the page shows with their spans.
+        annotations: of any kind; of sentences with their words, which the page shows with their spans.
         aggregation: a result for the same annotations. That of `MultiLabel` makes a page on several labels a task.
         title: heading, such as the name of the file.
         instances: of the tasks, to be shown; see `crowdzoo.instances.read_instances`. None for sentences.
-        metric: metric of Krippendorff's alpha, see `crowdzoo.quality.krippendorff_alpha`; None is "nominal" for
-            classes, tags and preferences, and "interval" for ratings.
+        metric: metric of Krippendorff's alpha, see `crowdzoo.quality.krippendorff_alpha`; None is "interval" for
+            ratings, and "nominal" elsewhere.
         bootstrap: samples for its 95 % interval; 0 for none.
         seed: seed of the bootstrap.
         hash_ids: True puts hashes in the place of the names of annotators and tasks, with a random key that nobody

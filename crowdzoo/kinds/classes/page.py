@@ -219,8 +219,8 @@ class ClassPage(KindPage):
             codes = self.classes.index(first), self.classes.index(second)
             if len(found) < MOST_WARNED and _shared(others, *codes):
                 least = min((first, second), key=lambda name: shares[name])
-                words = {"agreement": percent(agreement), "least": f"{percent(shares[least])} on {least}"}
-                found.append(warning("definition", about=f"{first} / {second}", **words))
+                about, on_least = f"{first} / {second}", f"{percent(shares[least])} on {least}"
+                found.append(warning("definition", about=about, agreement=percent(agreement), least=on_least))
         return found
 
 

@@ -72,8 +72,7 @@ class Preferences(Kind):
     def noted(self, result: Any, crowd: Annotations) -> Any:
         """Adds that the better task always stands on one side, where the method knows a preference for a side."""
         from crowdzoo.kinds.page_parts import percent
-        from crowdzoo.kinds.preferences.judged_pairs import JudgedPairs
-        from crowdzoo.kinds.preferences.judged_sides import JudgedSides, one_sided
+        from crowdzoo.kinds.preferences.judged import JudgedPairs, JudgedSides, one_sided
         from crowdzoo.quality import order_of_others
 
         if result.position_biases() is None:

@@ -12,8 +12,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import PREFERENCE
 from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, interval, scale_of
 from crowdzoo.kinds.page_parts import DIGITS, PageTable, Warned, alpha_sentence, listed, percent, rows_of
-from crowdzoo.kinds.preferences.judged_pairs import JudgedPairs
-from crowdzoo.kinds.preferences.judged_sides import JudgedSides, one_sided
+from crowdzoo.kinds.preferences.judged import JudgedPairs, JudgedSides, one_sided
 from crowdzoo.kinds.preferences.warnings import LEAST_COMPARED, of_graph, of_order, of_sides
 from crowdzoo.quality import circular_triads, order_of_others
 from crowdzoo.quality.annotators import FEW

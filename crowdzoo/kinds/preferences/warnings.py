@@ -6,7 +6,7 @@ from typing import Any
 
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
 from crowdzoo.kinds.page_parts import Warned, above_chance, percent, warning
-from crowdzoo.kinds.preferences.judged_sides import ONE_SIDE
+from crowdzoo.kinds.preferences.judged import ONE_SIDE
 from crowdzoo.quality.krippendorff import Alpha
 
 LEAST_COMPARED = 5  # judgments of a task; with fewer, the warning counts it

@@ -16,6 +16,7 @@ from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, interval
 from crowdzoo.kinds.page_parts import PageTable, Warned, alpha_sentence, listed, percent, serious_notes, warning
 from crowdzoo.quality import MarkedSpans, krippendorff_alpha, marked_spans
 from crowdzoo.quality.annotators import FEW
+from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.copies import copies
 from crowdzoo.quality.next_annotation import SURE
 from crowdzoo.quality.wilson import wilson
@@ -92,14 +93,14 @@ class SpanPage(KindPage):
         others = np.zeros(len(shared))
         np.add.at(others, marked.annotators, (marked.heads - 1)[marked.sentences])
         # each pair of annotators counts in `compared`: as many independent spans as an annotator has with one other
-        each = np.maximum(_share(others, said, 1.0), 1.0)
+        each = np.maximum(ratio(others, said, 1.0), 1.0)
         high = _f1_interval(marked.same / each, marked.compared / each)[1]
         silent = (said == 0) & (expected >= FEW) & (shared > 0)
         apart = (shared >= FEW) & ~silent & (high < (marked.overall or 0.0) / 2) & (agreement >= 0)
         taken = marked.right + marked.wrong_edges + marked.wrong_type
-        exchanged = (marked.wrong_type >= FEW) & (wilson(_share(marked.wrong_type, taken), taken)[0] > 0.5)
+        exchanged = (marked.wrong_type >= FEW) & (wilson(ratio(marked.wrong_type, taken), taken)[0] > 0.5)
         wrong, touched = marked.wrong_edges.sum(axis=1), (marked.right + marked.wrong_edges).sum(axis=1)
-        often = _share(wrong, touched, 0.0)
+        often = ratio(wrong, touched, 0.0)
         usual = np.median(often[touched >= FEW]) if (touched >= FEW).any() else 0.0
         marks = {
             "edges": (touched >= FEW) & ~apart & (wilson(often, touched)[0] > np.maximum(EDGES, 2 * usual)),
@@ -110,7 +111,7 @@ class SpanPage(KindPage):
         tags = SequenceTable.of(self.crowd, "A page of a report")
         self.annotators = self.of_annotators(
             marked.tasks_of, shared, marks, spans=said, agreement=agreement,
-            **interval("reliability", _share(2 * right, expected + said), *_f1_interval(right, expected + said)),
+            **interval("reliability", ratio(2 * right, expected + said), *_f1_interval(right, expected + said)),
             **_errors(marked, 1),
             copies=copies(self.table.annotators, tags.tokens, tags.annotators, tags.labels),
         )  # fmt: skip
@@ -261,7 +262,7 @@ def _types(marked: MarkedSpans) -> dict[str, list[Any]]:
     return listed({
         "class": list(marked.types),
         "annotations": said,
-        "share": _share(said, np.full(len(said), said.sum())),
+        "share": ratio(said, np.full(len(said), said.sum())),
         "agreement": marked.same_of_types,
         "other_edges": marked.edges_of_types,
         "aggregated": marked.expected.sum(axis=0),
@@ -272,8 +273,8 @@ def _types(marked: MarkedSpans) -> dict[str, list[Any]]:
 def _errors(marked: MarkedSpans, axis: int) -> dict[str, Any]:
     """Shares of the aggregated spans, and of the marked ones, that are errors: of annotators (axis 1) or types (0)."""
     expected, said = marked.expected.sum(axis=axis), marked.said.sum(axis=axis)
-    found = {name: _share(getattr(marked, name).sum(axis=axis), expected) for name in ERRORS}
-    return {**found, "invented": _share(marked.invented.sum(axis=axis), said)}
+    found = {name: ratio(getattr(marked, name).sum(axis=axis), expected) for name in ERRORS}
+    return {**found, "invented": ratio(marked.invented.sum(axis=axis), said)}
 
 
 def _pairs(marked: MarkedSpans) -> dict[str, list[Any]]:
@@ -284,7 +285,7 @@ def _pairs(marked: MarkedSpans) -> dict[str, list[Any]]:
 def _f1_interval(right: NDArray[Any], both: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Interval of 95 % of F1, 2 right / both: Wilson's of the share of right ones of all spans of either side."""
     union = np.asarray(both - right, np.float64)
-    low, high = wilson(_share(right, union), union)
+    low, high = wilson(ratio(right, union), union)
     return 2 * low / (1 + low), 2 * high / (1 + high)
 
 
@@ -292,11 +293,6 @@ def _label(tokens: Sequence[str], spans: list[list[int]], types: list[str]) -> s
     """The spans of a sentence as a text for a table."""
     text = ", ".join(f"{' '.join(tokens[start:end])} ({types[code]})" for code, start, end in spans)
     return text if len(text) <= MOST_LABEL else f"{text[: MOST_LABEL - 1]}…"
-
-
-def _share(above: NDArray[Any], below: NDArray[Any], otherwise: float = np.nan) -> NDArray[np.float64]:
-    top, bottom = np.asarray(above, np.float64), np.asarray(below, np.float64)
-    return np.divide(top, bottom, out=np.full(bottom.shape, otherwise), where=bottom > 0)
 
 
 PAGE = SpanPage

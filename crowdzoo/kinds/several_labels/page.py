@@ -17,6 +17,7 @@ from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, interval
 from crowdzoo.kinds.page_parts import DIGITS, PageTable, Warned, listed, plain
 from crowdzoo.kinds.several_labels.answers import LabelAnswers
 from crowdzoo.quality.annotators import FEW
+from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.copies import copies
 from crowdzoo.quality.next_annotation import SURE
 from crowdzoo.quality.wilson import NORMAL_975, wilson
@@ -100,7 +101,7 @@ class LabelPage(KindPage):
             "annotations": answers.said.sum(axis=0),
             "share": answers.said.mean(axis=0) if len(answers.said) else np.zeros(number),
             **interval("alpha", *map(np.array, ends)),
-            "agreement": np.divide(other, given, out=np.full(number, np.nan), where=given > 0),
+            "agreement": ratio(other, given),
             "tasks": self.aggregation.chosen[some].sum(axis=0),
             "prevalence": probabilities.mean(axis=0),
             "sure": (np.maximum(probabilities, 1 - probabilities) >= SURE).mean(axis=0),
