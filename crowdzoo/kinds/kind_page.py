@@ -201,6 +201,11 @@ class KindPage(ABC):
             for row in range(len(self.shown))
         ]
 
+    def most(self, name: str) -> list[int]:
+        """Tasks with the largest values of a column, those that the page shows."""
+        values = np.array([each or 0.0 for each in self.tasks[name]])
+        return np.argsort(-values, kind="stable")[: self.asked.most].tolist()
+
     @property
     def labelled(self) -> int:
         """Tasks with annotations; one at least."""
@@ -287,6 +292,28 @@ class KindPage(ABC):
             judged=self.judged,
             **self.more,
         )  # fmt: skip
+
+
+def below_and_at_chance(
+    value: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    enough: NDArray[np.bool_],
+    chance: float = 0.0,
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Who agrees with others less than by chance, and who as by chance and clearly less than the crowd, bool [R] each.
+
+    Args:
+        value: agreement of each annotator, [R]; NaN where it is not known.
+        low: lower end of its interval, [R].
+        high: the other end, [R].
+        enough: whether the annotator can be judged, bool [R].
+        chance: agreement of answers that tell nothing.
+    """
+    known = enough & np.isfinite(low)
+    usual = np.median(value[known]) if known.any() else chance
+    with np.errstate(invalid="ignore"):
+        return known & (high < chance), known & (low <= chance) & (high >= chance) & (high < usual)
 
 
 def interval(name: str, *ends: Any) -> dict[str, Any]:

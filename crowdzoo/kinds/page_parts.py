@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.krippendorff import Alpha
+from crowdzoo.quality.wilson import wilson
 
 DIGITS = 4  # decimals of what is written
 MOST_NAMED = 5  # annotators in a warning
@@ -322,6 +323,12 @@ def percent(share: float) -> str:
 def plain(values: NDArray[np.float64]) -> list[float | None]:
     """Numbers with four decimals as Python's own, None for NaN."""
     return [None if value != value else value for value in np.round(values, DIGITS).tolist()]
+
+
+def share_and_ends(number: float, of: int) -> tuple[float | None, ...]:
+    """A share and the ends of Wilson's interval; None of nothing."""
+    share = np.array([number / of if of else np.nan])
+    return tuple(plain(each)[0] for each in (share, *wilson(share, [of])))
 
 
 def listed(columns: Mapping[str, Any]) -> dict[str, list[Any]]:

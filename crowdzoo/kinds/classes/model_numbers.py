@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.kind_page import interval
-from crowdzoo.kinds.page_parts import listed, plain
+from crowdzoo.kinds.page_parts import listed, share_and_ends
 from crowdzoo.metrics import calibration_bins
 from crowdzoo.quality.next_annotation import SURE
-from crowdzoo.quality.wilson import wilson
 from crowdzoo.reading.instances.predictions import Predictions
 
 BINS = 15  # of a reliability diagram, of equal width; as in `expected_calibration_error`
@@ -66,7 +65,7 @@ def model_numbers(
         order = np.lexsort((differ, -least))
         surest = differ[order][least[order] >= SURE]
         listed = surest[:MOST_LISTED].tolist()
-        agreement = _share(int(compared.sum()) - len(differ), int(compared.sum()))
+        agreement = share_and_ends(int(compared.sum()) - len(differ), int(compared.sum()))
         model = {
             "tasks": int(compared.sum()),
             "without": int((labelled & ~compared).sum()),
@@ -96,12 +95,6 @@ def model_numbers(
         "model_ece": predicted.get("ece"),
     }
     return ModelNumbers(values, model, calibration, tables, listed)
-
-
-def _share(number: int, of: int) -> tuple[float | None, ...]:
-    """A share and its interval of Wilson's."""
-    share = np.array([number / of if of else np.nan])
-    return tuple(plain(each)[0] for each in (share, *wilson(share, [of])))
 
 
 def _pairs(
@@ -161,7 +154,7 @@ def _calibration(right: NDArray[np.bool_], probability: NDArray[np.float64]) -> 
         `accuracy` with its interval, mean `probability`, expected calibration error `ece`, and `bins`, those that are
         not empty, as [lower end, upper end, tasks, mean probability, share that is right, its interval's ends].
     """
-    accuracy = _share(int(right.sum()), len(right))
+    accuracy = share_and_ends(int(right.sum()), len(right))
     counts, confidences, rights = calibration_bins(right, probability, BINS)
     filled = np.flatnonzero(counts)
     return {
@@ -170,7 +163,7 @@ def _calibration(right: NDArray[np.bool_], probability: NDArray[np.float64]) -> 
         "ece": float(np.abs(rights - confidences).sum() / len(right)) if len(right) else None,
         "bins": [
             [place / BINS, (place + 1) / BINS, int(counts[place]), float(confidences[place] / counts[place]),
-                *_share(int(rights[place]), int(counts[place]))]
+                *share_and_ends(int(rights[place]), int(counts[place]))]
             for place in filled.tolist()
         ],
     }  # fmt: skip

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import PREFERENCE
-from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, interval, scale_of
+from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, below_and_at_chance, interval, scale_of
 from crowdzoo.kinds.page_parts import DIGITS, PageTable, Warned, alpha_sentence, listed, percent, rows_of
 from crowdzoo.kinds.preferences.judged import JudgedPairs, JudgedSides, one_sided
 from crowdzoo.kinds.preferences.warnings import LEAST_COMPARED, of_graph, of_order, of_sides
@@ -93,8 +93,7 @@ class PreferencePage(KindPage):
         if both_orders.any():
             columns |= interval("consistent", consistent, *wilson(consistent, both_orders))
             columns["both_orders"] = both_orders
-        enough = shared >= FEW
-        usual = np.median(reliability[enough]) if enough.any() else 0.5
+        against, random = below_and_at_chance(reliability, low, high, shared >= FEW, 0.5)
         _, surely_low, surely_high = judged.leaning(who, number, SURELY)
         linked = np.bincount(who[judged.linked], minlength=number)
         several = np.bincount(who[judged.named], minlength=number) >= FEW
@@ -107,8 +106,8 @@ class PreferencePage(KindPage):
         first = first[~(to_left | to_right | (top >= ONE_ANSWER))[who[first]]]
         copied = copies(table.annotators, pairs.of_rows[first], who[first], pairs.answers[first])
         marks = {
-            "against": enough & (high < 0.5),
-            "random": enough & (low <= 0.5) & (high >= 0.5) & (high < usual),
+            "against": against,
+            "random": random,
             "left": to_left,
             "right": to_right,
             "same": (counts >= FEW) & (top >= ONE_ANSWER) & surely_more & ~to_left & ~to_right,

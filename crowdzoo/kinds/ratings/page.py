@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import REGRESSION
-from crowdzoo.kinds.kind_page import KindPage, interval, scale_of
+from crowdzoo.kinds.kind_page import KindPage, below_and_at_chance, interval, scale_of
 from crowdzoo.kinds.page_parts import DIGITS, listed, rows_of
 from crowdzoo.quality import krippendorff_alpha
 from crowdzoo.quality.annotators import FEW
@@ -51,8 +51,7 @@ class RatingPage(KindPage):
             "mean": np.where(sizes > 0, mean, np.nan),
             "spread": np.where(sizes > 1, spread, np.nan),
         })  # fmt: skip
-        divided = np.array([each or 0.0 for each in self.tasks["spread"]])
-        self.shown = np.argsort(-divided, kind="stable")[: asked.most].tolist()
+        self.shown = self.most("spread")
         self.changed = {"bias": {"scale": scale_of(self.annotators, "bias")}}
 
     def measure_annotators(self) -> None:
@@ -66,7 +65,7 @@ class RatingPage(KindPage):
         np.maximum.at(highest, who, ratings)
         with np.errstate(divide="ignore", invalid="ignore"):  # Fisher's transformation
             middle, width = np.arctanh(np.clip(correlation, -0.999999, 0.999999)), NORMAL_975 / np.sqrt(shared - 3.0)
-            low, high = (np.where(shared < 4, np.nan, np.tanh(middle + end)) for end in (-width, width))
+            low, high = [np.where(shared < 4, np.nan, np.tanh(middle + end)) for end in (-width, width)]
             mean = np.bincount(who, ratings, number) / counts
         columns = {"reliability": found.reliability, "mean": mean, **interval("correlation", correlation, low, high)}
         biased = np.zeros(number, bool)
@@ -81,13 +80,12 @@ class RatingPage(KindPage):
                 biased = (counts >= FEW) & (size >= LARGE_BIAS * usual_error) & (size > SURELY * own)
             columns |= interval("bias", found.biases, found.biases - width, found.biases + width)
         columns = {name: np.where(counts > 0, each, np.nan) for name, each in columns.items()}
-        enough, constant = shared >= FEW, (counts >= FEW) & (lowest == highest)
-        measured = correlation[enough & np.isfinite(correlation)]
-        usual = np.median(measured) if measured.size else 0.0
+        constant = (counts >= FEW) & (lowest == highest)
+        against, random = below_and_at_chance(correlation, low, high, shared >= FEW)
         marks = {
             "bias": biased & ~constant,
-            "against": enough & (high < 0),
-            "random": enough & (low <= 0) & (high >= 0) & (high < usual) & ~constant,
+            "against": against,
+            "random": random & ~constant,
             "constant": constant,
         }
         copied = copies(table.annotators, table.task_ids, who, ratings)

@@ -13,7 +13,16 @@ from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.data.label_kinds import SEQUENCE
 from crowdzoo.kinds.confused_pairs import MUCH, confused_pairs, rows_confused
 from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, interval
-from crowdzoo.kinds.page_parts import PageTable, Warned, alpha_sentence, listed, percent, serious_notes, warning
+from crowdzoo.kinds.page_parts import (
+    PageTable,
+    Warned,
+    alpha_sentence,
+    listed,
+    percent,
+    rows_of,
+    serious_notes,
+    warning,
+)
 from crowdzoo.quality import MarkedSpans, krippendorff_alpha, marked_spans
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.columns import ratio
@@ -163,18 +172,15 @@ class SpanPage(KindPage):
     def task_details(self) -> list[dict[str, Any]]:
         """Words, and who marked which spans."""
         crowd, marked = self.crowd, self.marked
-        heads = np.asarray(self.table.positions) == 0
-        markers: dict[int, list[int]] = {task: [] for task in self.shown}
-        for task, who in sorted(zip(self.table.task_ids[heads].tolist(), self.table.annotator_ids[heads].tolist(),
-                                    strict=True)):  # fmt: skip
-            if task in markers and len(markers[task]) < MOST_VOTES:
-                markers[task].append(who)
-        by_sentence = np.argsort(marked.sentences, kind="stable")
-        of_sentence = np.searchsorted(marked.sentences[by_sentence], np.arange(len(crowd) + 1))
+        heads = np.flatnonzero(np.asarray(self.table.positions) == 0)
+        tasks, annotators = self.table.task_ids[heads], self.table.annotator_ids[heads]
+        people = rows_of(tasks, np.lexsort((annotators, tasks)), self.shown, MOST_VOTES)
+        number = len(marked.sentences)
+        spans_of = rows_of(marked.sentences, np.arange(number), self.shown, number)
         details = []
-        for task, people in markers.items():
-            said: dict[int, list[tuple[int, ...]]] = {who: [] for who in people}
-            for row in by_sentence[of_sentence[task] : of_sentence[task + 1]].tolist():
+        for task, heads_of, rows in zip(self.shown, people, spans_of, strict=True):
+            said: dict[int, list[tuple[int, ...]]] = {who: [] for who in annotators[heads_of].tolist()}
+            for row in rows:
                 start, end = (int(each[row] - crowd.starts[task]) for each in (marked.spans.starts, marked.spans.ends))
                 said.get(int(marked.annotators[row]), []).append((int(marked.spans.types[row]), start, end))
             groups: dict[tuple[tuple[int, ...], ...], list[str]] = {}

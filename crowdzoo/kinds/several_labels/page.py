@@ -13,7 +13,7 @@ from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR
 from crowdzoo.data.label_kinds import CLASSIFICATION
 from crowdzoo.errors import DataError
 from crowdzoo.kinds import page_parts as parts
-from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, interval
+from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, below_and_at_chance, interval
 from crowdzoo.kinds.page_parts import DIGITS, PageTable, Warned, listed, plain
 from crowdzoo.kinds.several_labels.answers import LabelAnswers
 from crowdzoo.quality.annotators import FEW
@@ -68,8 +68,7 @@ class LabelPage(KindPage):
             "probability": np.where(some, least, np.nan),
             "disagreement": np.where(sizes > 1, differing, np.nan),
         })  # fmt: skip
-        divided = np.array([each or 0.0 for each in self.tasks["disagreement"]])
-        self.shown = np.argsort(-divided, kind="stable")[: asked.most].tolist()
+        self.shown = self.most("disagreement")
         self.count(
             sizes,
             labels=len(names),
@@ -92,7 +91,9 @@ class LabelPage(KindPage):
                 for end in ("value", "low", "high")]  # fmt: skip
         counts, named = [], []
         for found in self.by_label:
-            who = np.flatnonzero(_by_chance(found, found[3] >= LEAST_CHANCE).any(axis=0))
+            who = np.flatnonzero(
+                np.any(below_and_at_chance(found[0], found[1], found[2], found[3] >= LEAST_CHANCE), axis=0)
+            )
             who = who[np.argsort(found[0][who], kind="stable")]
             counts.append(len(who))
             named.append(parts.more_than([self.names[each] for each in who], MOST_CHECKED) or None)
@@ -129,7 +130,7 @@ class LabelPage(KindPage):
         with np.errstate(invalid="ignore"):
             mean = np.bincount(who, own, number) / counts
             of_others = np.bincount(who[several], others[several], number) / shared
-        against, random = _by_chance(found, shared >= FEW)
+        against, random = below_and_at_chance(found[0], found[1], found[2], shared >= FEW)
         questions = answers.tasks[:, None] * said.shape[1] + np.arange(said.shape[1])
         copied = copies(self.table.annotators, questions.ravel(), who.repeat(questions.shape[1]), said.ravel())
         usual_agreement = np.median(found[0][np.isfinite(found[0])]) if np.isfinite(found[0]).any() else 0.0
@@ -230,15 +231,6 @@ class LabelPage(KindPage):
     def warned(self) -> list[Warned]:
         """See `KindPage.warned`."""
         return [replace(each, fix=EXCHANGE_BACK) if each.key == "exchange" else each for each in super().warned()]
-
-
-def _by_chance(found: NDArray[np.float64], enough: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Who agrees less than by chance, and who as by chance and clearly less than the crowd, bool [2, R]."""
-    value, low, high = found[:3]
-    known = enough & np.isfinite(low)
-    usual = np.median(value[known]) if known.any() else 0.0
-    with np.errstate(invalid="ignore"):
-        return np.stack([known & (high < 0), known & (low <= 0) & (high >= 0) & (high < usual)])
 
 
 def _opposed_on_one(by_label: list[NDArray[np.float64]]) -> NDArray[np.bool_]:
