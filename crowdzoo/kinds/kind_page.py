@@ -16,7 +16,7 @@ from crowdzoo.data.label_kinds import LabelKind, require_kind
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.kinds import page_parts as parts
 from crowdzoo.kinds.page_parts import COLUMNS, Column, Numbers, PageTable, Warned, listed, percent, warning
-from crowdzoo.quality import redundancy
+from crowdzoo.quality import krippendorff_alpha, redundancy
 from crowdzoo.quality.annotators import FEW, notes_of
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.reading.instances.predictions import Predictions
@@ -205,6 +205,14 @@ class KindPage(ABC):
         """Tasks with the largest values of a column, those that the page shows."""
         values = np.array([each or 0.0 for each in self.tasks[name]])
         return np.argsort(-values, kind="stable")[: self.asked.most].tolist()
+
+    def alpha_of(self, table: Annotations, **more: Any) -> Alpha | None:
+        """Krippendorff's alpha of classes or numbers; None where it is not defined."""
+        several, asked = (table.redundancy > 1)[table.task_ids], self.asked
+        if len(np.unique(table.labels[several])) < 2:
+            return None
+        how: dict[str, Any] = {"bootstrap": asked.bootstrap, "seed": asked.seed, "on_sample": asked.on_sample}
+        return krippendorff_alpha(table, self.metric, **how, **more)
 
     @property
     def labelled(self) -> int:

@@ -131,7 +131,8 @@ def krippendorff_alpha(
         observed, expected = measure.disagreements(weights if owners is None else weights[owners])
         if expected > 0:
             samples.append(1 - observed / expected)
-    return with_interval(alpha, samples, float(confidence))
+    ends = (1 - confidence) / 2, (1 + confidence) / 2
+    return with_interval(alpha, samples, ends, float(confidence))
 
 
 def drawn(
@@ -152,11 +153,13 @@ def drawn(
             on_sample()
 
 
-def with_interval(alpha: Alpha, samples: list[float], confidence: float = 0.95) -> Alpha:
+def with_interval(
+    alpha: Alpha, samples: list[float], ends: tuple[float, float] = (0.025, 0.975), confidence: float = 0.95
+) -> Alpha:
     """An alpha with the interval of its bootstrap samples; as it is where there are none, as of very few tasks."""
     if not samples:
         return alpha
-    low, high = np.quantile(samples, [(1 - confidence) / 2, (1 + confidence) / 2]).tolist()
+    low, high = np.quantile(samples, ends).tolist()
     return replace(alpha, low=low, high=high, confidence=confidence, num_samples=len(samples))
 
 

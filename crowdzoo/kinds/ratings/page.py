@@ -11,7 +11,6 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import REGRESSION
 from crowdzoo.kinds.kind_page import KindPage, below_and_at_chance, interval, scale_of
 from crowdzoo.kinds.page_parts import DIGITS, listed, rows_of
-from crowdzoo.quality import krippendorff_alpha
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.copies import copies
 from crowdzoo.quality.wilson import NORMAL_975
@@ -30,14 +29,10 @@ class RatingPage(KindPage):
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
-        table, found, asked = self.table, self.aggregation, self.asked
+        table, found = self.table, self.aggregation
         table.check_no_repeats("A page of a report")
         sizes, tasks, ratings = table.redundancy, table.task_ids, table.labels
-        several = (sizes > 1)[tasks]
-        self.alpha = None
-        if len(np.unique(ratings[several])) > 1:
-            how: dict[str, Any] = {"bootstrap": asked.bootstrap, "seed": asked.seed, "on_sample": asked.on_sample}
-            self.alpha = krippendorff_alpha(table, self.metric, **how)
+        self.alpha = self.alpha_of(table)
         lowest, highest = (float(ratings.min()), float(ratings.max())) if len(ratings) else (None, None)
         self.count(sizes, lowest=lowest, highest=highest)
         self.measure_annotators()

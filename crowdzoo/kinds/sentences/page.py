@@ -23,7 +23,7 @@ from crowdzoo.kinds.page_parts import (
     serious_notes,
     warning,
 )
-from crowdzoo.quality import MarkedSpans, krippendorff_alpha, marked_spans
+from crowdzoo.quality import MarkedSpans, marked_spans
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.copies import copies
@@ -54,7 +54,8 @@ class SpanPage(KindPage):
         """See `KindPage.measure`."""
         crowd, found, asked = self.crowd, self.aggregation, self.asked
         self.marked = marked = marked_spans(crowd, found)
-        self.alpha = self.alpha_of_tags()
+        tokens = SequenceTable.of(crowd, "A page of a report").as_classification()
+        self.alpha = self.alpha_of(tokens, groups=np.repeat(np.arange(len(crowd)), crowd.lengths))  # draws sentences
         self.measure_annotators()
         self.measure_sentences()
         order = np.lexsort((self.tasks["probability"], -np.nan_to_num(marked.differing_of_tasks)))
@@ -84,15 +85,6 @@ class SpanPage(KindPage):
         )
         counts = np.rint(marked.coincidences).astype(int).tolist() if len(marked.types) <= MOST_TYPES else None
         self.more = {"classes": [*marked.types, NO_SPAN], "coincidences": counts}
-
-    def alpha_of_tags(self) -> Any:
-        """Krippendorff's alpha of the tags of tokens; None where it is not defined. Whole sentences are drawn."""
-        tokens = SequenceTable.of(self.crowd, "A page of a report").as_classification()
-        if len(np.unique(tokens.labels[(tokens.redundancy > 1)[tokens.task_ids]])) < 2:
-            return None
-        groups = np.repeat(np.arange(len(self.crowd)), self.crowd.lengths)
-        how: dict[str, Any] = {"bootstrap": self.asked.bootstrap, "on_sample": self.asked.on_sample}
-        return krippendorff_alpha(tokens, "nominal", seed=self.asked.seed, groups=groups, **how)
 
     def measure_annotators(self) -> None:
         """Sets the table of annotators."""
