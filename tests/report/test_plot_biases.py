@@ -11,6 +11,12 @@ TRUE = np.array([-1.0, 0.0, 2.0, 50.0])
 COUNTS = np.array([10, 20, 5, 0])
 
 
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Pictures of a ninth of the pixels."""
+    monkeypatch.setattr("crowdzoo.report.plots.DPI", 50)
+
+
 def picture(path, learned):
     plot_biases(TRUE, learned, COUNTS, path, title="Annotators")
     return path.read_bytes()
