@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from statistics import NormalDist
 from typing import Any
 
@@ -156,12 +156,6 @@ class LabelPage(KindPage):
     def tables(self) -> dict[str, PageTable]:
         """See `KindPage.tables`."""
         return {"classes": self.table_of("classes", self.of_labels), **super().tables()}
-
-    def summary(self) -> dict[str, Any]:
-        """See `KindPage.summary`."""
-        alphas = [None if each is None else asdict(each) for each in self.alphas]
-        of_labels = dict(zip(self.label_names, alphas, strict=True))
-        return {**super().summary(), "krippendorff_alpha_of_labels": of_labels}
 
     def annotator_details(self, shown: list[int]) -> list[dict[str, Any]]:
         """Of each label: answers with it, agreement on it, sensitivity and specificity."""
