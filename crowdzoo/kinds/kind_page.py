@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.label_kinds import LabelKind, require_kind
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import page_parts as parts
 from crowdzoo.kinds.page_parts import COLUMNS, Column, Numbers, PageTable, Warned, listed, percent, warning
 from crowdzoo.quality import krippendorff_alpha, redundancy
 from crowdzoo.quality.annotators import FEW, notes_of
 from crowdzoo.quality.krippendorff import Alpha
+from crowdzoo.quality.tasks import check_same
 from crowdzoo.reading.instances.predictions import Predictions
 
 MOST_VOTES = 20  # of a task
@@ -117,9 +118,7 @@ class KindPage(ABC):
                 raise ConfigError(f"{name}: a page compares them for classes only, one a task; leave them out.")
         if self.asked.metric not in (None, *self.metrics):
             raise ConfigError(f"metric {self.asked.metric}: {self.not_metric}")
-        for name in ("tasks", "annotators"):
-            if not np.array_equal(getattr(self.aggregation, name), getattr(self.table, name)):
-                raise DataError(f"The aggregation is one of other {name} than the annotations.")
+        check_same(self.table, self.aggregation, ("tasks", "annotators"))
 
     @abstractmethod
     def measure(self) -> None:

@@ -13,6 +13,7 @@ from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.tags import SpanTable
 from crowdzoo.errors import DataError
 from crowdzoo.quality.columns import ratio
+from crowdzoo.quality.tasks import check_same
 
 MOST_ROWS = 4_000_000  # of the pairs of spans that are held at a time
 
@@ -121,9 +122,7 @@ def marked_spans(sequences: CrowdSequences, aggregation: SequenceAggregation) ->
     """
     table = SequenceTable.of(sequences, "A comparison of spans")
     crowd, tag_set, number = table.annotations, table.tag_set, table.annotations.num_annotators
-    for name in ("tasks", "annotators"):
-        if not np.array_equal(getattr(aggregation, name), getattr(crowd, name)):
-            raise DataError(f"The aggregation is one of other {name} than the annotations.")
+    check_same(crowd, aggregation, ("tasks", "annotators"))
     if not np.array_equal(aggregation.starts, table.starts):
         raise DataError("The aggregation is one of sentences of another length than the annotations.")
     if [str(name) for name in aggregation.classes.tolist()] != tag_set.classes:
