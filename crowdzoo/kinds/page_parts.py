@@ -181,7 +181,7 @@ class Numbers:
     leave_out: dict[str, Any] | None = None
 
 
-_WARNINGS = {each["name"]: each for each in _lines("page_warnings.csv")}
+WARNINGS = {each["name"]: each for each in _lines("page_warnings.csv")}
 
 
 def warning(name: str, serious: bool = False, about: str = "", **words: Any) -> Warned:
@@ -193,7 +193,7 @@ def warning(name: str, serious: bool = False, about: str = "", **words: Any) -> 
         about: what it is about, where its line does not say that.
         **words: what stands in the braces.
     """
-    line = _WARNINGS[name]
+    line = WARNINGS[name]
     finding, fix = (line[each].format(**words) for each in ("finding", "fix"))
     return Warned(serious, about or line["about"], finding, fix, line["link"], line["key"])
 
