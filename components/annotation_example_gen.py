@@ -20,7 +20,7 @@ from crowdzoo.components.input_files import content_hashes, own_copies, rename_i
 from crowdzoo.components.signature import OutputArtifact, Parameter, component
 from crowdzoo.components.tfx_internals import computed, standard_artifacts
 from crowdzoo.errors import DataError
-from crowdzoo.kinds.records import read_labelled
+from crowdzoo.kinds.parts import read_labelled
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.records.example_files import SPLITS, prepare_examples, write_dataset_info, write_examples
 from crowdzoo.records.labelled_tasks import LabelledTasks

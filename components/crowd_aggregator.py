@@ -23,7 +23,7 @@ from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.data.vocabulary import is_among
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.arrow import read_parquet
-from crowdzoo.kinds.aggregated import aggregated
+from crowdzoo.kinds.parts import aggregated
 from crowdzoo.kinds.preferences.records import pair_names
 from crowdzoo.large.beam import aggregate, fits_one_block, runs_on_beam
 from crowdzoo.large.beam.retries import RetryOptions

@@ -21,7 +21,7 @@ from crowdzoo.files.served_model import MODEL_CARD_FILE
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.kinds.base import Kind
 from crowdzoo.kinds.kind import kind_of
-from crowdzoo.kinds.scores import model_scores
+from crowdzoo.kinds.parts import model_scores
 from crowdzoo.records.example_files import read_dataset_info, split_files
 
 CANDIDATE, BASELINE = "candidate", "baseline"

@@ -12,7 +12,7 @@ from crowdzoo.components.tfx_internals import FnArgs
 from crowdzoo.export.saved_model import export_model
 from crowdzoo.files.check_format import FORMAT_VERSION
 from crowdzoo.kinds.kind import kind_of
-from crowdzoo.kinds.training import train_from_files
+from crowdzoo.kinds.parts import train_from_files
 from crowdzoo.networks.encoders import encoder_config
 from crowdzoo.records.example_dataset import files_of
 from crowdzoo.records.example_files import read_dataset_info

@@ -163,7 +163,7 @@ KIND_STORY = """
 import numpy as np
 import crowdzoo.commands.main as cli
 from crowdzoo.commands.options import KINDS
-from crowdzoo.kinds import aggregated, kind_of, page, records, scores, training
+from crowdzoo.kinds import kind_of, parts
 from crowdzoo.report.report_page import VALUES
 
 kind = KINDS["verdict"]
@@ -176,10 +176,10 @@ assert result.classes[result.labels].tolist() == ["yes", "no"]
 answers = {"probabilities": np.array([[0.9, 0.1], [0.8, 0.2]])}
 assert kind.scores(np.array([0, 1]), answers) == {"right": 0.5}
 assert "yes" in VALUES["verdict"]
-assert records.read_labelled("verdict", {}, "rejects", "folder") == ("records", {}, "rejects", "folder")
-assert aggregated.aggregated("verdict", 1, 2, 3, 4) == ("aggregated", 1, 2, 3, 4)
-assert scores.model_scores("verdict", 1, 2, 3, 4, 5) == ("scores", 1, 2, 3, 4, 5)
-assert training.train_from_files("verdict", 1, 2, 3, None) == ("training", 1, 2, 3, None)
+assert parts.read_labelled("verdict", {}, "rejects", "folder") == ("records", {}, "rejects", "folder")
+assert parts.aggregated("verdict", 1, 2, 3, 4) == ("aggregated", 1, 2, 3, 4)
+assert parts.model_scores("verdict", 1, 2, 3, 4, 5) == ("scores", 1, 2, 3, 4, 5)
+assert parts.train_from_files("verdict", 1, 2, 3, None) == ("training", 1, 2, 3, None)
 assert cli.main(["aggregate", "a.csv", "--task", "verdict", "--out", "labels.csv"]) == 0
 """
 

@@ -53,10 +53,7 @@ Rows = list[tuple[str, str]]
 # Of the reader: which platform's export the annotations are, and which of its questions
 EXPORT_OPTIONS = ("platform", "field")
 # Options of ratings, and why other kinds refuse them
-RATINGS_ONLY = {
-    "low": "an end of a scale of ratings belongs to --task regression.",
-    "high": "an end of a scale of ratings belongs to --task regression.",
-}
+RATINGS_ONLY = dict.fromkeys(("low", "high"), "an end of a scale of ratings belongs to --task regression.")
 
 
 class Kind(ABC):
@@ -127,13 +124,8 @@ class Kind(ABC):
             value = getattr(arguments, name, None)
             if value is not None:
                 # task=x would be read as an option of Python's
-                shown = (
-                    ""
-                    if isinstance(value, bool) or "=" in str(value)
-                    else f" {value:g}"
-                    if isinstance(value, float)
-                    else f" {value}"
-                )
+                shown = f" {value:g}" if isinstance(value, float) else f" {value}"
+                shown = "" if isinstance(value, bool) or "=" in shown else shown
                 raise ConfigError(f"--{name.replace('_', '-')}{shown}: {why}")
 
     # === Input ===
@@ -473,14 +465,15 @@ class Kind(ABC):
 
     # === Prediction ===
 
-    @abstractmethod
     def prediction_lines(self, tasks: Iterable[Any], outputs: Mapping[str, np.ndarray]) -> list[str]:
-        """Lines of a CSV file of predictions, without the header.
+        """Lines of a CSV file of predictions, without the header; of numbers in their own unit.
 
         Args:
             tasks: names.
             outputs: of the kind's signature.
         """
+        pairs = zip(tasks, outputs[self.answer].tolist(), strict=True)
+        return [f"{csv_cell(task)},{number:.6g}" for task, number in pairs]
 
 
 def csv_cell(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.label_kinds import LabelKind, require_kind
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import page_parts as parts
-from crowdzoo.kinds.page_parts import Column, Numbers, PageTable, Warned, listed, percent
-from crowdzoo.quality import redundancy
+from crowdzoo.kinds.page_parts import COLUMNS, Column, Numbers, PageTable, Warned, listed, percent, warning
+from crowdzoo.quality import krippendorff_alpha, redundancy
 from crowdzoo.quality.annotators import FEW, notes_of
 from crowdzoo.quality.krippendorff import Alpha
+from crowdzoo.quality.tasks import check_same
 from crowdzoo.reading.instances.predictions import Predictions
 
 MOST_VOTES = 20  # of a task
-SECONDS = Column("seconds", "seconds", "number", "Median time that an answer took, or that lay between two of them.")
 _OF_ALL = (
     "alpha", "alpha_low", "alpha_high", "annotations", "tasks", "annotators", "annotations_per_task",
     "tasks_with_one_share", "rows_left_out", "noted_annotators", "noted_share",
@@ -55,14 +55,13 @@ class KindPage(ABC):
         metrics: those of Krippendorff's alpha; the first is the default.
         not_metric: why another one is refused.
         own_values: what conditions may compare, beyond what all kinds have: keys of `overall`.
-        facts: of the first screen: title, key of `overall`, and form (see `Column`).
         calm: the verdict's last sentence where nothing stands out.
-        columns: of the tables "annotators" and "tasks".
         compared: a column of the tasks by which an earlier page is compared.
         judged: and one of the annotators, which has an interval.
         alpha: Krippendorff's alpha; None where it is not defined.
         overall: figures of the whole crowd.
-        more_facts: further ones, where they say something.
+        hidden: keys of facts and columns that say nothing here.
+        changed: key of a column -> what is different from page_columns.csv.
         beside: what stands beside facts, by key.
         annotators: values of the table, see `of_annotators`.
         tasks: values of the table.
@@ -85,11 +84,9 @@ class KindPage(ABC):
     metrics: ClassVar[tuple[str, ...]] = ("nominal",)
     not_metric: ClassVar[str] = ""
     own_values: ClassVar[tuple[str, ...]] = ()
-    facts: ClassVar[tuple[tuple[str, str, str], ...]]
     calm: ClassVar[str] = "No annotator has to be checked."
     compared: ClassVar[str] = "label"
     judged: ClassVar[str] = "reliability"
-    columns: tuple[tuple[Column, ...], tuple[Column, ...]]
     alpha: Alpha | None
     annotators: dict[str, list[Any]]
     tasks: dict[str, list[Any]]
@@ -104,7 +101,8 @@ class KindPage(ABC):
         self.metric = asked.metric or self.metrics[0]
         self.overall: dict[str, Any] = {}
         self.beside: dict[str, str] = {}
-        self.more_facts: list[tuple[str, str, str]] = []
+        self.hidden: set[str] = set()
+        self.changed: dict[str, dict[str, Any]] = {}
         self.more: dict[str, Any] = {}
         self.measure()
 
@@ -120,9 +118,7 @@ class KindPage(ABC):
                 raise ConfigError(f"{name}: a page compares them for classes only, one a task; leave them out.")
         if self.asked.metric not in (None, *self.metrics):
             raise ConfigError(f"metric {self.asked.metric}: {self.not_metric}")
-        for name in ("tasks", "annotators"):
-            if not np.array_equal(getattr(self.aggregation, name), getattr(self.table, name)):
-                raise DataError(f"The aggregation is one of other {name} than the annotations.")
+        check_same(self.table, self.aggregation, ("tasks", "annotators"))
 
     @abstractmethod
     def measure(self) -> None:
@@ -204,6 +200,19 @@ class KindPage(ABC):
             for row in range(len(self.shown))
         ]
 
+    def most(self, name: str) -> list[int]:
+        """Tasks with the largest values of a column, those that the page shows."""
+        values = np.array([each or 0.0 for each in self.tasks[name]])
+        return np.argsort(-values, kind="stable")[: self.asked.most].tolist()
+
+    def alpha_of(self, table: Annotations, **more: Any) -> Alpha | None:
+        """Krippendorff's alpha of classes or numbers; None where it is not defined."""
+        several, asked = (table.redundancy > 1)[table.task_ids], self.asked
+        if len(np.unique(table.labels[several])) < 2:
+            return None
+        how: dict[str, Any] = {"bootstrap": asked.bootstrap, "seed": asked.seed, "on_sample": asked.on_sample}
+        return krippendorff_alpha(table, self.metric, **how, **more)
+
     @property
     def labelled(self) -> int:
         """Tasks with annotations; one at least."""
@@ -211,22 +220,13 @@ class KindPage(ABC):
 
     def of_agreement(self) -> list[Warned]:
         """Warnings that annotators do not agree, or that nobody knows."""
-        overall, another = self.overall, "have a part of {} labelled by a second annotator"
+        overall = self.overall
         if self.alpha is None:
-            if overall["tasks_with_one"] + overall["tasks_without_annotations"] == overall["tasks"]:
-                finding, fix = "no task has two annotations", another.format("the tasks")
-            else:
-                finding = "all labels of tasks with two annotations are equal"
-                fix = "check that the right column of labels was read (--columns), and that annotators know what to "
-                fix += "look for"
-            return [Warned(True, "agreement", f"cannot be measured, because {finding}", fix)]
-        found = []
-        if not parts.above_chance(self.alpha):
-            fix = "check that tasks and labels belong together (--columns), then the instructions"
-            found.append(Warned(True, "agreement", "is not clearly above that of random labels", fix))
+            alone = overall["tasks_with_one"] + overall["tasks_without_annotations"] == overall["tasks"]
+            return [warning("no-second" if alone else "all-equal", True)]
+        found = [] if parts.above_chance(self.alpha) else [warning("by-chance", True)]
         if (alone := overall["tasks_with_one"] / self.labelled) > 0.5:
-            finding = f"{percent(alone)} have one annotation, which nothing checks"
-            found.append(Warned(True, "tasks", finding, another.format("them")))
+            found.append(warning("one-annotation", True, share=percent(alone)))
         return found
 
     def of_reading(self) -> list[Warned]:
@@ -234,11 +234,10 @@ class KindPage(ABC):
         found, overall = [], self.overall
         if left_out := overall["rows_left_out"]:
             share = left_out / (left_out + overall["annotations"])
-            finding = f"{left_out:,} {'row of the file was' if left_out == 1 else 'rows of the file were'} left out"
-            fix = "read why with --rejects FILE"
-            found.append(Warned(share >= parts.MANY, "rows", f"{finding} ({percent(share)})", fix, key="rows"))
+            rows = f"{left_out:,} {'row of the file was' if left_out == 1 else 'rows of the file were'}"
+            found.append(warning("rows", share >= parts.MANY, rows=rows, share=percent(share)))
         if not self.aggregation.converged:
-            found.append(Warned(True, self.aggregation.method, "did not converge", "take another --method"))
+            found.append(warning("no-convergence", True, self.aggregation.method))
         return found
 
     def of_notes(self) -> list[Warned]:
@@ -253,12 +252,20 @@ class KindPage(ABC):
 
     def tables(self) -> dict[str, PageTable]:
         """The tables, in the order of the page."""
-        of_annotators, of_tasks = self.columns
         first = parts.annotators_first(self.annotators, self.asked.most)
         return {
-            "annotators": PageTable(of_annotators, self.annotators, first, self.annotator_details(first)),
-            "tasks": PageTable(of_tasks, self.tasks, self.shown, self.task_details()),
+            "annotators": self.table_of("annotators", self.annotators, first, self.annotator_details(first)),
+            "tasks": self.table_of("tasks", self.tasks, self.shown, self.task_details()),
         }
+
+    def table_of(self, name: str, values: dict[str, list[Any]], *rows: Any) -> PageTable:
+        """A table with the columns that page_columns.csv has for it; `rows` are those shown, and their details."""
+        return PageTable(tuple(self.columns(name)), values, *rows)
+
+    def columns(self, name: str) -> list[Column]:
+        """Columns of a table, or the facts."""
+        known = (each for each in COLUMNS[self.kind, name] if each.key not in self.hidden)
+        return [replace(each, **self.changed.get(each.key, {})) for each in known]
 
     def summary(self) -> dict[str, Any]:
         """Further figures."""
@@ -277,20 +284,43 @@ class KindPage(ABC):
         }
         if alpha is not None and alpha.low is not None:
             self.beside["alpha"] = f"{alpha.low:.3f} to {alpha.high:.3f}"
-        facts, warned = (*self.facts, *self.more_facts), self.warned()
+        warned = self.warned()
         last = parts.look_first(warned, int(figures["noted_annotators"]), self.standing_out(), self.calm)
         return Numbers(
             kind=self.kind,
             verdict=[self.first(), f"{self.second()}.", last],
             warnings=warned,
             values={name: figures[name] for name in self.values()},
-            facts=[[title, figures[key], form, self.beside.get(key, "")] for title, key, form in facts],
+            facts=[[each.title, figures[each.key], each.form, self.beside.get(each.key, "")]
+                   for each in self.columns("facts")],
             tables=self.tables(),
             summary=self.summary(),
             compared=self.compared,
             judged=self.judged,
             **self.more,
-        )
+        )  # fmt: skip
+
+
+def below_and_at_chance(
+    value: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    enough: NDArray[np.bool_],
+    chance: float = 0.0,
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Who agrees with others less than by chance, and who as by chance and clearly less than the crowd, bool [R] each.
+
+    Args:
+        value: agreement of each annotator, [R]; NaN where it is not known.
+        low: lower end of its interval, [R].
+        high: the other end, [R].
+        enough: whether the annotator can be judged, bool [R].
+        chance: agreement of answers that tell nothing.
+    """
+    known = enough & np.isfinite(low)
+    usual = np.median(value[known]) if known.any() else chance
+    with np.errstate(invalid="ignore"):
+        return known & (high < chance), known & (low <= chance) & (high >= chance) & (high < usual)
 
 
 def interval(name: str, *ends: Any) -> dict[str, Any]:

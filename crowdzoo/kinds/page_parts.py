@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,11 @@ from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.krippendorff import Alpha
+from crowdzoo.quality.wilson import wilson
 
 DIGITS = 4  # decimals of what is written
 MOST_NAMED = 5  # annotators in a warning
+_OF_FLAGS = ("serious", "out", "keep")
 MANY = 0.1  # share of all annotations from which a note on those who made them is serious
 # From where data are reliable, and conclusions tentative: Krippendorff, Content Analysis, 2004
 RELIABLE, TENTATIVE = 0.8, 2 / 3
@@ -36,10 +40,10 @@ class Flag:
 
     title: str
     text: str
-    fix: str = ""
-    serious: bool = True
-    out: bool = False
-    keep: bool = False
+    fix: str
+    serious: bool
+    out: bool
+    keep: bool
 
     def said_of(self, number: int) -> tuple[str, str]:
         """What was found of so many annotators, and what to do."""
@@ -50,59 +54,16 @@ class Flag:
         return f"{'has' if verb == 'have' else verb + 's'} {rest}", fix
 
 
-NO_MORE = "give these annotators no more tasks"
+def _lines(name: str) -> list[dict[str, str]]:
+    """Lines of a table that stands beside this module."""
+    return list(csv.DictReader(files("crowdzoo.kinds").joinpath(name).read_text(encoding="utf-8").splitlines()))
+
+
 # By name, as report.json has them
 FLAGS = {
-    "exchange": Flag(
-        "exchanges", "give one answer for another, consistently", "ask whether names were exchanged, and keep the "
-        "labels: a method with confusion matrices reads them rightly, a majority vote does not", keep=True,
-    ),
-    "against": Flag(
-        "below chance", "agree with others less often than by chance", "ask whether they took one answer for another, "
-        "or a scale for its opposite", out=True,
-    ),
-    "random": Flag("as by chance", "agree with others as often as by chance", NO_MORE, out=True),
-    "label": Flag(
-        "a label below chance", "agree with others less often than by chance on one of the labels", "ask whether they "
-        "took the label for its opposite",
-    ),
-    "same": Flag("one answer", "give the same answer nearly always, whatever others say", NO_MORE, out=True),
-    "left": Flag(
-        "prefers left", "prefer the left far more often than the right, whichever is better", "ask what they go by",
-        out=True,
-    ),
-    "right": Flag(
-        "prefers right", "prefer the right far more often than the left, whichever is better", "ask what they go by",
-        out=True,
-    ),
-    "silent": Flag(
-        "no spans", "mark nothing in sentences in which others mark spans", "ask whether they understood the task",
-        out=True,
-    ),
-    "apart": Flag(
-        "far from others", "agree on spans with others less than half as much as two annotators do on average", "look "
-        "at some of their sentences", out=True,
-    ),
-    "edges": Flag(
-        "other edges", "mark spans with other edges, far more often than others", "say to these annotators what "
-        "belongs to a span, and keep what they marked", keep=True,
-    ),
-    "bias": Flag(
-        "biased", "rate clearly higher or lower than others", "say to these annotators what the scale means, and keep "
-        "the ratings: a method with biases, such as rating-em, takes them off", keep=True,
-    ),
-    "constant": Flag("one rating", "give the same rating to every task", NO_MORE, out=True),
-    "vague": Flag(
-        "little about the class", "give labels that say little about the class (spammer score below 0.1)", "look at "
-        "some of their tasks", out=True,
-    ),
-    "copy": Flag(
-        "copies", "give the same answers, far more often than their agreement with others explains", "ask whether "
-        "they answered by themselves; one of them tells as much as all, so the others can be left out (--exclude)",
-    ),
-    "alone": Flag("alone", "share no task with anybody", serious=False),
-    "few": Flag("few shared", "have fewer than ten annotations on tasks that others labelled", serious=False),
-}  # fmt: skip
+    each["name"]: Flag(each["title"], each["text"], each["fix"], *(each[name] == "yes" for name in _OF_FLAGS))
+    for each in _lines("flags.csv")
+}
 WORDS = {"exchange": "exchanges", "copy": "copies"}  # columns that say of a note what for what, or who
 
 
@@ -126,6 +87,19 @@ class Column:
     help: str = ""
     scale: tuple[float, float] | None = None
     bar: bool = False
+
+    @classmethod
+    def of(cls, line: Mapping[str, str]) -> Column:
+        """The column of a line of page_columns.csv."""
+        low, _, high = line["scale"].partition(" ")
+        scale = (float(low), float(high)) if low else None
+        return cls(line["key"], line["title"], line["form"], line["help"], scale, line["bar"] == "bar")
+
+
+# By the kind of a page and the name of a table; "facts" are the figures of the first screen
+COLUMNS: dict[tuple[str, str], list[Column]] = {}
+for _line in _lines("page_columns.csv"):
+    COLUMNS.setdefault((_line["kind"], _line["table"]), []).append(Column.of(_line))
 
 
 @dataclass(frozen=True)
@@ -205,6 +179,23 @@ class Numbers:
     compared: str = "label"
     judged: str = "reliability"
     leave_out: dict[str, Any] | None = None
+
+
+WARNINGS = {each["name"]: each for each in _lines("page_warnings.csv")}
+
+
+def warning(name: str, serious: bool = False, about: str = "", **words: Any) -> Warned:
+    """A warning of page_warnings.csv.
+
+    Args:
+        name: of its line.
+        serious: see `Warned`.
+        about: what it is about, where its line does not say that.
+        **words: what stands in the braces.
+    """
+    line = WARNINGS[name]
+    finding, fix = (line[each].format(**words) for each in ("finding", "fix"))
+    return Warned(serious, about or line["about"], finding, fix, line["link"], line["key"])
 
 
 def alpha_sentence(alpha: Alpha | None, start: str = "") -> str:
@@ -332,6 +323,12 @@ def percent(share: float) -> str:
 def plain(values: NDArray[np.float64]) -> list[float | None]:
     """Numbers with four decimals as Python's own, None for NaN."""
     return [None if value != value else value for value in np.round(values, DIGITS).tolist()]
+
+
+def share_and_ends(number: float, of: int) -> tuple[float | None, ...]:
+    """A share and the ends of Wilson's interval; None of nothing."""
+    share = np.array([number / of if of else np.nan])
+    return tuple(plain(each)[0] for each in (share, *wilson(share, [of])))
 
 
 def listed(columns: Mapping[str, Any]) -> dict[str, list[Any]]:

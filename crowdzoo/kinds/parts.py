@@ -1,9 +1,18 @@
 """What a kind of label has in its folder, one module a part, loaded when it is asked for."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crowdzoo.data.label_kinds import label_kind
+
+if TYPE_CHECKING:
+    from crowdzoo.records.crowd_answers import CrowdAnswers
+    from crowdzoo.records.labelled_tasks import LabelledTasks
+    from crowdzoo.records.training import Trained
+    from crowdzoo.training.checkpoint import Checkpoint
 
 
 def part_of(kind: str, part: str) -> Any:
@@ -18,3 +27,58 @@ def part_of(kind: str, part: str) -> Any:
     """
     folder = "several_labels" if kind == "multi-label" else label_kind(kind).title
     return import_module(f"{__package__}.{folder}.{part}")
+
+
+def read_labelled(kind: str, options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
+    """The files of a kind as tf.Examples; see `crowdzoo.records.instance_examples.read_labelled_instances`."""
+    found: LabelledTasks = part_of(kind, "records").read_labelled(options, rejects, folder)
+    return found
+
+
+def aggregated(
+    kind: str, method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str
+) -> CrowdAnswers:
+    """Fits a method, and asks it about the tasks of both splits.
+
+    Args:
+        kind: of labels.
+        method: of aggregation.
+        crowds: annotations by split, and of `BOTH`.
+        fit: fits the method, on Beam where it has that form.
+        examples: folder of the Examples.
+    """
+    found: CrowdAnswers = part_of(kind, "aggregated").aggregated(method, crowds, fit, examples)
+    return found
+
+
+def model_scores(
+    kind: str, models: Mapping[str, str], files: str, info: Mapping[str, Any], output: str, pipeline: Any
+) -> dict[str, dict[str, Any]]:
+    """Measures exported models on the tasks of eval.
+
+    Args:
+        kind: of labels.
+        models: name -> folder of the SavedModel; the one called "baseline" is what the others are compared with.
+        files: pattern of the files of eval, as CrowdAggregator writes them.
+        info: result of `read_dataset_info`.
+        output: folder that receives TensorFlow Model Analysis' own result, where that measures.
+        pipeline: runs the analysis.
+
+    Returns:
+        For each model `tasks`, and what `Kind.scores` gives.
+
+    Raises:
+        FileNotFoundError: no file fits.
+        ServingError: a model that does not load, or does not take these instances.
+        ValueError: answers that cannot be compared.
+    """
+    found: dict[str, dict[str, Any]] = part_of(kind, "scores").model_scores(models, files, info, output, pipeline)
+    return found
+
+
+def train_from_files(
+    kind: str, settings: Any, files: Sequence[str], info: dict[str, Any], checkpoint: Checkpoint | None, **more: Any
+) -> Trained:
+    """See `crowdzoo.records.training.train_on_instances`; `more` is `start`, where it is given."""
+    found: Trained = part_of(kind, "training").train_from_files(settings, files, info, checkpoint, **more)
+    return found

@@ -12,6 +12,7 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.quality.alternative_annotators": "AlternativeAnnotator alternative_annotator_test",
         "crowdzoo.quality.annotators": "annotator_table",
         "crowdzoo.quality.aum": "Waum area_under_margin",
+        "crowdzoo.quality.compared_tasks": "CircularTriads circular_triads order_of_others",
         "crowdzoo.quality.consensus": "Crowdlab active_scores crowdlab",
         "crowdzoo.quality.dependence": "effective_votes effective_votes_interval",
         "crowdzoo.quality.error_correlation": "ErrorCorrelation",
@@ -22,7 +23,6 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.quality.next_annotation": "NextAnnotations information_gain next_annotations sure_tasks",
         "crowdzoo.quality.notes": "data_notes",
         "crowdzoo.quality.opposition": "OpposedGroups opposed_groups",
-        "crowdzoo.quality.others_order": "order_of_others",
         "crowdzoo.quality.prediction_powered": "PoweredMean prediction_powered_mean",
         "crowdzoo.quality.reliability": "judged_by_others",
         "crowdzoo.quality.report": "QualityReport quality_report",
@@ -30,6 +30,5 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.quality.span_differences": "MarkedSpans marked_spans",
         "crowdzoo.quality.spread": "Redundancy Spread gini redundancy",
         "crowdzoo.quality.tasks": "task_table",
-        "crowdzoo.quality.triads": "CircularTriads circular_triads",
     },
 )

@@ -9,10 +9,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.engine.correlated_votes import weighted_votes
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.errors import ConfigError, DataError, unknown
+from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.quality.columns import name_column
+from crowdzoo.quality.model_agreement import codes_of
 
 POWER = 0.8
 
@@ -100,52 +102,40 @@ def alternative_annotator_test(
     if not annotations.label_kind.one_class:
         raise DataError(f"the alternative annotator test is for classes, got kind {annotations.kind}.")
     annotations.check_no_repeats("The alternative annotator test")
-    names = [str(name) for name in annotations.annotators]
     if not models:
         raise ConfigError("models: name one annotator or more that is a model.")
-    for model in models:
-        if str(model) not in names:
-            raise ConfigError(unknown("annotator", str(model), names))
-    codes = np.array([names.index(str(model)) for model in models])
+    codes = codes_of(annotations, models)
     by_model = np.isin(annotations.annotator_ids, codes)
     if by_model.all():
         raise DataError(
             "alternative_annotator_test: no person labelled a task, so there is nobody to compare the models with."
         )
-    people = _People(annotations, ~by_model)
+    people = annotations.select_rows(~by_model)
     return [
         _tested(annotations, people, code, str(model), (epsilon, level, least_tasks))
         for code, model in zip(codes, models, strict=True)
     ]
 
 
-class _People:
-    """Labels of people on tasks that other people labelled, too."""
+def _wins(
+    people: Annotations, said: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Annotator codes, and whether the model and the person win, over labels of people on tasks with two of them.
 
-    def __init__(self, annotations: Annotations, chosen: NDArray[np.bool_]):
-        task, label = annotations.task_ids[chosen], annotations.labels[chosen]
-        shape = annotations.num_tasks, annotations.num_classes
-        self.counts = np.bincount(task * shape[1] + label, minlength=shape[0] * shape[1]).reshape(shape)
-        shared = self.counts.sum(axis=1)[task] > 1
-        self.task, self.label = task[shared], label[shared]
-        self.who = annotations.annotator_ids[chosen][shared]
-        self.agree = self.counts[self.task, self.label] - 1  # with how many other people
-
-    def wins(self, said: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
-        """Annotator codes, and whether the model and the person win, over the labels of people on a model's tasks.
-
-        Args:
-            said: a model's labels, class codes [N], -1 where it has none.
-        """
-        there = said[self.task] >= 0
-        task, own = self.task[there], self.label[there]
-        model = self.counts[task, said[task]] - (said[task] == own)  # without the person who is left out
-        person = self.agree[there]
-        return self.who[there], model >= person, person >= model
+    Args:
+        people: their annotations.
+        said: a model's labels, class codes [N], -1 where it has none.
+    """
+    counts = weighted_votes(people.task_ids, people.labels, np.ones(len(people)), people.num_tasks, people.num_classes)
+    there = (people.redundancy[people.task_ids] > 1) & (said[people.task_ids] >= 0)
+    task, own = people.task_ids[there], people.labels[there]
+    model = counts[task, said[task]] - (said[task] == own)  # without the person who is left out
+    person = counts[task, own] - 1
+    return people.annotator_ids[there], model >= person, person >= model
 
 
 def _tested(
-    annotations: Annotations, people: _People, code: int, model: str, how: tuple[float, float, int]
+    annotations: Annotations, people: Annotations, code: int, model: str, how: tuple[float, float, int]
 ) -> AlternativeAnnotator:
     from scipy import stats
 
@@ -153,7 +143,7 @@ def _tested(
     own = annotations.annotator_ids == code
     said = np.full(annotations.num_tasks, -1)
     said[annotations.task_ids[own]] = annotations.labels[own]
-    who, won, lost = people.wins(said)
+    who, won, lost = _wins(people, said)
     tasks = np.bincount(who, minlength=annotations.num_annotators)
     persons = np.flatnonzero(tasks >= least)
     order = np.argsort(who, kind="stable")

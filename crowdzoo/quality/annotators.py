@@ -11,7 +11,6 @@ from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.copies import copies
-from crowdzoo.quality.exchanges import exchanged_classes
 from crowdzoo.quality.ratings import Ratings, ratings_of
 from crowdzoo.quality.reliability import judged_answers, judged_by_others
 from crowdzoo.quality.spammers import spammer_scores
@@ -21,6 +20,8 @@ from crowdzoo.quality.wilson import NORMAL_975, wilson
 FEW = 10  # annotators with fewer annotations are not judged: their figures are noise
 ONE_ANSWER = 0.9  # share of one answer from which it is noted
 VAGUE = 0.1  # spammer score below which labels say little about the class
+MOST_LIKELY = 0.5  # share from which an answer is the usual one
+LEAST_SEEN = 5.0  # tasks of a class, by the others
 LEAST_PER_CLASS = 10  # annotations of an annotator from which the score counts
 
 
@@ -184,3 +185,26 @@ def notes_of(marks: Mapping[str, NDArray[np.bool_]], number: int) -> list[list[s
         for place in np.flatnonzero(marked).tolist():
             notes[place].append(name)
     return notes
+
+
+def exchanged_classes(answers: NDArray[np.float64]) -> dict[int, list[tuple[int, int]]]:
+    """Pairs (true, said) of classes for which an annotator has another name, by annotator; most have none.
+
+    Where the others think of a class, the annotator usually gives another one (clearly in more than half of the cases,
+    by Wilson's interval), who gives that one for little else, and not where the others do. Such labels say as much as
+    the right ones, once the matrix is known.
+
+    Args:
+        answers: result of `judged_answers`, [R, K, K].
+    """
+    seen, said = answers.sum(axis=2), answers.sum(axis=1)
+    true = np.maximum(seen, 1e-12)[:, :, None]
+    usual = (wilson(answers / true, true)[0] > MOST_LIKELY) & (seen[:, :, None] >= LEAST_SEEN)
+    only = answers / np.maximum(said, 1e-12)[:, None, :] > MOST_LIKELY
+    own = np.diagonal(answers / true, axis1=1, axis2=2) > MOST_LIKELY
+    found: dict[int, list[tuple[int, int]]] = {}
+    for who, one, other in np.argwhere(
+        usual & only & ~own[:, None, :] & ~np.eye(answers.shape[1], dtype=bool)
+    ).tolist():
+        found.setdefault(who, []).append((one, other))
+    return found

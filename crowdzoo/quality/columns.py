@@ -22,6 +22,18 @@ def name_column(names: NDArray[Any], codes: NDArray[np.int64] | None = None) -> 
     return column if codes is None else column.take(pa.array(codes))
 
 
+def ratio(above: NDArray[Any], below: NDArray[Any], otherwise: float = np.nan) -> NDArray[np.float64]:
+    """One divided by the other.
+
+    Args:
+        above: any shape.
+        below: the same shape.
+        otherwise: the value where `below` is 0.
+    """
+    top, bottom = np.asarray(above, np.float64), np.asarray(below, np.float64)
+    return np.divide(top, bottom, out=np.full(bottom.shape, otherwise), where=bottom > 0)
+
+
 def defined(values: NDArray[Any], where: NDArray[np.bool_]) -> pa.Array:
     """A column that is null where a measure is not defined.
 

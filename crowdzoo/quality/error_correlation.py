@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.engine.correlated_votes import weighted_votes
 from crowdzoo.data.annotations import Annotations
 
 LEAST_TASKS = 30
@@ -106,7 +107,7 @@ def _pairs_of_people(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Of each task: pairs of people, agreement beyond chance of all of them, and what their skills let expect, [N]."""
     number, size = people.num_tasks, people.num_classes
-    votes = _votes(people)
+    votes = _votes(people, np.ones(len(people)))
     pairs = votes.sum(axis=1) * (votes.sum(axis=1) - 1) / 2
     same = (votes * (votes - 1)).sum(axis=1) / 2
     mine = skill[people.annotator_ids]
@@ -115,11 +116,10 @@ def _pairs_of_people(
     return pairs, (size * same - pairs) / (size - 1), expected
 
 
-def _votes(annotations: Annotations, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+def _votes(annotations: Annotations, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Votes of each task for each class, [N, K]."""
     shape = annotations.num_tasks, annotations.num_classes
-    cells = annotations.task_ids * shape[1] + annotations.labels
-    return np.bincount(cells, weights, shape[0] * shape[1]).reshape(shape).astype(np.float64)
+    return weighted_votes(annotations.task_ids, annotations.labels, weights, *shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +158,7 @@ class _Moments:
         squares = np.bincount(people.task_ids, mine**2, people.num_tasks)
         beyond = _votes(people, mine) - np.bincount(people.task_ids, mine, people.num_tasks)[:, None] / size
         beyond /= np.maximum(squares, TINY)[:, None]
-        votes = _votes(machines)
+        votes = _votes(machines, np.ones(len(machines)))
         pairs = votes * (votes - 1) / 2
         codes = np.unique(machines.annotator_ids)
         place = np.full(people.num_tasks, -1)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.checks.constraints import Choice, checked
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import require_annotations
 from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.ratings import Ratings, pairable_ratings, ratings_of
@@ -85,24 +86,20 @@ def cohen_kappa(annotations: Annotations, first: Any, second: Any, weights: str 
     Source:
         J. Cohen: A coefficient of agreement for nominal scales, 1960; Weighted kappa, 1968.
     """
-    ratings = ratings_of(annotations, "Cohen's kappa")
+    require_annotations(annotations, "Cohen's kappa")
     who = [_annotator_code(annotations, name) for name in (first, second)]
     if who[0] == who[1]:
         raise ConfigError(f"Cohen's kappa takes two annotators, got {first!r} twice.")
-    rows = [np.flatnonzero(ratings.annotator_ids == code) for code in who]
-    tasks = [ratings.tasks[row] for row in rows]
-    shared, left, right = np.intersect1d(tasks[0], tasks[1], assume_unique=True, return_indices=True)
-    if not len(shared):
+    found = cohen_kappas(annotations.select_rows(np.isin(annotations.annotator_ids, who)), weights).to_pylist()
+    if not found:
         raise DataError(f"Annotators {first!r} and {second!r} have no task in common.")
-    starts = np.array([0, len(shared)])
-    left, right = ratings.codes[rows[0][left]], ratings.codes[rows[1][right]]
-    observed, expected = _distances(starts, left, right, ratings.num_values, POWERS[weights])
-    if expected[0] == 0:
+    kappa: float | None = found[0]["kappa"]
+    if kappa is None:
         raise DataError(
             f"Cohen's kappa of {first!r} and {second!r} is not defined: each said but one class, the same, for their "
-            f"{len(shared):,} tasks."
+            f"{found[0]['tasks']:,} tasks."
         )
-    return float(1 - len(shared) * observed[0] / expected[0])
+    return kappa
 
 
 @checked(weights=Choice(POWERS))

@@ -1,6 +1,6 @@
 """Krippendorff's alpha: agreement beyond chance, for any number of annotators and any gaps."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -124,11 +124,43 @@ def krippendorff_alpha(
     alpha = Alpha(1 - observed / expected, chosen, observed, expected, len(ratings.sizes), len(ratings.codes))
     if not bootstrap:
         return alpha
-    samples = measure.samples(int(bootstrap), int(seed), _groups(annotations, groups), on_sample)
-    if not len(samples):  # a table of very few tasks
+    owners = _groups(annotations, groups)
+    size = len(ratings.sizes) if owners is None else int(owners.max()) + 1
+    samples = []
+    for weights in drawn(size, int(bootstrap), int(seed), on_sample):
+        observed, expected = measure.disagreements(weights if owners is None else weights[owners])
+        if expected > 0:
+            samples.append(1 - observed / expected)
+    ends = (1 - confidence) / 2, (1 + confidence) / 2
+    return with_interval(alpha, samples, ends, float(confidence))
+
+
+def drawn(
+    size: int, number: int, seed: int, on_sample: Callable[[], None] | None = None
+) -> Iterator[NDArray[np.float64]]:
+    """How often each of so many things is in a bootstrap sample, [size], for each of `number` samples.
+
+    Args:
+        size: things.
+        number: of samples.
+        seed: of the draws.
+        on_sample: is called after each sample was used.
+    """
+    generator = np.random.default_rng(seed)
+    for _ in range(number):
+        yield np.bincount(generator.integers(0, size, size), minlength=size).astype(np.float64)
+        if on_sample is not None:
+            on_sample()
+
+
+def with_interval(
+    alpha: Alpha, samples: list[float], ends: tuple[float, float] = (0.025, 0.975), confidence: float = 0.95
+) -> Alpha:
+    """An alpha with the interval of its bootstrap samples; as it is where there are none, as of very few tasks."""
+    if not samples:
         return alpha
-    low, high = np.quantile(samples, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return replace(alpha, low=float(low), high=float(high), confidence=float(confidence), num_samples=len(samples))
+    low, high = np.quantile(samples, ends).tolist()
+    return replace(alpha, low=low, high=high, confidence=confidence, num_samples=len(samples))
 
 
 def coincidence_matrix(annotations: Annotations) -> NDArray[np.float64]:
@@ -170,8 +202,7 @@ class _Measure:
     def disagreements(self, weights: NDArray[np.float64]) -> tuple[float, float]:
         """D_o and D_e where task t occurs `weights[t]` times; both 0 where all that is left is one value."""
         ratings = self.ratings
-        counts = np.zeros(ratings.num_values)
-        _add_weights(ratings.starts, ratings.codes, weights, counts)
+        counts = np.bincount(ratings.codes, np.repeat(weights, ratings.sizes), ratings.num_values).astype(np.float64)
         number = counts.sum()
         if np.count_nonzero(counts) < 2:
             return 0.0, 0.0
@@ -187,24 +218,6 @@ class _Measure:
             expected = _expected_squares(counts, middles)
             of_tasks = _squares(ratings, middles)
         return float(weights @ of_tasks / number), float(expected / (number * (number - 1)))
-
-    def samples(
-        self, number: int, seed: int, groups: NDArray[np.int64] | None, on_sample: Callable[[], None] | None
-    ) -> NDArray[np.float64]:
-        """Alphas of bootstrap samples; those without variation are left out."""
-        generator = np.random.default_rng(seed)
-        size = len(self.ratings.sizes) if groups is None else int(groups.max()) + 1
-        alphas = []
-        for _ in range(number):
-            weights = np.bincount(generator.integers(0, size, size), minlength=size).astype(np.float64)
-            if groups is not None:
-                weights = weights[groups]
-            observed, expected = self.disagreements(weights)
-            if expected > 0:
-                alphas.append(1 - observed / expected)
-            if on_sample is not None:
-                on_sample()
-        return np.array(alphas)
 
 
 def _groups(annotations: Annotations, groups: ArrayLike | None) -> NDArray[np.int64] | None:
@@ -296,18 +309,6 @@ def _count(codes: NDArray[np.int32], seen: NDArray[np.float64], distinct: NDArra
             number += 1
         seen[code] += 1
     return number
-
-
-@compiled()
-def _add_weights(
-    starts: NDArray[np.int64], codes: NDArray[np.int32], weights: NDArray[np.float64], counts: NDArray[np.float64]
-) -> None:  # pragma: no cover
-    """Adds the weight of each task to the counts of its values."""
-    for task in range(len(weights)):
-        weight = weights[task]
-        if weight != 0:
-            for row in range(starts[task], starts[task + 1]):
-                counts[codes[row]] += weight
 
 
 @compiled()

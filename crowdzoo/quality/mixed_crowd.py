@@ -13,8 +13,9 @@ from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine.softmax import softmax
 from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.errors import ConfigError, DataError, unknown
+from crowdzoo.errors import DataError
 from crowdzoo.quality.error_correlation import ErrorCorrelation
+from crowdzoo.quality.model_agreement import codes_of
 
 TRUST = 20.0  # annotations of a person that `trusted` counts as
 SHARED = 20.0  # annotations that the matrix of all models counts as in each row of a model's own
@@ -117,12 +118,8 @@ def people_and_models(
         VotesWarning: labels from the people's annotations alone are far from the people's votes.
     """
     check_classification(annotations, "people_and_models")
-    names = {str(name): code for code, name in enumerate(annotations.annotators.tolist())}
-    for model in models:
-        if str(model) not in names:
-            raise ConfigError(f"models: {unknown('annotator', str(model), list(names))}")
     is_model = np.zeros(annotations.num_annotators, bool)
-    is_model[[names[str(model)] for model in models]] = True
+    is_model[codes_of(annotations, models, "models: ")] = True
     by_model = is_model[annotations.annotator_ids]
     people, machines = annotations.select_rows(~by_model), annotations.select_rows(by_model)
     if not len(people):

@@ -34,11 +34,7 @@ def class_agreement(annotations: Annotations, models: Sequence[Any]) -> pa.Table
     if not annotations.label_kind.one_class:
         raise DataError(f"class_agreement is for classes, got kind {annotations.kind!r}.")
     annotations.check_no_repeats("class_agreement")
-    codes = {str(name): code for code, name in enumerate(annotations.annotators.tolist())}
-    for model in models:
-        if str(model) not in codes:
-            raise ConfigError(unknown("annotator", str(model), list(codes)))
-    chosen = [codes[str(model)] for model in models]
+    chosen = codes_of(annotations, models)
     size, tasks = annotations.num_classes, annotations.task_ids
     by_person = ~np.isin(annotations.annotator_ids, chosen)
     cells = tasks[by_person] * size + annotations.labels[by_person]
@@ -64,6 +60,24 @@ def class_agreement(annotations: Annotations, models: Sequence[Any]) -> pa.Table
             "people": people * len(chosen),
         }
     )
+
+
+def codes_of(annotations: Annotations, models: Sequence[Any], where: str = "") -> list[int]:
+    """Annotator codes of models.
+
+    Args:
+        annotations: of people and models.
+        models: names.
+        where: stands before the message.
+
+    Raises:
+        ConfigError: an unknown name.
+    """
+    codes = {str(name): code for code, name in enumerate(annotations.annotators.tolist())}
+    for model in models:
+        if str(model) not in codes:
+            raise ConfigError(where + unknown("annotator", str(model), list(codes)))
+    return [codes[str(model)] for model in models]
 
 
 def _share(part: np.ndarray, whole: np.ndarray) -> list[float | None]:

@@ -38,6 +38,10 @@ class NextAnnotations:
     def __repr__(self) -> str:
         return f"<NextAnnotations: {len(self.tasks):,} questions, cost {self.costs.sum():,.6g}>"
 
+    def taken(self, places: Any) -> "NextAnnotations":
+        """Some of the questions, in the order of their places."""
+        return NextAnnotations(self.tasks[places], self.annotators[places], self.gains[places], self.costs[places])
+
 
 def information_gain(posteriors: ArrayLike, confusions: ArrayLike) -> NDArray[np.float64]:
     """How much an answer is expected to tell about the truth.
@@ -205,7 +209,7 @@ def _within(
         of_annotator[annotator] = of_annotator.get(annotator, 0) + 1
         left -= cost
         kept.append(place)
-    return NextAnnotations(best.tasks[kept], best.annotators[kept], best.gains[kept], best.costs[kept])
+    return best.taken(kept)
 
 
 def _asked_for(confusions: ArrayLike | Confusions, num_classes: int) -> tuple[Confusions, int | None]:
@@ -253,6 +257,4 @@ def _best_of(
         np.concatenate([best.costs, price[columns]]),
     )
     first = np.argsort(-together.gains / together.costs, kind="stable")[:number]
-    return NextAnnotations(
-        together.tasks[first], together.annotators[first], together.gains[first], together.costs[first]
-    )
+    return together.taken(first)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.block import whole_block
+from crowdzoo.aggregation.engine.correlated_votes import weighted_votes
 from crowdzoo.aggregation.engine.dependence import SharedTasks
 from crowdzoo.checks.constraints import SEED, checked
 from crowdzoo.data.annotations import Annotations
@@ -199,11 +200,7 @@ class _Views:
     def of(cls, annotations: Annotations, sides: NDArray[np.int64]) -> _Views | None:
         """None where there are too few such tasks; `sides` is the group, 0 or 1, of each annotation."""
         shape = annotations.num_tasks, annotations.num_classes
-        cells = annotations.task_ids * shape[1] + annotations.labels
-        votes = [
-            np.bincount(cells[sides == side], minlength=shape[0] * shape[1]).reshape(shape).astype(float)
-            for side in (0, 1)
-        ]
+        votes = [weighted_votes(annotations.task_ids, annotations.labels, sides == side, *shape) for side in (0, 1)]
         both = (votes[0].sum(axis=1) >= 2) & (votes[1].sum(axis=1) >= 2)
         return cls(votes[0][both], votes[1][both]) if both.sum() >= LEAST_TASKS else None
 

@@ -87,13 +87,9 @@ class QualityReport:
 
     def _repr_html_(self) -> str:
         """A notebook's view: the numbers of `overall`, and the notes."""
-        rows = "".join(
-            f"<tr><th>{name.replace('_', ' ')}</th><td>{value:.4g}</td></tr>"
-            if isinstance(value, float)
-            else f"<tr><th>{name.replace('_', ' ')}</th><td>{html.escape(str(value))}</td></tr>"
-            for name, value in self.overall.items()
-            if value is not None
-        )
+        known = {name.replace("_", " "): value for name, value in self.overall.items() if value is not None}
+        cells = {name: f"{value:.4g}" if isinstance(value, float) else str(value) for name, value in known.items()}
+        rows = "".join(f"<tr><th>{name}</th><td>{html.escape(cell)}</td></tr>" for name, cell in cells.items())
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
         return f"<p>{html.escape(repr(self))}</p><table>{rows}</table>{f'<ul>{notes}</ul>' if notes else ''}"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,8 @@ from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.tags import SpanTable
 from crowdzoo.errors import DataError
+from crowdzoo.quality.columns import ratio
+from crowdzoo.quality.tasks import check_same
 
 MOST_ROWS = 4_000_000  # of the pairs of spans that are held at a time
 
@@ -89,7 +92,7 @@ class MarkedSpans:
     @property
     def agreement(self) -> NDArray[np.float64]:
         """F1 of each annotator's spans with those of the others, [R]; NaN where there are none to compare."""
-        return _ratio(2 * self.same, self.compared)
+        return ratio(2 * self.same, self.compared)
 
     @property
     def overall(self) -> float | None:
@@ -99,12 +102,12 @@ class MarkedSpans:
     @property
     def agreement_of_tasks(self) -> NDArray[np.float64]:
         """F1 of two annotators within each sentence, [N]; NaN where there are no spans to compare."""
-        return _ratio(self.same_of_tasks, self.spans_of_tasks * (self.heads - 1))
+        return ratio(self.same_of_tasks, self.spans_of_tasks * (self.heads - 1))
 
     @property
     def differing_of_tasks(self) -> NDArray[np.float64]:
         """Spans that one of two annotators of a sentence marks and the other does not, mean over pairs, [N]."""
-        return _ratio(2 * (self.spans_of_tasks * (self.heads - 1) - self.same_of_tasks), self.heads * (self.heads - 1))
+        return ratio(2 * (self.spans_of_tasks * (self.heads - 1) - self.same_of_tasks), self.heads * (self.heads - 1))
 
 
 def marked_spans(sequences: CrowdSequences, aggregation: SequenceAggregation) -> MarkedSpans:
@@ -119,9 +122,7 @@ def marked_spans(sequences: CrowdSequences, aggregation: SequenceAggregation) ->
     """
     table = SequenceTable.of(sequences, "A comparison of spans")
     crowd, tag_set, number = table.annotations, table.tag_set, table.annotations.num_annotators
-    for name in ("tasks", "annotators"):
-        if not np.array_equal(getattr(aggregation, name), getattr(crowd, name)):
-            raise DataError(f"The aggregation is one of other {name} than the annotations.")
+    check_same(crowd, aggregation, ("tasks", "annotators"))
     if not np.array_equal(aggregation.starts, table.starts):
         raise DataError("The aggregation is one of sentences of another length than the annotations.")
     if [str(name) for name in aggregation.classes.tolist()] != tag_set.classes:
@@ -148,25 +149,23 @@ def marked_spans(sequences: CrowdSequences, aggregation: SequenceAggregation) ->
         [np.bincount(annotators, of_aggregated[tasks * size + code], number) for code in range(size)], axis=1
     ).astype(np.int64) if size else np.zeros((number, 0), np.int64)  # fmt: skip
 
-    found = _Counts(number, count, size)
     every = SpanTable(*(np.concatenate([getattr(each, name) for each in (spans, aggregated)])
                         for name in ("types", "starts", "ends")))  # fmt: skip
     marker = np.concatenate([who, np.full(len(aggregated.types), number)])
     place = np.concatenate([sentences, aggregated_sentences])
-    for one, other in _closest(every, marker, place, number):
-        found.add(every, marker, place, heads, one, other)
+    found = _counted(every, marker, place, heads, number, size)
 
     # What is not compared with any span
     lonely = np.maximum(heads - 1, 1)
     weight = 1 / lonely[sentences]
     others = heads[sentences] - 1
     total = np.bincount(spans.types, np.where(others > 0, 1.0, 0.0), size)
-    unseen = np.bincount(spans.types, others * weight, size) - found.coincidences[:size, :size].sum(axis=1)
-    coincidences = (found.coincidences + found.coincidences.T) / 2
+    unseen = np.bincount(spans.types, others * weight, size) - found["coincidences"][:size, :size].sum(axis=1)
+    coincidences = (found["coincidences"] + found["coincidences"].T) / 2
     coincidences[:size, size] += unseen
     coincidences[size, :size] += unseen
     said = np.bincount(who * size + spans.types, minlength=number * size).reshape(number, size)
-    cells, often = np.unique(_joined(found.cells), return_counts=True)
+    cells, often = np.unique(found["cells"], return_counts=True)
     confusion = np.stack([*np.unravel_index(cells, (max(number, 1), max(size, 1), max(size, 1))), often], axis=1)
     return MarkedSpans(
         types=tag_set.types,
@@ -180,67 +179,61 @@ def marked_spans(sequences: CrowdSequences, aggregation: SequenceAggregation) ->
         shared=np.bincount(annotators, heads[tasks] > 1, number).astype(np.int64),
         said=said,
         expected=expected,
-        right=found.right,
-        wrong_edges=found.wrong_edges,
-        wrong_type=found.wrong_type,
-        invented=said - found.overlapping,
+        invented=said - found["overlapping"],
         confusion=confusion,
-        same=found.same,
         compared=compared,
-        same_of_tasks=found.same_of_tasks,
         spans_of_tasks=of_tasks,
         coincidences=coincidences,
-        same_of_types=_ratio(found.same_of_types, total),
-        edges_of_types=_ratio(found.edges_of_types, total),
+        same_of_types=ratio(found["same_of_types"], total),
+        edges_of_types=ratio(found["edges_of_types"], total),
+        **{name: found[name] for name in ("right", "wrong_edges", "wrong_type", "same", "same_of_tasks")},
     )
 
 
-class _Counts:
-    """What pairs of spans add up to; see the attributes of `MarkedSpans`."""
+def _counted(
+    spans: SpanTable,
+    marker: NDArray[np.int64],
+    place: NDArray[np.int64],
+    heads: NDArray[np.int64],
+    number: int,
+    size: int,
+) -> dict[str, NDArray[Any]]:
+    """What the closest pairs of spans add up to; see the attributes of `MarkedSpans`.
 
-    def __init__(self, number: int, tasks: int, size: int):
-        self.number, self.size = number, size
-        self.right, self.wrong_edges, self.wrong_type, self.overlapping = (
-            np.zeros((number, size), np.int64) for _ in range(4)
-        )
-        self.same, self.same_of_tasks = np.zeros(number, np.int64), np.zeros(tasks, np.int64)
-        self.coincidences = np.zeros((size + 1, size + 1))
-        self.same_of_types, self.edges_of_types = np.zeros(size), np.zeros(size)
-        self.cells: list[NDArray[np.int64]] = []
+    `cells` has a code of annotator, aggregated type and given type for each pair with an aggregated span,
+    `overlapping` the spans of annotators that overlap an aggregated one.
+    """
+    parts = _closest(spans, marker, place, number)
+    one, other = np.concatenate([np.zeros((2, 0), np.int64), *map(np.stack, parts)], axis=1)
+    types = spans.types
+    alike = types[one] == types[other]
+    same = alike & (spans.starts[one] == spans.starts[other]) & (spans.ends[one] == spans.ends[other])
 
-    def add(
-        self,
-        spans: SpanTable,
-        marker: NDArray[np.int64],
-        place: NDArray[np.int64],
-        heads: NDArray[np.int64],
-        one: NDArray[np.int64],
-        other: NDArray[np.int64],
-    ) -> None:
-        """Adds pairs: of each span `one` the closest `other` of another marker; marker R is the aggregation."""
-        types, size, number = spans.types, self.size, self.number
-        alike = types[one] == types[other]
-        same = alike & (spans.starts[one] == spans.starts[other]) & (spans.ends[one] == spans.ends[other])
-        true = marker[one] == number  # an aggregated span and an annotator's
-        cell = marker[other] * size + types[one]
-        for counts, rows in ((self.right, same), (self.wrong_edges, alike & ~same), (self.wrong_type, ~alike)):
-            counts += np.bincount(cell[true & rows], minlength=number * size).reshape(number, size)
-        self.cells.append((cell * size + types[other])[true])
-        mine = marker[other] == number  # an annotator's span and an aggregated one
-        cell = marker[one][mine] * size + types[one][mine]
-        self.overlapping += np.bincount(cell, minlength=number * size).reshape(number, size)
+    def by_type(whose: NDArray[np.int64], rows: NDArray[np.bool_]) -> NDArray[np.int64]:
+        cells = marker[whose[rows]] * size + types[one[rows]]
+        return np.bincount(cells, minlength=number * size).reshape(number, size)
 
-        both = ~true & ~mine
-        one, other, alike, same = (each[both] for each in (one, other, alike, same))
-        weight = 1 / np.maximum(heads[place[one]] - 1, 1)
-        width = size + 1
-        self.coincidences += np.bincount(
-            types[one] * width + types[other], weight, self.coincidences.size
-        ).reshape(width, width)  # fmt: skip
-        self.same_of_types += np.bincount(types[one][same], weight[same], size)
-        self.edges_of_types += np.bincount(types[one][alike & ~same], weight[alike & ~same], size)
-        self.same += np.bincount(marker[one][same], minlength=number)
-        self.same_of_tasks += np.bincount(place[one][same], minlength=len(heads))
+    true = marker[one] == number  # an aggregated span and an annotator's
+    mine = marker[other] == number  # an annotator's span and an aggregated one
+    found = {
+        "right": by_type(other, true & same),
+        "wrong_edges": by_type(other, true & alike & ~same),
+        "wrong_type": by_type(other, true & ~alike),
+        "overlapping": by_type(one, mine),
+        "cells": (marker[other[true]] * size + types[one[true]]) * size + types[other[true]],
+    }
+    both = ~true & ~mine
+    one, other, alike, same = (each[both] for each in (one, other, alike, same))
+    weight, width, edges = 1 / np.maximum(heads[place[one]] - 1, 1), size + 1, alike & ~same
+    coincidences = np.bincount(types[one] * width + types[other], weight, width**2)
+    return {
+        **found,
+        "coincidences": coincidences.reshape(width, width),
+        "same_of_types": np.bincount(types[one[same]], weight[same], size),
+        "edges_of_types": np.bincount(types[one[edges]], weight[edges], size),
+        "same": np.bincount(marker[one[same]], minlength=number),
+        "same_of_tasks": np.bincount(place[one[same]], minlength=len(heads)),
+    }
 
 
 def _closest(
@@ -278,12 +271,3 @@ def _closest(
         order = np.lexsort((spans.starts[other], -overlap, ~alike, ~same, key))
         best = order[np.diff(key[order], prepend=-1) != 0]
         yield one[best], other[best]
-
-
-def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.concatenate([np.zeros(0, np.int64), *parts])
-
-
-def _ratio(above: NDArray[np.generic], below: NDArray[np.generic]) -> NDArray[np.float64]:
-    top, bottom = np.asarray(above, np.float64), np.asarray(below, np.float64)
-    return np.divide(top, bottom, out=np.full(len(bottom), np.nan), where=bottom > 0)

@@ -76,12 +76,14 @@ def entropies(ratings: Ratings) -> NDArray[np.float64]:
     return ratings.task_sums(surprise) / np.maximum(ratings.sizes, 1)
 
 
-def check_same(annotations: Annotations, aggregation: Aggregation) -> None:
+def check_same(
+    annotations: Annotations, aggregation: Any, names: tuple[str, ...] = ("tasks", "annotators", "classes")
+) -> None:
     """Refuses an aggregation of other tasks, annotators or classes.
 
     Raises:
         DataError: what differs.
     """
-    for name in ("tasks", "annotators", "classes"):
+    for name in names:
         if not np.array_equal(getattr(aggregation, name), np.asarray(getattr(annotations, name))):
             raise DataError(f"The aggregation is one of other {name} than the annotations.")

@@ -20,7 +20,7 @@ class MethodCard:
     Attributes:
         name: as the command line, configurations and `create` spell it.
         sort: "deep" (trains a model) or "aggregation" (labels alone).
-        kind: of labels, "classification", "regression", "sequence" or "preference".
+        kind: of labels, a key of `LABEL_KINDS`.
         class_name: where its class is; None for "aggregated", which has no crowd layer.
         summary: what it does, in a sentence.
         source: the paper or papers.

@@ -24,12 +24,13 @@ from crowdzoo.aggregation.base import Result
 from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.data.vocabulary import name_texts
 from crowdzoo.errors import ConditionError, ConfigError, DataError, shorten, unknown
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.kinds.kind_page import Asked
-from crowdzoo.kinds.page import PAGES
+from crowdzoo.kinds.kind_page import Asked, KindPage
 from crowdzoo.kinds.page_parts import DIGITS, FLAGS, MOST_NAMED, Numbers, PageTable
+from crowdzoo.kinds.parts import part_of
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.reading.instances.predictions import Predictions
 from crowdzoo.report.left_out import left_out
@@ -45,6 +46,8 @@ INSTANCE_BYTES = 900_000  # of the page, at most
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
+# By the kind of a result, the `PAGE` in `page.py` of the kind's folder
+PAGES: dict[str, type[KindPage]] = {name: part_of(name, "page").PAGE for name in (*LABEL_KINDS, "multi-label")}
 # What a condition may compare, by kind of label; docs/quality.md says what each is
 VALUES = {kind: page.values() for kind, page in PAGES.items()}
 # What must be given, so that these values are defined
@@ -270,12 +273,12 @@ def report_page(
     thousand annotators and tasks at most; report.json has all of them.
 
     Args:
-        annotations: kind classification, regression or preference; or sentences, which the page shows with their spans.
+        annotations: of any kind; of sentences with their words, which the page shows with their spans.
         aggregation: a result for the same annotations. That of `MultiLabel` makes a page on several labels a task.
         title: heading, such as the name of the file.
         instances: of the tasks, to be shown; see `crowdzoo.instances.read_instances`. None for sentences.
-        metric: metric of Krippendorff's alpha, see `crowdzoo.quality.krippendorff_alpha`; None is "nominal" for
-            classes, tags and preferences, and "interval" for ratings.
+        metric: metric of Krippendorff's alpha, see `crowdzoo.quality.krippendorff_alpha`; None is "interval" for
+            ratings, and "nominal" elsewhere.
         bootstrap: samples for its 95 % interval; 0 for none.
         seed: seed of the bootstrap.
         hash_ids: True puts hashes in the place of the names of annotators and tasks, with a random key that nobody

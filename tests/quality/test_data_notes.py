@@ -17,7 +17,7 @@ def crowd(copies, num_tasks=400, seed=0):
 
 
 def test_annotators_who_err_together_are_noted():
-    note = data_notes(crowd(4))[0]
+    note = data_notes(crowd(4, 210))[0]
     shown = re.search(
         r"The 16 annotations of a task are worth ([.\d]+) independent ones \(([.\d]+) to ([.\d]+)\)", note
     )
@@ -37,7 +37,9 @@ def test_an_interval_that_tells_nothing_is_not_said_to_tell_something():
 
 
 def test_who_is_a_model_is_not_asked_where_it_was_said():
-    asked, (known,) = data_notes(crowd(4))[0], data_notes(crowd(4), models_named=True)
+    annotations, worth = crowd(4, 210), (3.0, 2.0, 4.0)
+    asked, (known,) = (data_notes(annotations, worth=worth, models_named=named) for named in (False, True))
+    asked = asked[0]
     assert "--annotator-table" in asked
     assert asked.startswith(known)
     assert "--annotator-table" not in known
@@ -54,7 +56,7 @@ def test_too_few_annotations_for_matrices_are_noted():
 
 
 def test_a_method_that_counts_dependent_annotations_is_noted_once(tmp_path, capsys):
-    annotations = crowd(4)
+    annotations = crowd(4, 210)
     result = create("dependent-dawid-skene").fit(annotations)
     assert [note for note in result.notes if "independent ones" in note]
     assert not [note for note in data_notes(annotations, result.method) if "independent ones" in note]

@@ -31,12 +31,12 @@ def test_there_is_no_such_number_without_a_second_vote_or_class():
 
 
 def test_the_interval_has_the_value_inside_and_is_wider_for_a_small_crowd():
-    small, large = (effective_votes_interval(crowd(5, 3, num_tasks)) for num_tasks in (80, 3000))
-    for annotations, (value, low, high) in zip((crowd(5, 3, 80), crowd(5, 3, 3000)), (small, large), strict=True):
-        assert value == effective_votes(annotations)
+    small, large = (effective_votes_interval(crowd(5, 3, num_tasks)) for num_tasks in (80, 1000))
+    assert small[0] == effective_votes(crowd(5, 3, 80))
+    for value, low, high in (small, large):
         assert 1 <= low < value < high <= 15
     ratio = np.log(small[2] / small[1]) / np.log(large[2] / large[1])
-    assert ratio == pytest.approx(np.sqrt(3000 / 80), rel=0.6)
+    assert ratio == pytest.approx(np.sqrt(1000 / 80), rel=0.6)
     assert effective_votes_interval(crowd(5, 3, 80), seed=0) == small
     assert effective_votes_interval(crowd(5, 3, 80), samples=0) == (small[0],) * 3
     assert effective_votes_interval(Annotations.from_arrays([0, 1], [0, 0], [0, 1])) is None

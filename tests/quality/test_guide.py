@@ -13,6 +13,7 @@ from crowdzoo.datasets import load_labelme
 GUIDE = (Path(__file__).parents[2] / "docs" / "quality.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_example_is_as_shown(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for command in re.findall(r"^    \$ crowdzoo (.*)$", GUIDE, flags=re.M):

@@ -56,7 +56,7 @@ def test_it_is_the_most_likely_accuracy_by_bayes_rule_without_the_annotators_own
     np.testing.assert_allclose(again, [found, worth], rtol=1e-9)
 
 
-@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("size", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_it_is_how_often_annotators_are_right_where_a_task_has_three(size):
     errors, inside = [], []
     for seed in range(6):

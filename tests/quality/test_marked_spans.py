@@ -63,7 +63,7 @@ def test_kinds_of_errors_are_told_apart():
     assert found.differing_of_tasks == pytest.approx([(0 + 5 + 5) / 3, (0 + 1 + 1) / 3])
 
 
-@pytest.mark.parametrize("most", [None, 40])
+@pytest.mark.parametrize("most", [pytest.param(None, marks=pytest.mark.slow), 40])
 def test_counts_are_those_of_a_count_span_by_span(monkeypatch, most):
     if most:  # many parts, and none of them holds half a sentence
         monkeypatch.setattr("crowdzoo.quality.span_differences.MOST_ROWS", most)

@@ -106,7 +106,7 @@ def test_a_frame_is_refused_with_what_to_write(labelme, measure):
         measure(labelme.to_frame())
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(tables(named=True, max_tasks=8))
 def test_any_table_has_a_report(table):
     report = quality_report(table, DawidSkene(max_iter=3, tol=10).fit(table), bootstrap=3)

@@ -166,7 +166,7 @@ def test_the_gain_of_several_labels_is_that_of_their_yes_and_no():
 
 def test_hashed_names_have_their_own_words():
     annotations = crowd("classes", "bots of one source").annotations
-    page = report_page(annotations, MajorityVote().fit(annotations), bootstrap=0, hash_ids="key")
+    page = report_page(annotations, MajorityVote().fit(annotations), bootstrap=0, curve=0, hash_ids="key")
     (warned,) = [each for each in page.numbers.warnings if each.key == "vague"]
     assert "leave them out (--exclude FILE, a name a line)" in warned.fix
 
@@ -178,7 +178,7 @@ def test_report_quality_and_next_say_the_same_of_annotators_and_of_sure_tasks(tm
     found = crowd("classes", "a swapper and random spammers")
     write_annotations(found.annotations, tmp_path / "a.csv")
     place = str(tmp_path / "a.csv")
-    assert cli.main(["report", place, "--out", str(tmp_path / "r.html"), "--bootstrap", "0"]) == 0
+    assert cli.main(["report", place, "--out", str(tmp_path / "r.html"), "--bootstrap", "0", "--curve", "0"]) == 0
     numbers = json.loads((tmp_path / "r.json").read_text())
     sure = round(numbers["values"]["sure_share"] * 200)
     assert f"({sure:,} of 200)" in capsys.readouterr().out
@@ -203,7 +203,7 @@ def test_people_judge_in_quality_as_on_the_page():
     models = ["h0", "h1", "h2", "h3"]
     result = DawidSkene().fit(annotations)
     report = quality_report(annotations, result, bootstrap=0, models=models)
-    page = report_page(annotations, result, bootstrap=0, models=models)
+    page = report_page(annotations, result, bootstrap=0, curve=0, models=models)
     own = report.annotators["reliability"].to_pylist()
     assert page.numbers.tables["annotators"].values["reliability"] == pytest.approx(own, abs=1e-4)
     assert own != quality_report(annotations, result, bootstrap=0).annotators["reliability"].to_pylist()

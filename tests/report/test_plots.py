@@ -15,6 +15,12 @@ GREY = np.array([0xE3, 0xE3, 0xE3])  # rows that nothing is known of
 CLASSES = ("cat", "dog", "owl")
 
 
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Pictures of a fourth of the pixels."""
+    monkeypatch.setattr("crowdzoo.report.plots.DPI", 75)
+
+
 def pixels(path):
     """RGB values, int [H, W, 3]."""
     return np.round(matplotlib.image.imread(path)[..., :3] * 255).astype(int)

@@ -41,7 +41,7 @@ def crowd(seed: int = 0, *, classes: tuple = ("ape", "bat", "cat"), spam: bool =
 
 
 def page_of(annotations: Annotations, **settings):
-    return report_page(annotations, DawidSkene().fit(annotations), bootstrap=20, **settings)
+    return report_page(annotations, DawidSkene().fit(annotations), **{"bootstrap": 20, "curve": 0, **settings})
 
 
 def data_of(page) -> dict:
@@ -54,7 +54,7 @@ def data_of(page) -> dict:
 def labelme():
     annotations = load_labelme().annotations
     aggregation = DawidSkene().fit(annotations)
-    return annotations, aggregation, report_page(annotations, aggregation, bootstrap=20, title="labelme")
+    return annotations, aggregation, report_page(annotations, aggregation, bootstrap=20, title="labelme", curve=0)
 
 
 def test_the_numbers_are_those_of_the_report_on_quality(labelme):

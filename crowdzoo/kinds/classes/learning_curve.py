@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.kinds.page_parts import DIGITS, plain
-from crowdzoo.quality.wilson import NORMAL_975, wilson
+from crowdzoo.kinds.page_parts import DIGITS, share_and_ends
+from crowdzoo.quality.wilson import NORMAL_975
 
 MOST_OF_CURVE = 200_000  # annotations; above, the page says that there is no curve
 STEPS = 6  # numbers of annotations a task, without all of them
@@ -91,12 +91,9 @@ def _part(annotations: Annotations, share: float, rng: np.random.Generator) -> A
     return annotations.select_rows(rank < kept[annotations.task_ids])
 
 
-def _share(values: NDArray[np.float64]) -> list[float | None]:
-    """The mean of shares of tasks, and Wilson's interval for the number of tasks."""
-    if not len(values):
-        return [None, None, None]
-    share = np.array([values.mean()])
-    return [plain(each)[0] for each in (share, *wilson(share, [len(values)]))]
+def _share(values: NDArray[np.float64]) -> tuple[float | None, ...]:
+    """The mean of shares of tasks, and its interval for the number of tasks."""
+    return share_and_ends(float(values.sum()), len(values))
 
 
 def _mean(values: NDArray[np.float64]) -> list[float | None]:

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.kind_page import interval
-from crowdzoo.kinds.page_parts import Column, PageTable, listed, plain
+from crowdzoo.kinds.page_parts import listed, share_and_ends
 from crowdzoo.metrics import calibration_bins
 from crowdzoo.quality.next_annotation import SURE
-from crowdzoo.quality.wilson import wilson
 from crowdzoo.reading.instances.predictions import Predictions
 
 BINS = 15  # of a reliability diagram, of equal width; as in `expected_calibration_error`
@@ -29,14 +28,14 @@ class ModelNumbers:
         values: what `--fail-if` compares; None where it is not defined.
         model: agreement and counts; None without predictions.
         calibration: of the aggregated labels and of the model; None without gold.
-        tables: "model_pairs" and "model_tasks"; empty without predictions.
+        tables: of "model_pairs" and "model_tasks" the values, and which rows are shown; empty without predictions.
         listed: tasks on which both are sure and differ, those that the page lists.
     """
 
     values: dict[str, float | None]
     model: dict[str, Any] | None
     calibration: dict[str, Any] | None
-    tables: dict[str, PageTable]
+    tables: dict[str, tuple[Any, ...]]
     listed: list[int]
 
 
@@ -57,7 +56,7 @@ def model_numbers(
     """
     labelled = annotations.redundancy > 0
     sure = aggregation.posteriors[np.arange(annotations.num_tasks), aggregation.labels]
-    compared, model, tables, listed = labelled, None, dict[str, PageTable](), list[int]()
+    compared, model, tables, listed = labelled, None, dict[str, tuple[Any, ...]](), list[int]()
     if predictions is not None:
         compared = labelled & (predictions.labels >= 0)
         differ = np.flatnonzero(compared & (predictions.labels != aggregation.labels))
@@ -66,7 +65,7 @@ def model_numbers(
         order = np.lexsort((differ, -least))
         surest = differ[order][least[order] >= SURE]
         listed = surest[:MOST_LISTED].tolist()
-        agreement = _share(int(compared.sum()) - len(differ), int(compared.sum()))
+        agreement = share_and_ends(int(compared.sum()) - len(differ), int(compared.sum()))
         model = {
             "tasks": int(compared.sum()),
             "without": int((labelled & ~compared).sum()),
@@ -77,12 +76,9 @@ def model_numbers(
             "sure_and_differ": len(surest),
         }
         tables = {
-            "model_pairs": PageTable(_PAIR_COLUMNS, _pairs(annotations, aggregation, predictions, differ)),
-            "model_tasks": PageTable(
-                _TASK_COLUMNS, _tasks(annotations, aggregation, predictions, gold, sure, surest),
-                list(range(len(listed))),
-            ),
-        }  # fmt: skip
+            "model_pairs": (_pairs(annotations, aggregation, predictions, differ),),
+            "model_tasks": (_tasks(annotations, aggregation, predictions, gold, sure, surest), [*range(len(listed))]),
+        }
     aggregated, predicted = dict[str, Any](), dict[str, Any]()
     calibration = None
     if gold is not None:
@@ -99,32 +95,6 @@ def model_numbers(
         "model_ece": predicted.get("ece"),
     }
     return ModelNumbers(values, model, calibration, tables, listed)
-
-
-_PAIR_COLUMNS = (
-    Column("aggregated", "aggregated label", "name"),
-    Column("model", "the model's class", "name"),
-    Column("tasks", "tasks", "count"),
-    Column("disagreement", "share of disagreement", "share", "Share of the tasks on which the two differ.", bar=True),
-    Column(
-        "agreement", "agreement", "share", "Share of the tasks with this aggregated label to which the model gives it."
-    ),
-)
-_TASK_COLUMNS = (
-    Column("task", "task", "task"),
-    Column("annotations", "annotations", "count"),
-    Column("label", "aggregated label", "name"),
-    Column("probability", "probability", "share", "Of the aggregated label."),
-    Column("predicted", "the model's class", "name"),
-    Column("model_probability", "the model's probability", "share", "Of the model's class."),
-    Column("gold", "true class", "name", "From the file of gold."),
-)  # fmt: skip
-
-
-def _share(number: int, of: int) -> tuple[float | None, ...]:
-    """A share and its interval of Wilson's."""
-    share = np.array([number / of if of else np.nan])
-    return tuple(plain(each)[0] for each in (share, *wilson(share, [of])))
 
 
 def _pairs(
@@ -184,7 +154,7 @@ def _calibration(right: NDArray[np.bool_], probability: NDArray[np.float64]) -> 
         `accuracy` with its interval, mean `probability`, expected calibration error `ece`, and `bins`, those that are
         not empty, as [lower end, upper end, tasks, mean probability, share that is right, its interval's ends].
     """
-    accuracy = _share(int(right.sum()), len(right))
+    accuracy = share_and_ends(int(right.sum()), len(right))
     counts, confidences, rights = calibration_bins(right, probability, BINS)
     filled = np.flatnonzero(counts)
     return {
@@ -193,7 +163,7 @@ def _calibration(right: NDArray[np.bool_], probability: NDArray[np.float64]) -> 
         "ece": float(np.abs(rights - confidences).sum() / len(right)) if len(right) else None,
         "bins": [
             [place / BINS, (place + 1) / BINS, int(counts[place]), float(confidences[place] / counts[place]),
-                *_share(int(rights[place]), int(counts[place]))]
+                *share_and_ends(int(rights[place]), int(counts[place]))]
             for place in filled.tolist()
         ],
     }  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,8 @@ from crowdzoo.kinds import page_parts as parts
 from crowdzoo.kinds.classes.learning_curve import learning_curve
 from crowdzoo.kinds.classes.model_numbers import model_numbers
 from crowdzoo.kinds.confused_pairs import UNCLEAR, confused_pairs, rows_confused
-from crowdzoo.kinds.kind_page import MOST_VOTES, SECONDS, KindPage
-from crowdzoo.kinds.page_parts import Column, PageTable, Warned, percent, plain
+from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage
+from crowdzoo.kinds.page_parts import PageTable, Warned, percent, plain, warning
 from crowdzoo.metrics import lost_classes
 from crowdzoo.quality import AlternativeAnnotator, coincidence_matrix, quality_report, sure_tasks
 from crowdzoo.quality.next_annotation import SURE
@@ -26,69 +25,8 @@ MOST_WARNED = 5  # pairs of classes
 STANDS_OUT = 1.5  # how often the share that a pair would have if all were confused alike it has to have for a warning
 UNEVEN = 0.8  # Gini coefficient of annotations an annotator
 
-_CLASS_COLUMNS = (
-    Column("class", "class", "name"),
-    Column("annotations", "annotations", "count"),
-    Column("share", "share", "share", "Share of all annotations that name the class.", bar=True),
-    Column("agreement", "agreement", "share", "If one annotation names the class, how often another one does, too.",
-           bar=True),
-)  # fmt: skip
-_PAIR_COLUMNS = (
-    Column("first", "class", "name"),
-    Column("second", "and class", "name"),
-    Column("agreement", "agreement", "share", "Of two annotations of a task that both name one of the two classes, how "
-           "often they name the same.", bar=True),
-    Column("disagreement", "share of disagreement", "share", "Share of all disagreement.", bar=True),
-)  # fmt: skip
-_ANNOTATOR_COLUMNS: tuple[Column, ...] = (
-    Column("annotator", "annotator", "name"),
-    Column("source", "source", "name"),
-    Column("annotations", "annotations", "count"),
-    Column("reliability", "reliability", "interval", "Share of the labels that are right, as the others who labelled "
-           "the same tasks judge it (where the method learns no confusion matrices: share of equal labels), and its "
-           "interval of 95 %."),
-    Column("notes", "notes", "flags"),
-    Column("agreement", "agreement", "share", "Share of the others' labels of the same tasks that are the same."),
-    Column("spammer_score", "spammer score", "number", "0: the answer does not depend on the task. 1: the annotator "
-           "distinguishes all classes. Unreliable below ten annotations of each class."),
-    Column("top_label", "says most", "name"),
-    Column("top_share", "how often", "share", "Share of the annotator's most frequent label."),
-    SECONDS,
-)  # fmt: skip
 _BY_PEOPLE = ("Share of the labels that are right, as the other people who labelled the same tasks judge it, and its "
               "interval of 95 %.")  # fmt: skip
-_TASK_COLUMNS = (
-    Column("task", "task", "name"),
-    Column("annotations", "annotations", "count"),
-    Column("label", "label", "name", "The aggregated label."),
-    Column("probability", "probability", "share", "Of the aggregated label."),
-    Column("support", "votes for it", "share", "Share of the votes for the aggregated label."),
-    Column("entropy_normalised", "difficulty", "share", "How divided the votes are: 0 all agree, 1 all differ."),
-    Column("difficulty", "difficulty by method", "number", "What the method of aggregation says."),
-)
-_MODEL_COLUMNS = (
-    Column("model", "model", "name"),
-    Column("people", "people", "count", "With whom it is compared."),
-    Column("tasks", "tasks a person", "count", "Median of those that the person, the model and other people labelled."),
-    Column("winning_rate", "winning rate", "share", "Share of the people whom it may replace; it passes from 50 % on."),
-    Column("advantage", "advantage", "share", "Share of tasks on which it agrees with other people at least as well as "
-           "the person does."),
-    Column("epsilon", "epsilon", "number", "How much less often than a person a model may agree with other people, as "
-           "its labels cost less. The verdict depends on it: 0.2 beside experts, 0.15 trained people, 0.1 crowd "
-           "workers."),
-    Column("verdict", "may replace people", "name", "By the alternative annotator test. Too few tasks: it cannot be "
-           "decided, which is not a no."),
-)  # fmt: skip
-_MODEL_CLASS_COLUMNS = (
-    Column("model", "model", "name"),
-    Column("class", "class", "name"),
-    Column("found", "found", "share", "Of the labels by people that name the class, those on which the model agrees.",
-           bar=True),
-    Column("confirmed", "confirmed", "share", "Of the model's labels that name the class, those on which a person "
-           "agrees.", bar=True),
-    Column("people", "two people", "share", "If one person names the class, how often another one does, too.",
-           bar=True),
-)  # fmt: skip
 
 
 class ClassPage(KindPage):
@@ -100,19 +38,6 @@ class ClassPage(KindPage):
         "agreement", "fleiss_kappa", "effective_votes", "tasks_tied_share", "sure_share", "model_agreement",
         "aggregate_accuracy", "aggregate_ece", "model_accuracy", "model_ece",
     )  # fmt: skip
-    facts = (
-        ("annotations", "annotations", "count"),
-        ("tasks", "tasks", "count"),
-        ("annotators", "annotators", "count"),
-        ("classes", "classes", "count"),
-        ("Krippendorff's alpha", "alpha", "number"),
-        ("agreement of two annotations", "agreement", "share"),
-        ("annotations a task", "annotations_per_task", "number"),
-        ("worth independent ones", "effective_votes", "number"),
-        ("annotations an annotator, median", "median", "count"),
-        ("tasks with one annotation", "tasks_with_one", "count"),
-        ("tasks with tied votes", "tasks_tied", "count"),
-    )
     calm = "No annotator has to be checked, and no pair of classes stands out."
 
     def check(self) -> None:
@@ -150,11 +75,12 @@ class ClassPage(KindPage):
         if (low := self.overall["effective_votes_low"]) is not None:
             self.beside["effective_votes"] = f"{low:.2f} to {self.overall['effective_votes_high']:.2f}"
         if (model := self.against.model) is not None and model["agreement"] is not None:
-            self.more_facts = [("tasks on which the model agrees", "model_agreement", "share")]
             ends = (percent(model[f"agreement_{end}"]) for end in ("low", "high"))
             self.beside["model_agreement"] = " to ".join(ends)
+        else:
+            self.hidden = {"model_agreement"}
         self.classes = [str(name) for name in np.asarray(table.classes).tolist()]
-        counts, of_annotators = report.coincidences, _ANNOTATOR_COLUMNS
+        counts = report.coincidences
         self.pairs = confused_pairs(np.zeros((1, 1)) if counts is None else counts, self.classes)
         self.annotators, self.tasks = parts.plain_columns(report.annotators), parts.plain_columns(report.tasks)
         self.annotators["notes"] = [notes.split(",") if notes else [] for notes in self.annotators["notes"]]
@@ -163,10 +89,7 @@ class ClassPage(KindPage):
         if report.agreements is not None:
             models = {test.model for test in report.replacements}
             self.annotators["source"] = ["model" if name in models else "person" for name in self.names]
-            of_annotators = tuple(
-                replace(each, help=_BY_PEOPLE) if each.key == "reliability" else each for each in of_annotators
-            )
-        self.columns = of_annotators, _TASK_COLUMNS
+            self.changed = {"reliability": {"help": _BY_PEOPLE}}
         # the most divided first, then the least certain label
         entropy = np.array([value or 0.0 for value in self.tasks["entropy"]])
         order: list[int] = np.lexsort((np.array(self.tasks["probability"]), -entropy)).tolist()
@@ -197,16 +120,16 @@ class ClassPage(KindPage):
             }  # fmt: skip
             of_classes = parts.plain_columns(self.report.agreements)
             models = {
-                "models": PageTable(_MODEL_COLUMNS, values),
-                "model_classes": PageTable(_MODEL_CLASS_COLUMNS, of_classes),
+                "models": self.table_of("models", values),
+                "model_classes": self.table_of("model_classes", of_classes),
             }
         return {
-            "classes": PageTable(_CLASS_COLUMNS, parts.plain_columns(self.report.classes)),
-            "pairs": PageTable(_PAIR_COLUMNS, self.pairs),
+            "classes": self.table_of("classes", parts.plain_columns(self.report.classes)),
+            "pairs": self.table_of("pairs", self.pairs),
             "annotators": found["annotators"],
             **models,
             "tasks": found["tasks"],
-            **self.against.tables,
+            **{name: self.table_of(name, *table) for name, table in self.against.tables.items()},
         }
 
     def summary(self) -> dict[str, Any]:
@@ -277,14 +200,11 @@ class ClassPage(KindPage):
         self.unclear = self.of_definitions()
         found, gini = list(self.unclear), self.report.redundancy.annotators.gini
         if gini is not None and gini > UNEVEN:
-            finding = f"a few made most annotations (Gini {gini:.2f}), so their errors are the errors of the data"
-            found.append(Warned(False, "annotators", finding, "check the most active ones first", "annotators"))
+            found.append(warning("uneven", gini=gini))
         if (predictions := self.asked.predictions) is not None:
             said = predictions.labels[(self.table.redundancy > 0) & (predictions.labels >= 0)]
-            finding = "a fair share of the votes is for it, and the model gives it to no task"
-            fix = "train the model on the votes first (majority_epochs: 5 of its method), or longer"
             lost = lost_classes(said, self.table.labels, self.table.num_classes)
-            found += [Warned(False, self.classes[code], finding, fix, "model_pairs") for code in lost]
+            found += [warning("lost-class", about=self.classes[code]) for code in lost]
         return found
 
     def of_definitions(self) -> list[Warned]:
@@ -299,10 +219,8 @@ class ClassPage(KindPage):
             codes = self.classes.index(first), self.classes.index(second)
             if len(found) < MOST_WARNED and _shared(others, *codes):
                 least = min((first, second), key=lambda name: shares[name])
-                between = f"{percent(agreement)} agreement between the two, {percent(shares[least])} on {least}"
-                fix = "say in the instructions what tells them apart, with examples; or merge them"
-                finding = f"the definition is unclear; {between}"
-                found.append(Warned(False, f"{first} / {second}", finding, fix, "pairs", "definition"))
+                about, on_least = f"{first} / {second}", f"{percent(shares[least])} on {least}"
+                found.append(warning("definition", about=about, agreement=percent(agreement), least=on_least))
         return found
 
 

@@ -24,7 +24,7 @@ def model_scores(
 ) -> dict[str, dict[str, Any]]:
     """Accuracy and cross-entropy of classifiers, by TensorFlow Model Analysis.
 
-    Args: see `crowdzoo.kinds.scores`.
+    Args: see `crowdzoo.kinds.parts.model_scores`.
 
     Returns:
         For each model `tasks`, `accuracy` and `cross_entropy`.

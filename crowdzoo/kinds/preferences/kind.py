@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.kinds.base import RATINGS_ONLY, Kind, Rows, csv_cell
+from crowdzoo.kinds.base import RATINGS_ONLY, Kind, Rows
 from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.metrics import pair_accuracy, spearman
 from crowdzoo.reading.instances.gold import read_gold_pairs, read_gold_ratings
@@ -72,8 +72,7 @@ class Preferences(Kind):
     def noted(self, result: Any, crowd: Annotations) -> Any:
         """Adds that the better task always stands on one side, where the method knows a preference for a side."""
         from crowdzoo.kinds.page_parts import percent
-        from crowdzoo.kinds.preferences.judged_pairs import JudgedPairs
-        from crowdzoo.kinds.preferences.judged_sides import JudgedSides, one_sided
+        from crowdzoo.kinds.preferences.judged import JudgedPairs, JudgedSides, one_sided
         from crowdzoo.quality import order_of_others
 
         if result.position_biases() is None:
@@ -199,13 +198,6 @@ class Preferences(Kind):
             return []
         found = self.scores(said, {"score": scores})["pair_accuracy"]
         return [(name, f"{found:.4f} (on {number:,} of left or right)")]
-
-    # === Prediction ===
-
-    def prediction_lines(self, tasks: Iterable[Any], outputs: Mapping[str, np.ndarray]) -> list[str]:
-        """See `Kind.prediction_lines`; scores are in log odds."""
-        pairs = zip(tasks, outputs["score"].tolist(), strict=True)
-        return [f"{csv_cell(task)},{score:.6g}" for task, score in pairs]
 
 
 KIND = Preferences()

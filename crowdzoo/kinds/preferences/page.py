@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import PREFERENCE
-from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, interval, scale_of
+from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, below_and_at_chance, interval, scale_of
 from crowdzoo.kinds.page_parts import DIGITS, PageTable, Warned, alpha_sentence, listed, percent, rows_of
-from crowdzoo.kinds.preferences.columns import PAIR_COLUMNS, annotator_columns, task_columns
-from crowdzoo.kinds.preferences.judged_pairs import JudgedPairs
-from crowdzoo.kinds.preferences.judged_sides import JudgedSides, one_sided
+from crowdzoo.kinds.preferences.judged import JudgedPairs, JudgedSides, one_sided
 from crowdzoo.kinds.preferences.warnings import LEAST_COMPARED, of_graph, of_order, of_sides
 from crowdzoo.quality import circular_triads, order_of_others
 from crowdzoo.quality.annotators import FEW
@@ -26,6 +24,10 @@ SURELY = 3.0  # standard errors from which an annotator's leaning is noted: one 
 LEANS = 0.1  # and by how much the share has to differ from one half
 ONE_ANSWER = 0.9  # share of one answer from which it is noted
 LEFT, RIGHT, EQUAL = 0, 1, 2
+_SLOPE = (
+    "How strongly the answers follow the scores, by the method: 1 is typical, 0 tells nothing, below 0 is the wrong "
+    "way round."
+)
 
 
 class PreferencePage(KindPage):
@@ -42,20 +44,6 @@ class PreferencePage(KindPage):
         "groups", "circular_share",
     )  # fmt: skip
     compared = "score"
-    facts = (
-        ("judgments", "annotations", "count"),
-        ("tasks", "tasks", "count"),
-        ("annotators", "annotators", "count"),
-        ("Krippendorff's alpha", "alpha", "number"),
-        ("agreement on a pair", "agreement", "share"),
-        ("agree with the others' order", "order_agreement", "share"),
-        ("agree with the fitted order", "fitted_agreement", "share"),
-        ("say left, sides balanced", "left_share", "share"),
-        ("reliability of the scores", "separation", "share"),
-        ("judgments a task", "annotations_per_task", "number"),
-        ("pairs", "pairs", "count"),
-        ("judgments an annotator, median", "median", "count"),
-    )
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
@@ -70,8 +58,9 @@ class PreferencePage(KindPage):
         self.measure_annotators()
         self.measure_tasks()
         self.measure_crowd()
-        scale = scale_of(self.tasks, "score")
-        self.columns = annotator_columns(found.slopes is not None), task_columns(scale, self.overall["groups"] > 1)
+        self.changed = {"score": {"scale": scale_of(self.tasks, "score")}}
+        if found.slopes is not None:
+            self.changed["strength"] = {"title": "slope", "help": _SLOPE}
         order = np.lexsort((found.groups, found.ranks, found.annotations_per_task == 0))
         self.shown = order[: asked.most].tolist()
 
@@ -104,8 +93,7 @@ class PreferencePage(KindPage):
         if both_orders.any():
             columns |= interval("consistent", consistent, *wilson(consistent, both_orders))
             columns["both_orders"] = both_orders
-        enough = shared >= FEW
-        usual = np.median(reliability[enough]) if enough.any() else 0.5
+        against, random = below_and_at_chance(reliability, low, high, shared >= FEW, 0.5)
         _, surely_low, surely_high = judged.leaning(who, number, SURELY)
         linked = np.bincount(who[judged.linked], minlength=number)
         several = np.bincount(who[judged.named], minlength=number) >= FEW
@@ -118,8 +106,8 @@ class PreferencePage(KindPage):
         first = first[~(to_left | to_right | (top >= ONE_ANSWER))[who[first]]]
         copied = copies(table.annotators, pairs.of_rows[first], who[first], pairs.answers[first])
         marks = {
-            "against": enough & (high < 0.5),
-            "random": enough & (low <= 0.5) & (high >= 0.5) & (high < usual),
+            "against": against,
+            "random": random,
             "left": to_left,
             "right": to_right,
             "same": (counts >= FEW) & (top >= ONE_ANSWER) & surely_more & ~to_left & ~to_right,
@@ -174,7 +162,7 @@ class PreferencePage(KindPage):
             "probability": self.aggregation.probabilities(first, second)[:, 0],
         })  # fmt: skip
         most = [*range(min(self.asked.most, len(places)))]
-        divided = PageTable(PAIR_COLUMNS, values, most, self.pair_details(places[: len(most)]))
+        divided = self.table_of("divided", values, most, self.pair_details(places[: len(most)]))
         return {**super().tables(), "divided": divided}
 
     # === What opens under a row ===
@@ -270,14 +258,11 @@ class PreferencePage(KindPage):
         self.add_facts()
 
     def add_facts(self) -> None:
-        """Facts that there are where they say something, and what stands beside them all."""
+        """Which facts say something, and what stands beside them."""
         overall = self.overall
-        further = {
-            ("circular triads", "circular_share", "share"): overall["triads"],
-            ("groups of linked tasks", "groups", "count"): overall["groups"] > 1,
-            ("same answer in both orders", "consistent_share", "share"): overall["both_orders"],
-        }
-        self.more_facts = [fact for fact, there in further.items() if there]
+        there = {"circular_share": overall["triads"], "consistent_share": overall["both_orders"]}
+        there |= dict.fromkeys(("groups", "group"), overall["groups"] > 1)
+        self.hidden = {name for name, says in there.items() if not says}
         self.beside |= {
             "agreement": "two annotators",
             "fitted_agreement": "their own judgments in it",

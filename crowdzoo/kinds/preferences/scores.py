@@ -22,7 +22,7 @@ def model_scores(
 ) -> dict[str, dict[str, Any]]:
     """Scores of models on the pairs whose answer is known, and on what annotators said of all pairs.
 
-    Args: see `crowdzoo.kinds.scores`.
+    Args: see `crowdzoo.kinds.parts.model_scores`.
 
     Returns:
         For each model `tasks` (pairs), what `Kind.scores` gives, and `log_likelihood`: the mean log probability of the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ import numpy as np
 from crowdzoo.checks.option_types import number
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.kinds.base import EXPORT_OPTIONS, Kind, Rows, csv_cell
+from crowdzoo.kinds.base import EXPORT_OPTIONS, Kind, Rows
 from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 from crowdzoo.reading.instances.gold import read_gold_ratings
@@ -115,13 +115,6 @@ class Ratings(Kind):
             (f"{name}MAE", f"{scores['mae']:.4f}"),
             (f"{name}RMSE", f"{scores['rmse']:.4f}"),
         ]
-
-    # === Prediction ===
-
-    def prediction_lines(self, tasks: Iterable[Any], outputs: Mapping[str, np.ndarray]) -> list[str]:
-        """See `Kind.prediction_lines`; values are in the labels' unit."""
-        pairs = zip(tasks, outputs["value"].tolist(), strict=True)
-        return [f"{csv_cell(task)},{value:.6g}" for task, value in pairs]
 
 
 def _span(values: np.ndarray) -> str:

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import REGRESSION
-from crowdzoo.kinds.kind_page import SECONDS, KindPage, interval, scale_of
-from crowdzoo.kinds.page_parts import DIGITS, Column, listed, rows_of
-from crowdzoo.quality import krippendorff_alpha
+from crowdzoo.kinds.kind_page import KindPage, below_and_at_chance, interval, scale_of
+from crowdzoo.kinds.page_parts import DIGITS, listed, rows_of
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.copies import copies
 from crowdzoo.quality.wilson import NORMAL_975
@@ -20,15 +19,6 @@ MOST_FAR = 10  # of an annotator
 LARGE_BIAS = 0.75  # of the median error without bias, from which a bias is noted
 SURELY = 3.3  # and how many of its own standard errors: one of a thousand has it by chance
 
-_TASK_COLUMNS = (
-    Column("task", "task", "name"),
-    Column("annotations", "annotations", "count"),
-    Column("estimate", "estimate", "number", "The aggregated rating."),
-    Column("standard_error", "standard error", "number", "Of the estimate, as the method's model has it."),
-    Column("mean", "mean", "number", "Of the ratings."),
-    Column("spread", "difficulty", "number", "Standard deviation of the ratings: how divided the annotators are."),
-)
-
 
 class RatingPage(KindPage):
     """What the page of a report says of a crowd that gives ratings."""
@@ -36,28 +26,13 @@ class RatingPage(KindPage):
     kind, labels, given = "regression", REGRESSION, "ratings"
     metrics = ("interval", "nominal", "ordinal", "ratio")
     compared, judged = "estimate", "correlation"
-    facts = (
-        ("annotations", "annotations", "count"),
-        ("tasks", "tasks", "count"),
-        ("annotators", "annotators", "count"),
-        ("Krippendorff's alpha", "alpha", "number"),
-        ("lowest rating", "lowest", "number"),
-        ("highest rating", "highest", "number"),
-        ("annotations a task", "annotations_per_task", "number"),
-        ("annotations an annotator, median", "median", "count"),
-        ("tasks with one annotation", "tasks_with_one", "count"),
-    )
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
-        table, found, asked = self.table, self.aggregation, self.asked
+        table, found = self.table, self.aggregation
         table.check_no_repeats("A page of a report")
         sizes, tasks, ratings = table.redundancy, table.task_ids, table.labels
-        several = (sizes > 1)[tasks]
-        self.alpha = None
-        if len(np.unique(ratings[several])) > 1:
-            how: dict[str, Any] = {"bootstrap": asked.bootstrap, "seed": asked.seed, "on_sample": asked.on_sample}
-            self.alpha = krippendorff_alpha(table, self.metric, **how)
+        self.alpha = self.alpha_of(table)
         lowest, highest = (float(ratings.min()), float(ratings.max())) if len(ratings) else (None, None)
         self.count(sizes, lowest=lowest, highest=highest)
         self.measure_annotators()
@@ -71,22 +46,8 @@ class RatingPage(KindPage):
             "mean": np.where(sizes > 0, mean, np.nan),
             "spread": np.where(sizes > 1, spread, np.nan),
         })  # fmt: skip
-        divided = np.array([each or 0.0 for each in self.tasks["spread"]])
-        self.shown = np.argsort(-divided, kind="stable")[: asked.most].tolist()
-        self.columns = (
-            Column("annotator", "annotator", "name"),
-            Column("annotations", "annotations", "count"),
-            Column("bias", "bias", "interval", "How far the annotator's ratings lie above the truth, in the ratings' "
-                   "unit, and its interval of 95 %.", scale=scale_of(self.annotators, "bias")),
-            Column("error", "error without bias", "number", "Standard deviation of the annotator's ratings about truth "
-                   "and bias, in the ratings' unit."),
-            Column("notes", "notes", "flags"),
-            Column("correlation", "agreement", "interval", "Correlation with the mean of the others' ratings of the "
-                   "same tasks, and its interval of 95 %.", scale=(-1.0, 1.0)),
-            Column("reliability", "reliability", "share", "Share of the variance of the annotator's ratings that the "
-                   "truth would make up; near 0 for ratings that have nothing to do with it."),
-            SECONDS,
-        ), _TASK_COLUMNS  # fmt: skip
+        self.shown = self.most("spread")
+        self.changed = {"bias": {"scale": scale_of(self.annotators, "bias")}}
 
     def measure_annotators(self) -> None:
         """Sets the table of annotators."""
@@ -99,7 +60,7 @@ class RatingPage(KindPage):
         np.maximum.at(highest, who, ratings)
         with np.errstate(divide="ignore", invalid="ignore"):  # Fisher's transformation
             middle, width = np.arctanh(np.clip(correlation, -0.999999, 0.999999)), NORMAL_975 / np.sqrt(shared - 3.0)
-            low, high = (np.where(shared < 4, np.nan, np.tanh(middle + end)) for end in (-width, width))
+            low, high = [np.where(shared < 4, np.nan, np.tanh(middle + end)) for end in (-width, width)]
             mean = np.bincount(who, ratings, number) / counts
         columns = {"reliability": found.reliability, "mean": mean, **interval("correlation", correlation, low, high)}
         biased = np.zeros(number, bool)
@@ -114,13 +75,12 @@ class RatingPage(KindPage):
                 biased = (counts >= FEW) & (size >= LARGE_BIAS * usual_error) & (size > SURELY * own)
             columns |= interval("bias", found.biases, found.biases - width, found.biases + width)
         columns = {name: np.where(counts > 0, each, np.nan) for name, each in columns.items()}
-        enough, constant = shared >= FEW, (counts >= FEW) & (lowest == highest)
-        measured = correlation[enough & np.isfinite(correlation)]
-        usual = np.median(measured) if measured.size else 0.0
+        constant = (counts >= FEW) & (lowest == highest)
+        against, random = below_and_at_chance(correlation, low, high, shared >= FEW)
         marks = {
             "bias": biased & ~constant,
-            "against": enough & (high < 0),
-            "random": enough & (low <= 0) & (high >= 0) & (high < usual) & ~constant,
+            "against": against,
+            "random": random & ~constant,
             "constant": constant,
         }
         copied = copies(table.annotators, table.task_ids, who, ratings)

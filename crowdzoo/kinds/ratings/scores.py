@@ -20,7 +20,7 @@ def model_scores(
 ) -> dict[str, dict[str, Any]]:
     """Errors of models on the tasks whose rating is known.
 
-    Args: see `crowdzoo.kinds.scores`.
+    Args: see `crowdzoo.kinds.parts.model_scores`.
 
     Returns:
         For each model `tasks`, and what `Kind.scores` gives.

@@ -13,9 +13,19 @@ from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.data.label_kinds import SEQUENCE
 from crowdzoo.kinds.confused_pairs import MUCH, confused_pairs, rows_confused
 from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, interval
-from crowdzoo.kinds.page_parts import Column, PageTable, Warned, alpha_sentence, listed, percent, serious_notes
-from crowdzoo.quality import MarkedSpans, krippendorff_alpha, marked_spans
+from crowdzoo.kinds.page_parts import (
+    PageTable,
+    Warned,
+    alpha_sentence,
+    listed,
+    percent,
+    rows_of,
+    serious_notes,
+    warning,
+)
+from crowdzoo.quality import MarkedSpans, marked_spans
 from crowdzoo.quality.annotators import FEW
+from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.copies import copies
 from crowdzoo.quality.next_annotation import SURE
 from crowdzoo.quality.wilson import wilson
@@ -30,61 +40,6 @@ MOST_WARNED = 5
 EDGES = 0.2  # share of a type's spans that another annotator marked with other edges, from which it is warned of
 ERRORS = ("missed", "wrong_edges", "wrong_type")
 
-_TYPE_COLUMNS = (
-    Column("class", "type", "name"),
-    Column("annotations", "spans", "count", "Spans of this type that annotators marked."),
-    Column("share", "share", "share", "Share of all marked spans.", bar=True),
-    Column(
-        "agreement", "agreement", "share", "If one annotator marks a span of this type, how often another annotator of "
-        "the sentence marks the same one: same type, first and last token.", bar=True,
-    ),
-    Column("other_edges", "other edges", "share", "How often the other one marks one of this type with other edges."),
-    Column("aggregated", "aggregated", "count", "Aggregated spans, once for each annotator of their sentence."),
-    Column("missed", "missed", "share", "Share of these that overlap no span of the annotator."),
-    Column("wrong_edges", "wrong edges", "share", "Share of these that the annotator marked with other edges."),
-    Column("wrong_type", "wrong type", "share", "Share of these that the annotator gave another type."),
-    Column("invented", "invented", "share", "Share of the annotators' spans that overlap no aggregated span."),
-)  # fmt: skip
-_PAIR_COLUMNS = (
-    Column("first", "type", "name"),
-    Column("second", "and type", "name"),
-    Column(
-        "agreement", "agreement", "share", "Where two annotators of a sentence mark overlapping tokens, and both give "
-        "one of the two types, how often they give the same. No span: how often the other marks anything there.",
-        bar=True,
-    ),
-    Column("disagreement", "share of disagreement", "share", "Share of all disagreement on types.", bar=True),
-)  # fmt: skip
-_ANNOTATOR_COLUMNS = (
-    Column("annotator", "annotator", "name"),
-    Column("annotations", "sentences", "count"),
-    Column("spans", "spans", "count"),
-    Column(
-        "reliability", "F1", "interval", "Of the annotator's spans against the aggregated ones, which contain the "
-        "annotator's own vote. The interval holds with 95 % for the number of spans.",
-    ),
-    Column("notes", "notes", "flags"),
-    Column(
-        "agreement", "agreement", "share", "F1 of the annotator's spans against those of the others who tagged the "
-        "same sentences, one by one.",
-    ),
-    Column("missed", "missed", "share", "Share of the aggregated spans that overlap no span of the annotator."),
-    Column("wrong_edges", "wrong edges", "share", "Share of the aggregated spans that the annotator marked with other "
-           "edges."),
-    Column("wrong_type", "wrong type", "share", "Share of the aggregated spans that the annotator gave another type."),
-    Column("invented", "invented", "share", "Share of the annotator's spans that overlap no aggregated span."),
-)  # fmt: skip
-_TASK_COLUMNS = (
-    Column("task", "sentence", "name"),
-    Column("annotations", "annotators", "count"),
-    Column("tokens", "tokens", "count"),
-    Column("label", "aggregated spans", "name"),
-    Column("probability", "least probability", "share", "Of the aggregated tag, at the token where it is lowest."),
-    Column("agreement", "agreement", "share", "F1 of the spans of two annotators of the sentence."),
-    Column("differing", "spans that differ", "number", "Spans that one of two annotators marks and the other does not, "
-           "mean over the pairs of annotators."),
-)  # fmt: skip
-
 
 class SpanPage(KindPage):
     """What the page of a report says of sentences with marked spans."""
@@ -93,27 +48,14 @@ class SpanPage(KindPage):
     not_metric = "tags of sentences are equal or not; leave it out, or give nominal."
     own_values = ("spans", "span_agreement", "sure_share")
     compared = "spans"
-    facts = (
-        ("sentences tagged by one annotator", "annotations", "count"),
-        ("sentences", "tasks", "count"),
-        ("annotators", "annotators", "count"),
-        ("tokens", "tokens", "count"),
-        ("marked spans", "spans", "count"),
-        ("aggregated spans", "aggregated_spans", "count"),
-        ("F1 of two annotators", "span_agreement", "share"),
-        ("spans with other edges", "other_edges", "share"),
-        ("Krippendorff's alpha of tags", "alpha", "number"),
-        ("annotators a sentence", "annotations_per_task", "number"),
-        ("sentences with one annotator", "tasks_with_one", "count"),
-    )
     calm = "No annotator has to be checked, and no type stands out."
-    columns = _ANNOTATOR_COLUMNS, _TASK_COLUMNS
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
         crowd, found, asked = self.crowd, self.aggregation, self.asked
         self.marked = marked = marked_spans(crowd, found)
-        self.alpha = self.alpha_of_tags()
+        tokens = SequenceTable.of(crowd, "A page of a report").as_classification()
+        self.alpha = self.alpha_of(tokens, groups=np.repeat(np.arange(len(crowd)), crowd.lengths))  # draws sentences
         self.measure_annotators()
         self.measure_sentences()
         order = np.lexsort((self.tasks["probability"], -np.nan_to_num(marked.differing_of_tasks)))
@@ -144,15 +86,6 @@ class SpanPage(KindPage):
         counts = np.rint(marked.coincidences).astype(int).tolist() if len(marked.types) <= MOST_TYPES else None
         self.more = {"classes": [*marked.types, NO_SPAN], "coincidences": counts}
 
-    def alpha_of_tags(self) -> Any:
-        """Krippendorff's alpha of the tags of tokens; None where it is not defined. Whole sentences are drawn."""
-        tokens = SequenceTable.of(self.crowd, "A page of a report").as_classification()
-        if len(np.unique(tokens.labels[(tokens.redundancy > 1)[tokens.task_ids]])) < 2:
-            return None
-        groups = np.repeat(np.arange(len(self.crowd)), self.crowd.lengths)
-        how: dict[str, Any] = {"bootstrap": self.asked.bootstrap, "on_sample": self.asked.on_sample}
-        return krippendorff_alpha(tokens, "nominal", seed=self.asked.seed, groups=groups, **how)
-
     def measure_annotators(self) -> None:
         """Sets the table of annotators."""
         marked = self.marked
@@ -161,14 +94,14 @@ class SpanPage(KindPage):
         others = np.zeros(len(shared))
         np.add.at(others, marked.annotators, (marked.heads - 1)[marked.sentences])
         # each pair of annotators counts in `compared`: as many independent spans as an annotator has with one other
-        each = np.maximum(_share(others, said, 1.0), 1.0)
+        each = np.maximum(ratio(others, said, 1.0), 1.0)
         high = _f1_interval(marked.same / each, marked.compared / each)[1]
         silent = (said == 0) & (expected >= FEW) & (shared > 0)
         apart = (shared >= FEW) & ~silent & (high < (marked.overall or 0.0) / 2) & (agreement >= 0)
         taken = marked.right + marked.wrong_edges + marked.wrong_type
-        exchanged = (marked.wrong_type >= FEW) & (wilson(_share(marked.wrong_type, taken), taken)[0] > 0.5)
+        exchanged = (marked.wrong_type >= FEW) & (wilson(ratio(marked.wrong_type, taken), taken)[0] > 0.5)
         wrong, touched = marked.wrong_edges.sum(axis=1), (marked.right + marked.wrong_edges).sum(axis=1)
-        often = _share(wrong, touched, 0.0)
+        often = ratio(wrong, touched, 0.0)
         usual = np.median(often[touched >= FEW]) if (touched >= FEW).any() else 0.0
         marks = {
             "edges": (touched >= FEW) & ~apart & (wilson(often, touched)[0] > np.maximum(EDGES, 2 * usual)),
@@ -179,7 +112,7 @@ class SpanPage(KindPage):
         tags = SequenceTable.of(self.crowd, "A page of a report")
         self.annotators = self.of_annotators(
             marked.tasks_of, shared, marks, spans=said, agreement=agreement,
-            **interval("reliability", _share(2 * right, expected + said), *_f1_interval(right, expected + said)),
+            **interval("reliability", ratio(2 * right, expected + said), *_f1_interval(right, expected + said)),
             **_errors(marked, 1),
             copies=copies(self.table.annotators, tags.tokens, tags.annotators, tags.labels),
         )  # fmt: skip
@@ -206,8 +139,8 @@ class SpanPage(KindPage):
 
     def tables(self) -> dict[str, PageTable]:
         """See `KindPage.tables`."""
-        types = PageTable(_TYPE_COLUMNS, _types(self.marked))
-        return {"classes": types, "pairs": PageTable(_PAIR_COLUMNS, _pairs(self.marked)), **super().tables()}
+        types, pairs = _types(self.marked), _pairs(self.marked)
+        return {"classes": self.table_of("classes", types), "pairs": self.table_of("pairs", pairs), **super().tables()}
 
     def annotator_details(self, shown: list[int]) -> list[dict[str, Any]]:
         """Errors by type, and what they say where the aggregate says something."""
@@ -231,18 +164,15 @@ class SpanPage(KindPage):
     def task_details(self) -> list[dict[str, Any]]:
         """Words, and who marked which spans."""
         crowd, marked = self.crowd, self.marked
-        heads = np.asarray(self.table.positions) == 0
-        markers: dict[int, list[int]] = {task: [] for task in self.shown}
-        for task, who in sorted(zip(self.table.task_ids[heads].tolist(), self.table.annotator_ids[heads].tolist(),
-                                    strict=True)):  # fmt: skip
-            if task in markers and len(markers[task]) < MOST_VOTES:
-                markers[task].append(who)
-        by_sentence = np.argsort(marked.sentences, kind="stable")
-        of_sentence = np.searchsorted(marked.sentences[by_sentence], np.arange(len(crowd) + 1))
+        heads = np.flatnonzero(np.asarray(self.table.positions) == 0)
+        tasks, annotators = self.table.task_ids[heads], self.table.annotator_ids[heads]
+        people = rows_of(tasks, np.lexsort((annotators, tasks)), self.shown, MOST_VOTES)
+        number = len(marked.sentences)
+        spans_of = rows_of(marked.sentences, np.arange(number), self.shown, number)
         details = []
-        for task, people in markers.items():
-            said: dict[int, list[tuple[int, ...]]] = {who: [] for who in people}
-            for row in by_sentence[of_sentence[task] : of_sentence[task + 1]].tolist():
+        for task, heads_of, rows in zip(self.shown, people, spans_of, strict=True):
+            said: dict[int, list[tuple[int, ...]]] = {who: [] for who in annotators[heads_of].tolist()}
+            for row in rows:
                 start, end = (int(each[row] - crowd.starts[task]) for each in (marked.spans.starts, marked.spans.ends))
                 said.get(int(marked.annotators[row]), []).append((int(marked.spans.types[row]), start, end))
             groups: dict[tuple[tuple[int, ...], ...], list[str]] = {}
@@ -299,35 +229,28 @@ class SpanPage(KindPage):
         """See `KindPage.of_agreement`; also that nobody marked anything."""
         if self.overall["spans"]:
             return super().of_agreement()
-        fix = "check that the file has them where they are looked for, and what annotators were asked to mark"
-        nobody = Warned(True, "spans", "nobody marked one, so there is nothing to compare or to learn from", fix)
-        return [nobody, *(warned for warned in super().of_agreement() if warned.about != "agreement")]
+        return [
+            warning("no-spans", True),
+            *(warned for warned in super().of_agreement() if warned.about != "agreement"),
+        ]
 
     def own_warnings(self) -> list[Warned]:
         """Tags that were corrected, types that are confused, what some mark and others do not, and unclear edges."""
         found: list[Warned] = []
         if corrected := self.overall["tags_mended"]:
-            finding = f"{corrected:,} tags or spans of the file do not fit the tagging scheme; they were corrected"
-            found.append(Warned(False, "tags", finding, "read the file with --on-bad-tags error, which names them"))
+            found.append(warning("tags", number=corrected))
         rows = rows_confused(self.unclear)
         if seen := [(first, agreement) for first, second, agreement, _ in rows if second == NO_SPAN]:
             shares = [agreement for _, agreement in seen]
             ends = percent(shares[0]) if len(seen) == 1 else f"{percent(min(shares))} to {percent(max(shares))}"
-            finding = f"what is to be marked is unclear; where one annotator marks it, {ends} of the others mark "
-            fix = "say in the instructions what counts, with examples of what does not"
             about = ", ".join(first for first, _ in seen[:MOST_WARNED])
-            found.append(Warned(False, about, f"{finding}something", fix, "pairs"))
+            found.append(warning("what-to-mark", about=about, ends=ends))
         for first, second, agreement, _ in [row for row in rows if row[1] != NO_SPAN][:MOST_WARNED]:
-            finding = f"the definition is unclear; {percent(agreement)} agreement between the two"
-            fix = "say in the instructions what tells them apart, with examples; or merge them"
-            found.append(Warned(False, f"{first} / {second}", finding, fix, "pairs"))
+            found.append(warning("types", about=f"{first} / {second}", agreement=percent(agreement)))
         types = _types(self.others)
         for name, share, number in zip(types["class"], types["other_edges"], types["annotations"], strict=True):
             if share is not None and share >= EDGES and number >= FEW:
-                finding = f"its edges are unclear; {percent(share)} of its spans have other edges where another "
-                finding += "annotator marks them"
-                fix = "say in the instructions what belongs to a span, such as titles, articles and punctuation"
-                found.append(Warned(False, name, finding, fix, "classes"))
+                found.append(warning("edges", about=name, share=percent(share)))
         return found
 
 
@@ -337,7 +260,7 @@ def _types(marked: MarkedSpans) -> dict[str, list[Any]]:
     return listed({
         "class": list(marked.types),
         "annotations": said,
-        "share": _share(said, np.full(len(said), said.sum())),
+        "share": ratio(said, np.full(len(said), said.sum())),
         "agreement": marked.same_of_types,
         "other_edges": marked.edges_of_types,
         "aggregated": marked.expected.sum(axis=0),
@@ -348,8 +271,8 @@ def _types(marked: MarkedSpans) -> dict[str, list[Any]]:
 def _errors(marked: MarkedSpans, axis: int) -> dict[str, Any]:
     """Shares of the aggregated spans, and of the marked ones, that are errors: of annotators (axis 1) or types (0)."""
     expected, said = marked.expected.sum(axis=axis), marked.said.sum(axis=axis)
-    found = {name: _share(getattr(marked, name).sum(axis=axis), expected) for name in ERRORS}
-    return {**found, "invented": _share(marked.invented.sum(axis=axis), said)}
+    found = {name: ratio(getattr(marked, name).sum(axis=axis), expected) for name in ERRORS}
+    return {**found, "invented": ratio(marked.invented.sum(axis=axis), said)}
 
 
 def _pairs(marked: MarkedSpans) -> dict[str, list[Any]]:
@@ -360,7 +283,7 @@ def _pairs(marked: MarkedSpans) -> dict[str, list[Any]]:
 def _f1_interval(right: NDArray[Any], both: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Interval of 95 % of F1, 2 right / both: Wilson's of the share of right ones of all spans of either side."""
     union = np.asarray(both - right, np.float64)
-    low, high = wilson(_share(right, union), union)
+    low, high = wilson(ratio(right, union), union)
     return 2 * low / (1 + low), 2 * high / (1 + high)
 
 
@@ -368,11 +291,6 @@ def _label(tokens: Sequence[str], spans: list[list[int]], types: list[str]) -> s
     """The spans of a sentence as a text for a table."""
     text = ", ".join(f"{' '.join(tokens[start:end])} ({types[code]})" for code, start, end in spans)
     return text if len(text) <= MOST_LABEL else f"{text[: MOST_LABEL - 1]}…"
-
-
-def _share(above: NDArray[Any], below: NDArray[Any], otherwise: float = np.nan) -> NDArray[np.float64]:
-    top, bottom = np.asarray(above, np.float64), np.asarray(below, np.float64)
-    return np.divide(top, bottom, out=np.full(bottom.shape, otherwise), where=bottom > 0)
 
 
 PAGE = SpanPage

@@ -15,7 +15,7 @@ def model_scores(
 ) -> dict[str, dict[str, Any]]:
     """Scores of models on the sentences whose tags are known.
 
-    Args: see `crowdzoo.kinds.scores`.
+    Args: see `crowdzoo.kinds.parts.model_scores`.
 
     Returns:
         For each model `tasks`, and what `Kind.scores` gives.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.quality.krippendorff import Alpha
+from crowdzoo.quality.krippendorff import Alpha, drawn, with_interval
 from crowdzoo.quality.wilson import NORMAL_975, wilson
 
 EXCHANGED = 0.75  # share of the cases in which labels are told apart, that are the other way round
@@ -80,24 +80,15 @@ class LabelAnswers:
             return weights @ observed / max(number, 1.0), expected
 
         seen, chance = disagreements(np.ones(len(sizes)))
-        draws = np.random.default_rng(seed)
-        samples = []
-        for _ in range(bootstrap if len(sizes) > 1 else 0):  # one task has no interval
-            drawn = np.bincount(draws.integers(0, len(sizes), len(sizes)), minlength=len(sizes))
-            samples.append(disagreements(drawn.astype(np.float64)))
-            if on_sample is not None:
-                on_sample()
+        bootstrap = bootstrap if len(sizes) > 1 else 0  # one task has no interval
+        samples = [disagreements(weights) for weights in drawn(len(sizes), bootstrap, seed, on_sample)]
 
         def alpha(places: slice) -> Alpha | None:
             above, below = float(seen[places].sum()), float(chance[places].sum())
             if not below > 0:
                 return None
             found = [1 - one[places].sum() / two[places].sum() for one, two in samples if two[places].sum() > 0]
-            value = Alpha(1 - above / below, "nominal", above, below, len(sizes), int(sizes.sum()))
-            if not found:
-                return value
-            low, high = np.quantile(found, [0.025, 0.975]).tolist()
-            return replace(value, low=low, high=high, confidence=0.95, num_samples=len(found))
+            return with_interval(Alpha(1 - above / below, "nominal", above, below, len(sizes), int(sizes.sum())), found)
 
         number = self.said.shape[1]
         return alpha(slice(0, number)), [alpha(slice(label, label + 1)) for label in range(number)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from statistics import NormalDist
 from typing import Any
 
@@ -13,10 +13,11 @@ from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR
 from crowdzoo.data.label_kinds import CLASSIFICATION
 from crowdzoo.errors import DataError
 from crowdzoo.kinds import page_parts as parts
-from crowdzoo.kinds.kind_page import MOST_VOTES, SECONDS, KindPage, interval
-from crowdzoo.kinds.page_parts import DIGITS, Column, PageTable, Warned, listed, plain
+from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, below_and_at_chance, interval
+from crowdzoo.kinds.page_parts import DIGITS, PageTable, Warned, listed, plain
 from crowdzoo.kinds.several_labels.answers import LabelAnswers
 from crowdzoo.quality.annotators import FEW
+from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.copies import copies
 from crowdzoo.quality.next_annotation import SURE
 from crowdzoo.quality.wilson import NORMAL_975, wilson
@@ -31,49 +32,6 @@ EXCHANGE_BACK = (
     "method does that"
 )
 
-_LABEL_COLUMNS = (
-    Column("class", "label", "name"),
-    Column("annotations", "answers with it", "count"),
-    Column("share", "share", "share", "Of all answers.", bar=True),
-    Column(
-        "alpha", "alpha", "interval", "Krippendorff's alpha of yes and no to the label, and its interval of 95 %. 1: "
-        "all agree; 0: as labels drawn at random.", scale=(0.0, 1.0),
-    ),
-    Column(
-        "agreement", "agreement on yes", "share", "If one annotator gives a task the label, how often another one "
-        "does.", bar=True,
-    ),
-    Column("tasks", "tasks", "count", "For which it holds by the aggregation: a probability above one half."),
-    Column("prevalence", "prevalence", "share", "Mean probability over the tasks."),
-    Column("sure", "sure", "share", "Tasks on which yes or no has a probability of 95 % or more."),
-    Column(
-        "to_check", "annotators to check", "count", "Annotators who agree with the others on this label as by chance, "
-        "or less, of those with answers enough to tell.",
-    ),
-    Column("check", "who", "name", "Those who agree least."),
-)  # fmt: skip
-_ANNOTATOR_COLUMNS = (
-    Column("annotator", "annotator", "name"),
-    Column("annotations", "answers", "count"),
-    Column(
-        "agreement", "agreement", "interval", "With the others who answered the same tasks, beyond chance, over all "
-        "labels, and its interval of 95 %. 1: always as the others; 0: as by chance.", scale=(-0.5, 1.0),
-    ),
-    Column("notes", "notes", "flags"),
-    Column("labels", "labels an answer", "number", "Mean."),
-    Column("others_labels", "of the others", "number", "Mean of the others' answers to the same tasks."),
-    Column("top_share", "same answer", "share", "Share of the most frequent answer, a set of labels."),
-    SECONDS,
-)  # fmt: skip
-_TASK_COLUMNS = (
-    Column("task", "task", "name"),
-    Column("annotations", "answers", "count"),
-    Column("label", "labels", "name", "Those with a probability above one half."),
-    Column("probability", "least sure", "share", "Probability of the yes or no that is least sure."),
-    Column("disagreement", "disagreement", "number", "Labels that one of two annotators gives and the other does not, "
-           "mean over the pairs of annotators."),
-)  # fmt: skip
-
 
 class LabelPage(KindPage):
     """What the page of a report says where several labels may hold for a task: each is a question of yes or no.
@@ -85,19 +43,6 @@ class LabelPage(KindPage):
     not_metric = "a label holds or not; leave it out, or give nominal."
     own_values = ("labels", "labels_per_answer", "least_alpha")
     judged = "agreement"
-    facts = (
-        ("answers", "annotations", "count"),
-        ("tasks", "tasks", "count"),
-        ("annotators", "annotators", "count"),
-        ("Krippendorff's alpha", "alpha", "number"),
-        ("labels", "labels", "count"),
-        ("labels an answer", "labels_per_answer", "number"),
-        ("answers without a label", "empty_answers", "count"),
-        ("tasks without a label", "tasks_without_label", "count"),
-        ("answers a task", "annotations_per_task", "number"),
-        ("tasks with one answer", "tasks_with_one", "count"),
-    )
-    columns = _ANNOTATOR_COLUMNS, _TASK_COLUMNS
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
@@ -123,8 +68,7 @@ class LabelPage(KindPage):
             "probability": np.where(some, least, np.nan),
             "disagreement": np.where(sizes > 1, differing, np.nan),
         })  # fmt: skip
-        divided = np.array([each or 0.0 for each in self.tasks["disagreement"]])
-        self.shown = np.argsort(-divided, kind="stable")[: asked.most].tolist()
+        self.shown = self.most("disagreement")
         self.count(
             sizes,
             labels=len(names),
@@ -147,7 +91,9 @@ class LabelPage(KindPage):
                 for end in ("value", "low", "high")]  # fmt: skip
         counts, named = [], []
         for found in self.by_label:
-            who = np.flatnonzero(_by_chance(found, found[3] >= LEAST_CHANCE).any(axis=0))
+            who = np.flatnonzero(
+                np.any(below_and_at_chance(found[0], found[1], found[2], found[3] >= LEAST_CHANCE), axis=0)
+            )
             who = who[np.argsort(found[0][who], kind="stable")]
             counts.append(len(who))
             named.append(parts.more_than([self.names[each] for each in who], MOST_CHECKED) or None)
@@ -156,7 +102,7 @@ class LabelPage(KindPage):
             "annotations": answers.said.sum(axis=0),
             "share": answers.said.mean(axis=0) if len(answers.said) else np.zeros(number),
             **interval("alpha", *map(np.array, ends)),
-            "agreement": np.divide(other, given, out=np.full(number, np.nan), where=given > 0),
+            "agreement": ratio(other, given),
             "tasks": self.aggregation.chosen[some].sum(axis=0),
             "prevalence": probabilities.mean(axis=0),
             "sure": (np.maximum(probabilities, 1 - probabilities) >= SURE).mean(axis=0),
@@ -184,7 +130,7 @@ class LabelPage(KindPage):
         with np.errstate(invalid="ignore"):
             mean = np.bincount(who, own, number) / counts
             of_others = np.bincount(who[several], others[several], number) / shared
-        against, random = _by_chance(found, shared >= FEW)
+        against, random = below_and_at_chance(found[0], found[1], found[2], shared >= FEW)
         questions = answers.tasks[:, None] * said.shape[1] + np.arange(said.shape[1])
         copied = copies(self.table.annotators, questions.ravel(), who.repeat(questions.shape[1]), said.ravel())
         usual_agreement = np.median(found[0][np.isfinite(found[0])]) if np.isfinite(found[0]).any() else 0.0
@@ -209,13 +155,7 @@ class LabelPage(KindPage):
 
     def tables(self) -> dict[str, PageTable]:
         """See `KindPage.tables`."""
-        return {"classes": PageTable(_LABEL_COLUMNS, self.of_labels), **super().tables()}
-
-    def summary(self) -> dict[str, Any]:
-        """See `KindPage.summary`."""
-        alphas = [None if each is None else asdict(each) for each in self.alphas]
-        of_labels = dict(zip(self.label_names, alphas, strict=True))
-        return {**super().summary(), "krippendorff_alpha_of_labels": of_labels}
+        return {"classes": self.table_of("classes", self.of_labels), **super().tables()}
 
     def annotator_details(self, shown: list[int]) -> list[dict[str, Any]]:
         """Of each label: answers with it, agreement on it, sensitivity and specificity."""
@@ -277,30 +217,14 @@ class LabelPage(KindPage):
         """Labels on which annotators agree as by chance, and rare ones."""
         rows = list(zip(self.label_names, self.alphas, self.of_labels["annotations"], strict=True))
         chance = [name for name, alpha, count in rows if alpha and count >= RARE and not parts.above_chance(alpha)]
-        by_chance = Warned(
-            False, parts.more_than(chance), "annotators do not agree clearly more than by chance on whether it holds",
-            "say in the instructions when it holds, with examples, or leave the label out", "classes",
-        )  # fmt: skip
+        by_chance = parts.warning("label-by-chance", about=parts.more_than(chance))
         rare = [name for name, _, count in rows if count < RARE]
-        too_few = Warned(
-            False, parts.more_than(rare),
-            f"fewer than {RARE} answers give it, which says little of annotators and tasks",
-            "collect more answers before the label is used, or leave it out", "classes",
-        )  # fmt: skip
+        too_few = parts.warning("label-rare", about=parts.more_than(rare), least=RARE)
         return [each for each in (by_chance, too_few) if each.about]
 
     def warned(self) -> list[Warned]:
         """See `KindPage.warned`."""
         return [replace(each, fix=EXCHANGE_BACK) if each.key == "exchange" else each for each in super().warned()]
-
-
-def _by_chance(found: NDArray[np.float64], enough: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Who agrees less than by chance, and who as by chance and clearly less than the crowd, bool [2, R]."""
-    value, low, high = found[:3]
-    known = enough & np.isfinite(low)
-    usual = np.median(value[known]) if known.any() else 0.0
-    with np.errstate(invalid="ignore"):
-        return np.stack([known & (high < 0), known & (low <= 0) & (high >= 0) & (high < usual)])
 
 
 def _opposed_on_one(by_label: list[NDArray[np.float64]]) -> NDArray[np.bool_]:
