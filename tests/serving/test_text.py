@@ -15,7 +15,6 @@ import tensorflow as tf
 from crowdzoo.errors import ServingError
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.export.saved_model import export_model
-from crowdzoo.files.served_model import load_saved_model
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.networks.sequence_tagger import SequenceTagger
 from crowdzoo.networks.token_encoder import TokenEncoder
@@ -45,8 +44,8 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def expected(folder):
-    model = load_saved_model(folder / "1")
+def expected(folder, running):
+    model = running._stores["ner"].get()._loaded
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("crowdzoo.export.predict.load_saved_model", lambda folder: model)  # once is enough
         return {signature: load_and_predict(folder, TEXTS, signature=signature) for signature in SIGNATURES}
