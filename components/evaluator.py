@@ -12,7 +12,8 @@ import apache_beam as beam
 from crowdzoo.components.annotation_scores import annotation_scores
 from crowdzoo.components.code_version import code_version
 from crowdzoo.components.remote_files import is_remote
-from crowdzoo.components.serving_folder import baseline_of, fingerprint, remote_baseline
+from crowdzoo.components.remote_serving import remote_baseline
+from crowdzoo.components.serving_folder import baseline_of, fingerprint
 from crowdzoo.components.tfx_internals import (
     SERVING_MODEL,
     BeamComponentParameter,

@@ -9,7 +9,7 @@ from google.protobuf import json_format
 from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.push_version import copy_model, push_version
 from crowdzoo.components.remote_files import is_remote
-from crowdzoo.components.serving_folder import push_remote_version
+from crowdzoo.components.remote_serving import push_remote_version
 
 
 class PusherExecutor(tfx.pusher_executor.Executor):

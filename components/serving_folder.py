@@ -1,15 +1,9 @@
-"""Folders of pushed models: which one a new one is compared with, and adding a version in an object store."""
+"""Which of the pushed models a new one is compared with."""
 
 import hashlib
-import tempfile
-import time
 from pathlib import Path
 
-from crowdzoo.components.remote_files import fetch, remote_files, upload
-from crowdzoo.errors import PipelineError
-from crowdzoo.files.version_folders import MAX_VERSION, complete_versions, version_number
-
-_MODEL = "saved_model.pb"
+from crowdzoo.files.version_folders import complete_versions
 
 
 def fingerprint(model: str | Path) -> str:
@@ -39,73 +33,3 @@ def baseline_of(candidate: str | Path, folder: str | Path) -> Path | None:
     """
     own = fingerprint(candidate)
     return next((path for path in reversed(complete_versions(folder)) if fingerprint(path) != own), None)
-
-
-# === In an object store ===
-# A store has no rename and no lock. So the file without which a version is none, `saved_model.pb`, is written last, and
-# two pushes at the same time are to be kept apart by whoever starts them.
-
-
-def remote_versions(uri: str) -> list[str]:
-    """URIs of the complete versions in a serving folder, oldest first.
-
-    Raises:
-        DataError: the store cannot be asked.
-    """
-    return [version for _, version in sorted(_numbered(uri, f"*/{_MODEL}").items())]
-
-
-def _numbered(uri: str, pattern: str) -> dict[int, str]:
-    """URIs of the folders of versions that have a file of this pattern, by their numbers."""
-    folder = uri.rstrip("/")
-    names = {file.removeprefix(f"{folder}/").split("/")[0] for file in remote_files(f"{folder}/{pattern}")}
-    return {number: f"{folder}/{name}" for name in names if (number := version_number(name)) is not None}
-
-
-def remote_baseline(candidate: str | Path, uri: str, place: str | Path) -> str | None:
-    """The pushed model that a candidate is compared with, as `baseline_of`, copied to this machine.
-
-    Args:
-        candidate: folder of a SavedModel.
-        uri: the serving folder.
-        place: an empty folder, which receives the version under its own name.
-
-    Returns:
-        The path of the copy, or None where nothing else was pushed.
-    """
-    own = fingerprint(candidate)
-    for version in reversed(remote_versions(uri)):
-        copy = Path(place, version.rsplit("/", 1)[1])
-        fetch(version, copy)
-        if fingerprint(copy) != own:
-            return str(copy)
-    return None
-
-
-def push_remote_version(model: str | Path, uri: str) -> str:
-    """Copies a model into a serving folder as its newest version.
-
-    Args:
-        model: folder of a SavedModel.
-        uri: the serving folder.
-
-    Returns:
-        URI of the version's folder. A model that is the newest version already is not copied again.
-
-    Raises:
-        DataError: the store cannot be asked.
-        PipelineError: the store cannot be written to, or no version number is left.
-    """
-    versions = remote_versions(uri)
-    if versions:
-        with tempfile.TemporaryDirectory() as folder:
-            fetch(versions[-1], Path(folder, "newest"))
-            if fingerprint(Path(folder, "newest")) == fingerprint(model):
-                return versions[-1]
-    # also above what a push that was killed has left without its last file
-    number = max(int(time.time()), max(_numbered(uri, "**"), default=0) + 1)
-    if number > MAX_VERSION:
-        raise PipelineError(f"{uri}: no version number is left above {number - 1}. Remove that version.")
-    version = f"{uri.rstrip('/')}/{number}"
-    upload(model, version, last=_MODEL)
-    return version

@@ -8,7 +8,8 @@ import pytest
 
 from crowdzoo.components.input_files import content_hashes, own_copies
 from crowdzoo.components.remote_files import fetch, remote_files, upload
-from crowdzoo.components.serving_folder import fingerprint, push_remote_version, remote_baseline, remote_versions
+from crowdzoo.components.remote_serving import push_remote_version, remote_baseline, remote_versions
+from crowdzoo.components.serving_folder import fingerprint
 from crowdzoo.components.trainer import PipelineCheckpoint
 from crowdzoo.errors import DataError, PipelineError
 from crowdzoo.layers import CrowdsourcedLayer
