@@ -23,6 +23,8 @@ from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.signature import _lengths
 from crowdzoo.training.crowd_model import CrowdModel
 
+# Such a model takes long to export; export/test_export_text.py asks the same graph, and test_columns.py sends strings
+pytestmark = pytest.mark.slow
 CLASSES = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
 TEXTS = ["Anna Bell lives in São Paulo.", "", "👩\u200d👧 Zoe\u0308 met Anna in May", "x"]
 
