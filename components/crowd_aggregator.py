@@ -16,8 +16,15 @@ from crowdzoo.aggregation import create
 from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE, TASKS_FILE
 from crowdzoo.components.artifacts import AnnotationsArtifact, AnnotatorReport
 from crowdzoo.components.code_version import code_version
-from crowdzoo.components.signature import BeamComponentParameter, InputArtifact, OutputArtifact, Parameter, component
-from crowdzoo.components.tfx_internals import computed, standard_artifacts
+from crowdzoo.components.tfx_internals import (
+    BeamComponentParameter,
+    InputArtifact,
+    OutputArtifact,
+    Parameter,
+    component,
+    computed,
+    standard_artifacts,
+)
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.data.vocabulary import is_among
@@ -133,16 +140,13 @@ def _annotations(folder: str) -> dict[str, Annotations]:
     crowd = Annotations.from_parquet(os.path.join(folder, ANNOTATIONS_FILE))
     tasks = read_parquet(os.path.join(folder, TASKS_FILE))
     names = {split: tasks.filter(pc.equal(tasks["split"], split))["task"].to_pylist() for split in SPLITS}
-    of_split = _of_pairs if crowd.label_kind.has_pairs else _of_tasks
-    return {BOTH: crowd, **{split: of_split(crowd, names[split]) for split in SPLITS}}
+    return {BOTH: crowd, **{split: _part(crowd, names[split]) for split in SPLITS}}
 
 
-def _of_tasks(crowd: Annotations, names: list[str]) -> Annotations:
-    return crowd.select_tasks(is_among(crowd.tasks, names))
-
-
-def _of_pairs(crowd: Annotations, names: list[str]) -> Annotations:
-    """What was said of some pairs, and the tasks that these compare."""
+def _part(crowd: Annotations, names: list[str]) -> Annotations:
+    """What was said of some tasks; or of some pairs, and the tasks that these compare."""
+    if not crowd.label_kind.has_pairs:
+        return crowd.select_tasks(is_among(crowd.tasks, names))
     chosen = crowd.select_rows(is_among(np.array(pair_names(crowd), object), names)[crowd.pairs()[1].task_ids])
     return chosen.select_tasks(chosen.redundancy > 0)
 

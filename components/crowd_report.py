@@ -14,8 +14,16 @@ from crowdzoo.components.artifacts import AnnotationsArtifact, CrowdPage
 from crowdzoo.components.code_version import code_version
 from crowdzoo.components.crowd_aggregator import aggregation_method
 from crowdzoo.components.serving_folder import fingerprint
-from crowdzoo.components.signature import InputArtifact, OutputArtifact, Parameter, component
-from crowdzoo.components.tfx_internals import SERVING_MODEL, computed, mark_blessing, standard_artifacts
+from crowdzoo.components.tfx_internals import (
+    SERVING_MODEL,
+    InputArtifact,
+    OutputArtifact,
+    Parameter,
+    component,
+    computed,
+    mark_blessing,
+    standard_artifacts,
+)
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.label_kinds import label_kind

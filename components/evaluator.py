@@ -14,8 +14,17 @@ from crowdzoo.components.code_version import code_version
 from crowdzoo.components.remote_files import is_remote
 from crowdzoo.components.remote_serving import remote_baseline
 from crowdzoo.components.serving_folder import baseline_of, fingerprint
-from crowdzoo.components.signature import BeamComponentParameter, InputArtifact, OutputArtifact, Parameter, component
-from crowdzoo.components.tfx_internals import SERVING_MODEL, computed, mark_blessing, standard_artifacts
+from crowdzoo.components.tfx_internals import (
+    SERVING_MODEL,
+    BeamComponentParameter,
+    InputArtifact,
+    OutputArtifact,
+    Parameter,
+    component,
+    computed,
+    mark_blessing,
+    standard_artifacts,
+)
 from crowdzoo.files.name_difference import name_difference
 from crowdzoo.files.served_model import MODEL_CARD_FILE
 from crowdzoo.files.version_folders import complete_versions
@@ -87,7 +96,9 @@ def Evaluator(  # noqa: N802, the function's name is the component's
         info = read_dataset_info(examples.uri)
         kind = kind_of(info["kind"])
         scores = model_scores(kind.name, models, split_files(examples.uri, "eval"), info, evaluation.uri, beam_pipeline)
-        compared_by = options.get("compare") or _usual_comparison(kind, info["truth"])
+        compared_by = options.get("compare")
+        if compared_by is None:
+            compared_by = ANNOTATIONS if kind.labels.one_class and info["truth"] == "aggregated" else LABELS
         if compared_by == ANNOTATIONS:
             for name, found in annotation_scores(models, examples.uri, info).items():
                 scores[name] |= found
@@ -132,11 +143,6 @@ def _difference(candidate: str, last_pushed: str) -> str:
         if found := name_difference(what, now, before):
             return found
     return "" if inputs[0] == inputs[1] else "inputs have another form"
-
-
-def _usual_comparison(kind: Kind, truth: str) -> str:
-    """By which of the two models are compared where the settings do not say."""
-    return ANNOTATIONS if kind.labels.one_class and truth == "aggregated" else LABELS
 
 
 def _verdict(

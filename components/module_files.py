@@ -1,4 +1,4 @@
-"""Files of the user's own that TFX imports: their place, and a hash of their sources."""
+"""Files of the user's own that TFX imports."""
 
 from pathlib import Path
 from typing import Any
@@ -7,8 +7,11 @@ from crowdzoo.errors import ConfigError
 from crowdzoo.training.bases import source_hash
 
 
-def absolute_module_file(module_file: str | Path) -> str:
-    """The file's absolute path.
+def module_arguments(module_file: str | Path, function: str, custom_config: dict[str, Any] | None) -> dict[str, Any]:
+    """Arguments of a component of TFX that imports a file.
+
+    They are the file's absolute path, and the custom configuration with a hash of the file, and of the modules beside
+    it that it imports, as `source`.
 
     Raises:
         ConfigError: it does not exist.
@@ -16,9 +19,5 @@ def absolute_module_file(module_file: str | Path) -> str:
     path = Path(module_file).expanduser().absolute()
     if not path.is_file():
         raise ConfigError(f"module_file {module_file}: the file does not exist.")
-    return str(path)
-
-
-def with_source(custom_config: dict[str, Any] | None, file: str, function: str) -> dict[str, Any]:
-    """The custom configuration with a hash of the file, and of the modules beside it that it imports, as `source`."""
-    return {**(custom_config or {}), "source": source_hash(f"{file}:{function}")}
+    source = source_hash(f"{path}:{function}")
+    return {"module_file": str(path), "custom_config": {**(custom_config or {}), "source": source}}

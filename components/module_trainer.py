@@ -3,7 +3,7 @@
 from typing import Any
 
 from crowdzoo.components import tfx_internals as tfx
-from crowdzoo.components.module_files import absolute_module_file, with_source
+from crowdzoo.components.module_files import module_arguments
 
 
 class ModuleTrainer(tfx.Trainer):
@@ -22,6 +22,5 @@ class ModuleTrainer(tfx.Trainer):
     """
 
     def __init__(self, module_file: str, *, custom_config: dict[str, Any] | None = None, **inputs: Any):
-        file = absolute_module_file(module_file)
-        super().__init__(module_file=file, custom_config=with_source(custom_config, file, "run_fn"), **inputs)
+        super().__init__(**module_arguments(module_file, "run_fn", custom_config), **inputs)
         tfx.import_in_place(self)

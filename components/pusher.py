@@ -1,8 +1,10 @@
 """Pusher: TFX's own, made safe to interrupt."""
 
 from pathlib import Path
+from typing import Any
 
 from absl import logging
+from google.protobuf import json_format
 
 from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.push_version import copy_model, push_version
@@ -10,19 +12,29 @@ from crowdzoo.components.remote_files import is_remote
 from crowdzoo.components.remote_serving import push_remote_version
 
 
-class PusherExecutor(tfx.PushingExecutor):
+class PusherExecutor(tfx.pusher_executor.Executor):
     """Pushes a blessed model by one rename, so that a server never sees half a version.
 
     TFX's executor copies file by file into the version's folder, where a server may find an incomplete version, also
     after a kill. See `push_version`, and of a serving folder in an object store `push_remote_version`.
     """
 
-    def push(self, model: Path, copy: Path, serving: str) -> str:
-        """See `PushingExecutor.push`."""
-        copy_model(model, copy)  # before the push: once a version is visible nothing is left that can fail
+    def Do(  # noqa: N802, TFX's name
+        self, input_dict: dict[str, Any], output_dict: dict[str, Any], exec_properties: dict[str, Any]
+    ) -> None:
+        """Pushes the model where it is blessed; inputs and outputs are those of TFX's Pusher."""
+        self._log_startup(input_dict, output_dict, exec_properties)
+        (pushed,) = output_dict["pushed_model"]
+        if not self.CheckBlessing(input_dict):
+            self._MarkNotPushed(pushed)
+            return
+        destination = json_format.Parse(exec_properties["push_destination"], tfx.PushDestination())
+        serving = destination.filesystem.base_directory
+        model = Path(self.GetModelPath(input_dict))
+        copy_model(model, pushed.uri)  # before the push: once a version is visible nothing is left that can fail
         version = push_remote_version(model, serving) if is_remote(serving) else str(push_version(model, serving))
         logging.info("The served version is %s.", version)
-        return version
+        self._MarkPushed(pushed, pushed_destination=version, pushed_version=Path(version).name)
 
 
 class Pusher(tfx.Pusher):

@@ -22,14 +22,14 @@ def remote_versions(uri: str) -> list[str]:
     Raises:
         DataError: the store cannot be asked.
     """
+    return [version for _, version in sorted(_numbered(uri, f"*/{_MODEL}").items())]
+
+
+def _numbered(uri: str, pattern: str) -> dict[int, str]:
+    """URIs of the folders of versions that have a file of this pattern, by their numbers."""
     folder = uri.rstrip("/")
-    found: dict[int, str] = {}
-    for file in remote_files(f"{folder}/*/{_MODEL}"):
-        name = file.removeprefix(f"{folder}/").split("/")[0]
-        number = version_number(name)
-        if number is not None:
-            found[number] = f"{folder}/{name}"
-    return [version for _, version in sorted(found.items())]
+    names = {file.removeprefix(f"{folder}/").split("/")[0] for file in remote_files(f"{folder}/{pattern}")}
+    return {number: f"{folder}/{name}" for name in names if (number := version_number(name)) is not None}
 
 
 def remote_baseline(candidate: str | Path, uri: str, place: str | Path) -> str | None:
@@ -73,9 +73,7 @@ def push_remote_version(model: str | Path, uri: str) -> str:
             if fingerprint(Path(folder, "newest")) == fingerprint(model):
                 return versions[-1]
     # also above what a push that was killed has left without its last file
-    names = {file.removeprefix(f"{uri.rstrip('/')}/").split("/")[0] for file in remote_files(f"{uri.rstrip('/')}/**")}
-    newest = max((number for name in names if (number := version_number(name)) is not None), default=0)
-    number = max(int(time.time()), newest + 1)
+    number = max(int(time.time()), max(_numbered(uri, "**"), default=0) + 1)
     if number > MAX_VERSION:
         raise PipelineError(f"{uri}: no version number is left above {number - 1}. Remove that version.")
     version = f"{uri.rstrip('/')}/{number}"

@@ -10,12 +10,10 @@ import contextlib
 import datetime
 import json
 import sys
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from google.protobuf import json_format
 from tfx.components.example_validator.component import ExampleValidator
 
 # the Pusher's executor: which model is pushed, whether it is blessed, and how the result is marked
@@ -55,42 +53,20 @@ from tfx.proto import pusher_pb2, trainer_pb2
 from tfx.types import standard_artifacts
 from tfx.types.artifact import Artifact
 
-__all__ = [
-    "SERVING_MODEL",
-    "Artifact",
-    "EvalArgs",
-    "ExampleValidator",
-    "ExecutorClassSpec",
-    "FnArgs",
-    "LocalDagRunner",
-    "Pipeline",
-    "PushDestination",
-    "Pusher",
-    "PushingExecutor",
-    "SchemaGen",
-    "StatisticsGen",
-    "TrainArgs",
-    "Trainer",
-    "TrainingExecutor",
-    "Transform",
-    "Tuner",
-    "TunerFnResult",
-    "TuningExecutor",
-    "component",
-    "computed",
-    "forbid_cache",
-    "import_in_place",
-    "kubeflow_job",
-    "kubeflow_resources",
-    "mark_blessing",
-    "markers",
-    "parameter",
-    "run_kubeflow_executor",
-    "set_parameter",
-    "single_nodes",
-    "sqlite_metadata_connection_config",
-    "standard_artifacts",
-]
+# To a type checker, which TFX tells nothing, the markers of a component's arguments are what they hold
+if TYPE_CHECKING:
+    from typing import Annotated, TypeVar
+
+    T = TypeVar("T")
+    InputArtifact = Annotated[T, "input"]
+    OutputArtifact = Annotated[T, "output"]
+    Parameter = Annotated[T, "parameter"]
+    BeamComponentParameter = Annotated[T | Any, "pipeline"]
+else:
+    BeamComponentParameter = markers.BeamComponentParameter
+    InputArtifact = markers.InputArtifact
+    OutputArtifact = markers.OutputArtifact
+    Parameter = markers.Parameter
 
 _pushing: Any = pusher_pb2  # generated code, which type checkers cannot see into
 _training: Any = trainer_pb2
@@ -192,37 +168,6 @@ def computed(component: Any, **parameters: Callable[[Mapping[str, Any]], str]) -
     return type(component.__name__, (component,), {
         "__init__": initialise, "__module__": component.__module__, "__doc__": component.__doc__,
     })  # fmt: skip
-
-
-class PushingExecutor(pusher_executor.Executor):
-    """TFX's executor of the Pusher, except for the push itself."""
-
-    @abstractmethod
-    def push(self, model: Path, copy: Path, serving: str) -> str:
-        """Pushes a model.
-
-        Args:
-            model: folder of the SavedModel.
-            copy: folder of the artifact, which gets a copy.
-            serving: folder of pushed versions, a path or a URI.
-
-        Returns:
-            The version's folder, likewise.
-        """
-
-    def Do(  # noqa: N802, TFX's name
-        self, input_dict: dict[str, Any], output_dict: dict[str, Any], exec_properties: dict[str, Any]
-    ) -> None:
-        """Pushes the model where it is blessed; inputs and outputs are those of TFX's Pusher."""
-        self._log_startup(input_dict, output_dict, exec_properties)
-        (pushed,) = output_dict["pushed_model"]
-        if not self.CheckBlessing(input_dict):
-            self._MarkNotPushed(pushed)
-            return
-        destination = json_format.Parse(exec_properties["push_destination"], PushDestination())
-        serving = destination.filesystem.base_directory
-        version = self.push(Path(self.GetModelPath(input_dict)), Path(pushed.uri), serving)
-        self._MarkPushed(pushed, pushed_destination=version, pushed_version=Path(version).name)
 
 
 def mark_blessing(blessing: Any, model: Any | None, blessed: bool, baseline: str | None) -> None:

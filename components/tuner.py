@@ -45,7 +45,7 @@ def tuner_fn(fn_args: FnArgs) -> TunerFnResult:
     instances, annotations = read_tasks(fn_args.train_files, info)
     gold = _gold(fn_args.train_files, info) if options["objective"] == "gold" else None
     tf.config.experimental.enable_op_determinism()
-    own = {key: _configured(config, key) for key in options["dimensions"]}
+    own = {key: config[key.split(".")[0]].get(key.split(".")[1]) for key in options["dimensions"]}
     space = keras_tuner.HyperParameters()
     for key, dimension in options["dimensions"].items():
         _add(space, key, dimension)
@@ -128,12 +128,6 @@ def _drawn(dimension: Mapping[str, Any], value: Any) -> Any:
     if "values" not in dimension:
         return value
     return _choices(dimension["values"])[dimension["values"].index(value)]
-
-
-def _configured(config: Mapping[str, Any], key: str) -> Any:
-    """The configuration's own value of a setting; None where it has none."""
-    section, name = key.split(".")
-    return config[section].get(name)
 
 
 def _holds(dimension: Mapping[str, Any], value: Any) -> bool:

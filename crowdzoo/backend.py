@@ -6,16 +6,6 @@ import keras
 import numpy as np
 from keras import ops
 
-__all__ = [
-    "as_strings",
-    "by_row",
-    "flattened_layers",
-    "over_all_replicas",
-    "put_rows",
-    "sparse_gradient",
-    "take_rows",
-]
-
 # === Rows of a weight, at a cost that follows the rows and not the weight ===
 
 

@@ -21,48 +21,43 @@ from crowdzoo.files.regular import check_regular
 __all__ = ["load_model", "register_with_keras"]
 
 _UNKNOWN = re.compile(r"[Cc]ould not locate ((?:class|function) '[^']*')")
-# every class that is registered for saving, by module
+# module -> every class of it that is registered for saving, with spaces between
 _CLASSES = {
-    "crowdzoo.layers.conal": ("CoNAL",),
-    "crowdzoo.layers.confusion_matrices": ("ConfusionMatrices",),
-    "crowdzoo.layers.crf": ("CRF",),
-    "crowdzoo.layers.cross_fitted_em": ("CrossFittedEM",),
-    "crowdzoo.layers.crowdsourced_layer": ("CrowdsourcedLayer",),
-    "crowdzoo.layers.deep_em": ("DeepEM",),
-    "crowdzoo.layers.doctor_net": ("DoctorNet", "VoteShareCrossentropy"),
-    "crowdzoo.layers.expected_log_likelihood": ("ExpectedLogLikelihood",),
-    "crowdzoo.layers.geo_crowd_net": ("GeoCrowdNet",),
-    "crowdzoo.layers.label_unit": ("LabelUnit",),
-    "crowdzoo.layers.lia": ("LIA",),
-    "crowdzoo.layers.masked_convolution": ("MaskedConvolution",),
-    "crowdzoo.layers.max_mig": ("MaxMIG", "MutualInformationGain"),
-    "crowdzoo.layers.mirror_and_shift": ("MirrorAndShift",),
-    "crowdzoo.layers.pair_annotators": ("PairAnnotators",),
-    "crowdzoo.layers.pair_probabilities": ("PairProbabilities",),
-    "crowdzoo.layers.pooled_confusions": ("PooledConfusions",),
-    "crowdzoo.layers.rating_doctor_net": ("MeanRatingError", "RatingDoctorNet"),
-    "crowdzoo.layers.rating_em": ("RatingEM",),
-    "crowdzoo.layers.rating_squared_error": ("RatingSquaredError",),
-    "crowdzoo.layers.standardization": ("Standardization",),
-    "crowdzoo.layers.tf_idf": ("TfIdf",),
-    "crowdzoo.layers.trace_regularization": ("TraceRegularization",),
-    "crowdzoo.layers.union_net": ("MaskedNegativeLogLikelihood", "UnionNet"),
-    "crowdzoo.layers.waum": ("VotesCrossentropy", "WAUM"),
-    "crowdzoo.losses": (
-        "MaskedCrossentropy",
-        "MaskedCrowdCrossentropy",
-        "MaskedCrowdEvidence",
-        "MaskedCrowdMeanSquaredError",
-    ),
-    "crowdzoo.training.crowd_accuracy": ("CrowdAccuracy",),
-    "crowdzoo.training.gold_metric": ("GoldMetric",),
-    "crowdzoo.training.crowd_model": ("CrowdModel",),
-    "crowdzoo.networks.feature_network": ("FeatureClassifier", "FeatureRegressor"),
-    "crowdzoo.networks.image_network": ("ImageClassifier", "ImageRegressor"),
-    "crowdzoo.networks.reward_model": ("RewardModel",),
-    "crowdzoo.networks.sequence_tagger": ("SequenceTagger",),
-    "crowdzoo.networks.text_network": ("TextClassifier", "TextRegressor"),
-    "crowdzoo.optimizers.lazy_adam": ("LazyAdam",),
+    "crowdzoo.layers.conal": "CoNAL",
+    "crowdzoo.layers.confusion_matrices": "ConfusionMatrices",
+    "crowdzoo.layers.crf": "CRF",
+    "crowdzoo.layers.cross_fitted_em": "CrossFittedEM",
+    "crowdzoo.layers.crowdsourced_layer": "CrowdsourcedLayer",
+    "crowdzoo.layers.deep_em": "DeepEM",
+    "crowdzoo.layers.doctor_net": "DoctorNet VoteShareCrossentropy",
+    "crowdzoo.layers.expected_log_likelihood": "ExpectedLogLikelihood",
+    "crowdzoo.layers.geo_crowd_net": "GeoCrowdNet",
+    "crowdzoo.layers.label_unit": "LabelUnit",
+    "crowdzoo.layers.lia": "LIA",
+    "crowdzoo.layers.masked_convolution": "MaskedConvolution",
+    "crowdzoo.layers.max_mig": "MaxMIG MutualInformationGain",
+    "crowdzoo.layers.mirror_and_shift": "MirrorAndShift",
+    "crowdzoo.layers.pair_annotators": "PairAnnotators",
+    "crowdzoo.layers.pair_probabilities": "PairProbabilities",
+    "crowdzoo.layers.pooled_confusions": "PooledConfusions",
+    "crowdzoo.layers.rating_doctor_net": "MeanRatingError RatingDoctorNet",
+    "crowdzoo.layers.rating_em": "RatingEM",
+    "crowdzoo.layers.rating_squared_error": "RatingSquaredError",
+    "crowdzoo.layers.standardization": "Standardization",
+    "crowdzoo.layers.tf_idf": "TfIdf",
+    "crowdzoo.layers.trace_regularization": "TraceRegularization",
+    "crowdzoo.layers.union_net": "MaskedNegativeLogLikelihood UnionNet",
+    "crowdzoo.layers.waum": "VotesCrossentropy WAUM",
+    "crowdzoo.losses": "MaskedCrossentropy MaskedCrowdCrossentropy MaskedCrowdEvidence MaskedCrowdMeanSquaredError",
+    "crowdzoo.training.crowd_accuracy": "CrowdAccuracy",
+    "crowdzoo.training.gold_metric": "GoldMetric",
+    "crowdzoo.training.crowd_model": "CrowdModel",
+    "crowdzoo.networks.feature_network": "FeatureClassifier FeatureRegressor",
+    "crowdzoo.networks.image_network": "ImageClassifier ImageRegressor",
+    "crowdzoo.networks.reward_model": "RewardModel",
+    "crowdzoo.networks.sequence_tagger": "SequenceTagger",
+    "crowdzoo.networks.text_network": "TextClassifier TextRegressor",
+    "crowdzoo.optimizers.lazy_adam": "LazyAdam",
 }
 
 
@@ -130,7 +125,7 @@ def _register_placeholders() -> None:
 
     registered = get_custom_objects()
     for module, names in _CLASSES.items():
-        for name in names:
+        for name in names.split():
             registered.setdefault(f"crowdzoo>{name}", _Placeholder(module, name))
 
 

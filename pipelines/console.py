@@ -7,6 +7,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
@@ -65,13 +66,13 @@ class Console:
     def step(self, number: int, total: int, name: str) -> Iterator["Step"]:
         """Prints a component's line: its name when it starts, and what became of it when it ends."""
         self.say(f"[{number}/{total}] {name} … ", end="")
-        step = Step()
+        step, started = Step(), time.monotonic()
         try:
             yield step
         except BaseException as error:
             self.say("interrupted" if isinstance(error, KeyboardInterrupt | SystemExit) else "failed")
             raise
-        step.seconds = time.monotonic() - step.started
+        step.seconds = time.monotonic() - started
         self.say("cached" if step.cached else f"{step.seconds:.1f} s")
 
 
@@ -83,16 +84,20 @@ def _hand_over(log: TextIO, stream: TextIO) -> None:
                 handler.setStream(stream)
 
 
+@dataclass
 class Step:
     """One component's turn.
 
     Attributes:
         cached: set by the caller where an earlier result was used.
-        started: when it began, on the monotonic clock.
         seconds: how long it took, once it has ended.
     """
 
-    def __init__(self) -> None:
-        self.cached = False
-        self.started = time.monotonic()
-        self.seconds = 0.0
+    cached: bool = False
+    seconds: float = 0.0
+
+
+def error_message(error: BaseException) -> str:
+    """An error's type and the first line of its text; what Beam and TFX wrap round it stays in the log."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

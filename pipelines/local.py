@@ -10,9 +10,7 @@ from pathlib import Path
 
 from crowdzoo.errors import CrowdzooError, PipelineError
 from crowdzoo.pipelines.config import PipelineConfig
-from crowdzoo.pipelines.config.output_checks import check_output
-from crowdzoo.pipelines.console import Console
-from crowdzoo.pipelines.error_message import error_message
+from crowdzoo.pipelines.console import Console, error_message
 from crowdzoo.pipelines.metadata_file import check_metadata
 from crowdzoo.pipelines.run_result import RunResult
 from crowdzoo.process import Terminated
@@ -38,7 +36,7 @@ def run(config: PipelineConfig, quiet: bool = False) -> RunResult:
             names the log.
     """
     started = time.monotonic()
-    check_output(config)
+    config.output.check()
     for folder in (config.output.root, config.output.serving):
         folder.mkdir(parents=True, exist_ok=True)
     stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S-%f")

@@ -25,8 +25,7 @@ from crowdzoo.components.tfx_internals import (
 from crowdzoo.errors import CrowdzooError, PipelineError
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.pipelines.config import PipelineConfig
-from crowdzoo.pipelines.console import Console
-from crowdzoo.pipelines.error_message import error_message
+from crowdzoo.pipelines.console import Console, error_message
 from crowdzoo.pipelines.run_result import RunResult
 
 mlmd: Any = metadata_store_pb2  # generated code, which type checkers cannot see into
@@ -155,6 +154,12 @@ class LocalRunner(LocalDagRunner):
         last = "CrowdReport" if "CrowdReport" in self._outputs else "Evaluator"
         return self._outputs[last]["blessing"].custom_properties
 
+    def _trials(self) -> tuple[dict[str, Any], ...]:
+        """TFX's table of a Tuner's trials, the best first."""
+        if "Tuner" not in self._outputs:
+            return ()
+        return tuple(json.loads((self._folder("Tuner", "tuner_results") / "tuner_results.json").read_text()))
+
     def result(self, total_seconds: float) -> RunResult:
         """Gathers what the run came to; to be called after it."""
         evaluation = json.loads((self._folder("Evaluator", "evaluation") / "evaluation.json").read_text())
@@ -172,18 +177,13 @@ class LocalRunner(LocalDagRunner):
             model=self._folder("Trainer", "model"),
             model_run=self._folder("Trainer", "model_run"),
             report=self._folder("CrowdAggregator", "report"),
-            trials=_trials(self._folder("Tuner", "tuner_results")) if "Tuner" in self._outputs else (),
+            trials=self._trials(),
             page=self._folder("CrowdReport", "page") / PAGE_FILE if "CrowdReport" in self._outputs else None,
             annotations=self._folder("AnnotationExampleGen", "annotations"),
             serving=self._config.output.serving,
             metadata=self._config.output.metadata,
             log=self._console.log,
         )
-
-
-def _trials(folder: Path) -> tuple[dict[str, Any], ...]:
-    """TFX's table of a Tuner's trials, the best first."""
-    return tuple(json.loads((folder / "tuner_results.json").read_text()))
 
 
 def _training_of(versions: Sequence[Path], runs: Path) -> str:

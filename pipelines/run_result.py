@@ -110,10 +110,7 @@ def _tuned(trials: Sequence[Mapping[str, Any]]) -> list[str]:
     if not trials:
         return []
     best, own = trials[0], [trial["score"] for trial in trials if trial.get(OWN)]
-    values = ", ".join(f"{key} {value}" for key, value in tuned_values(_values(best)).items())
+    found = tuned_values({key: value for key, value in best.items() if key not in ("trial_id", "score")})
+    values = ", ".join(f"{key} {value}" for key, value in found.items())
     more = f"; the file's own settings {own[0]:.4f}" if own else ""
     return [f"Tuned:       {values}: {best['score']:.4f}, the best of {len(trials)} trials{more}"]
-
-
-def _values(trial: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in trial.items() if key not in ("trial_id", "score")}

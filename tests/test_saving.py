@@ -20,7 +20,7 @@ from crowdzoo.training.methods import create_crowd_layer
 if keras.backend.backend() != "tensorflow":
     pytest.skip("one backend is enough: what a process imports is the same", allow_module_level=True)
 
-REGISTERED = {name: module for module, names in saving._CLASSES.items() for name in names}
+REGISTERED = {name: module for module, names in saving._CLASSES.items() for name in names.split()}
 D, K, R = 3, 2, 2
 # run in the fresh process: loads every model of a folder and predicts
 CHILD = """

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from crowdzoo.checks.constraints import TABLE_FORMATS
 from crowdzoo.checks.option_types import integer, num_bytes, number, path
 from crowdzoo.commands import options
-from crowdzoo.commands.check_mixed import PEOPLE_AND_MODELS, check_mixed
-from crowdzoo.commands.models_of import models_of
+from crowdzoo.commands.options import PEOPLE_AND_MODELS
 from crowdzoo.commands.outputs import Output, is_result
 from crowdzoo.commands.progress import fitted
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.files.regular import open_regular
 from crowdzoo.kinds import Kind, kind_of
 from crowdzoo.process import say
 from crowdzoo.reading.tables.layout import Layout
@@ -116,32 +114,30 @@ def run(arguments: argparse.Namespace) -> None:
     if why := _why_out_of_core(arguments, kind, aggregator):
         _run_out_of_core(arguments, kind, aggregator, why)
         return
+    crowd, gold = _read(arguments, kind)
+    result = fitted(aggregator, crowd, **({"gold": gold} if arguments.use_gold else {}))
+    _write(arguments, kind, result, crowd, gold)
+
+
+def _read(arguments: argparse.Namespace, kind: Kind) -> tuple[Any, Any]:
+    """The annotations, and what is known of their tasks."""
     crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
-    gold = kind.gold_of(crowd, arguments.gold, options.second_layout(arguments))
-    used_gold = bool(arguments.use_gold)
-    result = fitted(aggregator, crowd, **({"gold": gold} if used_gold else {}))
+    return crowd, kind.gold_of(crowd, arguments.gold, options.second_layout(arguments))
+
+
+def _write(
+    arguments: argparse.Namespace, kind: Kind, result: Any, crowd: Annotations, gold: Any, **instead: Any
+) -> None:
+    """Writes a result and prints its summary; `instead` has rows to show in the place of others, or None for none."""
     if arguments.calibrate:
         from crowdzoo.aggregation import calibrate
 
         result = calibrate(result, crowd, gold, seed=arguments.seed)
-    _written(arguments, kind, result, crowd, gold, used_gold)
-
-
-def _written(
-    arguments: argparse.Namespace,
-    kind: Kind,
-    result: Any,
-    crowd: Annotations,
-    gold: Any,
-    used_gold: bool,
-    instead: Mapping[str, tuple[str, str] | None] = MappingProxyType({}),
-) -> None:
-    """Writes a result and prints its summary; `instead` has rows to show in the place of others, or None for none."""
     result = kind.noted(result, crowd)
     kind.write_result(result, crowd, arguments.out, arguments.format)
     rows = [
         *kind.size_rows(crowd),
-        *kind.result_rows(result, crowd, gold, used_gold),
+        *kind.result_rows(result, crowd, gold, bool(arguments.use_gold)),
         ("iterations", f"{result.num_iterations} ({'converged' if result.converged else 'NOT converged'})"),
         *(("note", note) for note in getattr(result, "notes", ())),
         ("results", str(arguments.out)),
@@ -156,23 +152,17 @@ NOT_MIXED = ("multi_label", "rankings", "use_gold", "out_of_core", "memory")
 
 def _run_people_and_models(arguments: argparse.Namespace, kind: Kind, settings: dict[str, Any]) -> None:
     """Aggregates the labels of people and models, where people decide what a model's is worth, and prints a summary."""
-    check_mixed(arguments, kind, NOT_MIXED)
+    options.check_mixed(arguments, kind, NOT_MIXED)
     for name in settings:
         if name != "trusted":
             raise ConfigError(f"{PEOPLE_AND_MODELS} has no setting {name!r}: leave it out. Its setting is trusted.")
     from crowdzoo.quality import people_and_models
 
-    crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
-    gold = kind.gold_of(crowd, arguments.gold, options.second_layout(arguments))
-    models = models_of(arguments.annotator_table, crowd)
+    crowd, gold = _read(arguments, kind)
+    models = options.models_of(arguments.annotator_table, crowd)
     both = people_and_models(crowd, models, seed=arguments.seed, **settings)
-    result = both.aggregation
-    if arguments.calibrate:
-        from crowdzoo.aggregation import calibrate
-
-        result = calibrate(result, crowd, gold, seed=arguments.seed)
     found = f"{len(models):,} of the annotators; correlation of their errors {both.correlation}"
-    _written(arguments, kind, result, crowd, gold, False, {"iterations": ("models", found)})
+    _write(arguments, kind, both.aggregation, crowd, gold, iterations=("models", found))
 
 
 # Options that lists in order do not go with
@@ -183,9 +173,7 @@ def _run_rankings(arguments: argparse.Namespace, kind: Kind, settings: dict[str,
     """Aggregates lists in order, and prints a summary."""
     if not kind.labels.has_pairs:
         raise ConfigError("--rankings are preferences: add --task preference.")
-    for name in NOT_RANKINGS:
-        if getattr(arguments, name, None) not in (None, False, "error"):
-            raise ConfigError(f"--{name.replace('_', '-')} does not go with --rankings: leave one of them out.")
+    options.refuse(arguments, NOT_RANKINGS, "--rankings", usual="error")
     from crowdzoo.aggregation import PlackettLuce
     from crowdzoo.reading.instances.rankings import COLUMNS, read_rankings
 
@@ -196,9 +184,7 @@ def _run_rankings(arguments: argparse.Namespace, kind: Kind, settings: dict[str,
         result = PlackettLuce(**settings).fit(rankings)
     else:
         result = kind.create_aggregator(arguments.method, seed=arguments.seed, **settings).fit(crowd)
-    _written(
-        arguments, kind, result, crowd, gold, False, {"preferences": ("lists", f"{len(rankings):,}"), "answers": None}
-    )
+    _write(arguments, kind, result, crowd, gold, preferences=("lists", f"{len(rankings):,}"), answers=None)
 
 
 # Options that several labels a task do not go with
@@ -269,6 +255,9 @@ def _agreement(table: Annotations) -> str:
 
 
 IN_MEMORY = ("gold", "platform")  # options that out of core has not; others need one of these
+BYTES_A_ROW = 100  # measured: 76 with integer names, K = 10 and five annotations a task; names that are text take more
+GROWTH = 5  # of a compressed file
+HEAD = 1 << 20
 SMALL = 1 << 24  # bytes of a file that needs no look, unless the memory is given
 
 
@@ -281,7 +270,6 @@ def _why_out_of_core(arguments: argparse.Namespace, kind: Kind, aggregator: Any)
     from crowdzoo.large.forms.forms import FORMS
     from crowdzoo.large.stored.aggregate_blocks import check_streams
     from crowdzoo.process import available_memory
-    from crowdzoo.reading.tables.needed_memory import needed_memory
 
     names = [f"--{name.replace('_', '-')}" for name in IN_MEMORY if getattr(arguments, name, None)]
     if arguments.out_of_core:
@@ -314,6 +302,35 @@ def _why_out_of_core(arguments: argparse.Namespace, kind: Kind, aggregator: Any)
         )
     check_streams(aggregator)
     return short
+
+
+def needed_memory(file: Path, layout: Layout | None = None) -> int:
+    """Bytes that reading a file of annotations of classes and aggregating it in memory takes, roughly.
+
+    100 bytes a row. The rows of a Parquet file are known, those of a text file follow from its size and its first
+    mebibyte; a compressed file is taken to grow to five times its size.
+
+    Args:
+        file: path of the file.
+        layout: of it; a line of a wide table has an annotation for each of its columns but one.
+
+    Raises:
+        DataError: the file is missing, is no regular file or has a name of no known kind.
+    """
+    from crowdzoo.files.arrow import open_parquet
+    from crowdzoo.reading.tables.parquet import ParquetSource
+    from crowdzoo.reading.tables.suffixes import source_of
+
+    source = source_of(file, layout=layout)
+    in_line = len(source.read_header()) - 1 if source.layout.wide else 1
+    if isinstance(source, ParquetSource):
+        with open_parquet(file) as table:
+            return int(table.metadata.num_rows) * in_line * BYTES_A_ROW
+    with open_regular(file) as stream:
+        head = stream.read(HEAD)
+    size = file.stat().st_size * (GROWTH if file.suffix in (".gz", ".zip") else 1)
+    lines = head.count(b"\n") * size // max(len(head), 1) if len(head) == HEAD else head.count(b"\n")
+    return lines * in_line * BYTES_A_ROW
 
 
 def _streaming(kind: Kind) -> str:

@@ -4,7 +4,7 @@ import argparse
 
 from crowdzoo.checks.option_types import path
 from crowdzoo.commands import options
-from crowdzoo.commands.outputs import Output, is_converted
+from crowdzoo.commands.outputs import Output, holds
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.writing import atomic_folder
 from crowdzoo.kinds import kind_of
@@ -25,7 +25,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--keep", metavar="A,B,…", help="columns of the export that are kept beside text and image")
     options.add_kinds(command)
     options.add_reading(command)
-    outputs = Output("out", "--out", is_converted, folder=True), options.REJECTS
+    own = holds({"spans.jsonl"}, {"annotations.csv"}, {"annotations.csv", "instances.csv"})
+    outputs = Output("out", "--out", own, folder=True), options.REJECTS
     options.add_outputs(command, ("annotations",), *outputs)
 
 

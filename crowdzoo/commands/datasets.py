@@ -4,7 +4,7 @@ import argparse
 
 from crowdzoo.checks.option_types import path
 from crowdzoo.commands.options import add_outputs
-from crowdzoo.commands.outputs import Output, is_data_set
+from crowdzoo.commands.outputs import Output, holds
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import KINDS
 from crowdzoo.report.tables import print_table
@@ -14,7 +14,10 @@ def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument("name", nargs="?", help="show this one; without it, list all")
     command.add_argument("--write", type=path, metavar="DIR", help="write its annotations and instances as files")
-    add_outputs(command, (), Output("write", "--write", is_data_set, folder=True))
+    own = holds(
+        {"annotations.csv", "instances.parquet"}, {"annotations.csv", "images", "instances.csv"}, {"spans.jsonl"}
+    )
+    add_outputs(command, (), Output("write", "--write", own, folder=True))
 
 
 def run(arguments: argparse.Namespace) -> None:

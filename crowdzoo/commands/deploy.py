@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _image(arguments: argparse.Namespace, place: str) -> tuple[str, str]:
     """The image, and why it is this one."""
-    from crowdzoo.serving.deploy.image_for import image_for, tensorflow_of
+    from crowdzoo.serving.deploy.write_deployment import image_for, tensorflow_of
 
     if arguments.image is not None:
         if arguments.tensorflow is not None:

@@ -2,31 +2,15 @@
 
 import argparse
 import errno
+import importlib
 import os
 import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from crowdzoo import __version__
-from crowdzoo.commands import (
-    aggregate,
-    compare,
-    convert,
-    datasets,
-    demo,
-    deploy,
-    export,
-    methods,
-    predict,
-    quality,
-    report,
-    run,
-    serve,
-    train,
-)
-from crowdzoo.commands import next as next_command
 from crowdzoo.commands.options import as_options, options_of
 from crowdzoo.commands.outputs import check_outputs
 from crowdzoo.errors import CrowdzooError, short_message, shorten
@@ -44,35 +28,23 @@ EPILOG = """exit codes:
   0 done   1 unexpected failure   2 wrong arguments   3 unusable data   4 unusable configuration
   5 a component failed   6 serving failed   7 a condition of --fail-if holds   130 interrupted   143 terminated"""
 
-# name -> (adds the arguments, runs it, one sentence)
-COMMANDS: dict[str, tuple[Callable, Callable, str]] = {
-    "aggregate": (aggregate.describe, aggregate.run, "Compute one label per task, and a report on each annotator."),
-    "compare": (compare.describe, compare.run, "Compare methods on your own data, with intervals: which one to take."),
-    "quality": (quality.describe, quality.run, "How far annotators agree, and which tasks and annotators to check."),
-    "report": (
-        report.describe,
-        report.run,
-        "Write a page for a browser: can annotations be trusted?",
-    ),
-    "next": (next_command.describe, next_command.run, "Choose which task to give to whom next, within a budget."),
-    "convert": (convert.describe, convert.run, "Write a labelling platform's export as files of crowdzoo."),
-    "train": (train.describe, train.run, "Train a model from annotators' labels, without the pipeline."),
-    "run": (run.describe, run.run, "Run the TFX pipeline from a YAML file, ending in a pushed model."),
-    "export": (export.describe, export.run, "Write a trained model as the next version of a served folder."),
-    "serve": (serve.describe, serve.run, "Answer TF Serving's REST and gRPC APIs for a served folder."),
-    "deploy": (
-        deploy.describe,
-        deploy.run,
-        "Write files that run TensorFlow Serving in containers.",
-    ),
-    "predict": (predict.describe, predict.run, "Predict with a served folder or a running server."),
-    "methods": (
-        methods.describe,
-        methods.run,
-        "List the deep methods and the aggregations, or show the card of one: paper, needs, figures.",
-    ),
-    "datasets": (datasets.describe, datasets.run, "List the data sets that ship with crowdzoo, or write one as files."),
-    "demo": (demo.describe, demo.run, "Run the pipeline on a data set that ships, and compare methods."),
+# name of the command and of its module -> one sentence
+COMMANDS = {
+    "aggregate": "Compute one label per task, and a report on each annotator.",
+    "compare": "Compare methods on your own data, with intervals: which one to take.",
+    "quality": "How far annotators agree, and which tasks and annotators to check.",
+    "report": "Write a page for a browser: can annotations be trusted?",
+    "next": "Choose which task to give to whom next, within a budget.",
+    "convert": "Write a labelling platform's export as files of crowdzoo.",
+    "train": "Train a model from annotators' labels, without the pipeline.",
+    "run": "Run the TFX pipeline from a YAML file, ending in a pushed model.",
+    "export": "Write a trained model as the next version of a served folder.",
+    "serve": "Answer TF Serving's REST and gRPC APIs for a served folder.",
+    "deploy": "Write files that run TensorFlow Serving in containers.",
+    "predict": "Predict with a served folder or a running server.",
+    "methods": "List the deep methods and the aggregations, or show the card of one: paper, needs, figures.",
+    "datasets": "List the data sets that ship with crowdzoo, or write one as files.",
+    "demo": "Run the pipeline on a data set that ships, and compare methods.",
 }
 
 
@@ -98,6 +70,7 @@ def _main(argv: Sequence[str] | None) -> int:
     if "_ARGCOMPLETE" in os.environ:  # a shell asks what may follow the words so far
         import argcomplete
 
+        parser.commands()
         argcomplete.autocomplete(parser)  # ends the process
     try:
         words = sys.argv[1:] if argv is None else argv
@@ -170,7 +143,26 @@ def _missing_module(name: str) -> str:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong with the words, without repeating long ones, and where help is."""
+    """Says what is wrong with the words, without repeating long ones, and where help is.
+
+    Attributes:
+        command: name of the command that it parses, whose module adds the arguments when they are first needed.
+    """
+
+    command: str | None = None
+
+    def describe(self) -> None:
+        """Adds the arguments of the command."""
+        if self.command is not None:
+            module = importlib.import_module(f"crowdzoo.commands.{self.command}")
+            self.command = None
+            module.describe(self)
+            self.set_defaults(command_function=module.run, options=options_of(self))
+
+    def parse_known_args(self, *words: Any, **given: Any) -> Any:
+        """See argparse's."""
+        self.describe()
+        return super().parse_known_args(*words, **given)
 
     def error(self, message: str) -> NoReturn:
         unknown = message.removeprefix("unrecognized arguments: ").partition("=")[0].split(" ")[0]
@@ -180,13 +172,16 @@ class _Parser(argparse.ArgumentParser):
             2, f"{self.prog}: error: {short_message(message)}{where}\n(`{self.prog} --help` lists what it takes)\n"
         )
 
-    def commands(self) -> dict[str, argparse.ArgumentParser]:
-        """The commands below this one, by name."""
+    def commands(self) -> "dict[str, _Parser]":
+        """The commands below this one with their arguments, by name."""
         below = [action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction)]
-        return {name: parser for choices in below for name, parser in choices.items()}
+        found = {name: parser for choices in below for name, parser in choices.items()}
+        for parser in found.values():
+            parser.describe()
+        return found
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> _Parser:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--debug", action="store_true", help="show the traceback of an error")
     parser = _Parser(
@@ -198,11 +193,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"crowdzoo {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, (describe, function, sentence) in COMMANDS.items():
+    for name, sentence in COMMANDS.items():
         # --debug counts before and after the command's name
         command = commands.add_parser(name, help=sentence, description=sentence)
         command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         command.set_defaults(outputs=(), inputs=(), force=False)
-        describe(command)
-        command.set_defaults(command_function=function, options=options_of(command))
+        command.command = name
     return parser

@@ -82,19 +82,20 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Chooses the questions and writes them."""
+    from crowdzoo.reading.instances.annotator_table import read_annotator_table
+    from crowdzoo.reading.instances.instances import read_instances
+
     kind = kind_of("classification")
     _check(arguments)
     settings = options.settings_of(arguments.settings)
     aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **settings)
-    instances = _instances(arguments.instances)
+    instances = None if arguments.instances is None else read_instances(arguments.instances)
     reading = options.reading_options(arguments, kind)
     if instances is not None:
         reading["tasks"] = instances.tasks
     crowd = kind.read(arguments.annotations, **reading)
     known = None
     if arguments.annotator_table is not None:
-        from crowdzoo.reading.instances.annotator_table import read_annotator_table
-
         known = read_annotator_table(arguments.annotator_table, crowd.annotators)
     costs = _costs(arguments.costs, crowd) if known is None or known.costs is None else known.costs
     who = _asked(arguments.annotators, crowd)
@@ -108,7 +109,7 @@ def run(arguments: argparse.Namespace) -> None:
             f"--method {arguments.method}: has no confusion matrices, so it does not say which annotator to ask; "
             f"take {MATRICES}, dawid-skene, one-coin or ibcc."
         )
-    from crowdzoo.quality import next_annotations, sure_tasks
+    from crowdzoo.quality import data_notes, next_annotations, sure_tasks
 
     most = min(options.MOST, math.floor(arguments.budget / costs[who].min() + 1e-9))
     if most < 1:
@@ -135,7 +136,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         _write(arguments.out, found, crowd, instances)
         rows.append(("questions written to", str(arguments.out)))
-    rows += [("note", note) for note in dict.fromkeys((*result.notes, *_notes(crowd, result.method, known)))]
+    noted = data_notes(crowd, result.method, models_named=known is not None and known.sources is not None)
+    rows += [("note", note) for note in dict.fromkeys((*result.notes, *noted))]
     print_table(f"next, by {result.method}", ("", ""), rows)
     if arguments.out is None and len(found.tasks):
         print()
@@ -145,13 +147,6 @@ def run(arguments: argparse.Namespace) -> None:
             for task, one, gain, cost in shown
         ]
         print_table("the first questions (--out FILE writes all)", ("task", "annotator", "gain", "cost"), table)
-
-
-def _notes(crowd: Annotations, method: str, table: AnnotatorTable | None) -> tuple[str, ...]:
-    """What about the annotations makes the answer doubtful."""
-    from crowdzoo.quality import data_notes
-
-    return data_notes(crowd, method, models_named=table is not None and table.sources is not None)
 
 
 def _mixed(arguments: argparse.Namespace, crowd: Annotations, table: AnnotatorTable | None) -> PeopleAndModels | None:
@@ -203,14 +198,6 @@ def _why_stopped(
     else:
         reason = "everybody who can be asked has answered the rest, or costs more than is left"
     return [("why not more", reason)]
-
-
-def _instances(place: Path | None) -> Instances | None:
-    if place is None:
-        return None
-    from crowdzoo.reading.instances.instances import read_instances
-
-    return read_instances(place)
 
 
 def _costs(words: list[str], crowd: Annotations) -> np.ndarray:

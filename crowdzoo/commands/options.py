@@ -6,12 +6,14 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from crowdzoo.checks.constraints import Flag, Number
 from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands.outputs import Output, is_rejects
-from crowdzoo.errors import ConfigError, shorten
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.errors import ConfigError, DataError, shorten
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import readable
 from crowdzoo.kinds import KINDS, Kind
@@ -20,6 +22,7 @@ from crowdzoo.training.settings import ImageSettings, Settings, TextSettings, Tr
 
 LABEL_FORMATS = ".csv, .tsv, .jsonl or .parquet, also .gz"
 MOST = 10**9  # epochs, iterations, lines
+PEOPLE_AND_MODELS = "people-and-models"
 REJECTS = Output("rejects", "--rejects", is_rejects)
 
 
@@ -95,6 +98,61 @@ def add_annotator_table(command: argparse.ArgumentParser, what: str) -> None:
         help=f"{what}: columns annotator, and source (model or person), cost (of an answer, above 0), or both "
         "(.parquet, .csv, .csv.gz)",
     )  # fmt: skip
+
+
+def check_mixed(arguments: argparse.Namespace, kind: Kind, refused: Sequence[str] = ()) -> None:
+    """Checks the options of a command where people and models are aggregated, or are asked to be.
+
+    Args:
+        arguments: with `method` and `annotator_table`.
+        kind: of label.
+        refused: options that a table of annotators does not go with.
+
+    Raises:
+        ConfigError: no table of annotators, another kind, a method that takes all annotators alike, or a refused
+            option.
+    """
+    if arguments.annotator_table is None:
+        raise ConfigError(f"--method {PEOPLE_AND_MODELS}: say with --annotator-table FILE which annotators are models.")
+    if not kind.labels.one_class:
+        raise ConfigError(f"--annotator-table is for classes; leave it out with --task {kind.name}.")
+    if arguments.method not in (None, PEOPLE_AND_MODELS):
+        raise ConfigError(f"--method {arguments.method} takes people and models alike: leave out --annotator-table.")
+    refuse(arguments, refused, "--annotator-table")
+
+
+def refuse(arguments: argparse.Namespace, names: Iterable[str], option: str, usual: str | None = None) -> None:
+    """Refuses what an option does not go with.
+
+    Args:
+        arguments: of the command.
+        names: of the options that are refused.
+        option: that is given.
+        usual: a default of theirs besides None and False.
+
+    Raises:
+        ConfigError: names both.
+    """
+    for name in names:
+        if getattr(arguments, name, None) not in (None, False, usual):
+            raise ConfigError(f"--{name.replace('_', '-')} does not go with {option}: leave one of them out.")
+
+
+def models_of(table: Path, annotations: Annotations) -> list[str]:
+    """Names of the annotators that are models.
+
+    Raises:
+        DataError: the file cannot be read, does not say who is a model, or says that nobody is.
+    """
+    from crowdzoo.reading.instances.annotator_table import read_annotator_table
+
+    read = read_annotator_table(table, annotations.annotators)
+    if read.sources is None:
+        raise DataError(f"{table}: has no column 'source', which says who is a model. Add it, with model or person.")
+    models = [str(name) for name in annotations.annotators[read.sources == "model"]]
+    if not models:
+        raise DataError(f"{table}: none of the {len(read.sources):,} annotators is a model.")
+    return models
 
 
 def add_image(command: argparse.ArgumentParser, more: str = "") -> None:
@@ -229,9 +287,7 @@ def check_multi_label(arguments: argparse.Namespace, kind: Kind, others: Iterabl
     """
     if not kind.labels.one_class:
         raise ConfigError(f"--multi-label is for classes; leave it out with --task {kind.name}.")
-    for name in others:
-        if getattr(arguments, name) is not None and getattr(arguments, name) is not False:
-            raise ConfigError(f"--{name.replace('_', '-')} does not go with --multi-label: leave one of them out.")
+    refuse(arguments, others, "--multi-label")
     if arguments.on_duplicate in ("first", "last"):
         raise ConfigError(
             f"--on-duplicate {arguments.on_duplicate} does not go with --multi-label, where all labels count: leave it "

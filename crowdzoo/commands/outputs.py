@@ -89,20 +89,9 @@ def is_result(path: Path) -> bool:
     return "summary.json" in names and bool(names & tables) and names <= RESULT_FILES
 
 
-def is_data_set(folder: Path) -> bool:
-    """Whether `crowdzoo datasets` wrote the folder, and nothing else is in it."""
-    written = (
-        {"annotations.csv", "instances.parquet"},
-        {"annotations.csv", "images", "instances.csv"},
-        {"spans.jsonl"},
-    )
-    return set(os.listdir(folder)) in written
-
-
-def is_converted(folder: Path) -> bool:
-    """Whether `crowdzoo convert` wrote the folder, and nothing else is in it."""
-    names = set(os.listdir(folder))
-    return names == {"spans.jsonl"} or {"annotations.csv"} <= names <= {"annotations.csv", "instances.csv"}
+def holds(*written: set[str]) -> Callable[[Path], bool]:
+    """Whether a folder holds what a command writes, one of these sets of names, and nothing else."""
+    return lambda folder: set(os.listdir(folder)) in written
 
 
 def is_deployment(folder: Path) -> bool:
@@ -117,13 +106,13 @@ def is_quality(folder: Path) -> bool:
     """Whether `crowdzoo quality` wrote the folder, and nothing else is in it."""
     from crowdzoo.quality.report import FORMATS, OF_MODELS
 
-    names = set(os.listdir(folder))
     tables = ("tasks", "annotators", "classes")
-    return any(
-        names == {"summary.json", *(f"{table}.{ending}" for table in each)}
+    written = (
+        {"summary.json", *(f"{table}.{ending}" for table in each)}
         for ending in FORMATS
         for each in (tables, (*tables, *OF_MODELS))
     )
+    return holds(*written)(folder)
 
 
 def page_data_path(path: Path) -> Path:

@@ -5,12 +5,17 @@ import argparse
 from crowdzoo.checks.constraints import SEED
 from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
-from crowdzoo.commands.check_mixed import PEOPLE_AND_MODELS
-from crowdzoo.commands.models_of import models_of
+from crowdzoo.commands.options import PEOPLE_AND_MODELS
 from crowdzoo.commands.outputs import Output, is_picture, is_quality
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import KINDS, kind_of
+
+# Which command says of another kind of labels what this one says of classes
+OTHERS = (
+    "crowdzoo report FILE --task {} --out report.html writes agreement, annotators and tasks as a page, and as numbers "
+    "into report.json."
+)
 
 
 def describe(command: argparse.ArgumentParser) -> None:
@@ -64,7 +69,7 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.report.quality_tables import print_class_agreement, print_quality, print_replacements
 
     if not kind_of(arguments.task).labels.one_class:
-        raise ConfigError(f"--task {arguments.task}: crowdzoo quality is for classes. {_other_command(arguments.task)}")
+        raise ConfigError(f"--task {arguments.task}: crowdzoo quality is for classes. {OTHERS.format(arguments.task)}")
     SEED.checked("", "seed", arguments.seed)
     named = arguments.models is not None or arguments.annotator_table is not None
     if arguments.epsilon is not None and not named:
@@ -84,7 +89,7 @@ def run(arguments: argparse.Namespace) -> None:
     annotations = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
     models = None
     if arguments.annotator_table is not None:
-        models = models_of(arguments.annotator_table, annotations)
+        models = options.models_of(arguments.annotator_table, annotations)
     elif named:
         models = [name.strip() for name in arguments.models.split(",")]
     if mixed:
@@ -108,11 +113,3 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"\ntables: {report.write(arguments.out, arguments.format, replace=arguments.force)}")
     if arguments.plot is not None:
         print(f"\npicture: {plot_quality(report, arguments.plot)}")
-
-
-def _other_command(task: str) -> str:
-    """Which command says of another kind of labels what this one says of classes."""
-    return (
-        f"crowdzoo report FILE --task {task} --out report.html writes agreement, annotators and tasks as a page, "
-        "and as numbers into report.json."
-    )

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from crowdzoo.checks.constraints import SEED
 from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
-from crowdzoo.commands.check_mixed import PEOPLE_AND_MODELS, check_mixed
-from crowdzoo.commands.models_of import models_of
+from crowdzoo.commands.options import PEOPLE_AND_MODELS
 from crowdzoo.commands.outputs import Output, is_page, is_page_data, page_data_path
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.errors import ConfigError
@@ -118,7 +117,7 @@ def run(arguments: argparse.Namespace) -> None:
     reading = options.reading_options(arguments, kind)
     mixed = arguments.annotator_table is not None or arguments.method == PEOPLE_AND_MODELS
     if mixed:
-        check_mixed(arguments, kind, ("multi_label",))
+        options.check_mixed(arguments, kind, ("multi_label",))
     elif arguments.epsilon is not None:
         raise ConfigError("--epsilon is what models are tested with: say who is one with --annotator-table FILE.")
     if arguments.multi_label:
@@ -137,7 +136,7 @@ def run(arguments: argparse.Namespace) -> None:
     before = None if arguments.before is None else read_numbers(arguments.before)
     history = None if arguments.history is None else read_history(arguments.history)
     annotations = kind.read(arguments.annotations, **reading)
-    models = models_of(arguments.annotator_table, annotations) if mixed else None
+    models = options.models_of(arguments.annotator_table, annotations) if mixed else None
     instances = None
     if arguments.instances is not None:
         layout = options.second_layout(arguments)

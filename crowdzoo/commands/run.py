@@ -51,14 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError("--force is for --on kubeflow and --on vertex; a run replaces no file.")
     config = load_config(arguments.config, overrides)
     if arguments.check:
-        from crowdzoo.pipelines.config.data_checks import check_data
-        from crowdzoo.pipelines.config.output_checks import check_output
+        from crowdzoo.pipelines.config.data_checks import check_data, check_own_base
 
-        check_output(config)
+        config.output.check()
         read = check_data(config, arguments.check == "all")
         if is_own(config.base):
-            from crowdzoo.pipelines.own_base import check_own_base
-
             use_tensorflow()
             check_own_base(config)
         print(f"{arguments.config}: fine, read {read}")

@@ -61,7 +61,7 @@ class KindPage(ABC):
         alpha: Krippendorff's alpha; None where it is not defined.
         overall: figures of the whole crowd.
         hidden: keys of facts and columns that say nothing here.
-        changed: key of a column -> what is different from page_columns.csv.
+        changed: key of a column -> what is different from columns.csv.
         beside: what stands beside facts, by key.
         annotators: values of the table, see `of_annotators`.
         tasks: values of the table.
@@ -259,7 +259,7 @@ class KindPage(ABC):
         }
 
     def table_of(self, name: str, values: dict[str, list[Any]], *rows: Any) -> PageTable:
-        """A table with the columns that page_columns.csv has for it; `rows` are those shown, and their details."""
+        """A table with the columns that columns.csv has for it; `rows` are those shown, and their details."""
         return PageTable(tuple(self.columns(name)), values, *rows)
 
     def columns(self, name: str) -> list[Column]:

@@ -13,6 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import LABEL_KINDS
+from crowdzoo.kinds.parts import folder_of
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.wilson import wilson
 
@@ -90,7 +92,7 @@ class Column:
 
     @classmethod
     def of(cls, line: Mapping[str, str]) -> Column:
-        """The column of a line of page_columns.csv."""
+        """The column of a line of columns.csv."""
         low, _, high = line["scale"].partition(" ")
         scale = (float(low), float(high)) if low else None
         return cls(line["key"], line["title"], line["form"], line["help"], scale, line["bar"] == "bar")
@@ -98,8 +100,9 @@ class Column:
 
 # By the kind of a page and the name of a table; "facts" are the figures of the first screen
 COLUMNS: dict[tuple[str, str], list[Column]] = {}
-for _line in _lines("page_columns.csv"):
-    COLUMNS.setdefault((_line["kind"], _line["table"]), []).append(Column.of(_line))
+for _kind in (*LABEL_KINDS, "multi-label"):
+    for _line in _lines(f"{folder_of(_kind)}/columns.csv"):
+        COLUMNS.setdefault((_kind, _line["table"]), []).append(Column.of(_line))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from crowdzoo.training.checkpoint import Checkpoint
 
 
+def folder_of(kind: str) -> str:
+    """Name of the folder of a kind; see `part_of`."""
+    return "several_labels" if kind == "multi-label" else label_kind(kind).title
+
+
 def part_of(kind: str, part: str) -> Any:
     """The module of that name in the folder of a kind.
 
@@ -25,8 +30,7 @@ def part_of(kind: str, part: str) -> Any:
     Raises:
         ConfigError: no such kind.
     """
-    folder = "several_labels" if kind == "multi-label" else label_kind(kind).title
-    return import_module(f"{__package__}.{folder}.{part}")
+    return import_module(f"{__package__}.{folder_of(kind)}.{part}")
 
 
 def read_labelled(kind: str, options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:

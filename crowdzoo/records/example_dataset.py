@@ -9,8 +9,6 @@ import tensorflow as tf
 from crowdzoo.records.instance_features import INSTANCES, instance_features, parsed_instances
 from crowdzoo.training.epoch_count import EpochCount
 
-__all__ = ["SAID", "ExampleDataset", "files_of", "held_examples", "read_batches", "said_of"]
-
 # Features of what annotators said, as `tf.io.parse_example` takes them
 _CODES = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
 SAID = {"annotator_ids": _CODES, "annotator_labels": _CODES}

@@ -11,18 +11,6 @@ import tensorflow as tf
 
 from crowdzoo.files.check_format import FORMAT_VERSION, check_format
 
-__all__ = [
-    "SPLITS",
-    "prepare_examples",
-    "read_dataset_info",
-    "rewrite_examples",
-    "split_by_hash",
-    "split_files",
-    "task_and_example",
-    "write_dataset_info",
-    "write_examples",
-]
-
 SPLITS = ("train", "eval")
 _TASKS_PER_FILE = 20_000
 

@@ -60,7 +60,7 @@ def read_labelled_instances(options: dict[str, Any], rejects: str, folder: str) 
         annotations=crowd,
         names=names.tolist(),
         split=split,
-        labelled=is_among(names, _labelled(crowd)),
+        labelled=is_among(names, name_texts(crowd.tasks[crowd.redundancy > 0])),
         gold=[one if there else None for one, there in zip(shown, known, strict=True)],
         info={"classes": classes, **instance_info(instances)},
         change_split=change,
@@ -136,7 +136,3 @@ def _gold(instances: Instances, crowd: Annotations, path: str) -> tuple[np.ndarr
         return ratings, ~np.isnan(ratings)
     codes = instances.gold_codes(crowd.classes, path)
     return codes, codes >= 0
-
-
-def _labelled(crowd: Annotations) -> np.ndarray:
-    return name_texts(crowd.tasks[crowd.redundancy > 0])

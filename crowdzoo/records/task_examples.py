@@ -1,6 +1,6 @@
 """Instances with classes read back from Examples, whole, for what compares several trainings on them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -37,12 +37,17 @@ def read_tasks(patterns: Sequence[str], info: dict[str, Any]) -> tuple[Instances
         said.append((task + len(names), annotator, label))
         names += [name.decode() for name in batch["task"].tolist()]
         values.append(keras.tree.map_structure(_texts, parsed_instances(batch)))
-    task_ids, annotator_ids, labels = (np.concatenate(column) for column in zip(*said, strict=True))
     tasks = np.array(names, object)
-    classes, annotators = (np.array(info[key], object) for key in ("classes", "annotators"))
     together = keras.tree.map_structure(lambda *parts: np.concatenate(parts), *values)
     instances = Instances(tasks, instance_kind(info["instances"]), together, info["features"])
-    return instances, Annotations("classification", task_ids, annotator_ids, labels, tasks, annotators, classes)
+    return instances, annotations_of(said, tasks, info)
+
+
+def annotations_of(said: Iterable[tuple[np.ndarray, ...]], tasks: np.ndarray, info: Mapping[str, Any]) -> Annotations:
+    """Annotations out of what `said_of` gives of each batch, with the tasks' codes, and `dataset.json`."""
+    task_ids, annotator_ids, labels = (np.concatenate(column) for column in zip(*said, strict=True))
+    classes, annotators = (np.array(info[key], object) for key in ("classes", "annotators"))
+    return Annotations("classification", task_ids, annotator_ids, labels, tasks, annotators, classes)
 
 
 def _texts(values: np.ndarray) -> np.ndarray:

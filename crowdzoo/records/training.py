@@ -1,7 +1,8 @@
 """Training from files of Examples, with the recipes that `crowdzoo train` uses."""
 
+import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,8 @@ def choose(
         DataError: fewer than 20 labelled tasks, or what the training raises.
     """
     instances, annotations = read_tasks(files, info)
-    told = _Told(num_trainings(num_labelled(annotations), candidates))
-    choice = choose_method(settings, instances, annotations, candidates=candidates, on_training=told.step)
+    told = _told(num_trainings(num_labelled(annotations), candidates))
+    choice = choose_method(settings, instances, annotations, candidates=candidates, on_training=told)
     table = [
         {
             "method": title_of(each.settings),
@@ -91,17 +92,16 @@ def choose(
     return choice.settings, table
 
 
-class _Told:
-    """Says in the log how many of `total` trainings are done, and about how long the others will take."""
+def _told(total: int) -> Callable[[], None]:
+    """Says in the log, training after training, how many of `total` are done and how long the others will take."""
+    started, numbers = time.monotonic(), itertools.count(1)
 
-    def __init__(self, total: int):
-        self.total, self.done, self.started = total, 0, time.monotonic()
+    def step() -> None:
+        done = next(numbers)
+        left = (time.monotonic() - started) / done * (total - done)
+        logging.info("auto: %d of %d trainings done, about %.0f s left", done, total, left)
 
-    def step(self) -> None:
-        """One more is done."""
-        self.done += 1
-        left = (time.monotonic() - self.started) / self.done * (self.total - self.done)
-        logging.info("auto: %d of %d trainings done, about %.0f s left", self.done, self.total, left)
+    return step
 
 
 @in_training_scope

@@ -12,8 +12,6 @@ from crowdzoo.data.instance_kinds import InstanceKind, instance_kind
 from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.records.instance_features import COLUMN, instance_features
 
-__all__ = ["TransformedInstances"]
-
 
 class TransformedInstances(InstanceEncoder):
     """What a `preprocessing_fn` makes of instances; its graph goes into the exported model.

@@ -1,6 +1,6 @@
 """What a configuration cannot know about itself: whether its files have the right columns, and its names exist."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,36 +62,26 @@ def outside_problems(config: PipelineConfig) -> list[str]:
     return [*_file_problems(config), *_data_problems(config)]
 
 
-def _aggregation_problems(config: PipelineConfig) -> list[str]:
+def _problems(section: str, check: Callable[..., Any], *given: Any, **named: Any) -> list[str]:
+    """What a check of a section finds wrong; the first thing."""
     try:
-        config.label_kind.create_aggregator(config.aggregation.method, **config.aggregation.arguments)
+        check(*given, **named)
     except ConfigError as error:
-        return [_sentence("aggregation", error)]
+        text = str(error).removeprefix("training: ")
+        return [f"{section}: {text}" if text.endswith((".", "?")) else f"{section}: {text}."]
     return []
 
 
+def _aggregation_problems(config: PipelineConfig) -> list[str]:
+    check = config.label_kind.create_aggregator
+    return _problems("aggregation", check, config.aggregation.method, **config.aggregation.arguments)
+
+
 def _method_problems(config: PipelineConfig) -> list[str]:
-    section = "method"
-    if is_own(config.base):
-        try:
-            own_files(config.base)
-        except ConfigError as error:
-            return [_sentence("model", error)]
-    try:
-        if config.method.name == AUTO:
-            for name, _ in named_candidates(config.kind, config.method.arguments):
-                check_method(name, {}, config.kind)
-            if config.training.patience is not None:
-                raise ConfigError(
-                    "training.patience: auto chooses the number of epochs itself. Remove patience, or name a method in "
-                    "place of auto."
-                )
-        else:
-            check_method(config.method.name, config.method.arguments, config.kind)
-        section = "model"
-        _ = config.settings
-    except ConfigError as error:
-        return [_sentence(section, error)]
+    problems = _problems("model", own_files, config.base) if is_own(config.base) else []
+    problems = problems or _problems("method", _check_method, config) or _problems("model", lambda: config.settings)
+    if problems:
+        return problems
     if config.method.arguments.get("confidence"):
         return [
             "method: confidence is for a training from annotations in memory, and the pipeline trains from files of "
@@ -99,6 +89,19 @@ def _method_problems(config: PipelineConfig) -> list[str]:
             "aggregation takes it, with dawid-skene or majority-vote."
         ]
     return []
+
+
+def _check_method(config: PipelineConfig) -> None:
+    if config.method.name != AUTO:
+        check_method(config.method.name, config.method.arguments, config.kind)
+        return
+    for name, _ in named_candidates(config.kind, config.method.arguments):
+        check_method(name, {}, config.kind)
+    if config.training.patience is not None:
+        raise ConfigError(
+            "training.patience: auto chooses the number of epochs itself. Remove patience, or name a method in "
+            "place of auto."
+        )
 
 
 def _tuner_problems(config: PipelineConfig) -> list[str]:
@@ -131,21 +134,18 @@ def _tuner_problems(config: PipelineConfig) -> list[str]:
                             "tuner.search.model: is not for a base of your own. Remove it.")  # fmt: skip
             continue
         values = dimension.get("values") or [dimension["min"], dimension["max"]]
-        for value in values:
-            try:
-                _check_training(config, with_values(sections, {key: value}))
-            except ConfigError as error:
-                problems.append(_sentence(f"tuner.search.{key}", error))
-                break
+        found = (_problems(f"tuner.search.{key}", _check_training, config, sections, {key: each}) for each in values)
+        problems += next(filter(None, found), [])
     return problems
 
 
-def _check_training(config: PipelineConfig, sections: Mapping[str, Mapping[str, Any]]) -> None:
-    """Makes the settings of a training as the Trainer does.
+def _check_training(config: PipelineConfig, own: Mapping[str, dict[str, Any]], values: Mapping[str, Any]) -> None:
+    """Makes the settings of a training as the Trainer does, with the values of a search.
 
     Raises:
         ConfigError: a value that they may not have.
     """
+    sections = with_values(own, values)
     method = dict(sections["method"])
     name = method.pop("name")
     check_method(name, method, config.kind)
@@ -157,13 +157,8 @@ def _check_training(config: PipelineConfig, sections: Mapping[str, Mapping[str, 
 def _report_problems(config: PipelineConfig) -> list[str]:
     if not config.has_page:
         return ["report.fail_if: needs the page: remove report.page."] if config.report.fail_if else []
-    problems = []
-    for text in config.report.fail_if:
-        try:
-            Condition.parse(text, config.kind)
-        except ConfigError as error:
-            problems.append(_sentence("report.fail_if", error))
-    return problems
+    found = (_problems("report.fail_if", Condition.parse, text, config.kind) for text in config.report.fail_if)
+    return [problem for problems in found for problem in problems]
 
 
 def _file_problems(config: PipelineConfig) -> list[str]:
@@ -174,11 +169,6 @@ def _file_problems(config: PipelineConfig) -> list[str]:
         except (ConfigError, DataError) as error:
             problems.append(f"{key}: {error}")
     return problems
-
-
-def _sentence(section: str, error: ConfigError) -> str:
-    text = str(error).removeprefix("training: ")
-    return f"{section}: {text}" if text.endswith((".", "?")) else f"{section}: {text}."
 
 
 def _data_problems(config: PipelineConfig) -> list[str]:

@@ -1,11 +1,12 @@
 """The sections of a configuration."""
 
+import os
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 
-from crowdzoo.errors import short_repr, unknown
+from crowdzoo.errors import ConfigError, short_repr, unknown
 from crowdzoo.pipelines.config.values import (
     Bool,
     ClassName,
@@ -272,6 +273,21 @@ class OutputConfig(Section):
     def metadata(self) -> Path:
         """SQLite file of ML Metadata."""
         return self.root / "metadata.sqlite"
+
+    def check(self) -> None:
+        """Refuses folders that cannot be made or written; makes none.
+
+        Raises:
+            ConfigError: names the setting and the folder.
+        """
+        for name, folder in (("root", self.root), ("serving", self.serving)):
+            there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+            if not there.is_dir():
+                raise ConfigError(f"output.{name}: {folder} cannot be made: {there} is a file. Choose another folder.")
+            if not os.access(there, os.W_OK | os.X_OK):
+                raise ConfigError(
+                    f"output.{name}: {there} may not be written. Choose another folder, or change its permissions."
+                )
 
     @field_validator("root", "serving")
     @classmethod

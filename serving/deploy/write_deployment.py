@@ -9,6 +9,7 @@ from pathlib import Path
 import crowdzoo
 from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.files.paths import local_path, scheme_of
+from crowdzoo.files.served_model import MODEL_CARD_FILE
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.files.writing import atomic_folder
 
@@ -24,6 +25,11 @@ _TAKES = {"compose": ("folder",), "kubernetes": ("folder", "pvc", "gs"), "kserve
 # Part of an address and of a line of TensorFlow Serving's configuration, and a name of Kubernetes, which adds to it
 _MODEL, _OBJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,126}"), re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 _IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._/:-]*?(:(?!latest\Z)\w[\w.-]{0,127}|@sha256:[0-9a-f]{64})")
+
+# TensorFlow -> the last release of TensorFlow Serving with that TensorFlow, as PyPI has its `tensorflow-serving-api`
+_RELEASES = {
+    "2.16": "2.16.1", "2.17": "2.17.1", "2.18": "2.18.1", "2.19": "2.19.1", "2.20": "2.20.0", "2.21": "2.21.0",
+}  # fmt: skip
 
 
 def write_deployment(
@@ -99,3 +105,36 @@ def _values(target: str, model: str, place: str, image: str) -> tuple[dict[str, 
     quoted = json.dumps(shown.replace("$", "$$") if target == "compose" else shown.rstrip("/"))
     values = {"model": model, "name": name, "image": image, "place": quoted, "base_path": base}
     return {**values, "claim": claim, "path": json.dumps(path)}, kind
+
+
+def image_for(version: str) -> str:
+    """The image that reads models of this version of TensorFlow.
+
+    Args:
+        version: such as "2.16.2".
+
+    Returns:
+        Name and tag, such as "tensorflow/serving:2.16.1".
+
+    Raises:
+        ConfigError: no version, or no release of TensorFlow Serving is known for it.
+    """
+    found = re.match(r"(\d{1,4}\.\d{1,4})(\.|$)", version, re.ASCII)
+    if found is None:
+        raise ConfigError(f"TensorFlow {short_repr(version)}: is not a version such as 2.16.2.")
+    if found[1] not in _RELEASES:
+        raise ConfigError(
+            f"no release of TensorFlow Serving is known here for TensorFlow {found[1]}: name an image that is not "
+            "older than it."
+        )
+    return f"tensorflow/serving:{_RELEASES[found[1]]}"
+
+
+def tensorflow_of(version_folder: Path) -> str | None:
+    """The version of TensorFlow that a model's card names; None where there is no card that does."""
+    try:
+        card = json.loads((version_folder / MODEL_CARD_FILE).read_text("utf-8"))
+        found = card["software"]["tensorflow"]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):  # another exporter's model
+        return None
+    return found if isinstance(found, str) else None

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,9 +10,9 @@ import pytest
 from crowdzoo import Annotations
 from crowdzoo.aggregation import Aggregation, DawidSkene
 from crowdzoo.checks.option_types import num_bytes
+from crowdzoo.commands import aggregate as memory
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError
-from crowdzoo.reading.tables import needed_memory as memory
 from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.testing.aggregators import simulated_crowd
@@ -87,23 +88,23 @@ def test_bad_rows_have_their_place_and_their_file(here, capsys):
 
 
 def test_the_memory_of_a_file_follows_its_rows(here):
-    assert memory.needed_memory("a.csv") == 401 * memory.BYTES_A_ROW  # with the header
+    assert memory.needed_memory(Path("a.csv")) == 401 * memory.BYTES_A_ROW  # with the header
     Annotations.read("a.csv").to_parquet("a.parquet")
-    assert memory.needed_memory("a.parquet") == 400 * memory.BYTES_A_ROW
+    assert memory.needed_memory(Path("a.parquet")) == 400 * memory.BYTES_A_ROW
     (here / "wide.csv").write_text("task,ann,bob,cid\n" + "1,a,b,a\n" * 9)
-    assert memory.needed_memory("wide.csv", Layout(wide=True)) == 10 * 3 * memory.BYTES_A_ROW
+    assert memory.needed_memory(Path("wide.csv"), Layout(wide=True)) == 10 * 3 * memory.BYTES_A_ROW
     with pytest.raises(DataError, match="does not exist"):
-        memory.needed_memory("absent.csv")
+        memory.needed_memory(Path("absent.csv"))
 
 
 def test_the_rows_of_a_large_text_file_are_estimated_from_its_head(here, monkeypatch):
     monkeypatch.setattr(memory, "HEAD", 1000)
-    assert memory.needed_memory("a.csv") == pytest.approx(401 * memory.BYTES_A_ROW, rel=0.2)
+    assert memory.needed_memory(Path("a.csv")) == pytest.approx(401 * memory.BYTES_A_ROW, rel=0.2)
     data = (here / "a.csv").read_bytes()
     (here / "a.csv.gz").write_bytes(gzip.compress(data))
     size = (here / "a.csv.gz").stat().st_size
     expected = size * memory.GROWTH * 401 / len(data) * memory.BYTES_A_ROW
-    assert memory.needed_memory("a.csv.gz") == pytest.approx(expected, rel=0.2)
+    assert memory.needed_memory(Path("a.csv.gz")) == pytest.approx(expected, rel=0.2)
 
 
 @pytest.mark.parametrize(("text", "expected"), [("8GB", 8e9), ("500 mb", 5e8), ("1.5GiB", 1.5 * 2**30), ("7B", 7)])

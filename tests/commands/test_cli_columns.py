@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
     write(path / "fewer.csv", ("task", "age", "height", "size"), rows)
     write(path / "answers.csv", ("task", "annotator", "label"), [(t, a, kinds[t]) for t in range(60) for a in "xy"])
     inputs = (path / "answers.csv", path / "instances.csv")
-    how = ("--epochs", 15, "--hidden", 8, "--dropout", 0, "--learning-rate", 0.02)
+    how = ("--epochs", 1, "--hidden", 8, "--dropout", 0, "--learning-rate", 0.02)
     assert run("train", *inputs, *how, "--out", path / "m.keras") == 0
     assert run("export", path / "m.keras", path / "served", "--warmup", path / "other.csv") == 0
     return path

@@ -63,7 +63,17 @@ def test_outputs_that_would_destroy_something_are_refused_before_the_work(words,
 
 
 def test_a_command_replaces_what_it_wrote_and_with_force_other_files(capsys):
-    aggregate = ["aggregate", "bad.csv", "--on-bad-rows", "reject", "--rejects", "r.csv", "--out"]
+    aggregate = [
+        "aggregate",
+        "bad.csv",
+        "--method",
+        "majority-vote",
+        "--on-bad-rows",
+        "reject",
+        "--rejects",
+        "r.csv",
+        "--out",
+    ]
     assert cli.main([*aggregate, "out"]) == 0
     assert cli.main([*aggregate, "out"]) == 4
     assert "replace the earlier result with --force" in capsys.readouterr().err
@@ -76,7 +86,7 @@ def test_a_command_replaces_what_it_wrote_and_with_force_other_files(capsys):
     assert cli.main([*aggregate, "out3", "--force"]) == 0
     assert Path("r.csv").read_text().startswith("file,row,column")
 
-    quality = ["quality", "a.csv", "--bootstrap", "0", "--plot", "q.png"]
+    quality = ["quality", "a.csv", "--method", "none", "--bootstrap", "0", "--plot", "q.png"]
     assert cli.main([*quality, "--out", "q"]) == 0
     assert cli.main(quality) == 0
     assert cli.main([*quality, "--out", "q"]) == 4
@@ -169,40 +179,25 @@ def test_output_that_cannot_be_written_is_one_line(words):
     assert done.stderr == "crowdzoo: standard output: No space left on device\n"
 
 
-# Says "ready" in the middle of a write of the command, and waits.
-SLOW = """
-import sys, time
-from crowdzoo.commands import main as cli
-from crowdzoo.aggregation import result_files
-
-def slow(*_, **__):
-    print("ready", flush=True)
-    time.sleep(60)
-
-result_files.json.dumps = slow
-sys.exit(cli.main(sys.argv[1:]))
-"""
-
-
-def test_sigterm_leaves_no_temporary_file_and_is_one_line():
+def test_sigterm_leaves_no_temporary_file_and_is_one_line(capsys, monkeypatch):
     words = ["aggregate", "bad.csv", "--on-bad-rows", "reject", "--rejects", "new/r.csv", "--out", "deep/out"]
     before = tree()
-    command = subprocess.Popen(
-        [sys.executable, "-c", SLOW, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        assert command.stdout.readline() == "ready\n"
+
+    def end(*_, **__):
+        """In the middle of a write of the command."""
         assert len(tree()) > len(before)
-        command.send_signal(signal.SIGTERM)
-        _, errors = command.communicate(timeout=30)
-    finally:
-        command.kill()
-    assert (command.returncode, errors) == (143, "crowdzoo: terminated\n")
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise AssertionError("goes on after SIGTERM")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("crowdzoo.aggregation.result_files.json.dumps", end)
+        code = cli.main(words)
+    assert (code, capsys.readouterr().err) == (143, "crowdzoo: terminated\n")
     assert {name: text for name, text in tree().items() if not name.startswith("new")} == before
     assert os.listdir("new") == ["r.csv"]  # reading was done
 
 
-@pytest.mark.parametrize("command", ["aggregate", "report"])
+@pytest.mark.parametrize("command", ["aggregate", pytest.param("report", marks=pytest.mark.slow)])
 def test_a_limit_of_the_size_of_files_is_said(tmp_path, command):
     """Also where it is a library's file, whose error does not name it."""
     (tmp_path / "crowd.csv").write_text(

@@ -76,6 +76,16 @@ def test_aggregate_gives_the_methods_estimates_and_their_errors_against_gold(fil
     assert shown(text, "annotators") == "4"
 
 
+def test_a_regressor_is_trained_and_saved(files, tmp_path, capsys):
+    words = (files / "ratings.csv", files / "instances.parquet", "--method", "rating-em", "--task", "regression")
+    assert run("train", *words, "--hidden", "4", "--epochs", 1, "--out", tmp_path / "model.keras") == 0
+    text = capsys.readouterr().out
+    assert shown(text, "ratings trained on") == "181"
+    assert "held-out R² against gold" in text
+    assert (tmp_path / "model.keras").is_file()
+
+
+@pytest.mark.slow
 def test_from_ratings_to_predictions(files, tmp_path, capsys):
     instances = files / "instances.parquet"
     model = tmp_path / "model.keras"

@@ -25,8 +25,8 @@ def completed(line, tmp_path):
     ("line", "words"),
     [
         ("crowdzoo agg", ["aggregate"]),
-        ("crowdzoo re", ["report"]),
-        ("crowdzoo methods --ki", ["--kind"]),
+        pytest.param("crowdzoo re", ["report"], marks=pytest.mark.slow),
+        pytest.param("crowdzoo methods --ki", ["--kind"], marks=pytest.mark.slow),
         ("crowdzoo methods --kind c", ["classification"]),
     ],
 )

@@ -99,6 +99,7 @@ def test_a_value_of_the_model_cannot_be_checked_without_one(report):
     assert "model_agreement is not defined" in blessing.get_string_custom_property("reason")
 
 
+@pytest.mark.slow  # report/test_page_changes.py asks the same of the page itself
 def test_the_page_says_what_changed_since_an_earlier_one(report):
     _, _, page = report()
     assert page.get_string_custom_property("model") == fingerprint(Path(page.uri).parent / "model" / "Format-Serving")

@@ -55,6 +55,7 @@ def expected(records, weights):
     return np.mean(logits.argmax(axis=1) == labels), -np.mean(log_probabilities[np.arange(len(labels)), labels])
 
 
+@pytest.mark.slow  # pipelines/test_local.py runs it, too
 def test_scores_are_those_of_numpy_on_tasks_with_truth_and_a_first_model_is_blessed(evaluate):
     summary, blessing, files = evaluate(GOOD)
     assert len(evaluate.records) == 4

@@ -190,10 +190,8 @@ def trained(rated_folder, method, epochs=25):
     return folder
 
 
-@pytest.mark.parametrize(
-    "method",
-    [name if name == "rating-em" else pytest.param(name, marks=pytest.mark.slow) for name in RATING_METHODS],
-)
+@pytest.mark.slow  # commands/test_cli_ratings.py trains, too
+@pytest.mark.parametrize("method", RATING_METHODS)
 def test_every_method_learns_and_speaks_in_the_labels_unit(rated_folder, crowd, method):
     features, gold, _ = crowd
     folder = trained(rated_folder, method)

@@ -7,8 +7,8 @@ import pyarrow.parquet
 import pytest
 import tensorflow as tf
 
-from crowdzoo.components import pipeline_checkpoint
 from crowdzoo.components import tfx_internals as tfx
+from crowdzoo.components import trainer
 from crowdzoo.components.trainer import run_fn
 from crowdzoo.layers import ConfusionMatrices
 from crowdzoo.models import METHODS, CrowdModel
@@ -47,6 +47,7 @@ def train(shared_crowd, tmp_path_factory):
     return run
 
 
+@pytest.mark.slow
 def test_the_key_that_a_lost_class_advises_trains_on_the_votes_first(train, shared_crowd, tmp_path, monkeypatch):
     layer = ConfusionMatrices(1)
     layer.build((None, 3))
@@ -71,9 +72,12 @@ CROWD = {"name": "crowdsourced-layer", "connection": "MW", "scale": 1.0}
 
 
 @pytest.fixture(scope="module")
-def trained(train):
-    """The folder of a model of the crowd."""
-    return train("a", CROWD)
+def trained(train, tmp_path_factory):
+    """The folder of a model of the crowd, whose checkpoints were kept until it was written."""
+    checkpoint = tmp_path_factory.mktemp("checkpoint")
+    folder = train("a", CROWD, checkpoint=str(checkpoint))
+    assert not checkpoint.exists()
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -179,9 +183,10 @@ def history_of(folder):
     return json.loads((folder / "run" / "history.json").read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
-    [CROWD, *(pytest.param({"name": name}, marks=pytest.mark.slow) for name in ("deep-em", "aggregated", "lia"))],
+    [CROWD, *({"name": name} for name in ("deep-em", "aggregated", "lia"))],
     ids=lambda method: method["name"],
 )
 def test_a_training_that_was_killed_goes_on_from_its_checkpoint(train, killed_after, tmp_path, method):
@@ -208,7 +213,7 @@ def test_a_training_with_other_settings_begins_anew_and_one_with_those_before_go
 @pytest.mark.slow
 def test_a_checkpoint_in_a_store_is_fetched_and_removed_there(train, killed_after, tmp_path, monkeypatch):
     # Beam's file systems take a path of this machine like any other URI
-    monkeypatch.setattr(pipeline_checkpoint, "is_remote", lambda path: True)
+    monkeypatch.setattr(trainer, "is_remote", lambda path: True)
     store = tmp_path / "store"
     killed_after(train, 3, "a", CROWD, checkpoint=str(store))
     assert sorted(path.name for path in store.rglob("*.*")) == ["checkpoint.json", "phase-0.npz"]

@@ -87,7 +87,7 @@ _settings = st.one_of(
 def _options(command):
     """Each option of a command with a value that its type may take, or with any."""
     parser = cli._parser()
-    options = parser._subparsers._group_actions[0].choices[command]._actions
+    options = parser.commands()[command]._actions
     found = []
     for action in options:
         if not action.option_strings or action.option_strings[0] == "-h":
@@ -210,16 +210,14 @@ def _contents():
 def _run(words):
     errors = io.TextIOWrapper(io.BytesIO(), "utf-8", errors="backslashreplace", write_through=True)
     output = io.TextIOWrapper(io.BytesIO(), "ascii", write_through=True)
-    commands = {
-        name: (describe, (lambda _: 0) if name in NEVER_RUN else function, sentence)
-        for name, (describe, function, sentence) in cli.COMMANDS.items()
-    }
     with (
         contextlib.redirect_stdout(output),
         contextlib.redirect_stderr(errors),
-        unittest.mock.patch.dict(cli.COMMANDS, commands),
+        contextlib.ExitStack() as patched,
         unittest.mock.patch.dict(os.environ),
     ):
+        for name in NEVER_RUN:
+            patched.enter_context(unittest.mock.patch(f"crowdzoo.commands.{name}.run", return_value=0))
         try:
             code = cli.main(words)
         except SystemExit as stopped:

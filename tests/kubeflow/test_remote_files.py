@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from crowdzoo.components.input_files import content_hashes, own_copies
-from crowdzoo.components.pipeline_checkpoint import PipelineCheckpoint
 from crowdzoo.components.remote_files import fetch, remote_files, upload
 from crowdzoo.components.remote_serving import push_remote_version, remote_baseline, remote_versions
 from crowdzoo.components.serving_folder import fingerprint
+from crowdzoo.components.trainer import PipelineCheckpoint
 from crowdzoo.errors import DataError, PipelineError
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.models import CrowdModel
@@ -68,6 +68,7 @@ def test_versions_are_the_folders_with_a_number_and_a_model_oldest_first(client)
     assert remote_versions("s3://crowd/noversions") == []
 
 
+@pytest.mark.slow
 def test_a_push_is_a_new_version_above_all_others_and_complete(client, tmp_path):
     made = model(tmp_path / "model", b"first")
     future = int(time.time()) + 10**6
@@ -81,6 +82,7 @@ def test_a_push_is_a_new_version_above_all_others_and_complete(client, tmp_path)
     assert len(remote_files("s3://crowd/pushes/**")) == 3
 
 
+@pytest.mark.slow
 def test_the_baseline_is_the_newest_version_of_another_model(client, tmp_path):
     first, second = model(tmp_path / "first", b"1"), model(tmp_path / "second", b"2")
     assert remote_baseline(first, "s3://crowd/baselines", tmp_path / "none") is None

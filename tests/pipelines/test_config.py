@@ -1,7 +1,5 @@
 import gzip
 import os
-import subprocess
-import sys
 
 import pyarrow.parquet
 import pytest
@@ -304,17 +302,6 @@ def test_columns_under_other_names_are_given_or_found_by_usual_names(inputs):
         ", data: columns: unknown column 'lable': choose one of task, left, right, winner, loser, annotator"
         in refused(inputs, wrong)
     )
-
-
-def test_reading_a_configuration_loads_no_tensorflow(inputs):
-    code = (
-        "import sys; from crowdzoo.pipelines.config import load_config; load_config(sys.argv[1]); "
-        "print(sorted({'tensorflow', 'tfx', 'apache_beam', 'keras'} & set(sys.modules)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, inputs / "tiny.yaml"], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize(("name", "task"), [("labelme", "classification"), ("generated-ner", "sequence")])

@@ -7,8 +7,8 @@ from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.config.data_checks import check_own_base
 from crowdzoo.pipelines.local import run
-from crowdzoo.pipelines.own_base import check_own_base
 
 SOURCE = """\
 import keras

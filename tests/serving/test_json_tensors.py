@@ -68,7 +68,7 @@ requests = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(body=requests.map(lambda request: json.dumps(request).encode()))
 def test_both_ways_to_read_a_body_give_the_same(body):
     quick, found = json_tensors._read_numbers, outcome(body)

@@ -299,7 +299,7 @@ def test_more_connections_than_allowed_close_an_idle_one_or_are_refused(pets, in
         server.stop()
 
 
-@pytest.mark.parametrize("protocol", ["rest", "grpc"])
+@pytest.mark.parametrize("protocol", [pytest.param("rest", marks=pytest.mark.slow), "grpc"])
 def test_a_prediction_that_does_not_end_does_not_keep_the_server_from_stopping(pets, instances, held, protocol):
     server = start(pets, drain_seconds=1.5)
     with Client(server.url if protocol == "rest" else server.grpc_url, model="pets") as client:

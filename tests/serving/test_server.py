@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from crowdzoo.errors import CrowdzooError, ServingError
-from crowdzoo.serving import Client, Server, curl_example
+from crowdzoo.serving import Client, Server, curl_example, serve
 from crowdzoo.serving.signature import Signature
 
 SERVE = """
@@ -42,8 +42,23 @@ def start_process(folder):
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl on this machine")
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_serve_prints_where_it_listens_and_stops_at_a_signal(pets, number, instances, capsys):
+    def ask_and_stop(server):
+        with Client(f"http://127.0.0.1:{server.rest_port}", model="pets") as client:
+            expected = pets.models[2].predict(instances, verbose=0)
+            np.testing.assert_allclose(client.predict(instances)["probabilities"], expected, atol=1e-6)
+        os.kill(os.getpid(), number)
+
+    serve(pets.folder, name="pets", rest_port=0, grpc_port=0, on_ready=ask_and_stop)
+    printed = capsys.readouterr()
+    assert re.search(r"^try +curl .*\nCtrl-C stops\nstopped\n\Z", printed.out, re.MULTILINE)
+    assert "version 2 loaded" in printed.err
+
+
 @needs_curl
-@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_serve_prints_a_curl_line_that_works_and_stops_cleanly(pets, number, instances):
     process, printed = start_process(pets.folder)
     try:

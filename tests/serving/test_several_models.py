@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+from types import SimpleNamespace
 
 import httpx
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from crowdzoo.commands.main import main
 from crowdzoo.errors import ConfigError, ServingError
-from crowdzoo.serving import Client, Server
+from crowdzoo.serving import Client, Server, model_store
 from crowdzoo.serving.model_settings import ModelSettings, VersionPolicy, read_model_settings
 from crowdzoo.serving.model_store import SETTLE_SECONDS, ModelStore
 
@@ -166,7 +167,11 @@ def served(store):
         (VersionPolicy(None, frozenset({1, 2, 7})), [2, 1]),
     ],
 )
-def test_a_policy_says_which_versions_are_served(versions, policy, expected):
+def test_a_policy_says_which_versions_are_served(versions, policy, expected, monkeypatch):
+    def loaded(folder, version):
+        return SimpleNamespace(version=version, num_warmup_requests=0)
+
+    monkeypatch.setattr(model_store, "LoadedModel", loaded)
     store = store_of(versions, policy)
     assert store.refresh()
     assert served(store) == expected

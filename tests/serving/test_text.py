@@ -15,7 +15,6 @@ import tensorflow as tf
 from crowdzoo.errors import ServingError
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.export.saved_model import export_model
-from crowdzoo.files.served_model import load_saved_model
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.networks.sequence_tagger import SequenceTagger
 from crowdzoo.networks.token_encoder import TokenEncoder
@@ -24,6 +23,8 @@ from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.signature import _lengths
 from crowdzoo.training.crowd_model import CrowdModel
 
+# Such a model takes long to export; export/test_export_text.py asks the same graph, and test_columns.py sends strings
+pytestmark = pytest.mark.slow
 CLASSES = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
 TEXTS = ["Anna Bell lives in São Paulo.", "", "👩\u200d👧 Zoe\u0308 met Anna in May", "x"]
 
@@ -45,8 +46,8 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def expected(folder):
-    model = load_saved_model(folder / "1")
+def expected(folder, running):
+    model = running._stores["ner"].get()._loaded
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("crowdzoo.export.predict.load_saved_model", lambda folder: model)  # once is enough
         return {signature: load_and_predict(folder, TEXTS, signature=signature) for signature in SIGNATURES}
