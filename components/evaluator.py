@@ -16,7 +16,7 @@ from crowdzoo.components.remote_serving import remote_baseline
 from crowdzoo.components.serving_folder import baseline_of, fingerprint
 from crowdzoo.components.signature import BeamComponentParameter, InputArtifact, OutputArtifact, Parameter, component
 from crowdzoo.components.tfx_internals import SERVING_MODEL, computed, mark_blessing, standard_artifacts
-from crowdzoo.files.name_difference import name_difference
+from crowdzoo.files.model_files import name_difference
 from crowdzoo.files.served_model import MODEL_CARD_FILE
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.kinds.base import Kind

@@ -10,7 +10,7 @@ from absl import logging
 from crowdzoo.components.pipeline_checkpoint import PipelineCheckpoint, content_of
 from crowdzoo.components.tfx_internals import FnArgs
 from crowdzoo.export.saved_model import export_model
-from crowdzoo.files.check_format import FORMAT_VERSION
+from crowdzoo.files.json import FORMAT_VERSION
 from crowdzoo.kinds.kind import kind_of
 from crowdzoo.kinds.training import train_from_files
 from crowdzoo.networks.encoders import encoder_config

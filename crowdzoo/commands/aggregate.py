@@ -281,7 +281,7 @@ def _why_out_of_core(arguments: argparse.Namespace, kind: Kind, aggregator: Any)
     from crowdzoo.large.forms.forms import FORMS
     from crowdzoo.large.stored.aggregate_blocks import check_streams
     from crowdzoo.process import available_memory
-    from crowdzoo.reading.tables.needed_memory import needed_memory
+    from crowdzoo.reading.tables.suffixes import needed_memory
 
     names = [f"--{name.replace('_', '-')}" for name in IN_MEMORY if getattr(arguments, name, None)]
     if arguments.out_of_core:

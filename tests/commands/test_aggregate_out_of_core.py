@@ -11,7 +11,7 @@ from crowdzoo.aggregation import Aggregation, DawidSkene
 from crowdzoo.checks.option_types import num_bytes
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError
-from crowdzoo.reading.tables import needed_memory as memory
+from crowdzoo.reading.tables import suffixes as memory
 from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.testing.aggregators import simulated_crowd

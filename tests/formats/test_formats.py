@@ -77,7 +77,7 @@ WRITERS = {
     "crowdzoo.reading.sentences.text_lines": "the writer of lines itself",
     "crowdzoo.reading.tables.annotation_files": "a table",
     "crowdzoo.reading.tables.parquet": "annotations: under its key in the footer",
-    "crowdzoo.reading.tables.rejects": "a table",
+    "crowdzoo.reading.tables.row_checks": "a table",
     "crowdzoo.training.checkpoint": "checkpoint.json and each phase-*.npz; only the code that wrote them reads them",
     "crowdzoo.components.evaluator": "evaluation.json, an artifact that TFX makes again for other code",
     "crowdzoo.records.example_files": "dataset.json; the rest is TensorFlow's",
@@ -87,8 +87,8 @@ WRITERS = {
     "crowdzoo.pipelines.kubeflow": "Kubeflow's format",
     "crowdzoo.serving.deploy.write_deployment": "formats of Compose, Kubernetes and KServe",
 }
-CALLS = {"atomic_file", "atomic_folder", "atomic_path", "write_lines", "write_text", "write_table", "ParquetWriter",
-         "TFRecordWriter"}  # fmt: skip
+CALLS = {"atomic_file", "write_csv", "atomic_folder", "atomic_path", "write_lines", "write_text", "write_table",
+         "ParquetWriter", "TFRecordWriter"}  # fmt: skip
 
 
 def test_this_release_has_its_files():

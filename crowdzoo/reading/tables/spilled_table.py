@@ -20,7 +20,7 @@ from crowdzoo.errors import SHOWN, BadRow
 from crowdzoo.reading.tables.collecting import Collector, Late, check_rejects, without_cells
 from crowdzoo.reading.tables.naming import warn_of_guess
 from crowdzoo.reading.tables.options import Rules
-from crowdzoo.reading.tables.rejects import rejects_file
+from crowdzoo.reading.tables.row_checks import rejects_file
 from crowdzoo.reading.tables.sources import Batch, Source
 
 PART_ROWS = 1 << 22
