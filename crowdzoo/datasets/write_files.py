@@ -9,7 +9,7 @@ import pyarrow.parquet
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.errors import DataError
-from crowdzoo.files.writing import atomic_file, write_csv
+from crowdzoo.files.writing import atomic_file, write_rows
 from crowdzoo.reading.sentences.span_writing import write_spans
 from crowdzoo.reading.tables.annotation_files import write_annotations
 
@@ -69,4 +69,4 @@ def _write_images(dataset: CrowdDataset, folder: Path) -> Path:
         with atomic_file(folder / name) as file:
             file.write(content)
     columns = (annotations.tasks, names, annotations.classes[dataset.gold], dataset.split)
-    return write_csv(folder / "instances.csv", ("task", "image", "gold", "split"), zip(*columns, strict=True))
+    return write_rows(folder / "instances.csv", ("task", "image", "gold", "split"), zip(*columns, strict=True))

@@ -1,6 +1,4 @@
-"""Strict JSON: no key twice, no NaN, no unbounded nesting; whatever is wrong becomes one kind of error. And the version
-that stored files carry, so that an earlier crowdzoo does not misread what a later one wrote.
-"""
+"""Strict JSON: no key twice, no NaN, no unbounded nesting, one kind of error; the version that stored files carry."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A saved model and the files beside it, checked before Keras or TensorFlow read them; how two models differ in names."""
+"""A saved model and the files beside it, checked before Keras or TensorFlow read them; how names of models differ."""
 
 import os
 import zipfile

@@ -48,7 +48,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         _replace(temporary, place)
 
 
-def write_csv(path: str | os.PathLike[str], header: Iterable[str], rows: Iterable[Iterable[Any]]) -> Path:
+def write_rows(path: str | os.PathLike[str], header: Iterable[str], rows: Iterable[Iterable[Any]]) -> Path:
     """Writes a table as CSV in UTF-8, which appears when it is complete; returns its path."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -9,7 +9,7 @@ from typing import Any
 
 from crowdzoo.errors import BadRow, ConfigError, DataError, did_you_mean
 from crowdzoo.files.text import is_text, shown
-from crowdzoo.files.writing import write_csv
+from crowdzoo.files.writing import write_rows
 from crowdzoo.reading.platforms.export import Export, is_picture
 from crowdzoo.reading.platforms.record import Record
 
@@ -65,7 +65,7 @@ def write_export_instances(
         [task, *(cells.get(name, "") for name in written), *([gold.get(task, "")] if gold else [])]
         for task, cells in tasks.items()
     )
-    write_csv(path, header, rows)
+    write_rows(path, header, rows)
     return names
 
 

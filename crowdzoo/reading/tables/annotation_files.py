@@ -6,7 +6,7 @@ import numpy as np
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.files.writing import write_csv
+from crowdzoo.files.writing import write_rows
 
 __all__ = ["write_annotations"]
 
@@ -43,4 +43,4 @@ def write_annotations(annotations: Annotations, path: str | Path) -> Path:
         columns = {"left": columns.pop("task"), "right": annotations.tasks[annotations.right_ids], **columns}
     if annotations.seconds is not None:
         columns["seconds"] = np.array(["" if np.isnan(each) else f"{each:g}" for each in annotations.seconds], object)
-    return write_csv(path, columns, zip(*(column.tolist() for column in columns.values()), strict=True))
+    return write_rows(path, columns, zip(*(column.tolist() for column in columns.values()), strict=True))
