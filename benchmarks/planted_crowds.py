@@ -35,7 +35,7 @@ import numpy as np
 
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
-from crowdzoo.data.sentence_annotations import sentence_annotations
+from crowdzoo.data.crowd_sequences import sentence_annotations
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.page_parts import FLAGS
 from crowdzoo.reading.tables.annotation_files import write_annotations

@@ -25,7 +25,7 @@ from crowdzoo.components.tfx_internals import (
     mark_blessing,
     standard_artifacts,
 )
-from crowdzoo.files.name_difference import name_difference
+from crowdzoo.files.model_files import name_difference
 from crowdzoo.files.served_model import MODEL_CARD_FILE
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.kinds.base import Kind

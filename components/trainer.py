@@ -14,7 +14,7 @@ from absl import logging
 from crowdzoo.components.remote_files import fetch, is_remote, last_part, remote_files, remove, upload_file
 from crowdzoo.components.tfx_internals import FnArgs
 from crowdzoo.export.saved_model import export_model
-from crowdzoo.files.check_format import FORMAT_VERSION
+from crowdzoo.files.json import FORMAT_VERSION
 from crowdzoo.kinds.kind import kind_of
 from crowdzoo.kinds.parts import train_from_files
 from crowdzoo.networks.encoders import encoder_config

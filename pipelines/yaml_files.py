@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from crowdzoo.errors import ConfigError, short_repr
-from crowdzoo.files.configuration_text import MAX_CHARACTERS, configuration_text
+from crowdzoo.files.text import MAX_CHARACTERS, configuration_text
 
 MAX_DEPTH = 50
 _INT64 = 1 << 63

@@ -10,11 +10,10 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from crowdzoo.errors import ServingError
-from crowdzoo.files.served_model import stacked
-from crowdzoo.files.served_name import served_name
-from crowdzoo.reading.instances.check_no_paths import check_no_paths
-from crowdzoo.reading.instances.opened import opened
+from crowdzoo.files.served_model import served_name, stacked
+from crowdzoo.reading.instances.images import check_no_paths
 from crowdzoo.reading.instances.table import BESIDE
+from crowdzoo.reading.instances.upright_image import opened
 
 if TYPE_CHECKING:
     from crowdzoo.serving.grpc_connection import GrpcConnection

@@ -13,8 +13,8 @@ from google.protobuf import text_format
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from crowdzoo.errors import ConfigError, short_repr
-from crowdzoo.files.configuration_text import configuration_text
 from crowdzoo.files.paths import local_path
+from crowdzoo.files.text import configuration_text
 from crowdzoo.files.version_folders import MAX_VERSION
 
 _NAME = re.compile(r"[^/:\s]+")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.errors import DataError, short_repr
-from crowdzoo.files.check_format import FORMAT_VERSION, check_format
+from crowdzoo.files.json import FORMAT_VERSION, check_format
 from crowdzoo.files.writing import atomic_folder
 
 if TYPE_CHECKING:

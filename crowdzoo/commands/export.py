@@ -13,7 +13,7 @@ from crowdzoo.files.version_folders import next_version
 from crowdzoo.networks.encoders import encoder_of
 from crowdzoo.process import use_tensorflow
 from crowdzoo.reading.instances.instances import read_inputs, take_rows
-from crowdzoo.reading.instances.opened import opened
+from crowdzoo.reading.instances.upright_image import opened
 from crowdzoo.training.bases import own_function
 
 

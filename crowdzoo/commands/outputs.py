@@ -10,7 +10,7 @@ from pathlib import Path
 
 from crowdzoo.files.paths import check_apart, check_output_file, check_output_folder
 from crowdzoo.kinds import KINDS
-from crowdzoo.reading.tables.rejects import HEADER
+from crowdzoo.reading.tables.row_checks import HEADER
 from crowdzoo.reading.tables.suffixes import column_names
 
 FEW_BYTES = 1 << 12

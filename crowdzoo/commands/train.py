@@ -11,7 +11,7 @@ from crowdzoo.commands.outputs import Output, is_model, is_names, names_path
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.data.instance_kinds import InstanceKind
 from crowdzoo.errors import ConfigError, shorten
-from crowdzoo.files.check_format import FORMAT_VERSION
+from crowdzoo.files.json import FORMAT_VERSION
 from crowdzoo.files.paths import check_apart
 from crowdzoo.files.writing import atomic_file, atomic_path
 from crowdzoo.kinds import Kind, TrainingSet, kind_of

@@ -15,7 +15,7 @@ import numpy as np
 from crowdzoo.checks.constraints import Number
 from crowdzoo.data.dense import read_matrix
 from crowdzoo.data.label_kinds import LABEL_KINDS, LabelKind, label_kind
-from crowdzoo.data.scale import check_ends, outside_scale, scale_reason
+from crowdzoo.data.numbers import check_ends, outside_scale, scale_reason
 from crowdzoo.errors import SHOWN, BadRow, DataError, short_repr, shorten
 
 if TYPE_CHECKING:

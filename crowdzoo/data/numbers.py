@@ -10,6 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crowdzoo.checks.constraints import END
+from crowdzoo.errors import ConfigError
+
 # 01.03.2026 10:00: the day comes first wherever points separate
 _DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:[ T]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?$")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+,[0-9]+\s*$")
@@ -131,3 +134,40 @@ def in_seconds(times: Any) -> Any:
 def without_zeros(texts: pa.Array) -> pa.Array:
     """Texts with an integer for each that is written as a float: `1.0` becomes `1`."""
     return pc.replace_substring_regex(texts, r"^(-?[0-9]+)\.0+$", r"\1")
+
+
+def check_ends(low: float | None, high: float | None) -> None:
+    """Checks the ends of a scale, either of which may be None.
+
+    Raises:
+        ConfigError: one is no finite number, or low is not below high.
+    """
+    low, high = END.checked("", "low", low), END.checked("", "high", high)
+    if low is not None and high is not None and not low < high:
+        raise ConfigError(f"low must be below high, got low={low!r}, high={high!r}")
+
+
+def outside_scale(ratings: np.ndarray, low: float | None, high: float | None) -> np.ndarray:
+    """Which ratings lie outside of a scale.
+
+    Args:
+        ratings: float of any shape.
+        low: lowest one in the scale, or None.
+        high: highest one, or None.
+
+    Returns:
+        bool of the ratings' shape; a NaN or an infinity is outside.
+    """
+    # not < and >: a NaN would pass those
+    inside = np.isfinite(ratings)
+    if low is not None:
+        inside &= ratings >= low
+    if high is not None:
+        inside &= ratings <= high
+    return ~inside
+
+
+def scale_reason(low: float | None, high: float | None) -> str:
+    """What is wrong with a rating outside, and what to do."""
+    scale = f"{'...' if low is None else f'{low:g}'} to {'...' if high is None else f'{high:g}'}"
+    return f"is outside of the scale {scale}. Fix the rating or remove it, or change low and high."

@@ -98,7 +98,7 @@ class Vocabulary:
         if self._integers:
             values = np.concatenate(self._integers)
             self._integers = []
-            names, codes = _rank(values)
+            names, codes = ranked(values)
             self._names = pa.array(names.astype(np.int64))
             if self.integers_are_strings:
                 self._names = self._names.cast(pa.large_string())
@@ -213,7 +213,7 @@ def text_as_integers(values: pa.Array) -> np.ndarray | None:
     return numbers if pc.sum(pc.binary_length(values)).as_py() in (shortest, None) else None
 
 
-def _rank(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def ranked(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Distinct values, sorted, and the place of each value among them; without a sort where they lie close."""
     if not len(values):
         return values, np.empty(0, dtype=np.int32)

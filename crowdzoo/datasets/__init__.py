@@ -4,12 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from crowdzoo.data.instance_kinds import IMAGES, SENTENCES, VECTORS, InstanceKind
-from crowdzoo.datasets.crowd_dataset import CrowdDataset
-from crowdzoo.datasets.folder import data_folder
+from crowdzoo.datasets.crowd_dataset import CrowdDataset, data_folder
 from crowdzoo.datasets.generated_ner import generated_ner
 from crowdzoo.datasets.generated_ratings import generated_ratings
-from crowdzoo.datasets.labelme import load_labelme
-from crowdzoo.datasets.labelme_images import load_labelme_images
+from crowdzoo.datasets.labelme import load_labelme, load_labelme_images
 from crowdzoo.datasets.movie_reviews import MovieReviews, load_movie_reviews
 from crowdzoo.datasets.ner_amt import NerAmt, load_ner_amt
 from crowdzoo.datasets.simulated import simulate_annotations

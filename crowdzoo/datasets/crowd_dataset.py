@@ -1,6 +1,8 @@
 """A real crowd set as one value."""
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -43,3 +45,13 @@ class CrowdDataset:
     def __repr__(self) -> str:
         what = "images" if self.instances.dtype == object else f"{self.instances.shape[1]} features"
         return f"<CrowdDataset {self.name}: {self.annotations!r}, {what}>"
+
+
+def data_folder() -> Path:
+    """Folder of the raw data sets that do not ship with crowdzoo; only tests and benchmarks read it.
+
+    Returns:
+        The folder that the environment variable CROWDZOO_DATA names, else `crowdzoo-data` in the working folder. It may
+        not exist.
+    """
+    return Path(os.environ.get("CROWDZOO_DATA") or "crowdzoo-data")

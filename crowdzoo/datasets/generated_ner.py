@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.checks.constraints import Number, checked
-from crowdzoo.data.crowd_sequences import CrowdSequences
-from crowdzoo.data.sentence_annotations import sentence_annotations
+from crowdzoo.data.crowd_sequences import CrowdSequences, sentence_annotations
 from crowdzoo.data.tags import TagSet, allowed_tags, tags_of
 from crowdzoo.data.tokens import split_tokens
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.datasets.folder import data_folder
+from crowdzoo.datasets.crowd_dataset import data_folder
 from crowdzoo.errors import DataError
 from crowdzoo.files.regular import open_regular
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from crowdzoo.data.crowd_sequences import CrowdSequences
-from crowdzoo.data.sentence_annotations import sentence_annotations
+from crowdzoo.data.crowd_sequences import CrowdSequences, sentence_annotations
 from crowdzoo.data.tags import TagSet
-from crowdzoo.datasets.folder import data_folder
+from crowdzoo.datasets.crowd_dataset import data_folder
 from crowdzoo.errors import DataError
 from crowdzoo.reading.sentences.conll_files import read_conll, read_gold
 

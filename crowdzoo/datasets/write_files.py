@@ -1,10 +1,6 @@
 """A data set as files for the pipeline."""
 
-import csv
-import io
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +9,7 @@ import pyarrow.parquet
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.errors import DataError
-from crowdzoo.files.writing import atomic_file
+from crowdzoo.files.writing import atomic_file, write_rows
 from crowdzoo.reading.sentences.span_writing import write_spans
 from crowdzoo.reading.tables.annotation_files import write_annotations
 
@@ -66,21 +62,11 @@ def write_files(dataset: CrowdDataset | CrowdSequences, folder: str | Path) -> t
 
 def _write_images(dataset: CrowdDataset, folder: Path) -> Path:
     """Writes JPEG files, and the table of them."""
-    annotations, path = dataset.annotations, folder / "instances.csv"
+    annotations = dataset.annotations
     assert annotations.classes is not None  # only ratings have none
     names = [f"images/{task}.jpg" for task in annotations.tasks.tolist()]
     for name, content in zip(names, dataset.instances, strict=True):
         with atomic_file(folder / name) as file:
             file.write(content)
     columns = (annotations.tasks, names, annotations.classes[dataset.gold], dataset.split)
-    _write_csv(path, ("task", "image", "gold", "split"), columns)
-    return path
-
-
-def _write_csv(path: Path, header: Iterable[str], columns: Iterable[Iterable[Any]]) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(zip(*columns, strict=True))
-    with atomic_file(path) as file:
-        file.write(text.getvalue().encode())
+    return write_rows(folder / "instances.csv", ("task", "image", "gold", "split"), zip(*columns, strict=True))

@@ -10,8 +10,8 @@ import numpy as np
 from crowdzoo.errors import ServingError
 from crowdzoo.files.served_model import as_text, load_saved_model, stacked
 from crowdzoo.files.version_folders import newest_version
-from crowdzoo.reading.instances.check_no_paths import check_no_paths
-from crowdzoo.reading.instances.opened import opened
+from crowdzoo.reading.instances.images import check_no_paths
+from crowdzoo.reading.instances.upright_image import opened
 
 
 def load_and_predict(

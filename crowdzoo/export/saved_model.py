@@ -13,7 +13,7 @@ import numpy as np
 
 import crowdzoo
 from crowdzoo.errors import ConfigError
-from crowdzoo.files.check_format import FORMAT_VERSION
+from crowdzoo.files.json import FORMAT_VERSION
 from crowdzoo.files.served_model import MODEL_CARD_FILE, REQUEST_FILES, WARMUP_FILE
 from crowdzoo.files.writing import atomic_folder
 

@@ -1,13 +1,13 @@
-"""A saved model and the files beside it, checked before Keras or TensorFlow read them."""
+"""A saved model and the files beside it, checked before Keras or TensorFlow read them; how names of models differ."""
 
 import os
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from crowdzoo.errors import DataError
-from crowdzoo.files.check_format import check_format
-from crowdzoo.files.json import read_json
+from crowdzoo.files.json import check_format, read_json
 from crowdzoo.files.regular import check_regular
 from crowdzoo.files.text import is_utf8
 
@@ -135,3 +135,42 @@ def read_model_card(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+SHOWN = 3
+
+
+def name_difference(what: str, now: Sequence[str], before: Sequence[str]) -> str:
+    """In what two lists of names differ, their order included.
+
+    Args:
+        what: a name of the list, such as "class".
+        now: the new list.
+        before: the old one.
+
+    Returns:
+        A clause such as "class 'dog' is new", or "" where they are equal.
+    """
+    if list(now) == list(before):
+        return ""
+    known, kept = set(before), set(now)
+    found = [f"{_named(what, names)} {verb}" for names, verb in (
+        ([name for name in now if name not in known], "new"),
+        ([name for name in before if name not in kept], "missing"),
+    ) if names]  # fmt: skip
+    if found:
+        return ", ".join(found)
+    if len(now) != len(before):
+        return f"there are {len(now)} {_plural(what)}, were {len(before)}"
+    place, name, old = next((at, *pair) for at, pair in enumerate(zip(now, before, strict=True)) if pair[0] != pair[1])
+    return f"the order is another one: {what} {place} is {name!r}, was {old!r}"
+
+
+def _named(what: str, names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    title, verb = (what, "is") if len(names) == 1 else (_plural(what), "are")
+    return f"{title} {', '.join(map(repr, names[:SHOWN]))}{more} {verb}"
+
+
+def _plural(what: str) -> str:
+    return f"{what}es" if what.endswith("s") else f"{what}s"

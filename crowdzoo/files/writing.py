@@ -6,17 +6,19 @@ lock is what a killed process left, and the next write to the same place removes
 """
 
 import contextlib
+import csv
 import errno
 import fcntl
 import hashlib
+import io
 import os
 import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from crowdzoo.files.paths import local_path
 
@@ -44,6 +46,17 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             yield file
         os.fsync(descriptor)
         _replace(temporary, place)
+
+
+def write_rows(path: str | os.PathLike[str], header: Iterable[str], rows: Iterable[Iterable[Any]]) -> Path:
+    """Writes a table as CSV in UTF-8, which appears when it is complete; returns its path."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    with atomic_file(path) as file:
+        file.write(text.getvalue().encode())
+    return Path(path)
 
 
 @contextlib.contextmanager

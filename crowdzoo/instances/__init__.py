@@ -6,15 +6,14 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
     __name__,
     {
         "crowdzoo.reading.instances.annotator_table": "AnnotatorTable read_annotator_table",
-        "crowdzoo.reading.instances.check_no_paths": "check_no_paths",
         "crowdzoo.reading.instances.gold": "read_gold read_gold_pairs read_gold_ratings",
         "crowdzoo.data.instance_kinds": "IMAGES INSTANCE_KINDS SENTENCES TABLES TEXTS VECTORS InstanceKind "
         "instance_kind",
-        "crowdzoo.reading.instances.images": "sampled_images",
+        "crowdzoo.reading.instances.images": "check_no_paths sampled_images",
         "crowdzoo.reading.instances.readers": "recognised",
         "crowdzoo.reading.instances.instances": "Instances check_annotated read_inputs read_instances take_rows",
-        "crowdzoo.reading.instances.named_by_image": "named_by_image",
-        "crowdzoo.reading.instances.opened": "opened",
+        "crowdzoo.reading.instances.export_instances": "named_by_image",
+        "crowdzoo.reading.instances.upright_image": "opened",
         "crowdzoo.reading.instances.predictions": "Predictions read_predictions",
         "crowdzoo.reading.instances.rankings": "read_rankings",
         "crowdzoo.reading.instances.tables": "served_tables tables",

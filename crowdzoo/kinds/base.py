@@ -36,9 +36,8 @@ from crowdzoo.data.instance_kinds import IMAGES, INSTANCE_KINDS, TABLES, Instanc
 from crowdzoo.data.label_kinds import LabelKind, label_kind
 from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.kinds.training_set import TrainingSet
-from crowdzoo.reading.instances.export_instances import write_export_instances
+from crowdzoo.reading.instances.export_instances import named_by_image, write_export_instances
 from crowdzoo.reading.instances.instances import Instances, read_instances
-from crowdzoo.reading.instances.named_by_image import named_by_image
 from crowdzoo.reading.instances.readers import recognised
 from crowdzoo.reading.instances.tables import tables
 from crowdzoo.reading.platforms.export import Export

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.errors import SHOWN, BadRow, DataError
-from crowdzoo.reading.instances.image_file import read_image
+from crowdzoo.reading.instances.upright_image import read_image
 
 _REASON = "is damaged: TensorFlow does not decode it. Open it in an image editor and save it again, or leave it out."
 

@@ -12,7 +12,7 @@ from crowdzoo.layers.ranges import FITS, SIDE
 from crowdzoo.networks.called_apart import called_apart
 from crowdzoo.networks.exif_upright import EXIF_WITHIN, exif_upright
 from crowdzoo.networks.instance_encoder import InstanceEncoder
-from crowdzoo.reading.instances.opened import opened
+from crowdzoo.reading.instances.upright_image import opened
 
 _MOST_FASTER = 8  # libjpeg computes an eighth of the size at least
 # a PNG file of one white pixel

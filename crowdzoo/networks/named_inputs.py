@@ -5,7 +5,7 @@ from typing import Any
 
 from crowdzoo.data.instance_kinds import IMAGE, TEXT, InstanceKind
 from crowdzoo.errors import ConfigError
-from crowdzoo.files.served_name import served_name
+from crowdzoo.files.served_model import served_name
 from crowdzoo.networks.image_pixels import ImagePixels
 from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.networks.table_columns import TableColumns

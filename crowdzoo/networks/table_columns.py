@@ -10,7 +10,7 @@ import numpy as np
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.data.instance_kinds import CATEGORY, NUMBER, VECTOR, InstanceKind
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.files.served_name import served_name
+from crowdzoo.files.served_model import served_name
 from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.reading.instances.tables import typed_tables
 

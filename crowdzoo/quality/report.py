@@ -22,7 +22,7 @@ from crowdzoo.checks.constraints import Choice, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import require_annotations
 from crowdzoo.errors import DataError
-from crowdzoo.files.check_format import FORMAT_VERSION
+from crowdzoo.files.json import FORMAT_VERSION
 from crowdzoo.files.writing import atomic_folder
 from crowdzoo.quality.alternative_annotators import AlternativeAnnotator, alternative_annotator_test
 from crowdzoo.quality.annotators import annotator_table

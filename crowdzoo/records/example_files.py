@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from crowdzoo.files.check_format import FORMAT_VERSION, check_format
+from crowdzoo.files.json import FORMAT_VERSION, check_format
 
 SPLITS = ("train", "eval")
 _TASKS_PER_FILE = 20_000

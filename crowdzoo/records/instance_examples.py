@@ -9,8 +9,8 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.instance_kinds import TABLES, instance_kind
 from crowdzoo.data.vocabulary import is_among, name_texts
 from crowdzoo.errors import DataError
+from crowdzoo.reading.instances.export_instances import named_by_image
 from crowdzoo.reading.instances.instances import Instances, check_annotated, read_instances
-from crowdzoo.reading.instances.named_by_image import named_by_image
 from crowdzoo.reading.instances.tables import tables
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS

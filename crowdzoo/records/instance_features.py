@@ -7,10 +7,10 @@ import numpy as np
 import tensorflow as tf
 
 from crowdzoo.data.instance_kinds import TABLES, VECTORS
-from crowdzoo.files.served_name import served_name
+from crowdzoo.files.served_model import served_name
 from crowdzoo.networks.decodable import is_decodable, not_decodable
 from crowdzoo.reading.instances.instances import Instances
-from crowdzoo.reading.instances.opened import opened
+from crowdzoo.reading.instances.upright_image import opened
 
 INSTANCES = "instances"
 COLUMN = f"{INSTANCES}/"  # begins the names of columns

@@ -13,8 +13,7 @@ from absl import logging
 
 from crowdzoo.comparison.method_choice import choose_method, num_trainings
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.files.model_files import read_model_names
-from crowdzoo.files.name_difference import name_difference
+from crowdzoo.files.model_files import name_difference, read_model_names
 from crowdzoo.networks.encoders import encoder_of
 from crowdzoo.reading.instances.instances import take_rows
 from crowdzoo.records.example_dataset import ExampleDataset

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdzoo.errors import DataError, short_repr
-from crowdzoo.files.check_format import check_format
-from crowdzoo.files.json import read_json
+from crowdzoo.files.json import check_format, read_json
 from crowdzoo.kinds.page_parts import Numbers
 
 FORMAT = "crowdzoo-report"

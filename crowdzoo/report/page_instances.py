@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.data.instance_kinds import IMAGES, TEXTS
-from crowdzoo.reading.instances.image_file import read_image
 from crowdzoo.reading.instances.instances import Instances
+from crowdzoo.reading.instances.upright_image import read_image
 
 SIDE = 144  # pixels of a thumbnail
 LONGEST_TEXT = 600  # characters

@@ -12,7 +12,7 @@ from crowdzoo.checks.constraints import checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers.ranges import BATCH
-from crowdzoo.reading.instances.opened import opened
+from crowdzoo.reading.instances.upright_image import opened
 from crowdzoo.training.epoch_count import EpochCount
 from crowdzoo.training.pair_rows import num_rows, pair_rows
 

@@ -16,8 +16,7 @@ import keras
 import numpy as np
 
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.files.check_format import FORMAT_VERSION, check_format
-from crowdzoo.files.json import read_json
+from crowdzoo.files.json import FORMAT_VERSION, check_format, read_json
 from crowdzoo.files.paths import local_path
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.writing import atomic_file

@@ -14,7 +14,7 @@ from crowdzoo.backend import as_strings
 from crowdzoo.checks.constraints import SEED
 from crowdzoo.data.label_kinds import CLASSIFICATION, REGRESSION, SEQUENCE, LabelKind
 from crowdzoo.errors import ConfigError
-from crowdzoo.files.check_format import FORMAT_VERSION, check_format
+from crowdzoo.files.json import FORMAT_VERSION, check_format
 from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.ranges import BATCH, EPOCHS
 from crowdzoo.losses import MaskedCrossentropy, MaskedCrowdMeanSquaredError

@@ -14,7 +14,7 @@ import numpy as np
 import crowdzoo
 from crowdzoo.backend import flattened_layers
 from crowdzoo.files.regular import open_regular
-from crowdzoo.reading.instances.opened import opened
+from crowdzoo.reading.instances.upright_image import opened
 
 # What decides about what comes out of a training
 ROOMS = ("layers", "networks", "optimizers", "training", "backend.py", "losses.py")

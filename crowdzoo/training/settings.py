@@ -18,7 +18,7 @@ from crowdzoo.data.instance_kinds import (
     instance_kind,
 )
 from crowdzoo.data.label_kinds import label_kind
-from crowdzoo.data.scale import check_ends
+from crowdzoo.data.numbers import check_ends
 from crowdzoo.errors import ConfigError, unknown
 from crowdzoo.layers.ranges import (
     BATCH,

@@ -11,10 +11,10 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.instance_kinds import IMAGES, TABLES, VECTORS
 from crowdzoo.errors import DataError
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
+from crowdzoo.reading.instances.export_instances import named_by_image
 from crowdzoo.reading.instances.gold import read_gold_pairs
 from crowdzoo.reading.instances.images import sampled_images
 from crowdzoo.reading.instances.instances import Instances, check_annotated, read_instances
-from crowdzoo.reading.instances.named_by_image import named_by_image
 from crowdzoo.reading.instances.tables import tables
 from crowdzoo.reading.tables import sources
 from crowdzoo.reading.tables.options import Rules

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.data.crowd_sequences import CrowdSequences
-from crowdzoo.data.sentence_annotations import sentence_annotations
+from crowdzoo.data.crowd_sequences import CrowdSequences, sentence_annotations
 from crowdzoo.data.tags import TagSet, allowed_tags
 
 SPANS_PER_DOCUMENT = 2.5  # of each type

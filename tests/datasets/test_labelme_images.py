@@ -6,7 +6,7 @@ import pytest
 import crowdzoo.datasets
 from crowdzoo.datasets import load_labelme, load_labelme_images, write_files
 from crowdzoo.instances import IMAGES, read_instances
-from crowdzoo.reading.instances.opened import opened
+from crowdzoo.reading.instances.upright_image import opened
 
 Image = pytest.importorskip("PIL.Image")
 

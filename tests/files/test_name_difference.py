@@ -1,6 +1,6 @@
 import pytest
 
-from crowdzoo.files.name_difference import name_difference
+from crowdzoo.files.model_files import name_difference
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,7 @@ COVERED = {
 WRITERS = {
     "crowdzoo.aggregation.base": "aggregation: summary.json",
     "crowdzoo.aggregation.result_files": "aggregation: summary.json",
+    "crowdzoo.files.writing": "the writer of tables in CSV itself",
     "crowdzoo.large.stored.aggregate_blocks": "a table, or aggregation: summary.json",
     "crowdzoo.large.stored.write_blocks": "blocks.json; each block in its first four bytes",
     "crowdzoo.commands.convert": "files of the modules that it calls",
@@ -77,7 +78,7 @@ WRITERS = {
     "crowdzoo.reading.sentences.text_lines": "the writer of lines itself",
     "crowdzoo.reading.tables.annotation_files": "a table",
     "crowdzoo.reading.tables.parquet": "annotations: under its key in the footer",
-    "crowdzoo.reading.tables.rejects": "a table",
+    "crowdzoo.reading.tables.row_checks": "a table",
     "crowdzoo.training.checkpoint": "checkpoint.json and each phase-*.npz; only the code that wrote them reads them",
     "crowdzoo.components.evaluator": "evaluation.json, an artifact that TFX makes again for other code",
     "crowdzoo.records.example_files": "dataset.json; the rest is TensorFlow's",
@@ -88,8 +89,8 @@ WRITERS = {
     "crowdzoo.pipelines.kubeflow": "Kubeflow's format",
     "crowdzoo.serving.deploy.write_deployment": "formats of Compose, Kubernetes and KServe",
 }
-CALLS = {"atomic_file", "atomic_folder", "atomic_path", "write_lines", "write_text", "write_table", "ParquetWriter",
-         "TFRecordWriter"}  # fmt: skip
+CALLS = {"atomic_file", "write_rows", "atomic_folder", "atomic_path", "write_lines", "write_text", "write_table",
+         "ParquetWriter", "TFRecordWriter"}  # fmt: skip
 
 
 def test_this_release_has_its_files():
@@ -256,6 +257,7 @@ def test_a_version_that_is_none_is_refused(version, tmp_path):
         read_model_card(tmp_path / "model_card.json")
 
 
+@pytest.mark.slow
 def test_files_of_a_release_are_not_written_again():
     done = subprocess.run([sys.executable, str(Path(__file__).with_name("write_formats.py"))], capture_output=True,
                           text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip

@@ -255,19 +255,19 @@ def _without_debug(words):
 
 
 TARGETS = {
-    "command-line-aggregate": Target(_after(_without_debug(LABELS), "aggregate a.csv --out new"), _check, examples=15),
+    "command-line-aggregate": Target(_after(_without_debug(LABELS), "aggregate a.csv --out new"), _check, examples=8),
     "command-line-sentences": Target(
-        _after(_without_debug(SENTENCES), "aggregate s.jsonl --task sequence --out new"), _check, examples=10
+        _after(_without_debug(SENTENCES), "aggregate s.jsonl --task sequence --out new"), _check, examples=5
     ),
-    "command-line-quality": Target(_after(_without_debug(QUALITY), "quality a.csv --plot q.png"), _check, examples=10),
+    "command-line-quality": Target(_after(_without_debug(QUALITY), "quality a.csv --plot q.png"), _check, examples=5),
     "command-line-next": Target(_after(_without_debug(NEXT), "next a.csv --out new.csv"), _check, examples=5),
-    "command-line-report": Target(_after(_without_debug(REPORT), "report a.csv --out new.html"), _check, examples=10),
+    "command-line-report": Target(_after(_without_debug(REPORT), "report a.csv --out new.html"), _check, examples=5),
     "command-line-train": Target(
         _after(
             _without_debug(TRAIN), "train a.csv i.csv --out new.keras", "train s.jsonl --task sequence --out x.keras"
         ),
         _check_training,
-        examples=10,
+        examples=5,
     ),
     "command-line-models": Target(_after(_without_debug(MODELS), "export m.keras new"), _check, examples=5),
     "command-line-others": Target(_without_debug(OTHERS), _check, examples=20),

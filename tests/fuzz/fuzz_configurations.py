@@ -168,10 +168,10 @@ def check_value(text):
 
 DOTTED = st.lists(KEYS | st.sampled_from([*VALID[0], "", "x"]), min_size=1, max_size=4).map(".".join)
 TARGETS = {
-    "configuration-structure": Target(_structures(), check_file, examples=60),
-    "configuration-text": Target(_texts() | st.binary(max_size=40), check_file, examples=60),
+    "configuration-structure": Target(_structures(), check_file, examples=30),
+    "configuration-text": Target(_texts() | st.binary(max_size=40), check_file, examples=30),
     "configuration-override": Target(
-        st.tuples(DOTTED, PIECES | SCALARS.map(repr) | VALUES.map(yaml.safe_dump)), check_override, examples=40
+        st.tuples(DOTTED, PIECES | SCALARS.map(repr) | VALUES.map(yaml.safe_dump)), check_override, examples=20
     ),
     "yaml-value": Target(st.lists(PIECES | st.text(max_size=5), max_size=8).map("".join), check_value, examples=20),
 }

@@ -126,6 +126,6 @@ def _example_messages(draw):
 
 
 TARGETS = {
-    "grpc": Target(once_it_runs(_messages()), _send, examples=60),
-    "grpc-examples": Target(once_it_runs(_example_messages()), _send, examples=40),
+    "grpc": Target(once_it_runs(_messages()), _send, examples=30),
+    "grpc-examples": Target(once_it_runs(_example_messages()), _send, examples=20),
 }

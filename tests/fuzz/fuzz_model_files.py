@@ -131,7 +131,7 @@ def texts(value):
 
 
 TARGETS = {
-    "model file": Target(model_files(), check_model, examples=10),
-    "names": Target(texts(NAMES), check_names, examples=50),
-    "card": Target(texts(CARD), check_card, examples=50),
+    "model file": Target(model_files(), check_model, examples=5),
+    "names": Target(texts(NAMES), check_names, examples=25),
+    "card": Target(texts(CARD), check_card, examples=25),
 }

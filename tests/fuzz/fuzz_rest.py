@@ -143,7 +143,7 @@ def _send_examples(body):
 
 
 TARGETS = {
-    "rest-examples": Target(once_it_runs(_requests_examples), _send_examples, examples=40),
+    "rest-examples": Target(once_it_runs(_requests_examples), _send_examples, examples=20),
     "rest-bytes": Target(once_it_runs(_bytes()), _send_bytes, examples=8),
-    "rest-json": Target(once_it_runs(_bodies()), _send_json, examples=100),
+    "rest-json": Target(once_it_runs(_bodies()), _send_json, examples=25),
 }

@@ -57,5 +57,5 @@ def check_models(content):
 
 
 TARGETS = {
-    "models-config": Target(_texts(MODELS) | st.binary(max_size=40), check_models, examples=60),
+    "models-config": Target(_texts(MODELS) | st.binary(max_size=40), check_models, examples=30),
 }

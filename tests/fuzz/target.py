@@ -28,7 +28,7 @@ class Target:
 
     inputs: st.SearchStrategy[Any]
     check: Callable[[Any], None]
-    examples: int = 60
+    examples: int = 30
 
 
 class TooMuchMemoryError(Exception):

@@ -20,8 +20,9 @@ pytestmark = [
 
 
 LONG = (
-    "annotations-jsonl", "annotations-parquet-damaged", "command-line-quality", "configuration-structure", "grpc",
-    "image-files", "instances-parquet", "sizes", "half-sent", "rows-and-keys", "version-files",
+    "annotations-jsonl", "annotations-parquet-damaged", "command-line-quality", "command-line-report",
+    "configuration-structure", "grpc", "grpc-examples", "image-files", "image-requests", "instances-parquet",
+    "sizes", "half-sent", "rows-and-keys", "version-files",
 )  # fmt: skip
 
 

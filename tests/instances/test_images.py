@@ -10,11 +10,9 @@ from PIL import Image
 
 from crowdzoo.errors import DataError
 from crowdzoo.instances import IMAGES, read_instances
-from crowdzoo.reading.instances.image_file import read_image
 from crowdzoo.reading.instances.images import read_image_table
-from crowdzoo.reading.instances.opened import opened
 from crowdzoo.reading.instances.tables import tables
-from crowdzoo.reading.instances.upright_image import upright_image
+from crowdzoo.reading.instances.upright_image import opened, read_image, upright_image
 from crowdzoo.reading.tables.layout import Layout
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (6, 10, 3), dtype="uint8")

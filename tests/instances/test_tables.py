@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from crowdzoo.errors import DataError, DataWarning
-from crowdzoo.files.served_name import served_name
+from crowdzoo.files.served_model import served_name
 from crowdzoo.instances import TABLES, TEXTS, VECTORS, read_instances, recognised
 from crowdzoo.reading.instances.table import check_has, read_table
 from crowdzoo.reading.instances.tables import given_columns, table_columns, tables, typed_columns

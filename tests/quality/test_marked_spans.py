@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crowdzoo.aggregation import SpanMajorityVote
-from crowdzoo.data.sentence_annotations import sentence_annotations
+from crowdzoo.data.crowd_sequences import sentence_annotations
 from crowdzoo.datasets import generated_ner
 from crowdzoo.quality import marked_spans
 from crowdzoo.sequences import CrowdSequences, TagSet, span_scores, spans_of, tags_of

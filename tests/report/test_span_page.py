@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crowdzoo.aggregation import SpanMajorityVote
-from crowdzoo.data.sentence_annotations import sentence_annotations
+from crowdzoo.data.crowd_sequences import sentence_annotations
 from crowdzoo.datasets import generated_ner
 from crowdzoo.errors import ConditionError, ConfigError
 from crowdzoo.kinds.sentences.page import MOST_TOKENS

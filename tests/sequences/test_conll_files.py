@@ -11,7 +11,7 @@ from crowdzoo import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.sequences import CrowdSequences, allowed_tags, read_conll, read_gold, write_conll
 
-in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
 
 
 @pytest.fixture(autouse=True)

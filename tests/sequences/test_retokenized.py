@@ -9,7 +9,7 @@ from crowdzoo import Annotations
 from crowdzoo.data.retokenized import retokenized
 from crowdzoo.sequences import CrowdSequences, allowed_tags, spans_of, split_tokens
 
-few = settings(max_examples=40)
+few = settings(max_examples=20)
 ANNOTATORS = ["ann", "bob", "cid"]
 TOKENS = st.text("aÉ1.-$'\N{PARTY POPPER}", min_size=1, max_size=5)
 

@@ -2,7 +2,7 @@
 
 import pytest
 import seqeval.metrics
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdzoo.errors import DataError
@@ -23,6 +23,7 @@ def sentences(scheme):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@settings(max_examples=40)
 @given(st.data(), st.sampled_from(["BIO", "IOBES"]))
 def test_scores_of_any_tags_are_seqevals(data, scheme):
     drawn = data.draw(sentences(scheme))

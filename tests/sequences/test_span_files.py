@@ -24,7 +24,7 @@ from crowdzoo.sequences import (
     write_spans,
 )
 
-in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
 
 TEXT = "Anna (Oslo) 😀 met Bob."
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdzoo.data.annotations import Annotations
@@ -14,6 +14,8 @@ from crowdzoo.testing.strategies import annotations, names
 
 ONE_TASK = [name for name, kind in LABEL_KINDS.items() if not kind.has_pairs]  # a row; see also test_preferences.py
 ANY_KIND = st.sampled_from(ONE_TASK).flatmap(lambda kind: annotations(kind))
+
+few = settings(max_examples=30)
 
 
 @pytest.fixture
@@ -90,6 +92,7 @@ def test_arrays_are_read_only_and_the_callers_own_are_left_alone():
     assert ann.labels.tolist() == [1.0, 2.0]
 
 
+@few
 @given(ANY_KIND, st.data())
 def test_row_order_changes_nothing_but_the_row_order(ann, data):
     order = np.array(data.draw(st.permutations(range(len(ann)))))
@@ -103,6 +106,7 @@ def test_row_order_changes_nothing_but_the_row_order(ann, data):
     np.testing.assert_array_equal(shuffled.to_dense(), straight.to_dense())
 
 
+@few
 @given(st.data())
 def test_renaming_permutes_the_codes_and_no_more(data):
     ann = data.draw(annotations())
@@ -217,6 +221,7 @@ def test_wrong_arguments_are_told_with_what_came(arguments, message):
 # === Dense ===
 
 
+@few
 @given(ANY_KIND)
 def test_to_dense_and_back_loses_nothing(ann):
     again = Annotations.from_dense(
@@ -246,6 +251,7 @@ def test_a_matrix_of_the_wrong_shape_or_type_is_refused():
 # === Padded and blocks ===
 
 
+@few
 @given(ANY_KIND)
 def test_padded_agrees_with_the_dense_matrix(ann):
     dense = ann.to_dense()
@@ -259,6 +265,7 @@ def test_padded_agrees_with_the_dense_matrix(ann):
     assert np.isnan(padding).all() if ann.kind == "regression" else (padding == -1).all()
 
 
+@few
 @given(ANY_KIND, st.integers(1, 10))
 def test_blocks_hold_every_row_once_and_never_cut_a_task(ann, size):
     blocks = list(ann.blocks(size))
@@ -312,6 +319,7 @@ def test_tasks_that_cannot_be_selected_are_named(answers, tasks, message):
         answers.select_tasks(tasks)
 
 
+@few
 @given(ANY_KIND, st.integers(0, 3), st.integers(0, 5))
 def test_restricting_keeps_as_many_as_there_are_up_to_the_limit(ann, redundancy, seed):
     fewer = ann.restrict(redundancy=redundancy, seed=seed)
@@ -321,6 +329,7 @@ def test_restricting_keeps_as_many_as_there_are_up_to_the_limit(ann, redundancy,
     assert fewer == ann.restrict(redundancy=redundancy, seed=seed)
 
 
+@few
 @given(ANY_KIND, st.integers(0, 5))
 def test_selected_rows_stand_in_the_order_given(ann, seed):
     order = np.random.default_rng(seed).permutation(len(ann))
@@ -332,6 +341,7 @@ def test_selected_rows_stand_in_the_order_given(ann, seed):
     assert first.num_tasks == ann.num_tasks
 
 
+@few
 @given(ANY_KIND, st.integers(0, 5))
 def test_a_split_gives_each_task_to_one_part(ann, seed):
     parts = ann.split((0.5, 0.3, 0.2), seed=seed)
@@ -343,6 +353,7 @@ def test_a_split_gives_each_task_to_one_part(ann, seed):
 # === Frames ===
 
 
+@few
 @given(st.sampled_from(list(LABEL_KINDS)).flatmap(lambda kind: annotations(kind, named=True, optional=True)))
 def test_to_frame_and_back_loses_nothing(ann):
     vocabulary = {"tasks": ann.tasks, "annotators": ann.annotators, "classes": ann.classes}

@@ -30,7 +30,7 @@ from crowdzoo.reading.tables import sources as _sources
 from crowdzoo.testing.strategies import annotations
 
 # the files of a property test may share a folder: each is written anew
-in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
+in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=10)
 
 
 @pytest.fixture(autouse=True)

@@ -20,6 +20,11 @@ SIZES = {
     "medical-relation-extraction/raw_RelEx_noip.csv.gz": (59443, 3231, 468),
     "convincing-arguments/annotations.csv": (64872, 13003, 3773),
 }
+LONG = (  # read in `make test-all`; of their kind are shorter ones
+    "medical-relation-extraction/raw_RelEx_noip.csv.gz",
+    "llm-judges/annotations.csv",
+    "convincing-arguments/annotations.csv",
+)
 MOVED = {"snow2008": "snow2008/all_collected_data"}
 # words after `crowdzoo aggregate FILE`
 COMMANDS = {
@@ -45,7 +50,7 @@ COMMANDS = {
 @pytest.mark.skipif("CROWDZOO_DATA" not in os.environ, reason="CROWDZOO_DATA names no folder of data")
 @pytest.mark.filterwarnings("default::crowdzoo.errors.DataWarning")  # columns found by usual names
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if "RelEx_noip" in name else []) for name in SIZES]
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in SIZES]
 )
 def test_a_published_file_is_read_with_one_command(name, tmp_path, capsys):
     folder, _, file = name.rpartition("/")

@@ -10,9 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.crowd_sequences import CrowdSequences, sentence_annotations
 from crowdzoo.data.retokenized import retokenized
-from crowdzoo.data.sentence_annotations import sentence_annotations
 from crowdzoo.errors import DataError
 from crowdzoo.reading.sentences.sentence_files import read_sentences
 from crowdzoo.records.example_dataset import files_of

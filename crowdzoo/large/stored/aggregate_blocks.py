@@ -20,7 +20,7 @@ from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.aggregation.result_files import check_result_folder, table_of, write_table, write_tables
 from crowdzoo.checks.constraints import TABLE_FORMATS, Choice
-from crowdzoo.files.check_format import FORMAT_VERSION
+from crowdzoo.files.json import FORMAT_VERSION
 from crowdzoo.files.writing import atomic_file, atomic_folder, scratch_folder
 from crowdzoo.large.forms.base import BlockPosteriors, Form
 from crowdzoo.large.forms.forms import method_of

@@ -64,8 +64,7 @@ class StoredBlocks(Sequence[Block]):
         Raises:
             DataError: it is not such a folder, or one of a later release.
         """
-        from crowdzoo.files.check_format import check_format
-        from crowdzoo.files.json import read_json
+        from crowdzoo.files.json import check_format, read_json
 
         folder = Path(folder)
         if not (folder / SUMMARY).is_file():

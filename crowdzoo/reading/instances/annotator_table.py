@@ -6,10 +6,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from crowdzoo.data.numbers import numbers_of
 from crowdzoo.errors import DataError, short_repr
 from crowdzoo.reading.instances.table import check_has, read_table, shown_names
 from crowdzoo.reading.tables.layout import Layout
@@ -73,9 +71,7 @@ def read_annotator_table(path: str | Path, annotators: np.ndarray, layout: Layou
         sources = said[rows]
     if "cost" in table.columns:
         given = table.names("cost")
-        numbers, problems = numbers_of("cost", pa.array(given.tolist(), pa.large_string()), table.decimal)
-        for positions, reason in problems:
-            complain(positions, "cost", given, reason)
+        numbers = table.numbers("cost", given, "annotators")
         wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0))).tolist()
         complain(wrong, "cost", given, "is no number above 0. Write what an answer costs, such as 0.5.")
         costs = numbers[rows]

@@ -1,18 +1,16 @@
 """What an export of a labelling platform says of the tasks themselves, as a file of instances."""
 
-import csv
-import io
 import json
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 from crowdzoo.errors import BadRow, ConfigError, DataError, did_you_mean
 from crowdzoo.files.text import is_text, shown
-from crowdzoo.files.writing import atomic_file
-from crowdzoo.reading.platforms.export import Export
-from crowdzoo.reading.platforms.pictures import is_picture
+from crowdzoo.files.writing import write_rows
+from crowdzoo.reading.platforms.export import Export, is_picture
 from crowdzoo.reading.platforms.record import Record
 
 _OURS = ("task", "gold", "split")
@@ -63,14 +61,11 @@ def write_export_instances(
     header = ["task", *written.values(), *(["gold"] if gold else [])]
     if len(header) == 1:
         return names
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    for task, cells in tasks.items():
-        known = [gold.get(task, "")] if gold else []
-        writer.writerow([task, *(cells.get(name, "") for name in written), *known])
-    with atomic_file(path) as file:
-        file.write(text.getvalue().encode())
+    rows = (
+        [task, *(cells.get(name, "") for name in written), *([gold.get(task, "")] if gold else [])]
+        for task, cells in tasks.items()
+    )
+    write_rows(path, header, rows)
     return names
 
 
@@ -114,3 +109,18 @@ def _names(
     if not {"text", "image"} & set(names.values()):
         return dict(names)
     return {own: name if name in ("text", "image") or own in keep else None for own, name in names.items()}
+
+
+def named_by_image(options: Mapping[str, Any], instances: str | Path) -> dict[str, Any]:
+    """Has tasks of an export named after their images where the instances are a folder of these.
+
+    Args:
+        options: of `crowdzoo.Annotations.read`.
+        instances: path of the instances.
+
+    Returns:
+        The options, with `image` where it is needed.
+    """
+    if options.get("platform") is None or not Path(instances).is_dir():
+        return dict(options)
+    return {**options, "image": options.get("image") or True}

@@ -11,11 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from crowdzoo.data.instance_kinds import IMAGES
-from crowdzoo.errors import DataError
-from crowdzoo.reading.instances.image_file import read_image
-from crowdzoo.reading.instances.instance_reader import InstanceReader
-from crowdzoo.reading.instances.table import Table, check_ending, read_table, shown_names
-from crowdzoo.reading.instances.upright_image import FORMATS, MAX_MEGAPIXELS
+from crowdzoo.errors import DataError, ServingError, short_repr
+from crowdzoo.reading.instances.table import InstanceReader, Table, check_ending, read_table, shown_names
+from crowdzoo.reading.instances.upright_image import FORMATS, MAX_MEGAPIXELS, read_image
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.suffixes import column_names
 
@@ -192,3 +190,21 @@ READER = InstanceReader(
     table=read_image_table,
     values=lambda table: (checked_images(table), None),
 )
+
+
+def check_no_paths(name: str, values: np.ndarray) -> None:
+    """Refuses texts that are paths of image files, which would be sent as they stand.
+
+    Args:
+        name: of the input, for messages.
+        values: objects [n], ...
+
+    Raises:
+        ServingError: the first text that ends as an image's name does, where there is such a file.
+    """
+    for place, value in np.ndenumerate(values):
+        if isinstance(value, str) and value.lower().endswith(ENDINGS) and os.path.isfile(value):
+            raise ServingError(
+                f"input {name!r}: {short_repr(value)} at {list(place)} is a text, and the path of an image is needed "
+                "as a Path: give pathlib.Path(...), or the bytes of the file."
+            )

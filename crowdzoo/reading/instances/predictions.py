@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from crowdzoo.data.numbers import numbers_of
 from crowdzoo.reading.instances.gold import check_shared, parse_classes
 from crowdzoo.reading.instances.table import check_has, read_table, task_names
 from crowdzoo.reading.tables.layout import Layout
@@ -60,9 +58,7 @@ def read_predictions(
     labels = parse_classes(table, said, np.asarray(classes), "class", "predictions")
     table.complain(np.flatnonzero(labels < 0), "class", said, "is no class. Give every task one.", "predictions")
     written = table.names("probability")
-    probabilities, problems = numbers_of("probability", pa.array(written.tolist(), pa.large_string()), table.decimal)
-    for places, reason in problems:
-        table.complain(places, "probability", written, reason, "predictions")
+    probabilities = table.numbers("probability", written, "predictions")
     wrong = (written == "") | ~((probabilities >= 0) & (probabilities <= 1))
     reason = "is no probability. Give that of the class, a number from 0 to 1."
     table.complain(np.flatnonzero(wrong), "probability", written, reason, "predictions")

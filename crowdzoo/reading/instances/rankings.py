@@ -5,9 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from crowdzoo.data.numbers import numbers_of
 from crowdzoo.data.rankings import Rankings, find_problems
 from crowdzoo.errors import DataError
 from crowdzoo.reading.instances.table import check_has, read_table
@@ -47,12 +45,7 @@ def read_rankings(path: str | Path, layout: Layout | None = None) -> Rankings:
     columns = {name: table.names(name) for name in ("task", "annotator", key)}
     for name, values in columns.items():
         complain(np.flatnonzero(values == "").tolist(), name, "is empty. Write a name.")
-    given = table.names("rank")
-    shown = given != ""
-    ranks = np.full(len(given), np.nan)
-    ranks[shown], problems = numbers_of("rank", pa.array(given[shown].tolist(), pa.large_string()), table.decimal)
-    for positions, reason in problems:
-        complain(np.flatnonzero(shown)[positions].tolist(), "rank", reason)
+    ranks = table.numbers("rank", table.names("rank"), "rows")
     task_ids, annotator_ids, list_ids = (
         np.unique(columns[name], return_inverse=True)[1] for name in ("task", "annotator", key)
     )

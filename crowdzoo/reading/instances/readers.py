@@ -5,8 +5,7 @@ from pathlib import Path
 
 from crowdzoo.data.instance_kinds import IMAGES, TEXTS, VECTORS, InstanceKind
 from crowdzoo.reading.instances import images, tables, texts, vectors
-from crowdzoo.reading.instances.instance_reader import InstanceReader
-from crowdzoo.reading.instances.table import check_ending, find_instance_columns, own_encoding
+from crowdzoo.reading.instances.table import InstanceReader, check_ending, find_instance_columns, own_encoding
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.suffixes import column_names
 

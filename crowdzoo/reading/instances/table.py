@@ -5,6 +5,7 @@ import dataclasses
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdzoo.data.numbers import no_number, parse_numbers
+from crowdzoo.data.instance_kinds import InstanceKind
+from crowdzoo.data.numbers import no_number, numbers_of, parse_numbers
 from crowdzoo.data.vocabulary import text_as_integers
 from crowdzoo.errors import SHOWN, BadRow, DataError
 from crowdzoo.files.arrow import (
     ColumnFile,
+    ValueFile,
     mapped_columns,
     one_array,
     parquet_batches,
@@ -25,7 +28,6 @@ from crowdzoo.files.arrow import (
     read_parquet,
 )
 from crowdzoo.files.regular import check_regular, open_regular, plain_name
-from crowdzoo.reading.instances.stored import ValueFile
 from crowdzoo.reading.tables.csv import LONGEST_VALUE, CsvSource
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.naming import find_columns, warn_of_guess
@@ -131,6 +133,17 @@ class Table:
         if self.trim and trim and pa.types.is_large_string(array.type):
             array = pc.utf8_trim_whitespace(array)
         return array.cast(pa.large_string()).fill_null("").to_numpy(zero_copy_only=False)
+
+    def numbers(self, column: str, texts: np.ndarray, what: str) -> np.ndarray:
+        """What the texts [N] of a column say as numbers, float64 [N], NaN where there is nothing.
+
+        Raises:
+            DataError: as `complain`, of texts that are no finite numbers.
+        """
+        numbers, problems = numbers_of(column, pa.array(texts.tolist(), pa.large_string()), self.decimal)
+        for places, reason in problems:
+            self.complain(places, column, texts, reason, what)
+        return numbers
 
     def complain(
         self,
@@ -329,13 +342,7 @@ def _stored(parts: Iterable[Part], folder: Path) -> tuple[dict[str, Any], np.nda
 
 def _feature_numbers(values: pa.Array, decimal: str) -> tuple[pa.Array, list[tuple[int, str, str]]]:
     """Numbers written as text, float64, and place, value and reason of those that are none."""
-    texts = pc.utf8_trim_whitespace(values)
-    empty = pc.equal(texts, "").fill_null(True).to_numpy(zero_copy_only=False)
-    lower = pc.utf8_lower(texts)
-    for word, number in (("true", "1"), ("false", "0")):
-        texts = pc.if_else(pc.equal(lower, word), pa.scalar(number, pa.large_string()), texts)
-    numbers, unreadable = parse_numbers("feature", texts, empty, decimal)
-    unreadable &= ~empty
+    numbers, unreadable, empty = parse_features(pc.utf8_trim_whitespace(values), decimal)
     wrong = []
     for place in np.flatnonzero(unreadable | ~np.isfinite(numbers)).tolist():
         reason = "is not a finite number. Give a number, or leave the task out."
@@ -344,6 +351,16 @@ def _feature_numbers(values: pa.Array, decimal: str) -> tuple[pa.Array, list[tup
             reason += " Columns other than task, gold and split are features; drop or correct it."
         wrong.append((place, values[place].as_py(), reason))
     return pa.array(np.where(empty, 0.0, numbers), mask=empty), wrong
+
+
+def parse_features(texts: pa.Array, decimal: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Numbers written as text, true and false among them: float64 [N]; where a text is none, and where it is empty."""
+    empty = pc.equal(texts, "").fill_null(True).to_numpy(zero_copy_only=False)
+    lower = pc.utf8_lower(texts)
+    for word, number in (("true", "1"), ("false", "0")):
+        texts = pc.if_else(pc.equal(lower, word), pa.scalar(number, pa.large_string()), texts)
+    numbers, unreadable = parse_numbers("feature", texts, empty, decimal)
+    return numbers, unreadable & ~empty, empty
 
 
 def _wanted(
@@ -413,3 +430,29 @@ def shown_names(names: Iterable[Any]) -> str:
     """Names for a message; long lists are cut."""
     shown = [str(name) for name in names]
     return str(shown[:SHOWN])[:-1] + (f", ... {len(shown) - SHOWN} more]" if len(shown) > SHOWN else "]")
+
+
+@dataclass(frozen=True, eq=False)
+class InstanceReader(InstanceKind):
+    """A kind of instance with what reads it.
+
+    Attributes:
+        values: from the table to `Instances.values` and `Instances.names`.
+        looks_like: whether a file, given its path, our names of its columns and its layout, holds this kind; the names
+            are empty for what is no table, such as a text file. None: the kind is not known by its file, or is the one
+            that is left over.
+        wanted: columns of the table that are read; None is all.
+        check_header: refuses column names, given the file's name.
+        table: reads the table from a path, where it is not a file of columns as it stands; `wanted` and `check_header`
+            are not used then.
+        as_text: whether features of a CSV file are read as they are written, and not as numbers.
+
+    Other attributes: see `InstanceKind`.
+    """
+
+    values: Callable[[Table], tuple[Any, tuple[str, ...] | None]]
+    looks_like: Callable[[Path, Sequence[str], Layout | None], bool] | None = None
+    wanted: tuple[str, ...] | None = None
+    check_header: Callable[[str, Sequence[str]], None] = lambda name, header: None
+    table: Callable[[Path, Layout | None], Table] | None = None
+    as_text: bool = False

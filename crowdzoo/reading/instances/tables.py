@@ -11,15 +11,20 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from crowdzoo.data.instance_kinds import CATEGORY, IMAGE, NUMBER, TABLES, TEXT, VECTOR
-from crowdzoo.data.numbers import parse_numbers
 from crowdzoo.errors import DataError, DataWarning, did_you_mean
-from crowdzoo.files.served_name import served_name
+from crowdzoo.files.served_model import served_name
 from crowdzoo.reading.instances.images import checked_images
-from crowdzoo.reading.instances.instance_reader import InstanceReader
-from crowdzoo.reading.instances.table import BESIDE, Table, check_has, read_table, shown_names
+from crowdzoo.reading.instances.table import (
+    BESIDE,
+    InstanceReader,
+    Table,
+    check_has,
+    parse_features,
+    read_table,
+    shown_names,
+)
 from crowdzoo.reading.instances.vectors import _is_number, _vector_reader
 from crowdzoo.reading.tables.layout import Layout
 
@@ -30,7 +35,6 @@ _NO_PATH = "is empty. Give the path of an image."
 # By so many rows a file is recognised: reading all of it twice would take long
 _FIRST_ROWS = 1000
 _MANY_AT_ONCE = 100_000
-_WORDS = {"true": "1", "false": "0"}
 
 
 def tables(inputs: Mapping[str, str] | None = None) -> InstanceReader:
@@ -342,12 +346,7 @@ def _check_decimal(table: Table, name: str) -> None:
 
 def _parsed(table: Table, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Numbers written as text, float64 [N], NaN where missing, and where the text is none, bool [N]."""
-    texts = pa.array(table.names(name), pa.large_string())
-    empty = pc.equal(texts, "").to_numpy(zero_copy_only=False)
-    lower = pc.utf8_lower(texts)
-    for word, number in _WORDS.items():
-        texts = pc.if_else(pc.equal(lower, word), pa.scalar(number, pa.large_string()), texts)
-    numbers, unreadable = parse_numbers("feature", texts, empty, table.decimal)
+    numbers, unreadable, empty = parse_features(pa.array(table.names(name), pa.large_string()), table.decimal)
     return np.where(empty | unreadable, np.nan, numbers), unreadable
 
 

@@ -10,8 +10,7 @@ import numpy as np
 from crowdzoo.data.instance_kinds import TEXTS
 from crowdzoo.errors import SHOWN, DataError, DataWarning
 from crowdzoo.files.regular import open_regular
-from crowdzoo.reading.instances.instance_reader import InstanceReader
-from crowdzoo.reading.instances.table import NAMED, Table, check_has, read_table, task_names
+from crowdzoo.reading.instances.table import NAMED, InstanceReader, Table, check_has, read_table, task_names
 from crowdzoo.reading.tables.layout import Layout
 
 

@@ -1,11 +1,16 @@
 """An image file's bytes, checked, and changed where the model's graph would not read them as people see them."""
 
 import io
+import os
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from crowdzoo.errors import ConfigError, DataError, shorten
+from crowdzoo.files.regular import open_regular
 
 # Format by Pillow's name -> endings of its files. MPO is a JPEG with more pictures behind the first, as phones write
 FORMATS = {
@@ -197,3 +202,55 @@ def _beginning(content: bytes) -> str:
         return "no image that can be read (SVG)"
     other = next((name for at, mark, name in _OTHERS if content[at:].startswith(mark)), None)
     return f"a {other} image" if other else f"no image that can be read (it begins with {content[:8]!r})"
+
+
+_BYTES_A_PIXEL = 8  # four colours of 16 bits: what no format exceeds by more than its header
+_HEADER = 1 << 24  # thumbnails and colour profiles, too
+
+
+def read_image(path: str | Path, *, max_megapixels: float = MAX_MEGAPIXELS, whole: bool = False) -> UprightImage:
+    """Reads an image as it is stored and sent; `upright_image` says what is changed and what is refused.
+
+    Args:
+        path: of a JPEG, PNG, GIF or BMP file.
+        max_megapixels: most pixels, in millions.
+        whole: decode all of it, to find out whether it is sound; for files that were not checked before.
+
+    Raises:
+        DataError: no such file, or it is refused; names the file.
+        ConfigError: Pillow is not installed.
+    """
+    most = int(max_megapixels * 1e6) * _BYTES_A_PIXEL + _HEADER
+    with open_regular(path) as file:
+        content = file.read(most + 1)
+    try:
+        if len(content) > most:
+            raise DataError(f"has more than {most:,} bytes, as no image of {max_megapixels:g} megapixels has.")
+        return upright_image(content, os.fspath(path), max_megapixels=max_megapixels, whole=whole)
+    except DataError as error:
+        raise DataError(f"{os.fspath(path)} {error}") from None
+
+
+def opened(values: Any) -> Any:
+    """Opens the files that values name.
+
+    Args:
+        values: some of `Instances.values`, an array `[n, ...]`, or a dictionary of them; paths among objects are those
+            of images.
+
+    Returns:
+        The same with the bytes of each image for its path; an array without paths itself.
+
+    Raises:
+        DataError: an image that cannot be read; names the file.
+    """
+    if isinstance(values, dict):
+        return {name: opened(column) for name, column in values.items()}
+    if not isinstance(values, np.ndarray) or values.dtype != object:
+        return values
+    if not any(isinstance(value, os.PathLike) for value in values.flat):
+        return values
+    found = np.empty(values.shape, object)
+    for place, value in np.ndenumerate(values):
+        found[place] = read_image(Path(value)).content if isinstance(value, os.PathLike) else value
+    return found

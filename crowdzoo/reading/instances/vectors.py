@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 from crowdzoo.data.instance_kinds import VECTORS
 from crowdzoo.data.numbers import parse_numbers
 from crowdzoo.errors import SHOWN, BadRow, DataError, did_you_mean
-from crowdzoo.reading.instances.instance_reader import InstanceReader
-from crowdzoo.reading.instances.table import Table, shown_names
+from crowdzoo.reading.instances.table import InstanceReader, Table, shown_names
 
 __all__ = ["VECTORS"]
 

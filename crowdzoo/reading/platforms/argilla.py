@@ -8,12 +8,9 @@ https://docs.v1.argilla.io/en/latest/practical_guides/export_dataset.html.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from crowdzoo.reading.platforms.bad_value import BadValue
-from crowdzoo.reading.platforms.id_text import id_text
 from crowdzoo.reading.platforms.json_records import json_records
-from crowdzoo.reading.platforms.label_text import label_text
 from crowdzoo.reading.platforms.platform import Platform
-from crowdzoo.reading.platforms.record import Record
+from crowdzoo.reading.platforms.record import BadValue, Record, id_text, label_text
 
 _FLAT = ".responses"  # of a flat record: QUESTION.responses, with the same ending in .users and .status
 _OLD = "annotation"  # the one question of datasets before feedback datasets

@@ -7,12 +7,9 @@ https://github.com/doccano/doccano.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from crowdzoo.reading.platforms.bad_value import BadValue
-from crowdzoo.reading.platforms.id_text import id_text
 from crowdzoo.reading.platforms.json_records import json_records
-from crowdzoo.reading.platforms.label_text import label_text
 from crowdzoo.reading.platforms.platform import Platform
-from crowdzoo.reading.platforms.record import Record
+from crowdzoo.reading.platforms.record import BadValue, Record, id_text, label_text
 
 _ANSWERS = ("label", "labels", "cats", "entities")
 _SHOWN = ("text", "data", "filename")

@@ -5,24 +5,23 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import SHOWN, BadRow, ConfigError, CrowdzooError, DataError, did_you_mean, short_repr, unknown
 from crowdzoo.files.text import shown
 from crowdzoo.reading.platforms.argilla import ARGILLA
-from crowdzoo.reading.platforms.bad_value import BadValue
 from crowdzoo.reading.platforms.coco import COCO
 from crowdzoo.reading.platforms.cvat import CVAT
 from crowdzoo.reading.platforms.doccano import DOCCANO
 from crowdzoo.reading.platforms.export_file import ExportFile, export_files
 from crowdzoo.reading.platforms.label_studio import LABEL_STUDIO
 from crowdzoo.reading.platforms.mturk import MTURK
-from crowdzoo.reading.platforms.pictures import is_picture, place_of_picture, task_of_picture
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.prodigy import PRODIGY
-from crowdzoo.reading.platforms.record import Record
+from crowdzoo.reading.platforms.record import BadValue, Record
 from crowdzoo.reading.platforms.toloka import TOLOKA
 
 PLATFORMS = {one.name: one for one in (LABEL_STUDIO, MTURK, TOLOKA, PRODIGY, DOCCANO, ARGILLA, CVAT, COCO)}
@@ -250,3 +249,31 @@ def _looks_like(file: ExportFile, platform: Platform) -> bool:
     except CrowdzooError:  # of another format, a folder
         return False
     return entry is not None and platform.is_own(entry)
+
+
+_ENDINGS = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff")
+
+
+def is_picture(value: str) -> bool:
+    """Whether a value is the path or the URL of an image, by its ending."""
+    return _file_name(value).suffix.lower() in _ENDINGS
+
+
+def task_of_picture(value: str) -> str:
+    """Name of the file that a path or a URL ends in, without the ending of images."""
+    name = _file_name(value)
+    return name.stem if is_picture(value) else name.name
+
+
+def place_of_picture(value: str) -> str:
+    """The path or the URL without what follows a question mark, such as a signature that differs from row to row."""
+    return value.partition("?")[0]
+
+
+def _file_name(value: str) -> PurePosixPath:
+    path = place_of_picture(value)
+    try:
+        path = unquote(urlsplit(path).path) if "://" in path else path
+    except ValueError:  # no URL after all
+        path = value
+    return PurePosixPath(PurePosixPath(path.replace("\\", "/")).name)

@@ -3,9 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from crowdzoo.reading.platforms.id_text import id_text
-from crowdzoo.reading.platforms.label_text import label_text
-from crowdzoo.reading.platforms.record import Record
+from crowdzoo.reading.platforms.record import Record, id_text, label_text
 
 LABEL = "label"
 

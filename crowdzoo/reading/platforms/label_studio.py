@@ -8,13 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from crowdzoo.errors import BadRow
-from crowdzoo.reading.platforms.bad_value import BadValue
 from crowdzoo.reading.platforms.export_file import ExportFile
-from crowdzoo.reading.platforms.id_text import id_text
 from crowdzoo.reading.platforms.json_records import json_records
-from crowdzoo.reading.platforms.label_text import label_text
 from crowdzoo.reading.platforms.platform import Platform
-from crowdzoo.reading.platforms.record import Record
+from crowdzoo.reading.platforms.record import BadValue, Record, id_text, label_text
 
 # Type of a result -> sort of the question
 _SORTS = {

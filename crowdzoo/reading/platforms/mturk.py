@@ -11,12 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from crowdzoo.files.json import JsonError, parse_json
-from crowdzoo.reading.platforms.bad_value import BadValue
 from crowdzoo.reading.platforms.csv_records import csv_records
-from crowdzoo.reading.platforms.id_text import id_text
-from crowdzoo.reading.platforms.label_text import label_text
 from crowdzoo.reading.platforms.platform import Platform
-from crowdzoo.reading.platforms.record import Record
+from crowdzoo.reading.platforms.record import BadValue, Record, id_text, label_text
 
 _ANSWER, _INPUT = "Answer.", "Input."
 _FORM = "taskAnswers"  # the column of forms made of Crowd HTML elements

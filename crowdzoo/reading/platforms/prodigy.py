@@ -6,12 +6,9 @@ Keys of each interface: https://prodi.gy/docs/api-interfaces, of a session: http
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from crowdzoo.reading.platforms.bad_value import BadValue
-from crowdzoo.reading.platforms.id_text import id_text
 from crowdzoo.reading.platforms.json_records import json_records
-from crowdzoo.reading.platforms.label_text import label_text
 from crowdzoo.reading.platforms.platform import Platform
-from crowdzoo.reading.platforms.record import Record
+from crowdzoo.reading.platforms.record import BadValue, Record, id_text, label_text
 
 _SHOWN = ("text", "html", "image", "audio", "video")
 _OWN = (*_SHOWN, "label", "spans", "accept", "answer", "tokens", "options", "meta", "config", "key", "versions", "path")

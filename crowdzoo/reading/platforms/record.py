@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from crowdzoo.files.text import is_text
+
 
 @dataclass
 class Record:
@@ -43,3 +45,61 @@ class Record:
             self.seconds.append(math.nan)
         if not labels:
             self.empty.append(empty)
+
+
+class BadValue(Exception):  # noqa: N818  becomes a BadRow, which names file and row as well
+    """A value that a reader cannot take.
+
+    Args:
+        key: where it stands in its entry, such as "annotations[0].completed_by".
+        value: the value; None where the key is missing.
+        reason: what is wrong and what to do, as the end of a sentence.
+    """
+
+    def __init__(self, key: str | None, value: object, reason: str):
+        super().__init__(key, value, reason)
+        self.key, self.value, self.reason = key, value, reason
+
+
+def id_text(key: str, value: Any, missing: str) -> str:
+    """An id, a string or an integer, as text.
+
+    Args:
+        key: where it stands, for messages.
+        value: the id.
+        missing: what to do where it is missing, as the end of a sentence.
+
+    Raises:
+        BadValue: no id.
+    """
+    if value is None or value == "":
+        raise BadValue(key, None, missing)
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise BadValue(key, value, "is not an id: a string or an integer.")
+    text = str(value)
+    if not text.strip() or not is_text(text):
+        raise BadValue(key, value, "is empty, or holds a NUL or half a character.")
+    return text
+
+
+def label_text(key: str, value: Any) -> str | None:
+    """A label as text: 4 and 4.0 are "4", true is "true"; None where there is none (null, NaN, "").
+
+    Raises:
+        BadValue: a list or an object, an infinite number, text with a NUL or half a character.
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        if math.isinf(value):
+            raise BadValue(key, value, "is not a finite number.")
+        return str(int(value)) if value.is_integer() else repr(value)
+    if isinstance(value, int):
+        return str(value)
+    if not isinstance(value, str):
+        raise BadValue(key, value, "is not a label: a string or a number.")
+    if not is_text(value):
+        raise BadValue(key, value, "holds a NUL or half a character.")
+    return value if value.strip() else None

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.checks.constraints import Choice, checked
-from crowdzoo.data.crowd_sequences import CrowdSequences
-from crowdzoo.data.sentence_annotations import sentence_annotations
+from crowdzoo.data.crowd_sequences import CrowdSequences, sentence_annotations
 from crowdzoo.data.tags import OUTSIDE, TagSet, allowed_tags, check_scheme, mended, tag_problem, tag_problems
 from crowdzoo.data.vocabulary import names_array
 from crowdzoo.errors import BadRow, DataError, did_you_mean, shorten

@@ -10,16 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.checks.constraints import Choice
-from crowdzoo.data.crowd_sequences import CrowdSequences
-from crowdzoo.data.sentence_annotations import sentence_annotations
+from crowdzoo.data.crowd_sequences import CrowdSequences, sentence_annotations
 from crowdzoo.data.tags import OUTSIDE, TagSet, allowed_tags, check_scheme, tags_of, type_problem
 from crowdzoo.data.tokens import split_tokens
 from crowdzoo.data.vocabulary import names_array
 from crowdzoo.errors import DataError, did_you_mean, shorten
 from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.files.text import is_text, shown
-from crowdzoo.reading.sentences.export_lines import ExportLines
-from crowdzoo.reading.sentences.text_lines import TextFile, integers_if_all
+from crowdzoo.reading.sentences.text_lines import ExportLines, TextFile, integers_if_all
 
 _KEYS = ("task", "annotator", "gold", "text", "tokens", "spans")
 _HEAD = ("tasks", "annotators", "classes")

@@ -1,14 +1,12 @@
 """Annotations as a CSV file."""
 
-import csv
-import io
 from pathlib import Path
 
 import numpy as np
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.files.writing import atomic_file
+from crowdzoo.files.writing import write_rows
 
 __all__ = ["write_annotations"]
 
@@ -45,10 +43,4 @@ def write_annotations(annotations: Annotations, path: str | Path) -> Path:
         columns = {"left": columns.pop("task"), "right": annotations.tasks[annotations.right_ids], **columns}
     if annotations.seconds is not None:
         columns["seconds"] = np.array(["" if np.isnan(each) else f"{each:g}" for each in annotations.seconds], object)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
-    with atomic_file(path) as file:
-        file.write(text.getvalue().encode())
-    return Path(path)
+    return write_rows(path, columns, zip(*(column.tolist() for column in columns.values()), strict=True))

@@ -13,7 +13,7 @@ import numpy as np
 from crowdzoo.checks.constraints import Choice
 from crowdzoo.data.annotations import VOCABULARIES
 from crowdzoo.data.label_kinds import LabelKind
-from crowdzoo.data.scale import check_ends
+from crowdzoo.data.numbers import check_ends
 from crowdzoo.data.vocabulary import is_among, names_array
 from crowdzoo.errors import ConfigError, short_repr
 

@@ -15,8 +15,7 @@ from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.data.vocabulary import sort_names
 from crowdzoo.errors import BadRow, DataError, short_repr
 from crowdzoo.files.arrow import open_parquet, parquet_batches, parquet_errors
-from crowdzoo.files.check_format import check_format
-from crowdzoo.files.json import JsonError, parse_json
+from crowdzoo.files.json import JsonError, check_format, parse_json
 from crowdzoo.files.text import is_utf8
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.reading.tables.layout import Layout

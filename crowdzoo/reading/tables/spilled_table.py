@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdzoo.data.vocabulary import Vocabulary
+from crowdzoo.data.vocabulary import Vocabulary, ranked
 from crowdzoo.errors import SHOWN, BadRow
 from crowdzoo.reading.tables.collecting import Collector, Late, check_rejects, without_cells
 from crowdzoo.reading.tables.naming import warn_of_guess
 from crowdzoo.reading.tables.options import Rules
-from crowdzoo.reading.tables.rejects import rejects_file
+from crowdzoo.reading.tables.row_checks import rejects_file
 from crowdzoo.reading.tables.sources import Batch, Source
 
 PART_ROWS = 1 << 22
@@ -137,7 +137,7 @@ class _Distinct:
         self._known, self._waiting, self._num_waiting = np.empty(0, np.int64), list[np.ndarray](), 0
 
     def add(self, values: np.ndarray) -> None:
-        part = _unique(values)
+        part = ranked(values)[0].astype(np.int64)
         self._waiting.append(part)
         self._num_waiting += len(part)
         if self._num_waiting > max(1 << 20, len(self._known)):
@@ -147,22 +147,8 @@ class _Distinct:
         """Those so far, ascending, int64 [n]."""
         if self._waiting:
             parts, self._waiting, self._num_waiting = [self._known, *self._waiting], [], 0
-            self._known = _unique(np.concatenate(parts))
+            self._known = ranked(np.concatenate(parts))[0]
         return self._known
-
-
-def _unique(values: np.ndarray) -> np.ndarray:
-    """Distinct values, ascending, int64; without a sort where they lie close."""
-    if not len(values):
-        return np.empty(0, np.int64)
-    low, high = int(values.min()), int(values.max())
-    if high - low + 1 > 4 * len(values) + 1024:
-        return np.unique(values).astype(np.int64)
-    present = np.zeros(high - low + 1, bool)
-    present[values.astype(np.int64) - low] = True
-    found = np.flatnonzero(present)
-    found += low
-    return found
 
 
 class _SpilledVocabulary(Vocabulary):
