@@ -11,7 +11,7 @@ from crowdzoo.checks.constraints import Choice, Number, checked
 from crowdzoo.data.instance_kinds import TEXTS
 from crowdzoo.errors import DataError
 from crowdzoo.networks.instance_encoder import InstanceEncoder
-from crowdzoo.networks.utf8_texts import utf8_texts
+from crowdzoo.networks.raw_texts import utf8_texts
 
 PADDING = 0
 UNKNOWN = 1

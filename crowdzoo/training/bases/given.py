@@ -7,8 +7,7 @@ from typing import Any
 
 from crowdzoo.data.instance_kinds import VECTORS
 from crowdzoo.errors import ConfigError, short_repr
-from crowdzoo.training.bases.base import Sizes
-from crowdzoo.training.bases.base_context import BaseContext
+from crowdzoo.training.bases.base import BaseContext, Sizes
 from crowdzoo.training.bases.own import OwnBase
 
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from crowdzoo.data.instance_kinds import TEXTS, instance_kind
 from crowdzoo.errors import ConfigError, unknown
-from crowdzoo.training.bases.base import Base, Batches, Sizes
-from crowdzoo.training.bases.base_context import BaseContext
+from crowdzoo.training.bases.base import Base, BaseContext, Batches, Sizes
 from crowdzoo.training.bases.own_source import called, own_function
 from crowdzoo.training.settings import OwnSettings, Settings
 
