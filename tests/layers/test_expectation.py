@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
+from strategies import annotations as some_annotations
 
 from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
 from crowdzoo.models import ArrayData
-from crowdzoo.testing.strategies import annotations as some_annotations
 from crowdzoo.training.expectation import ExpectationStep, annotation_columns, expected_counts, vote_shares
 
 
