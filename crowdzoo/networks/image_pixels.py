@@ -49,21 +49,9 @@ class ImagePixels(InstanceEncoder):
         self.height, self.width, self.fit, self.max_megapixels = height, width, fit, float(max_megapixels)
 
     @property
-    def inputs(self) -> dict[str, Any]:
-        """What is served: name -> `tf.TensorSpec`."""
-        import tensorflow as tf
-
-        return {"instances": tf.TensorSpec([None], tf.string, "instances")}
-
-    @property
     def card(self) -> dict[str, Any]:
         """What a model's card says of the images."""
         return {"images": {**self.get_config(), "formats": ["JPEG", "PNG", "BMP (24 or 32 bits)"]}}
-
-    @property
-    def resources(self) -> dict[str, Any]:
-        """What an exported model has to hold beside the graph: nothing."""
-        return {}
 
     @property
     def each(self) -> Callable[[Any], Any]:

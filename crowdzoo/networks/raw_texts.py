@@ -17,18 +17,6 @@ class RawTexts(InstanceEncoder):
     example: ClassVar = {"instances": "warm up"}
     per_batch = False
 
-    @property
-    def inputs(self) -> dict[str, Any]:
-        """Strings `[B]`."""
-        import tensorflow as tf
-
-        return {"instances": tf.TensorSpec([None], tf.string, name="instances")}
-
-    @property
-    def resources(self) -> dict[str, Any]:
-        """Nothing."""
-        return {}
-
     def get_config(self) -> dict[str, Any]:
         """No arguments."""
         return {}

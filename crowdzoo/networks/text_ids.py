@@ -145,13 +145,6 @@ class TextIds(InstanceEncoder):
         return len(self.vocabulary) + 2
 
     @property
-    def inputs(self) -> dict[str, Any]:
-        """Strings `[B]`."""
-        import tensorflow as tf
-
-        return {"instances": tf.TensorSpec([None], tf.string, name="instances")}
-
-    @property
     def resources(self) -> dict[str, Any]:
         """Lookup table from words to ids; an exported model has to hold it."""
         return {"words": self._table}

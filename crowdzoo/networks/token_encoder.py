@@ -116,7 +116,7 @@ class TokenEncoder:
         return cls(frequent[:max_words], kept if characters else "", shapes, tokenizer)
 
     @property
-    def sizes(self) -> dict[str, int]:
+    def sizes(self) -> dict[str, Any]:
         """Arguments of `SequenceTagger` that depend on the encoder."""
         return {
             "num_words": len(self.words) + FIRST,

@@ -218,6 +218,7 @@ class Subclassed(keras.Model):
         return self.dense(inputs)
 
 
+@pytest.mark.slow
 def test_a_subclassed_base_takes_the_shape_it_was_built_with(tmp_path):
     base = Subclassed()
     base(instances())

@@ -277,6 +277,7 @@ def test_tasks_without_labels_and_annotators_without_labels_change_nothing():
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_validation_data_may_be_annotations():
     x, _, annotations = a_crowd()

@@ -110,7 +110,7 @@ VOTES_FIRST = [(5, "MaskedCrossentropy"), (1, "MaskedCrowdCrossentropy")]
 
 
 @pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize("method", ["ccem", "crowdsourced-layer"])
+@pytest.mark.parametrize("method", [pytest.param("ccem", marks=pytest.mark.slow), "crowdsourced-layer"])
 def test_the_line_that_a_lost_class_advises_in_python_trains_on_the_votes_first(method, phases):
     line = advised(method, r"first: (\w+\(\.\.\., .*?\));").replace("...", "1")
     model = without_a_class(eval(line, {name: getattr(layers, name) for name in layers.__all__}), bias=0.0)
@@ -118,6 +118,7 @@ def test_the_line_that_a_lost_class_advises_in_python_trains_on_the_votes_first(
     assert phases == VOTES_FIRST
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_the_option_that_a_lost_class_advises_trains_on_the_votes_first(phases, tmp_path):
     pytest.importorskip("tensorflow")

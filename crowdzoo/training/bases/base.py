@@ -80,6 +80,11 @@ class BaseContext:
         return keras.Input(self.shapes, dtype=self.dtypes, name="instances")
 
 
+def fields_of(settings: Any, *names: str) -> dict[str, Any]:
+    """Some fields of settings, which go by the same names where a network is made."""
+    return {name: getattr(settings, name) for name in names}
+
+
 class Base(ABC):
     """One entry of `BASES`. Keras and TensorFlow are imported inside the methods.
 
