@@ -517,8 +517,8 @@ DOORS = {
     "client": by_client,
     "SavedModel alone": by_saved_model,
 }
-# also in `make test`: rows of two kinds, by the door that takes `crowdzoo train` along, and no server or process
-IN_MINUTES = {("feature vectors", "preference"), ("a table with gaps and categories", "classification")}
+# also in `make test`: a row by the door that takes `crowdzoo train` along, and no server or process
+IN_MINUTES = {("a table with gaps and categories", "classification")}
 
 
 @pytest.fixture(scope="module")

@@ -74,7 +74,7 @@ def models(chosen=None):
         TextRegressor,
     )
     from crowdzoo.optimizers import LazyAdam
-    from crowdzoo.training.crowd_accuracy import CrowdAccuracy
+    from crowdzoo.training.gold_metric import CrowdAccuracy
 
     x = np.random.default_rng(0).normal(size=(4, D)).astype("float32")
     codes = np.array([[2, 3, 4, 0], [5, 1, 0, 0]], "int32")

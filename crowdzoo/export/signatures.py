@@ -9,7 +9,8 @@ import tensorflow as tf
 from crowdzoo.data.tags import spans_of, tag_problem
 from crowdzoo.errors import ConfigError
 from crowdzoo.export.warmup import instance_specs
-from crowdzoo.networks.pair_encoder import PairEncoder
+from crowdzoo.networks.instance_encoder import InstanceEncoder
+from crowdzoo.networks.reward_model import SIDES, input_name
 
 
 def build_pair_signatures(
@@ -189,6 +190,46 @@ def _known_codes(codes: Any, annotator: Any, size: Any, num_annotators: int) -> 
     )
     with tf.control_dependencies([same_size, known]):
         return tf.identity(codes)
+
+
+class PairEncoder:
+    """Encodes both sides of pairs for a `RewardModel`, inside the graph of a served model.
+
+    Args:
+        encoder: of single instances.
+
+    Attributes:
+        resources: see `InstanceEncoder`.
+        inputs: see `InstanceEncoder`; an input of single instances `x` is `left_x` and `right_x`, and `instances` is
+            `left` and `right`.
+        example: by the same names.
+    """
+
+    def __init__(self, encoder: InstanceEncoder):
+        self.encoder = encoder
+        self.resources = encoder.resources
+        self.names = {side: {name: input_name(side, name) for name in encoder.inputs} for side in SIDES}
+        self.inputs = {
+            own: tf.TensorSpec(encoder.inputs[name].shape, encoder.inputs[name].dtype, name=own)
+            for names in self.names.values()
+            for name, own in names.items()
+        }
+        self.example = {own: encoder.example[name] for names in self.names.values() for name, own in names.items()}
+
+    def __call__(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Encodes a batch.
+
+        Args:
+            values: tensors `[B]` by the names of `inputs`.
+
+        Returns:
+            What the scorer takes, for "left" and "right".
+        """
+        found = {}
+        for side, names in self.names.items():
+            part = {name: values[own] for name, own in names.items()}
+            found[side] = self.encoder(part["instances"] if {*part} == {"instances"} else part)
+        return found
 
 
 # === Classes and ratings ===

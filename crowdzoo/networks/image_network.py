@@ -166,10 +166,7 @@ class ImageClassifier(ImageNetwork):
             height, width, filters, hidden, dropout, backbone, pixel_scale, fine_tune, augment, last_layers, **kwargs
         )
         self.num_classes = num_classes
-
-    def get_config(self) -> dict[str, Any]:
-        """Every argument of the constructor."""
-        return {**super().get_config(), "num_classes": self.num_classes}
+        self.settings |= {"num_classes": num_classes}
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -225,11 +222,7 @@ class ImageRegressor(ImageNetwork):
         super().__init__(
             height, width, filters, hidden, dropout, backbone, pixel_scale, fine_tune, augment, last_layers, **kwargs
         )
-        self.scale = {"center": float(center), "unit": float(unit), "head": head}
-
-    def get_config(self) -> dict[str, Any]:
-        """Every argument of the constructor."""
-        return {**super().get_config(), **self.scale}
+        self.settings |= {"center": float(center), "unit": float(unit), "head": head}
 
 
 def _residual(x: Any, filters: Sequence[int]) -> Any:

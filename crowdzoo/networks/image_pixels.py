@@ -9,7 +9,6 @@ import numpy as np
 from crowdzoo.checks.constraints import Choice, Number, checked
 from crowdzoo.data.instance_kinds import IMAGES
 from crowdzoo.layers.ranges import FITS, SIDE
-from crowdzoo.networks.called_apart import called_apart
 from crowdzoo.networks.exif_upright import EXIF_WITHIN, exif_upright
 from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.reading.instances.upright_image import opened
@@ -50,21 +49,9 @@ class ImagePixels(InstanceEncoder):
         self.height, self.width, self.fit, self.max_megapixels = height, width, fit, float(max_megapixels)
 
     @property
-    def inputs(self) -> dict[str, Any]:
-        """What is served: name -> `tf.TensorSpec`."""
-        import tensorflow as tf
-
-        return {"instances": tf.TensorSpec([None], tf.string, "instances")}
-
-    @property
     def card(self) -> dict[str, Any]:
         """What a model's card says of the images."""
         return {"images": {**self.get_config(), "formats": ["JPEG", "PNG", "BMP (24 or 32 bits)"]}}
-
-    @property
-    def resources(self) -> dict[str, Any]:
-        """What an exported model has to hold beside the graph: nothing."""
-        return {}
 
     @property
     def each(self) -> Callable[[Any], Any]:
@@ -136,11 +123,11 @@ class ImagePixels(InstanceEncoder):
         """Pixels of one image, float32 `[H, W, 3]`."""
         import tensorflow as tf
 
-        image = tf.cond(_begins(content, _JPEG), lambda: self._jpeg(content), lambda: called_apart(_others)(content))
+        image = tf.cond(_begins(content, _JPEG), lambda: self._jpeg(content), lambda: _called_apart(_others)(content))
         shape = tf.shape(image)
         fits = tf.logical_and(tf.equal(shape[0], self.height), tf.equal(shape[1], self.width))
         # scaling an image to its own size changes nothing, and takes as long as decoding a small one
-        pixels = tf.cond(fits, lambda: tf.cast(image, tf.float32), lambda: called_apart(self._scaled)(image))
+        pixels = tf.cond(fits, lambda: tf.cast(image, tf.float32), lambda: _called_apart(self._scaled)(image))
         return tf.ensure_shape(pixels, [self.height, self.width, 3])
 
     def _scaled(self, image: Any) -> Any:
@@ -174,7 +161,7 @@ class ImagePixels(InstanceEncoder):
         # looking for what EXIF data say takes longer than decoding a small image, and most files have none
         exif = tf.strings.regex_full_match(tf.strings.substr(content, 0, EXIF_WITHIN), r"\C*Exif\C*")
         return tf.cond(
-            tf.logical_or(least >= 2, exif), lambda: called_apart(turned)(content, least), lambda: decoded(content, 1)
+            tf.logical_or(least >= 2, exif), lambda: _called_apart(turned)(content, least), lambda: decoded(content, 1)
         )
 
 
@@ -236,3 +223,17 @@ def _num_pixels(content: Any) -> Any:
     kinds = [(tf.logical_and(long_enough, _begins(content, start)), size) for start, size in
              ((_JPEG, jpeg), (_PNG, png), (_BMP, bmp))]  # fmt: skip
     return tf.case(kinds, default=lambda: tf.constant(0.0))
+
+
+def _called_apart(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of tensors that a TensorFlow graph calls, instead of having its operations among its own.
+
+    TensorFlow visits every operation of the branch of a `tf.cond` that is not taken. Of a small image that takes longer
+    than decoding it. Of a branch that is called apart it visits one.
+
+    Args:
+        function: of tensors, in TensorFlow operations.
+    """
+    import tensorflow as tf
+
+    return tf.function(tf.autograph.experimental.do_not_convert(function), experimental_attributes={"_noinline": True})

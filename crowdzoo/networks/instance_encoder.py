@@ -34,9 +34,11 @@ class InstanceEncoder(ABC):
         return None
 
     @property
-    @abstractmethod
     def inputs(self) -> dict[str, Any]:
-        """What a served model takes: names and `tf.TensorSpec`, the first axis open."""
+        """What a served model takes: names and `tf.TensorSpec`, the first axis open; most take strings `[B]`."""
+        import tensorflow as tf
+
+        return {"instances": tf.TensorSpec([None], tf.string, name="instances")}
 
     @property
     def card(self) -> dict[str, Any]:
@@ -44,9 +46,9 @@ class InstanceEncoder(ABC):
         return {}
 
     @property
-    @abstractmethod
-    def resources(self) -> Any:
-        """Lookup tables and variables that the graph uses; an exported model has to hold them."""
+    def resources(self) -> dict[str, Any]:
+        """Lookup tables and variables that the graph uses, if any; an exported model has to hold them."""
+        return {}
 
     @abstractmethod
     def __call__(self, values: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Texts as they are, for a model of strings."""
+"""Texts as they are, for a model of strings, and refused where they are not UTF-8."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -7,7 +7,6 @@ import numpy as np
 
 from crowdzoo.data.instance_kinds import TEXTS
 from crowdzoo.networks.instance_encoder import InstanceEncoder
-from crowdzoo.networks.utf8_texts import utf8_texts
 
 
 class RawTexts(InstanceEncoder):
@@ -17,18 +16,6 @@ class RawTexts(InstanceEncoder):
     instances: ClassVar = TEXTS
     example: ClassVar = {"instances": "warm up"}
     per_batch = False
-
-    @property
-    def inputs(self) -> dict[str, Any]:
-        """Strings `[B]`."""
-        import tensorflow as tf
-
-        return {"instances": tf.TensorSpec([None], tf.string, name="instances")}
-
-    @property
-    def resources(self) -> dict[str, Any]:
-        """Nothing."""
-        return {}
 
     def get_config(self) -> dict[str, Any]:
         """No arguments."""
@@ -45,3 +32,25 @@ class RawTexts(InstanceEncoder):
     def to_numpy(self, values: Sequence[str | bytes]) -> np.ndarray:
         """Texts `[N, 1]`."""
         return np.array([text.decode() if isinstance(text, bytes) else text for text in values], dtype=object)[:, None]
+
+
+def utf8_texts(texts: Any) -> Any:
+    """The same texts, which can be had only if all of them are UTF-8.
+
+    Args:
+        texts: string `[B]`.
+
+    Returns:
+        string `[B]`.
+
+    Raises:
+        tf.errors.InvalidArgumentError: a text is not UTF-8; it names the rows, from 0.
+    """
+    import tensorflow as tf
+
+    texts = tf.convert_to_tensor(texts, tf.string)
+    cleaned = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace", replacement_char=0xFFFD)
+    bad = tf.where(tf.not_equal(cleaned, texts))[:, 0]
+    valid = tf.debugging.Assert(tf.equal(tf.size(bad), 0), ["instances: not valid UTF-8 in row", bad], summarize=3)
+    with tf.control_dependencies([valid]):
+        return tf.identity(texts)

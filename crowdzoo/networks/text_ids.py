@@ -11,7 +11,7 @@ from crowdzoo.checks.constraints import Choice, Number, checked
 from crowdzoo.data.instance_kinds import TEXTS
 from crowdzoo.errors import DataError
 from crowdzoo.networks.instance_encoder import InstanceEncoder
-from crowdzoo.networks.utf8_texts import utf8_texts
+from crowdzoo.networks.raw_texts import utf8_texts
 
 PADDING = 0
 UNKNOWN = 1
@@ -143,13 +143,6 @@ class TextIds(InstanceEncoder):
     def num_words(self) -> int:
         """V, ids in all: those of padding and of the unknown word too."""
         return len(self.vocabulary) + 2
-
-    @property
-    def inputs(self) -> dict[str, Any]:
-        """Strings `[B]`."""
-        import tensorflow as tf
-
-        return {"instances": tf.TensorSpec([None], tf.string, name="instances")}
 
     @property
     def resources(self) -> dict[str, Any]:

@@ -93,7 +93,7 @@ class TextNetwork(keras.Model):
             self.weigh.adapt(ids)
 
     def get_config(self) -> dict[str, Any]:
-        """Arguments of the constructor that all children have."""
+        """Every argument of the constructor."""
         return {**self.settings, "name": self.name, "trainable": self.trainable}
 
 
@@ -140,10 +140,7 @@ class TextClassifier(TextNetwork):
         last_layers = partial(class_head, num_classes)
         super().__init__(num_words, form, embedding, filters, hidden, dropout, last_layers, **kwargs)
         self.num_classes = num_classes
-
-    def get_config(self) -> dict[str, Any]:
-        """Every argument of the constructor."""
-        return {**super().get_config(), "num_classes": self.num_classes}
+        self.settings |= {"num_classes": num_classes}
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")

@@ -11,7 +11,7 @@ from crowdzoo.checks.constraints import Choice, Number, checked
 from crowdzoo.data.instance_kinds import TEXTS
 from crowdzoo.data.tokens import ONE_BY_ONE
 from crowdzoo.errors import DataError
-from crowdzoo.networks.utf8_texts import utf8_texts
+from crowdzoo.networks.raw_texts import utf8_texts
 
 # In RE2's syntax what `crowdzoo.sequences.split_tokens` cuts at: white space as Python knows it, and punctuation
 SPACE = r"\t-\r\x1c-\x20\x{85}\p{Z}"
@@ -116,7 +116,7 @@ class TokenEncoder:
         return cls(frequent[:max_words], kept if characters else "", shapes, tokenizer)
 
     @property
-    def sizes(self) -> dict[str, int]:
+    def sizes(self) -> dict[str, Any]:
         """Arguments of `SequenceTagger` that depend on the encoder."""
         return {
             "num_words": len(self.words) + FIRST,

@@ -1,4 +1,4 @@
-"""Batteries of checks for layers and aggregators, and strategies for property tests. Names load when first used."""
+"""Batteries of checks for layers and aggregators. Names load when first used."""
 
 from crowdzoo.lazy_names import lazy_names
 

@@ -20,6 +20,7 @@ from crowdzoo.files.json import FORMAT_VERSION, check_format, read_json
 from crowdzoo.files.paths import local_path
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.writing import atomic_file
+from crowdzoo.training.data import ArrayData
 from crowdzoo.training.same_training import differences, identity_of
 from crowdzoo.training.training_state import (
     exact_array,
@@ -181,6 +182,25 @@ def checkpoint_of(
     if settings is not None:
         keep.settings = {**asdict(settings), **(keep.settings or {})}
     return keep
+
+
+@contextlib.contextmanager
+def kept_in(model: Any, checkpoint: Any, data: Any, **arguments: Any) -> Iterator[None]:
+    """The state of a `CrowdModel` that is trained meanwhile is kept after each epoch."""
+    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+        if not isinstance(data, (ArrayData, tuple)):
+            raise ConfigError(
+                "fit: checkpoint is for arrays and annotations. With batches of your own write "
+                "callbacks=[keras.callbacks.BackupAndRestore(FOLDER)]."
+            )
+        checkpoint = checkpoint_of(checkpoint, (data.x, data.annotations) if isinstance(data, ArrayData) else data)
+    begun = contextlib.nullcontext() if checkpoint is None else checkpoint.begun(model, **arguments)
+    with begun:
+        model._checkpoint = checkpoint
+        try:
+            yield
+        finally:
+            model._checkpoint = None
 
 
 def remove_checkpoint(folder: str | os.PathLike[str]) -> None:

@@ -1,8 +1,7 @@
 """Any base model under a crowd layer: trained on the annotators' labels, asked for the truth."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,21 +9,16 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.backend import as_strings
 from crowdzoo.checks.constraints import SEED
-from crowdzoo.data.label_kinds import CLASSIFICATION, REGRESSION, SEQUENCE, LabelKind
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.json import FORMAT_VERSION, check_format
 from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.ranges import BATCH, EPOCHS
-from crowdzoo.losses import MaskedCrossentropy, MaskedCrowdMeanSquaredError
-from crowdzoo.optimizers.lazy_adam import LazyAdam
-from crowdzoo.training.checkpoint import Checkpoint, checkpoint_of
-from crowdzoo.training.crowd_accuracy import CrowdAccuracy
-from crowdzoo.training.data import ArrayData, TrainingData
+from crowdzoo.training.asked_model import AskedModel
+from crowdzoo.training.checkpoint import Checkpoint, kept_in
+from crowdzoo.training.data import TrainingData
 from crowdzoo.training.epoch_count import pinned_to_epochs
-from crowdzoo.training.expectation import annotation_columns, e_step, expected_counts
-from crowdzoo.training.faults import LOOKED_AT, warn_if_classes_are_lost
+from crowdzoo.training.faults import check_probabilities, look_for_lost_classes
 from crowdzoo.training.fit_arguments import (
     crowd_arrays,
     evaluation_batches,
@@ -33,23 +27,17 @@ from crowdzoo.training.fit_arguments import (
     target_arrays,
     target_batches,
 )
-from crowdzoo.training.gold_metric import GoldMetric
-from crowdzoo.training.pair_rows import instances_of
-from crowdzoo.training.phases import answers_of_batch
 from crowdzoo.training.recipes import recipe_of
-from crowdzoo.training.sparse_batch import check_columns, has_annotators, sparse_batch
+from crowdzoo.training.sparse_batch import check_columns, has_annotators
 
-# Lines that messages tell to write; see `pair_rows`
-SUM_ERROR = 0.05  # of probabilities in half precision
 JUDGED = 5  # epochs after which a model that never gives a class is no beginner
+# Lines that messages tell to write; see `pair_rows`
 EVALUATE = "evaluate(x, annotations, tasks={})"
-POSTERIORS = "posteriors(x, annotations, tasks={})"
-CALIBRATED = "calibrated_confusions(x, annotations, tasks={})"
 VALIDATION = "validation_data=({{'instances': x, 'tasks': {}}}, annotations)"
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
-class CrowdModel(keras.Model):
+class CrowdModel(AskedModel):
     """A base model that estimates the truth, and a crowd layer that says what each annotator would answer.
 
     Training compares the crowd layer's answers with the annotations; `predict` gives the base's
@@ -83,11 +71,8 @@ class CrowdModel(keras.Model):
         self.base = base
         self.crowd = crowd
         self.features = features
-        self._base_and_features: Callable[..., Any] | None = None
         self._instances_shape: Any = None
-        self.bottleneck_shape: tuple[int | None, ...] | None = None
         self._checkpoint: Checkpoint | None = None
-        self._gold_metrics: Callable[[], list[GoldMetric]] = list
         shape = getattr(base, "input_shape", None) if base.built else None
         if shape is not None:
             self.build(shape)
@@ -157,137 +142,6 @@ class CrowdModel(keras.Model):
         if "labels" in inputs:
             return self.crowd.with_labels(bottleneck, annotators, inputs["labels"], **more)
         return self.crowd(bottleneck, annotators=annotators, training=training, **more)
-
-    def compile(self, optimizer: Any = None, loss: Any = None, **kwargs: Any) -> None:
-        """Sets up training.
-
-        Args:
-            optimizer: a Keras optimizer or its name; None is Adam at 0.001.
-            loss: None is the right one: the crowd layer's own (`MaskedCrowdCrossentropy` for most, for regression
-                `MaskedCrowdMeanSquaredError`); without a crowd layer cross-entropy to the given distributions, or
-                squared error for one output.
-            **kwargs: as for `keras.Model.compile`. Keras' own metrics, such as "accuracy", "AUC" or `F1Score`, compare
-                the model's estimate with gold (`evaluate`, `validation_data`), with every method. On annotators' labels
-                a model with a crowd layer has none. A metric of your own gets what the loss gets.
-
-        Raises:
-            ConfigError: a loss of Keras', which would take missing labels (-1) for a class; or "accuracy" of ratings.
-        """
-        if self.crowd is not None and (isinstance(loss, str) or _is_of_keras(loss)):
-            named = loss if isinstance(loss, str) else getattr(loss, "name", getattr(loss, "__name__", repr(loss)))
-            raise ConfigError(
-                f"compile: loss {named!r} compares with one truth a task, and this model learns from several "
-                "annotators' labels. Write compile() without loss; the crowd layer has its own."
-            )
-        for name in ("metrics", "weighted_metrics"):
-            if kwargs.get(name) is not None:
-                kwargs[name] = keras.tree.map_structure(self._metric, kwargs[name])
-        if kwargs.get("metrics") is not None or kwargs.get("weighted_metrics") is not None:  # else Keras keeps them
-            of_gold = [each for each in keras.tree.flatten(kwargs) if isinstance(each, GoldMetric)]
-            self._gold_metrics = lambda: of_gold  # as a list they would be the model's metrics once more
-        optimizer = keras.optimizers.Adam(1e-3) if optimizer is None else optimizer
-        super().compile(optimizer=optimizer, loss=self._default_loss() if loss is None else loss, **kwargs)
-        # a weight that LazyAdam trained before would go on giving gradients of single rows; see take_rows
-        lazy = isinstance(getattr(self.optimizer, "inner_optimizer", self.optimizer), LazyAdam)
-        for variable in self.variables:
-            variable.sparse_gradient = lazy
-
-    def _metric(self, metric: Any) -> Any:
-        """A metric that knows which truths are missing."""
-        if metric in ("accuracy", "acc"):
-            if not self.label_kind.has_classes:
-                raise ConfigError("compile: metric 'accuracy' is for classes. Of ratings write metrics=['mae'].")
-            metric = CrowdAccuracy(name=metric)
-        if self.crowd is None or not (isinstance(metric, (str, CrowdAccuracy)) or _is_of_keras(metric)):
-            return metric
-        found = keras.metrics.get(metric)
-        if not isinstance(found, keras.metrics.Metric):  # a function
-            found = keras.metrics.MeanMetricWrapper(found, name=found.__name__)
-        return GoldMetric(found, name=metric if isinstance(metric, str) else found.name)
-
-    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        """The compiled metrics; on annotators' labels without those that compare with gold."""
-        is_gold = self._is_gold(x, y, y_pred)
-        for metric in self._gold_metrics():
-            metric.counts = is_gold
-        found = super().compute_metrics(x, y, y_pred, sample_weight)
-        hidden = set() if is_gold else {metric.name for metric in self._gold_metrics()}
-        return {name: value for name, value in found.items() if name not in hidden}
-
-    @property
-    def label_kind(self) -> LabelKind:
-        """Kind of labels that the model estimates."""
-        if self.crowd is not None:
-            return self.crowd.label_kind
-        shape = self.bottleneck_shape or ()
-        return SEQUENCE if len(shape) == 3 else REGRESSION if shape[-1:] == (1,) else CLASSIFICATION
-
-    def _default_loss(self) -> keras.losses.Loss:
-        if self.crowd is not None:
-            return self.crowd.default_loss()
-        if not self.label_kind.has_classes:
-            return keras.losses.MeanSquaredError()
-        return MaskedCrossentropy() if self.label_kind.has_positions else keras.losses.CategoricalCrossentropy()
-
-    # Validation and evaluation may be on gold: then x is the instances alone, and y has no axis of classes
-
-    def compute_loss(
-        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
-    ) -> Any:
-        """The compiled loss; on gold cross-entropy of the model's estimate, or its squared error.
-
-        Args:
-            x: a batch of the model's inputs.
-            y: labels, targets or gold of the batch.
-            y_pred: output of the model.
-            sample_weight: `[B]` or None.
-            training: whether the model is being trained.
-
-        Returns:
-            A scalar.
-        """
-        if self.crowd is not None and not (self.crowd.is_fitted_now or has_annotators(x)):
-            # Keras makes the loss from a batch as it came, before `train_step` sees one
-            x, y, _ = keras.utils.unpack_x_y_sample_weight(sparse_batch(self.crowd, (x, y)))
-            if has_annotators(x):
-                y_pred = self(x, training=training)
-            elif y is not None and len(y.shape) != self.label_kind.axes:
-                check_columns(self.crowd, tuple(y.shape))
-        if not self._is_gold(x, y, y_pred):
-            return super().compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
-        if not self.label_kind.has_classes:
-            loss = MaskedCrowdMeanSquaredError()(ops.expand_dims(y, axis=-1), y_pred, sample_weight)
-        else:
-            truth = ops.one_hot(ops.cast(y, "int32"), y_pred.shape[-1])
-            loss = MaskedCrossentropy()(truth, y_pred, sample_weight)
-        return sum((ops.sum(ops.cast(more, loss.dtype)) for more in self.losses), start=loss)
-
-    def _is_gold(self, x: Any, y: Any, y_pred: Any) -> bool:
-        if self.crowd is None or y is None or has_annotators(x) or not hasattr(y_pred, "shape"):
-            return False
-        return len(y.shape) == len(y_pred.shape) - 1
-
-    # Keras' steps, which on JAX get a state before the batch
-
-    def train_step(self, *args: Any) -> Any:
-        """A step on a batch, whose labels may have a column an annotator; see `keras.Model.train_step`."""
-        batch = args[-1]
-        if self.crowd is not None and not self.crowd.is_fitted_now:  # a recipe's batches are as they should be
-            batch = sparse_batch(self.crowd, batch)
-            x, y, _ = keras.utils.unpack_x_y_sample_weight(batch)
-            if not has_annotators(x) and hasattr(y, "shape"):
-                check_columns(self.crowd, tuple(y.shape))
-        return super().train_step(*args[:-1], batch)
-
-    def test_step(self, *args: Any) -> Any:
-        """The same for evaluation, also on gold; see `keras.Model.test_step`."""
-        return super().test_step(*args[:-1], sparse_batch(self.crowd, args[-1]))
-
-    def compile_from_config(self, config: dict[str, Any]) -> None:
-        """Sets up a loaded model's training as it was saved."""
-        self.compile(**keras.saving.deserialize_keras_object(config))
-        if self.built:
-            self.optimizer.build(self.trainable_variables)
 
     def get_config(self) -> dict[str, Any]:
         """Base and crowd layer, serialised."""
@@ -417,13 +271,13 @@ class CrowdModel(keras.Model):
             first = next(iter(data.batches(1, seed, shuffle=False)))[0]
             if not self.built:  # a method looks at sizes before the first step
                 self(first)
-            self._check_probabilities(first)
-            with self.crowd.being_fitted(), self._kept_in(checkpoint, data, **kept, **order):
+            check_probabilities(self, first)
+            with self.crowd.being_fitted(), kept_in(self, checkpoint, data, **kept, **order):
                 history = recipe_of(self.crowd)(self, data, order, **arguments)
             of_pairs = isinstance(self.base.input, dict)  # "equal" is seldom the most probable of a pair
             judged = self.label_kind.one_class and not of_pairs
             if judged and len(getattr(history, "epoch", ())) >= JUDGED:
-                self._warn_if_classes_are_lost(data, batch_size)
+                look_for_lost_classes(self, data, batch_size)
             return history
         if self.crowd is not None:  # batches made elsewhere, which are trained on as they come
             self.crowd.check_training()
@@ -433,52 +287,8 @@ class CrowdModel(keras.Model):
                 if shape is not None and shape.rank is not None:
                     check_columns(self.crowd, tuple(shape))
         batches = target_batches(data, **order) if isinstance(data, tuple) else data
-        with self._kept_in(checkpoint, data, **kept, **order):
+        with kept_in(self, checkpoint, data, **kept, **order):
             return self.fit_batches(batches, class_weight=class_weight, **arguments)
-
-    def _warn_if_classes_are_lost(self, data: TrainingData, batch_size: int) -> None:
-        """Looks at some training tasks; see `warn_if_classes_are_lost`."""
-        predicted, votes, left = [], [], LOOKED_AT
-        for x, _ in data.batches(batch_size, 0, inputs=("labels",)):
-            labels = np.asarray(x["labels"])
-            answers = answers_of_batch(self, x["instances"], len(labels))
-            predicted.append(answers.argmax(axis=-1))
-            votes.append(labels.ravel())
-            left -= len(labels)
-            if left <= 0:
-                break
-        classes = getattr(getattr(data, "annotations", None), "classes", None)
-        warn_if_classes_are_lost(np.concatenate(predicted), np.concatenate(votes), self.crowd, classes)
-
-    def _check_probabilities(self, inputs: Any) -> None:
-        """Refuses a base for classes whose answers are no probabilities, such as one without a softmax."""
-        if not self.label_kind.one_class or self._crowd().stands_on_hidden_layer:
-            return
-        answers = np.asarray(ops.convert_to_numpy(ops.cast(self.base(inputs["instances"]), "float32")), "float64")
-        sums = answers.sum(axis=-1)
-        if np.isfinite(answers).all() and (answers.min() < 0 or np.abs(sums - 1).max() > SUM_ERROR):
-            raise ConfigError(
-                f"fit: the base gives {np.round(answers[0], 3).tolist()}, which are no probabilities of the classes. "
-                f"End it in keras.layers.Dense({answers.shape[-1]}, activation='softmax')."
-            )
-
-    @contextmanager
-    def _kept_in(self, checkpoint: Any, data: Any, **arguments: Any) -> Iterator[None]:
-        """The state of what is trained meanwhile is kept after each epoch."""
-        if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-            if not isinstance(data, (ArrayData, tuple)):
-                raise ConfigError(
-                    "fit: checkpoint is for arrays and annotations. With batches of your own write "
-                    "callbacks=[keras.callbacks.BackupAndRestore(FOLDER)]."
-                )
-            checkpoint = checkpoint_of(checkpoint, (data.x, data.annotations) if isinstance(data, ArrayData) else data)
-        begun = nullcontext() if checkpoint is None else checkpoint.begun(self, **arguments)
-        with begun:
-            self._checkpoint = checkpoint
-            try:
-                yield
-            finally:
-                self._checkpoint = None
 
     def fit_batches(self, data: Any, callbacks: Any = None, **kwargs: Any) -> keras.callbacks.History:
         """Gradient descent on the compiled loss over batches as they come, as in `keras.Model.fit`.
@@ -544,155 +354,6 @@ class CrowdModel(keras.Model):
             evaluation_batches(self, x, y, sample_weight, tasks=tasks, line=EVALUATE, **order), **kwargs
         )
 
-    def predict(self, x: Any, **kwargs: Any) -> np.ndarray:
-        """Estimates the truth; annotators, where x names any, are not looked at.
-
-        Args:
-            x: instances `[N, ...]`, or a `tf.data.Dataset` of batches: instances, or what `fit` takes.
-            **kwargs: as for `keras.Model.predict`.
-
-        Returns:
-            The base's output: `[N, K]` probabilities, `[N, T, K]` for sequences, `[N, 1]` for regression.
-        """
-        if hasattr(x, "element_spec"):  # a tf.data.Dataset
-            spec = x.element_spec
-            if has_annotators(spec[0] if isinstance(spec, tuple) else spec):
-                x = x.map(lambda inputs, *_: inputs["instances"])
-        return super().predict(keras.tree.map_structure(as_strings, instances_of(x)), **kwargs)
-
-    def posteriors(self, x: Any, y: Any = None, *, tasks: Any = None, batch_size: int = 256) -> np.ndarray:
-        """What annotated tasks are, given their instances and the labels that they got.
-
-        `q_i(k) ~ p_i(k) prod_r P(r says y_ir | truth k)` (Bayes' rule with the model's own annotators).
-
-        Args:
-            x: instances, or `TrainingData`; as in `fit`.
-            y: annotations, as in `fit`.
-            tasks: ids of the rows of x, as in `fit`.
-            batch_size: tasks in a batch.
-
-        Returns:
-            float32 `[N, K]`, a row for each row of x, rows sum to one; where nobody labelled a task, the estimate from
-            its instance. Of sequences `[N, T, K]`, T the longest labelled one; rows of zeros beyond a sentence's last
-            labelled token.
-
-        Raises:
-            ValueError: there is no crowd layer, or (`DoctorNet`) one that knows no truth.
-            NotImplementedError: a crowd layer of your own that does not say how labels depend on the truth.
-        """
-        self._crowd()
-        if isinstance(x, TrainingData):
-            return self.e_step(x, batch_size=batch_size)[0]
-        data = crowd_arrays(self, x, y, tasks, POSTERIORS)
-        found = self.e_step(data, batch_size=batch_size)[0]
-        unlabelled = np.flatnonzero(data.annotations.redundancy == 0)
-        if len(unlabelled):
-            rest = keras.tree.map_structure(lambda array: np.asarray(array)[unlabelled], data.x)
-            estimates = self.predict(rest, verbose=0)
-            found[unlabelled] = estimates if data.num_tokens is None else estimates[:, : data.num_tokens]
-        return found
-
-    def e_step(self, data: TrainingData, *, batch_size: int = 256) -> tuple[np.ndarray, float]:
-        """Posteriors of the annotated tasks, and how likely their labels are.
-
-        Args:
-            data: annotated tasks.
-            batch_size: tasks in a batch.
-
-        Returns:
-            posteriors float32 `[N, K]` (sequences `[N, T, K]`, tokens taken one by one), rows of zeros where nobody
-            labelled; and the log-likelihood of all labels `sum_i log sum_k p_i(k) prod_r P(r says y_ir | truth k)`, in
-            nats.
-        """
-        self._crowd()
-        return e_step(self, data, batch_size)
-
-    # === What was learnt of the annotators ===
-
-    def annotator_confusions(self) -> np.ndarray:
-        """The label distribution of every annotator for each certain truth, float64 `[R, K, K]`; rows sum to one.
-
-        Of `CrowdsourcedLayer` this is no estimate of how often an annotator is right: its softmax stands on another
-        softmax, that of the base, so its diagonal is too low by design. See `calibrated_confusions`.
-        """
-        return self._crowd().annotator_confusions()
-
-    def calibrated_confusions(self, x: Any, y: Any = None, *, tasks: Any = None, batch_size: int = 256) -> np.ndarray:
-        """What every annotator said of tasks of each class, counted by the tasks' posteriors.
-
-        `sum_i q_i(k) 1[y_ir = l] / sum_i q_i(k) 1[r labelled i]`, q as `posteriors` gives it.
-
-        Args:
-            x: instances, or `TrainingData`; as in `fit`.
-            y: annotations, as in `fit`.
-            tasks: ids of the rows of x, as in `fit`.
-            batch_size: tasks in a batch.
-
-        Returns:
-            float64 `[R, K, K]`, `[annotator, true, said]`; rows sum to one, and are uniform where an annotator labelled
-            nothing.
-
-        Raises:
-            ValueError: as `posteriors`.
-        """
-        crowd = self._crowd()
-        data = x if isinstance(x, TrainingData) else crowd_arrays(self, x, y, tasks, CALIBRATED)
-        posteriors = self.e_step(data, batch_size=batch_size)[0]
-        rows = posteriors.reshape(-1, posteriors.shape[-1]).astype("float64")
-        counts = expected_counts(rows, *annotation_columns(data), crowd.num_annotators)
-        total = counts.sum(axis=2, keepdims=True)
-        return np.where(total > 0, counts / np.where(total > 0, total, 1), 1 / counts.shape[2])
-
-    def log_confusions(self, x: Any, annotators: np.ndarray) -> np.ndarray:
-        """Log-probabilities of what annotators would say of tasks, for every possible truth.
-
-        Methods that look at the instances (CoNAL, LIA) differ from task to task.
-
-        Args:
-            x: instances `[B, ...]`.
-            annotators: int `[B, M]`, annotator codes.
-
-        Returns:
-            float32 `[B, M, K, K]`, `[task, annotator, true, said]`.
-
-        Raises:
-            ValueError: there is no crowd layer, or (`DoctorNet`) one that knows no truth.
-            NotImplementedError: a crowd layer of your own that does not say how labels depend on the truth.
-        """
-        crowd, codes = self._crowd(), ops.convert_to_tensor(np.asarray(annotators, dtype="int32"))
-        if not crowd.uses_features:
-            return ops.convert_to_numpy(crowd.log_confusions(codes))
-        return ops.convert_to_numpy(crowd.log_confusions(codes, self.features_of(x)))
-
-    def features_of(self, x: Any) -> Any:
-        """What a crowd layer that looks at the instances sees of them.
-
-        Args:
-            x: instances `[B, ...]`.
-
-        Returns:
-            A tensor `[B, D]`, float32 or wider.
-
-        Raises:
-            ValueError: the crowd layer does not look at the instances.
-        """
-        if self._base_and_features is None:
-            raise ValueError(f"{type(self._crowd()).__name__} does not look at the instances, so it has no features")
-        return self._base_and_features(x)[1]
-
-    def annotator_scales(self) -> np.ndarray:
-        """Factor of every annotator of a regression, float64 `[R]`."""
-        return self._crowd().annotator_scales()
-
-    def annotator_biases(self) -> np.ndarray:
-        """Bias of every annotator of a regression, in the labels' unit, float64 `[R]`."""
-        return self._crowd().annotator_biases()
-
-    def _crowd(self) -> Any:
-        if self.crowd is None:
-            raise ValueError("CrowdModel: there is no crowd layer, so nothing was learnt about the annotators")
-        return self.crowd
-
     def export(self, path: str | Path, **kwargs: Any) -> Path:
         """Writes a TensorFlow SavedModel for serving; see `crowdzoo.export.export_model` for the arguments."""
         from crowdzoo.export.saved_model import export_model
@@ -707,8 +368,3 @@ def _symbols(shape: Any) -> Any:
     if all(size is None or isinstance(size, int) for size in shape):
         return keras.KerasTensor(tuple(shape))
     return [_symbols(part) for part in shape]
-
-
-def _is_of_keras(given: Any) -> bool:
-    """Whether a loss or a metric is Keras' own, and not one of a user."""
-    return getattr(given, "__module__", type(given).__module__).startswith("keras.")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import keras
 import numpy as np
@@ -203,23 +203,8 @@ def expected_counts(
     return np.stack([count.reshape(num_annotators, num_classes) for count in counts], axis=1)
 
 
-class Answers(Protocol):
-    """All annotations of a training, as EM between the epochs needs them."""
-
-    def mean(self, num_tasks: int) -> np.ndarray:
-        """Mean answer of each task, `[N, K]`, zeros where there is none."""
-
-    def expected_counts(
-        self, posteriors: np.ndarray, num_annotators: int, confusions: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Expected labels by annotator and true class, `[annotator, true, said]`, `[R, K, K]`."""
-
-    def log_evidence(self, confusions: np.ndarray, num_tasks: int) -> np.ndarray:
-        """Log-likelihood of each task's answers by true class, nats, `[N, K]`."""
-
-
-class _Labels:
-    """Answers that are labels.
+class Labels:
+    """All annotations of a training, as EM between the epochs needs them; `SoftAnswers` are the same with confidence.
 
     Args:
         columns: of `annotation_columns`.
@@ -231,16 +216,22 @@ class _Labels:
         self.num_classes = num_classes
 
     def mean(self, num_tasks: int) -> np.ndarray:
+        """Mean answer of each task, `[N, K]`, zeros where there is none."""
         return vote_shares(self.tasks, self.labels, num_tasks, self.num_classes)
 
     def expected_counts(
         self, posteriors: np.ndarray, num_annotators: int, confusions: np.ndarray | None = None
     ) -> np.ndarray:
+        """Expected labels by annotator and true class, `[annotator, true, said]`, `[R, K, K]`."""
         return expected_counts(posteriors, self.tasks, self.annotators, self.labels, num_annotators)
 
     def log_evidence(self, confusions: np.ndarray, num_tasks: int) -> np.ndarray:
+        """Log-likelihood of each task's answers by true class, nats, `[N, K]`."""
         logs = np.log(confusions[self.annotators, :, self.labels])
         return np.stack([np.bincount(self.tasks, column, num_tasks) for column in logs.T], axis=1)
+
+
+Answers = Labels | SoftAnswers
 
 
 def answers_of(data: Any, num_classes: int, confidence_for: str | None = None) -> Answers:
@@ -255,7 +246,7 @@ def answers_of(data: Any, num_classes: int, confidence_for: str | None = None) -
         DataError: the confidence is missing or no probability, or the annotations are not in memory.
     """
     if confidence_for is None:
-        return _Labels(annotation_columns(data), num_classes)
+        return Labels(annotation_columns(data), num_classes)
     return soft_answers_of(data, confidence_for)
 
 

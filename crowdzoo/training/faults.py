@@ -7,11 +7,13 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.errors import DataError
+from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.metrics import lost_classes
+from crowdzoo.training.phases import answers_of_batch
 
 LOOKED_AT = 1024  # training examples whose predictions are looked at
 OTHERS = 0.01  # share of targets of other classes from which on one class for all is a fault
+SUM_ERROR = 0.05  # of probabilities in half precision
 MOVES = 0.01  # deviation of a regressor's answers, as a share of the ratings', below which they are one value
 
 _WAY_OUT = "Train with a smaller batch_size, more epochs, or another learning_rate."
@@ -77,6 +79,34 @@ def warn_if_one_class(predicted: np.ndarray, targets: np.ndarray, classes: Any =
         f"the one class {str(name)!r} to all {len(predicted):,} training {what} looked at, while {others:.1%} of the "
         "labels are of other classes"
     )
+
+
+def check_probabilities(model: Any, inputs: Any) -> None:
+    """Refuses a `CrowdModel` whose base for classes gives no probabilities, such as one without a softmax."""
+    if not model.label_kind.one_class or model.crowd.stands_on_hidden_layer:
+        return
+    answers = np.asarray(ops.convert_to_numpy(ops.cast(model.base(inputs["instances"]), "float32")), "float64")
+    sums = answers.sum(axis=-1)
+    if np.isfinite(answers).all() and (answers.min() < 0 or np.abs(sums - 1).max() > SUM_ERROR):
+        raise ConfigError(
+            f"fit: the base gives {np.round(answers[0], 3).tolist()}, which are no probabilities of the classes. "
+            f"End it in keras.layers.Dense({answers.shape[-1]}, activation='softmax')."
+        )
+
+
+def look_for_lost_classes(model: Any, data: Any, batch_size: int) -> None:
+    """Looks at some training tasks of a trained `CrowdModel`; see `warn_if_classes_are_lost`."""
+    predicted, votes, left = [], [], LOOKED_AT
+    for x, _ in data.batches(batch_size, 0, inputs=("labels",)):
+        labels = np.asarray(x["labels"])
+        answers = answers_of_batch(model, x["instances"], len(labels))
+        predicted.append(answers.argmax(axis=-1))
+        votes.append(labels.ravel())
+        left -= len(labels)
+        if left <= 0:
+            break
+    classes = getattr(getattr(data, "annotations", None), "classes", None)
+    warn_if_classes_are_lost(np.concatenate(predicted), np.concatenate(votes), model.crowd, classes)
 
 
 def warn_if_classes_are_lost(predicted: np.ndarray, votes: np.ndarray, layer: Any, classes: Any = None) -> None:

@@ -12,6 +12,7 @@ from crowdzoo.data.tags import TagSet
 from crowdzoo.errors import DataError
 from crowdzoo.networks.sequence_tagger import SequenceTagger
 from crowdzoo.networks.token_encoder import TokenEncoder
+from crowdzoo.training.bases.base import fields_of
 from crowdzoo.training.checkpoint import Checkpoint, checkpoint_of
 from crowdzoo.training.crowd_model import CrowdModel
 from crowdzoo.training.data import ArrayData
@@ -83,15 +84,11 @@ def train_tagger(
     if settings.crf:
         first, after, _ = TagSet([str(name) for name in annotations.classes], scheme).follows()
         allowed = [*after.tolist(), first.tolist()]
+    network = fields_of(settings, "embedding", "filters", "units", "dropout", "bidirectional", "crf")
     base = SequenceTagger(
         **encoder.sizes,
         num_classes=None if crowd is not None and crowd.stands_on_hidden_layer else num_classes,
-        embedding=settings.embedding,
-        filters=settings.filters,
-        units=settings.units,
-        dropout=settings.dropout,
-        bidirectional=settings.bidirectional,
-        crf=settings.crf,
+        **network,
         allowed=allowed,
         name="base",
     )

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import annotations
 
 from crowdzoo.aggregation import Aggregation, ConvergenceWarning, DawidSkene, MajorityVote
-from crowdzoo.testing.strategies import annotations
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 

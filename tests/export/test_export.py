@@ -135,7 +135,7 @@ print(json.dumps([truth["probabilities"].numpy().tolist(), said["probabilities"]
 
 def test_each_variable_is_written_once_and_the_optimizer_not_at_all(tmp_path):
     model = make_model()
-    model.compile()
+    model.compile(run_eagerly=True)
     ids = np.zeros((6, 1), dtype="int64")
     model.train_on_batch({"instances": instances(), "annotators": ids}, np.ones((6, 1), dtype="int64"))
     path = export_model(model, tmp_path / "1", classes=CLASSES, annotators=ANNOTATORS)
@@ -218,6 +218,7 @@ class Subclassed(keras.Model):
         return self.dense(inputs)
 
 
+@pytest.mark.slow
 def test_a_subclassed_base_takes_the_shape_it_was_built_with(tmp_path):
     base = Subclassed()
     base(instances())

@@ -302,6 +302,7 @@ def test_the_second_phase_comes_near_the_best_weights():
     np.testing.assert_array_equal(ops.convert_to_numpy(model.crowd.kernel), kernel)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_what_the_user_froze_stays_frozen_and_nothing_else_does():
     x, _, annotations = a_crowd()
@@ -334,6 +335,7 @@ def test_what_the_user_froze_stays_frozen_and_nothing_else_does():
     assert isinstance(model.loss, MaskedCrowdCrossentropy)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_one_label_one_class_and_ties_give_finite_numbers():
     x = hidden(4)

@@ -368,6 +368,7 @@ def test_a_callback_that_stops_em_stops_the_training():
     assert history.epoch == [0]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_odd_crowds_give_no_nan():
     # class 2 never said, annotator 3 and task 2 without labels, a tie, an annotator and a task with one label

@@ -119,7 +119,10 @@ def rounds(estimates, state, center, unit, prior, unrelated, level):
     return mean, (bias, precision, variance, among, follows), likelihood
 
 
-@pytest.mark.parametrize(("unrelated", "level"), [(0.3, "all"), (0.3, "following"), (0.0, "all")])
+@pytest.mark.parametrize(
+    ("unrelated", "level"),
+    [(0.3, "following"), *(pytest.param(share, "all", marks=pytest.mark.slow) for share in (0.3, 0.0))],
+)
 def test_whole_epochs_are_the_equations(unrelated, level):
     x = np.random.default_rng(0).normal(size=(len(DENSE), D)).astype("float32")
     center, unit = rating_unit(ANNOTATIONS)

@@ -147,6 +147,7 @@ def test_bad_tasks_are_pruned_truth_is_learnt_and_confusions_are_recovered():
     np.testing.assert_allclose(model.annotator_confusions()[R - 1], 1 / K, atol=1e-5)  # nothing is known
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 @pytest.mark.usefixtures("eager")

@@ -69,7 +69,12 @@ def tf_data(y):
 
 
 @pytest.mark.parametrize(
-    "make", [Batches, pytest.param(generator, marks=pytest.mark.slow), pytest.param(tf_data, marks=on_tensorflow)]
+    "make",
+    [
+        Batches,
+        pytest.param(generator, marks=pytest.mark.slow),
+        pytest.param(tf_data, marks=[on_tensorflow, pytest.mark.slow]),
+    ],
 )
 def test_batches_with_a_column_an_annotator_train_like_the_annotations(make):
     model, same = a_model(), a_model()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crowdzoo.training.crowd_accuracy import CrowdAccuracy
+from crowdzoo.training.gold_metric import CrowdAccuracy
 
 SAID = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])  # of two classes: 0, 1, 0
 

@@ -130,10 +130,10 @@ def test_batches_can_be_given_and_predict_ignores_annotators():
 def test_padded_arrays_train_like_their_annotations(kind):
     x, _, annotations = a_crowd(kind)
     ids, labels = annotations.padded()
-    losses = a_model(kind).fit(x, annotations, epochs=2, batch_size=128, verbose=0).history["loss"]
+    losses = a_model(kind).fit(x, annotations, epochs=1, batch_size=128, verbose=0).history["loss"]
     padded = {"instances": x, "annotators": ids}
     np.testing.assert_allclose(
-        a_model(kind).fit(padded, labels, epochs=2, batch_size=128, verbose=0).history["loss"], losses, rtol=1e-5
+        a_model(kind).fit(padded, labels, epochs=1, batch_size=128, verbose=0).history["loss"], losses, rtol=1e-5
     )
 
 
@@ -159,7 +159,7 @@ def test_a_saved_model_is_the_same_model(kind, tmp_path):
     model = a_model(kind)
     if kind == "classification":
         model.base.adapt(x)
-    model.fit(x, annotations, epochs=1, verbose=0)
+    model.fit(x, annotations, epochs=1, batch_size=128, verbose=0)
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     assert isinstance(loaded, CrowdModel)
@@ -170,7 +170,7 @@ def test_a_saved_model_is_the_same_model(kind, tmp_path):
         np.testing.assert_array_equal(loaded.annotator_confusions(), model.annotator_confusions())
     assert loaded.evaluate(x, annotations, verbose=0) == pytest.approx(model.evaluate(x, annotations, verbose=0))
     # training goes on where it stood: Adam's moments came along
-    more, same = (m.fit(x, annotations, epochs=2, batch_size=128, verbose=0).history["loss"] for m in (loaded, model))
+    more, same = (m.fit(x, annotations, epochs=1, batch_size=128, verbose=0).history["loss"] for m in (loaded, model))
     np.testing.assert_allclose(more, same, rtol=1e-5)
 
 
@@ -209,7 +209,7 @@ class BuildingBase(OwnBase):
 def test_a_base_without_weights_yet_is_built_by_the_first_data_and_saved(make, tmp_path):
     x, _, annotations = a_crowd()
     model = CrowdModel(make(), CrowdsourcedLayer(R))
-    model.fit(x, annotations, epochs=1, verbose=0)
+    model.fit(x, annotations, epochs=1, batch_size=128, verbose=0)
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(
         tmp_path / "model.keras", custom_objects={"OwnBase": OwnBase, "BuildingBase": BuildingBase}
@@ -247,6 +247,7 @@ def test_compile_chooses_the_right_loss():
         ([np.nan, 0, 0], "row 2 .* its sum is nan"),
     ],
 )
+@pytest.mark.usefixtures("eager")
 def test_targets_that_are_no_distributions_are_refused(row, message):
     """Keras' gradient on TensorFlow is wrong for them: a row of zeros, whose loss is 0, moves the weights."""
     model = CrowdModel(FeatureClassifier(D, K, hidden=(4,)))
@@ -266,23 +267,26 @@ def test_tasks_without_labels_and_annotators_without_labels_change_nothing():
     dense = annotations.to_dense()
     model, same = a_model(), a_model()
     before = model.crowd.get_weights()[0]
-    model.fit(x, Annotations.from_dense(dense), epochs=2, batch_size=64, shuffle=False, verbose=0)
+    model.fit(x, Annotations.from_dense(dense), epochs=1, batch_size=128, shuffle=False, verbose=0)
     np.testing.assert_array_equal(model.crowd.get_weights()[0][7], before[7])
     # unlabelled tasks in between are as if they were not there
     gaps, instances = np.full((2 * N, R), -1), np.full((2 * N, D), 9.0, dtype="float32")
     gaps[::2], instances[::2] = dense, x
-    same.fit(instances, Annotations.from_dense(gaps), epochs=2, batch_size=64, shuffle=False, verbose=0)
+    same.fit(instances, Annotations.from_dense(gaps), epochs=1, batch_size=128, shuffle=False, verbose=0)
     for one, other in zip(model.get_weights(), same.get_weights(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_validation_data_may_be_annotations():
     x, _, annotations = a_crowd()
     train, held_out = annotations.select_tasks(np.arange(192)), annotations.select_tasks(np.arange(192, N))
     model = a_model()
     instances = {"instances": x[192:], "tasks": np.arange(192, N)}
-    history = model.fit(x[:192], train, epochs=2, validation_data=(instances, held_out), verbose=0).history
+    history = model.fit(
+        x[:192], train, epochs=1, batch_size=96, validation_data=(instances, held_out), verbose=0
+    ).history
     found = model.evaluate(x[192:], held_out, tasks=np.arange(192, N), verbose=0)
     assert history["val_loss"][-1] == pytest.approx(found, rel=1e-5)
 

@@ -47,11 +47,12 @@ def test_the_files_are_named_and_other_errors_stay(folder):
             raise error
 
 
+@pytest.mark.usefixtures("eager")
 def test_training_names_it(folder):
     instances = read_instances(folder)
     crowd = Annotations.from_arrays(instances.tasks.repeat(2), ["a", "b"] * 4, ["x", "y"] * 4)
     settings = BASES["image-classifier"].make_settings(
-        task="classification", method="crowdsourced-layer", height=8, width=8, epochs=1
+        task="classification", method="crowdsourced-layer", height=8, width=8, stages=[4], epochs=1
     )
     with pytest.raises(DataError, match=r"'p2.jpg' is damaged"):
         train(settings, instances, annotations=crowd)

@@ -79,6 +79,7 @@ def test_center_and_unit_are_mean_and_deviation_of_the_ratings():
         pytest.param("doctor-net", {"weighting": "ratings"}, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.usefixtures("eager")
 def test_every_method_speaks_in_the_labels_unit(method, arguments):
     model, _ = train(TrainingSettings(method=method, arguments=arguments, **QUICK), X, annotations=ANNOTATIONS)
     found = model.predict(X, verbose=0)[:, 0]

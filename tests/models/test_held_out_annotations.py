@@ -1,5 +1,7 @@
 """The score without gold for callbacks and tuners: it ranks models as gold does, and says what it needs."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ RNG = np.random.default_rng(0)
 GOLD = RNG.integers(K, size=N)
 
 
+@functools.cache
 def a_crowd(annotators=30, each=4):
     """Twelve right in .8, twelve who mix three pairs of classes up in .58, six at random; four answer a task."""
     said = np.full((N, annotators), -1)
@@ -72,7 +75,9 @@ def test_the_score_goes_to_the_history_where_callbacks_find_it():
     score = HeldOutAnnotations(x[500:], annotations, tasks=tasks[500:])
     stop = keras.callbacks.EarlyStopping("held_out_log_likelihood", mode="max", patience=9, restore_best_weights=True)
     train = annotations.select_tasks(tasks[:500])
-    history = model.fit(x[:500], train, tasks=tasks[:500], epochs=3, callbacks=[score, stop], verbose=0).history
+    history = model.fit(
+        x[:500], train, tasks=tasks[:500], epochs=3, batch_size=250, callbacks=[score, stop], verbose=0
+    ).history
     likelihoods = log_likelihoods(annotations)[500:]
     expected = scores(model.predict(x[500:], verbose=0), likelihoods).sum() / annotations.redundancy[500:].sum()
     assert max(history["held_out_log_likelihood"]) == pytest.approx(expected)

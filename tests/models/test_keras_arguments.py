@@ -180,7 +180,9 @@ def test_a_base_alone_takes_codes_weights_and_a_split_as_in_keras():
 # === Several inputs ===
 
 
-@pytest.mark.parametrize("structure", ["list", "tuple", "dict"])
+@pytest.mark.parametrize(
+    "structure", [*(pytest.param(one, marks=pytest.mark.slow) for one in ("list", "tuple")), "dict"]
+)
 @pytest.mark.usefixtures("eager")
 def test_a_base_of_several_inputs_is_fitted_asked_and_loaded(structure, tmp_path):
     left, right = keras.Input((2,), name="left"), keras.Input((3,), name="right")

@@ -25,15 +25,11 @@ LEARNING = [method for method in METHODS if method != "aggregated"]
 # small and quick, where a method's own defaults are made for more data
 SMALL = {"lia": {"hidden": [8]}}
 
-# in `make test` one method for each way to train: gradient descent on a loss, rounds of EM, phases; the others have
-# their own files in tests/layers there
-FAST = ("crowdsourced-layer", "deep-em", "doctor-net")
-
-
-def fast(*names):
-    return pytest.mark.parametrize(
-        "method", [name if name in names else pytest.param(name, marks=pytest.mark.slow) for name in LEARNING]
-    )
+# in `make test` one method; the others have their own files in tests/layers there
+each_method = pytest.mark.parametrize(
+    "method",
+    [name if name == "crowdsourced-layer" else pytest.param(name, marks=pytest.mark.slow) for name in LEARNING],
+)
 
 
 def settings(method):
@@ -56,7 +52,7 @@ def answers(model):
     return odds / odds.sum(axis=-1, keepdims=True)
 
 
-@fast("crowdsourced-layer")
+@each_method
 def test_the_truth_is_learnt_and_annotators_are_told_apart(method):
     model = trained(method)
     estimate = model.predict(X, verbose=0)
@@ -69,7 +65,7 @@ def test_the_truth_is_learnt_and_annotators_are_told_apart(method):
     assert wrong[4] > wrong[:4].max()
 
 
-@fast(*FAST)
+@each_method
 def test_confusions_and_posteriors_are_distributions_where_a_method_has_them(method):
     model = trained(method)
     if model.crowd.stands_on_hidden_layer:
@@ -87,7 +83,7 @@ def test_confusions_and_posteriors_are_distributions_where_a_method_has_them(met
     assert (posteriors.argmax(axis=1) == TRUTH).mean() > 0.85
 
 
-@fast("crowdsourced-layer")
+@each_method
 def test_two_runs_with_one_seed_agree_exactly_and_a_saved_model_is_the_same_and_trains_on(method, tmp_path):
     one, chosen = trained(method), settings(method)
     keras.utils.set_random_seed(chosen.seed)

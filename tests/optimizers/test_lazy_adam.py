@@ -117,7 +117,9 @@ def crowd_model(optimizer, connection="MW", jit_compile=False, dtype=None):
 
 
 @has_sparse_gradients
-@pytest.mark.parametrize("jit_compile", [False, True] if BACKEND == "tensorflow" else [False])
+@pytest.mark.parametrize(
+    "jit_compile", [False, *([pytest.param(True, marks=pytest.mark.slow)] if BACKEND == "tensorflow" else [])]
+)
 def test_a_model_trains_the_annotators_of_its_batch_only(jit_compile):
     model = crowd_model(LazyAdam(0.01), jit_compile=jit_compile)
     start = numpy(model.crowd.kernel)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
+from strategies import annotations as tables
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.quality import cohen_kappa, cohen_kappas, fleiss_kappa, kappa, raw_agreement
-from crowdzoo.testing.strategies import annotations as tables
 
 spec = importlib.util.spec_from_file_location("slow_measures", Path(__file__).with_name("slow_measures.py"))
 slow = importlib.util.module_from_spec(spec)

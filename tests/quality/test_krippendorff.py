@@ -6,13 +6,13 @@ import pandas as pd
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from strategies import annotations as tables
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import DependentDawidSkene
 from crowdzoo.commands import main as cli
 from crowdzoo.quality import coincidence_matrix, krippendorff_alpha
 from crowdzoo.quality.krippendorff import METRICS
-from crowdzoo.testing.strategies import annotations as tables
 
 
 def module(path):

@@ -6,6 +6,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
+from strategies import annotations as tables
 
 from crowdzoo import Annotations, DataError
 from crowdzoo.aggregation import DawidSkene, MajorityVote
@@ -19,7 +20,6 @@ from crowdzoo.quality import (
     raw_agreement,
     task_table,
 )
-from crowdzoo.testing.strategies import annotations as tables
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from scipy.stats import entropy
+from strategies import annotations as tables
 
 from crowdzoo import Annotations, DataError
 from crowdzoo.aggregation import MajorityVote
 from crowdzoo.quality import annotator_table, gini, redundancy, spammer_scores, task_table
-from crowdzoo.testing.strategies import annotations as tables
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 

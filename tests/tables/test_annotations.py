@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import annotations, names
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.errors import DataError
-from crowdzoo.testing.strategies import annotations, names
 
 ONE_TASK = [name for name, kind in LABEL_KINDS.items() if not kind.has_pairs]  # a row; see also test_preferences.py
 ANY_KIND = st.sampled_from(ONE_TASK).flatmap(lambda kind: annotations(kind))

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from strategies import annotations
 
 from crowdzoo.data import vocabulary as _vocabulary
 from crowdzoo.data.annotations import Annotations
@@ -27,7 +28,6 @@ from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.reading.tables import csv as _csv
 from crowdzoo.reading.tables import jsonl as _jsonl
 from crowdzoo.reading.tables import sources as _sources
-from crowdzoo.testing.strategies import annotations
 
 # the files of a property test may share a folder: each is written anew
 in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=10)

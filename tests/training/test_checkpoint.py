@@ -70,7 +70,7 @@ def noting(epochs):
 def settings(method, kind="classification", **given):
     return TrainingSettings(
         task=kind, method=method, hidden=(6,),
-        **{"epochs": 5, "batch_size": 16, "learning_rate": 0.02, "dropout": 0.3, "seed": 3,
+        **{"epochs": 5, "batch_size": 30, "learning_rate": 0.02, "dropout": 0.3, "seed": 3,
            "arguments": ARGUMENTS.get(method, {}), **given},
     )  # fmt: skip
 
@@ -104,7 +104,7 @@ def assert_equal(one, two):
 METHODS = [(method, kind) for kind in ("classification", "regression") for method in methods_of(kind)]
 
 
-@pytest.mark.parametrize("after", [2, 6])
+@pytest.mark.parametrize("after", [2, pytest.param(6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("method", "kind"),
     [pytest.param(*each, marks=() if each == ("crowdsourced-layer", "classification") else pytest.mark.slow)
@@ -122,7 +122,7 @@ def test_an_interrupted_training_ends_as_one_that_was_not(method, kind, after, t
     assert [*seen, *more] == whole.history.epoch  # none twice
 
 
-def annotated(epochs=4, seed=5, checkpoint=None, labels=LABELS, layer=CrowdsourcedLayer, x=X, dropout=0.2, **how):
+def annotated(epochs=1, seed=5, checkpoint=None, labels=LABELS, layer=CrowdsourcedLayer, x=X, dropout=0.2, **how):
     """As a user writes it in Keras."""
     keras.utils.set_random_seed(seed)
     base = keras.Sequential(
@@ -138,7 +138,7 @@ def test_another_training_is_refused_and_told_what_differs(tmp_path, eager):
     annotated(checkpoint=tmp_path)
     rows = np.arange(len(LABELS))
     for other, message in [
-        ({"epochs": 5}, "epochs is 4 there and 5 here"),
+        ({"epochs": 5}, "epochs is 1 there and 5 here"),
         ({"labels": LABELS.select_rows(rows > 0)}, "its data are other ones"),
         ({"x": X + 1}, "its data are other ones"),
         ({"layer": DeepEM}, "its layers, its loss or its metrics are other ones"),
@@ -159,16 +159,17 @@ def test_another_training_is_refused_and_told_what_differs(tmp_path, eager):
 
 
 def test_other_settings_are_named_and_what_follows_from_them_is_not(tmp_path, eager):
-    run("crowdsourced-layer", checkpoint=tmp_path)
+    once = functools.partial(settings, epochs=1)
+    train(once("crowdsourced-layer"), X, annotations=LABELS, checkpoint=tmp_path)
     for other, message in [
         ({"seed": 4}, "training: seed is 3 there and 4 here. Repeat"),
         ({"method": "deep-em"}, "training: method is crowdsourced-layer there and deep-em here. Repeat"),
         ({"learning_rate": 0.03}, "training: learning_rate is 0.02 there and 0.03 here. Repeat"),
         ({"dropout": 0.1}, "training: dropout is 0.3 there and 0.1 here. Repeat"),
-        ({"epochs": 6}, "training: epochs is 5 there and 6 here. Repeat"),
+        ({"epochs": 6}, "training: epochs is 1 there and 6 here. Repeat"),
         ({}, "training: its data are other ones. Repeat"),
     ]:
-        how = settings(**{"method": "crowdsourced-layer", **other}, **({"arguments": {}} if "method" in other else {}))
+        how = once(**{"method": "crowdsourced-layer", **other}, **({"arguments": {}} if "method" in other else {}))
         with pytest.raises(ConfigError) as error:
             train(how, X if other else X + (np.arange(N) == 0)[:, None], annotations=LABELS, checkpoint=tmp_path)
         assert message in str(error.value)
@@ -179,10 +180,11 @@ def test_callbacks_that_look_on_come_and_go_and_others_are_refused(tmp_path, int
     early, folder = functools.partial(keras.callbacks.EarlyStopping, "loss", patience=9), tmp_path / "checkpoint"
     plateau = functools.partial(keras.callbacks.ReduceLROnPlateau, "loss", patience=1, min_delta=10)
     seen: list[int] = []
-    whole = annotated(callbacks=[early(), plateau()])
+    four = functools.partial(annotated, epochs=4)
+    whole = four(callbacks=[early(), plateau()])
     interrupt(2)
     with pytest.raises(Stopped):
-        annotated(checkpoint=folder, callbacks=[noting(seen), early(), plateau()])
+        four(checkpoint=folder, callbacks=[noting(seen), early(), plateau()])
     monkeypatch.undo()
     for others, message in [
         ([], "are EarlyStopping, ReduceLROnPlateau there and none here"),
@@ -194,12 +196,12 @@ def test_callbacks_that_look_on_come_and_go_and_others_are_refused(tmp_path, int
         ),
     ]:
         with pytest.raises(ConfigError, match=f"its callbacks {message}"):
-            annotated(checkpoint=folder, callbacks=others)
+            four(checkpoint=folder, callbacks=others)
     log = tmp_path / "log.csv"
     # another order, one more that looks on, and one less: each has its own state back
     assert_equal(
         whole,
-        annotated(checkpoint=folder, callbacks=[keras.callbacks.CSVLogger(log, append=True), plateau(), early()]),
+        four(checkpoint=folder, callbacks=[keras.callbacks.CSVLogger(log, append=True), plateau(), early()]),
     )
     assert [line.split(",")[0] for line in log.read_text().split()] == ["epoch", "2", "3"]
 

@@ -68,9 +68,10 @@ def test_a_model_that_never_gives_a_class_says_so_and_what_to_write(layer, advic
     x = np.random.default_rng(0).normal(size=(60, 2))
     annotations = Annotations.from_dense(np.arange(60)[:, None] % 3, classes=["ant", "bee", "cat"])
     with pytest.warns(NotLearnedWarning, match=rf"gives 'cat' to none of the 60 .* 33\.3% of their votes .*{advice}"):
-        without_a_class(layer(1)).fit(x, annotations, epochs=5, tasks=np.arange(60), verbose=0)
-    without_a_class(layer(1)).fit(x, annotations, epochs=4, verbose=0)  # a beginner
-    without_a_class(layer(1), bias=0.0).fit(x, annotations, epochs=5, verbose=0)
+        without_a_class(layer(1)).fit(x, annotations, epochs=5, batch_size=60, tasks=np.arange(60), verbose=0)
+    if layer is CrowdsourcedLayer:
+        without_a_class(layer(1)).fit(x, annotations, epochs=4, batch_size=60, verbose=0)  # a beginner
+        without_a_class(layer(1), bias=0.0).fit(x, annotations, epochs=5, batch_size=60, verbose=0)
 
 
 def test_the_advice_of_a_lost_class_is_a_setting_of_every_method_that_it_names():
@@ -109,7 +110,7 @@ VOTES_FIRST = [(5, "MaskedCrossentropy"), (1, "MaskedCrowdCrossentropy")]
 
 
 @pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize("method", ["ccem", "crowdsourced-layer"])
+@pytest.mark.parametrize("method", [pytest.param("ccem", marks=pytest.mark.slow), "crowdsourced-layer"])
 def test_the_line_that_a_lost_class_advises_in_python_trains_on_the_votes_first(method, phases):
     line = advised(method, r"first: (\w+\(\.\.\., .*?\));").replace("...", "1")
     model = without_a_class(eval(line, {name: getattr(layers, name) for name in layers.__all__}), bias=0.0)
@@ -117,6 +118,7 @@ def test_the_line_that_a_lost_class_advises_in_python_trains_on_the_votes_first(
     assert phases == VOTES_FIRST
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_the_option_that_a_lost_class_advises_trains_on_the_votes_first(phases, tmp_path):
     pytest.importorskip("tensorflow")

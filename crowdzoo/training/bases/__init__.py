@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from crowdzoo.training.bases.base import Base, Sizes
-from crowdzoo.training.bases.base_context import BaseContext
+from crowdzoo.training.bases.base import Base, BaseContext, Sizes
 from crowdzoo.training.bases.features import FeatureBase
 from crowdzoo.training.bases.images import ImageBase
 from crowdzoo.training.bases.own import OwnBase

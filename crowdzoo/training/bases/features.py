@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crowdzoo.training.bases.base import Base, Batches, Sizes
+from crowdzoo.training.bases.base import Base, Batches, Sizes, fields_of
 from crowdzoo.training.settings import TrainingSettings
 
 
@@ -18,12 +18,7 @@ class FeatureBase(Base):
         from crowdzoo.networks.feature_network import FeatureClassifier, FeatureRegressor
 
         assert sizes.num_features is not None
-        network: dict[str, Any] = {
-            "hidden": settings.hidden,
-            "dropout": settings.dropout,
-            "batch_normalization": settings.batch_normalization,
-            "name": "base",
-        }
+        network = {**fields_of(settings, "hidden", "dropout", "batch_normalization"), "name": "base"}
         if not sizes.head:
             return FeatureClassifier(sizes.num_features, None, **network)
         if sizes.num_classes:

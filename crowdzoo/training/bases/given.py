@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from crowdzoo.data.instance_kinds import VECTORS
 from crowdzoo.errors import ConfigError, short_repr
-from crowdzoo.training.bases.base import Sizes
-from crowdzoo.training.bases.base_context import BaseContext
-from crowdzoo.training.bases.own import OwnBase
+from crowdzoo.training.bases.base import BaseContext, Sizes
+from crowdzoo.training.bases.own import OwnBase, own_context
 
 
 class GivenBase(OwnBase):
@@ -37,12 +35,7 @@ class GivenBase(OwnBase):
         if isinstance(self.made_by, keras.Model):
             model = keras.models.clone_model(self.made_by)
         else:
-            model = self.made_by(
-                BaseContext(
-                    settings.kind, VECTORS.name, (sizes.num_features,), "float32", None, sizes.num_classes,
-                    sizes.num_annotators, sizes.head, sizes.center, sizes.unit,
-                )
-            )  # fmt: skip
+            model = self.made_by(own_context(settings, sizes))
         if not isinstance(model, keras.Model):
             raise ConfigError(f"base: a keras.Model, or a function that makes one, is needed, got {short_repr(model)}.")
         shape, size = model.compute_output_shape((1, sizes.num_features)), sizes.num_classes or 1

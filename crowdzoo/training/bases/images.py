@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crowdzoo.training.bases.base import Base, Batches, Sizes
+from crowdzoo.training.bases.base import Base, Batches, Sizes, fields_of
 from crowdzoo.training.settings import ImageSettings
 
 
@@ -25,14 +25,8 @@ class ImageBase(Base):
         from crowdzoo.networks.image_network import ImageClassifier, ImageRegressor
 
         size = {"height": encoder.height, "width": encoder.width}
-        network: dict[str, Any] = {
-            **size,
-            "filters": settings.stages,
-            "hidden": settings.hidden,
-            "dropout": settings.dropout,
-            "augment": settings.augment,
-            "name": "base",
-        }
+        network = {**size, **fields_of(settings, "hidden", "dropout", "augment")}
+        network |= {"filters": settings.stages, "name": "base"}
         if settings.backbone is not None:
             network["backbone"] = load_backbone(settings.backbone, settings.backbone_weights, **size)
             network["pixel_scale"] = settings.pixel_scale or pixel_scale_of(settings.backbone)

@@ -9,8 +9,7 @@ import numpy as np
 
 from crowdzoo.data.instance_kinds import TEXTS, instance_kind
 from crowdzoo.errors import ConfigError, unknown
-from crowdzoo.training.bases.base import Base, Batches, Sizes
-from crowdzoo.training.bases.base_context import BaseContext
+from crowdzoo.training.bases.base import Base, BaseContext, Batches, Sizes
 from crowdzoo.training.bases.own_source import called, own_function
 from crowdzoo.training.settings import OwnSettings, Settings
 
@@ -71,7 +70,7 @@ class OwnBase(Base):
             ConfigError: the function raises an exception, or gives what does not fit; it says what.
         """
         model = self._made(settings, sizes, encoder)
-        _try(model, self.reference, _context(settings, sizes, encoder))
+        _try(model, self.reference, own_context(settings, sizes, encoder))
         return model
 
     def adapt(self, model: Any, encoder: Any, batches: Batches) -> None:
@@ -107,7 +106,7 @@ class OwnBase(Base):
     def _made(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
         import keras
 
-        context = _context(settings, sizes, encoder)
+        context = own_context(settings, sizes, encoder)
         model = called(self.reference, own_function(self.reference), context, **settings.base_arguments)
         if not isinstance(model, keras.Model):
             raise ConfigError(
@@ -117,13 +116,14 @@ class OwnBase(Base):
         return model
 
 
-def _context(settings: Any, sizes: Sizes, encoder: Any) -> BaseContext:
+def own_context(settings: Any, sizes: Sizes, encoder: Any = None) -> BaseContext:
+    """What the function is told."""
     shapes: Any = (sizes.num_features,)
     dtypes: Any = "float32"
     if encoder is not None:
         shapes, dtypes = _encoded(encoder)
     return BaseContext(
-        settings.kind, settings.instance_kind, shapes, dtypes, encoder, sizes.num_classes, sizes.num_annotators,
+        settings.kind, settings.instances.name, shapes, dtypes, encoder, sizes.num_classes, sizes.num_annotators,
         sizes.head, sizes.center, sizes.unit,
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any
 
 from crowdzoo.errors import ConfigError
-from crowdzoo.training.bases.base import Base, Batches, Sizes
+from crowdzoo.training.bases.base import Base, Batches, Sizes, fields_of
 from crowdzoo.training.settings import Settings, TextSettings
 
 
@@ -42,14 +42,9 @@ class TextBase(Base):
         """See `Base.build`."""
         from crowdzoo.networks.text_network import TextClassifier, TextRegressor
 
-        network: dict[str, Any] = {
-            "form": "convolutional" if settings.form == "convolutional" else "bag-of-words",  # of words or characters
-            "embedding": settings.embedding,
-            "filters": settings.filters,
-            "hidden": settings.hidden,
-            "dropout": settings.dropout,
-            "name": "base",
-        }
+        network = {**fields_of(settings, "embedding", "filters", "hidden", "dropout"), "name": "base"}
+        # a bag of words or of characters
+        network["form"] = "convolutional" if settings.form == "convolutional" else "bag-of-words"
         if sizes.num_classes:
             return TextClassifier(encoder.num_words, sizes.num_classes if sizes.head else None, **network)
         return TextRegressor(encoder.num_words, center=sizes.center, unit=sizes.unit, head=sizes.head, **network)

@@ -14,19 +14,19 @@ __all__ = ["Recipe", "recipe_of", "register_recipe"]
 # holds batch_size, seed and shuffle, and kwargs are epochs, callbacks and more, as for `keras.Model.fit`
 Recipe = Callable[..., keras.callbacks.History]
 
-# class of the layer -> module in this folder that defines `fit`; subclasses have their parent's recipe
-_MODULES = {
-    "ConfusionMatrices": "confusion_matrices",
-    "CrossFittedEM": "cross_fitted_em",
-    "CrowdsourcedLayer": "crowdsourced_layer",
-    "DeepEM": "deep_em",
-    "DoctorNet": "doctor_net",
-    "LIA": "lia",
-    "MaxMIG": "max_mig",
-    "PooledConfusions": "pooled_confusions",
-    "RatingDoctorNet": "doctor_net",
-    "RatingEM": "rating_em",
-    "WAUM": "waum",
+# class of the layer -> its recipe, function and module in this folder; subclasses have their parent's
+_RECIPES = {
+    "ConfusionMatrices": ("descend_on_matrices", "descent"),
+    "CrossFittedEM": ("fit", "cross_fitted_em"),
+    "CrowdsourcedLayer": ("descend_and_anchor", "descent"),
+    "DeepEM": ("fit", "deep_em"),
+    "DoctorNet": ("fit", "doctor_net"),
+    "LIA": ("fit", "lia"),
+    "MaxMIG": ("descend_from_votes", "descent"),
+    "PooledConfusions": ("descend_with_counts", "descent"),
+    "RatingDoctorNet": ("fit", "doctor_net"),
+    "RatingEM": ("fit_ratings", "deep_em"),
+    "WAUM": ("fit", "waum"),
 }
 _OWN: dict[type, Recipe] = {}
 
@@ -36,9 +36,10 @@ def recipe_of(layer: CrowdLayer) -> Recipe:
     for parent in type(layer).__mro__:
         if parent in _OWN:
             return _OWN[parent]
-        module = _MODULES.get(parent.__name__)
-        if module is not None and keras.saving.get_registered_name(parent) == f"crowdzoo>{parent.__name__}":
-            recipe: Recipe = importlib.import_module(f"{__name__}.{module}").fit
+        name = parent.__name__
+        if name in _RECIPES and keras.saving.get_registered_name(parent) == f"crowdzoo>{name}":
+            function, module = _RECIPES[name]
+            recipe: Recipe = getattr(importlib.import_module(f"{__name__}.{module}"), function)
             return recipe
     return descend
 

@@ -1,4 +1,4 @@
-"""The recipe of `DeepEM`: an E-step between epochs, matrices in closed form."""
+"""The recipes of `DeepEM` and `RatingEM`: an E-step between epochs, and the annotators' part in closed form."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,7 +6,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from crowdzoo.training.expectation import Answers, ExpectationStep, answers_of
+from crowdzoo.training.expectation import Answers, ExpectationStep, annotation_columns, answers_of
+from crowdzoo.training.phases import answers_of_batch
 
 
 def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
@@ -51,3 +52,25 @@ def fit_rounds(
     callbacks = [rounds(answers, posteriors), *keras.tree.flatten(kwargs.pop("callbacks", None) or [])]
     batches = data.batches(**order, inputs=("annotators", "labels"), targets=posteriors)
     return model.fit_batches(batches, callbacks=callbacks, **kwargs)
+
+
+def fit_ratings(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
+    """EM of ratings, whose network learns posterior means; see `descend`.
+
+    The history holds `log_likelihood`, of all ratings before the round given the network, in nats of standardised
+    ratings.
+    """
+    layer = model.crowd
+    columns = annotation_columns(data)
+    targets = layer.start_from(data.num_tasks, *columns)
+
+    def e_step() -> tuple[np.ndarray, float]:
+        found = np.zeros(data.num_tasks)
+        for x, _ in data.batches(256, 0, shuffle=False, inputs=("tasks",)):
+            rows = np.asarray(x["tasks"])
+            found[rows] = answers_of_batch(model, x["instances"], len(rows))[:, 0]
+        return layer.update(found, *columns)
+
+    step = ExpectationStep(data, targets, every=layer.epochs_per_round, e_step=e_step)
+    callbacks = [step, *keras.tree.flatten(kwargs.pop("callbacks", None) or [])]
+    return model.fit_batches(data.batches(**order, inputs=(), targets=targets), callbacks=callbacks, **kwargs)

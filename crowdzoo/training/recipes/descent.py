@@ -1,4 +1,4 @@
-"""Gradient descent on the compiled loss: the recipe of every method that needs no other."""
+"""Gradient descent on the compiled loss: the recipe of every method that needs no other, and of those near it."""
 
 from typing import Any
 
@@ -6,7 +6,13 @@ import keras
 import numpy as np
 
 from crowdzoo.losses import MaskedCrossentropy
-from crowdzoo.training.expectation import annotation_columns, vote_shares
+from crowdzoo.training.expectation import (
+    annotation_columns,
+    expected_counts,
+    padded_answers,
+    soft_answers_of,
+    vote_shares,
+)
 from crowdzoo.training.phases import compiled_with
 
 
@@ -52,3 +58,39 @@ def _votes(data: Any, num_classes: int) -> np.ndarray:
     winners = (shares > 0) & (shares == shares.max(axis=1, keepdims=True))
     votes = (winners / np.maximum(winners.sum(axis=1, keepdims=True), 1)).astype("float32")
     return votes.reshape(*shape, -1)
+
+
+# === Near it ===
+
+
+def descend_on_matrices(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
+    """The recipe of `ConfusionMatrices` and its kin: with `confidence` the annotators' distributions are compared."""
+    layer = model.crowd
+    if not layer.confidence:
+        return descend(model, data, order, **kwargs)
+    votes_first(model, data, order, kwargs.get("verbose", "auto"))
+    shares = soft_answers_of(data, type(layer).__name__).shares
+    return model.fit_batches(data.batches(**order, targets=padded_answers(data.annotations, shares)), **kwargs)
+
+
+def descend_and_anchor(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
+    """The recipe of `CrowdsourcedLayer`: with `anchor` the biases of ratings are anchored at the end."""
+    history = descend(model, data, order, **kwargs)
+    if model.crowd.anchor:
+        model.crowd.anchor_biases(annotation_columns(data)[1])
+    return history
+
+
+def descend_from_votes(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
+    """The recipe of `MaxMIG`: its matrices start from the votes."""
+    layer = model.crowd
+    tasks, annotators, labels = annotation_columns(data)
+    shares = vote_shares(tasks, labels, data.num_tasks, layer.num_classes or 1)
+    layer.start_from(shares, expected_counts(shares, tasks, annotators, labels, layer.num_annotators))
+    return model.fit_batches(data.batches(**order, inputs=("annotators", "labels")), **kwargs)
+
+
+def descend_with_counts(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
+    """The recipe of `PooledConfusions`: its penalty weighs annotators by their number of labels."""
+    model.crowd.set_counts(np.bincount(annotation_columns(data)[1], minlength=model.crowd.num_annotators))
+    return descend(model, data, order, **kwargs)

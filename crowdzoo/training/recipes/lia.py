@@ -9,7 +9,7 @@ from keras import ops
 from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
 from crowdzoo.training.expectation import ExpectationStep, annotation_columns, answers_of, with_answers
 from crowdzoo.training.phases import compiled_with, joined
-from crowdzoo.training.recipes.confusion_matrices import fit as fit_marginal
+from crowdzoo.training.recipes.descent import descend_on_matrices
 
 
 def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
@@ -36,7 +36,9 @@ def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.ca
         stopped = model.stop_training
     if layer.marginal_epochs and not stopped:
         phase = {"initial_epoch": epochs, "epochs": epochs + layer.marginal_epochs}
-        more = fit_marginal(model, data, order, **phase, validation_data=validation_data, callbacks=callbacks, **kwargs)
+        more = descend_on_matrices(
+            model, data, order, **phase, validation_data=validation_data, callbacks=callbacks, **kwargs
+        )
         history = joined(model, history, more)
     _keep_typical_tasks(model, data, order["batch_size"])
     return history
