@@ -14,6 +14,7 @@ The last part is the wall time of one whole `crowdzoo demo images`, as a user st
 each row, and the plots. Results go to benchmarks/results/demo_images.json.
 """
 
+import dataclasses
 import functools
 import json
 import os
@@ -46,18 +47,37 @@ ROWS = {
 
 
 def trainings(method: str) -> Iterator[dict[str, Any]]:
-    """One training a seed, by a key of `COMPARED`."""
+    """One training a seed: on one label a task, on gold, or on all annotations by a crowd layer of that connection."""
     from crowdzoo import datasets
+    from crowdzoo.aggregation import DawidSkene, MajorityVote
+    from crowdzoo.metrics import accuracy
     from crowdzoo.pipelines.config import load_config
     from crowdzoo.pipelines.demo import CONFIGS
-    from crowdzoo.report.comparison import compare
+    from crowdzoo.training.instance_training import train
 
     config = load_config(CONFIGS / "labelme-images.yaml")
     assert config.data.dataset is not None
     data = datasets.load(config.data.dataset)
+    training, held_out = (np.flatnonzero(data.split == part) for part in ("train", "eval"))
+    crowd = data.annotations.select_tasks(training)
     for seed in SEEDS:
-        found = compare(data, [method], [seed], config.settings)
-        yield {"seed": seed, "accuracy": float(found.accuracies[method][0]), "seconds": found.seconds[method]}
+        labels = {
+            "majority": lambda seed=seed: MajorityVote(ties="random", seed=seed).fit(crowd).labels,
+            "dawid-skene": lambda: DawidSkene().fit(crowd).labels,
+            "gold": lambda: data.gold[training],
+        }
+        settings = dataclasses.replace(config.settings, seed=seed, method="aggregated", arguments={})
+        given: dict[str, Any] = {"annotations": crowd, "tasks": crowd.tasks}
+        if method in labels:
+            given = {"label_distribution": np.eye(crowd.num_classes)[labels[method]()]}
+        else:
+            arguments = {"connection": method, "scale": 1.0}
+            settings = dataclasses.replace(settings, method="crowdsourced-layer", arguments=arguments)
+        started = time.perf_counter()
+        model, encoder = train(settings, data.instances[training], **given)
+        seconds = time.perf_counter() - started
+        found = model.predict(encoder.to_numpy(data.instances[held_out]), verbose=0).argmax(axis=1)
+        yield {"seed": seed, "accuracy": accuracy(data.gold[held_out], found), "seconds": seconds}
 
 
 def whole_demo() -> Iterator[dict[str, Any]]:
