@@ -63,8 +63,13 @@ def _pages(path: Path) -> list[str]:
 
 @functools.cache  # several components are made of much the same modules
 def _imports(source: bytes) -> list[str]:
-    names = []
-    for node in ast.walk(ast.parse(source)):
+    names: list[str] = []
+    nodes: list[ast.AST] = [ast.parse(source)]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):  # nothing runs there
+            continue
+        nodes += ast.iter_child_nodes(node)
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):  # tables of names that load when used

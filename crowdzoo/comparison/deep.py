@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.comparison.measures import Measure, Scores
-from crowdzoo.comparison.setup import GOLD, PARTS, Method, Setup, digest_of
+from crowdzoo.comparison.setup import GOLD, PARTS, Method, Setup
 from crowdzoo.comparison.trained import trained_answers
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.training.bases.given import GivenBase
 from crowdzoo.training.candidates import compared
+from crowdzoo.training.digest import digest_of
 from crowdzoo.training.held_out_annotations import FEWEST
 from crowdzoo.training.instance_training import given_values
 from crowdzoo.training.length import with_length
@@ -101,11 +102,9 @@ class Trainings(Setup):
         fields = {**asdict(self.settings), "method": None, "arguments": None, "seed": None}
         base = "" if self.base is None else _described(self.base.made_by)
         rows = self.asked if self.held_out is None else np.flatnonzero(self.held_out)
-        arrays = self.x if isinstance(self.x, Mapping) else {"x": self.x}
         return {
             **super().identity(), "Keras": f"{keras.__version__} {keras.backend.backend()}",
-            "settings": str(fields), "base": base, "hidden rows": digest_of(self.annotations, rows),
-            "instances": digest_of(self.annotations, *(_bytes(each) for each in arrays.values())),
+            "settings": str(fields), "base": base, "hidden rows": digest_of(rows), "instances": digest_of(self.x),
         }  # fmt: skip
 
     def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
@@ -149,8 +148,3 @@ def _described(base: Any) -> str:
     if isinstance(base, keras.Model):
         return str(base.to_json()) if hasattr(base, "to_json") else type(base).__name__
     return getattr(base, "__qualname__", type(base).__name__)
-
-
-def _bytes(values: Any) -> NDArray[Any]:
-    array = np.asarray(values)
-    return array if array.dtype != object else np.frombuffer(repr(array.tolist()).encode(), "u1")

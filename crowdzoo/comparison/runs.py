@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.files.arrow import read_parquet
 from crowdzoo.files.writing import atomic_file
 
 FOLDER = "runs.parquet"
@@ -92,11 +93,11 @@ class Runs:
 
     def _read(self, file: Path) -> None:
         try:
-            table = pq.read_table(file)
+            table = read_parquet(file)
             (row,), stored = table.to_pylist(), json.loads(table.schema.metadata[IDENTITY])
             answers, tasks = np.array(row.pop("answers"), float), np.array(row.pop("tasks"), int)
             run = Run(**row, tasks=tasks, answers=answers.reshape(len(tasks), -1) if len(tasks) else np.empty((0, 0)))
-        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
+        except (DataError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"{file}: holds no run of a comparison. Remove it, or name another folder.") from error
         other = [name for name in {**stored, **self._identity} if stored.get(name) != self._identity.get(name)]
         if other:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from crowdzoo.aggregation.registry import METHODS_OF, create
 from crowdzoo.comparison.measures import Measure, Scores
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, unknown
+from crowdzoo.training.digest import digest_of
 from crowdzoo.training.held_out_annotations import FEWEST
 
 PARTS = 5  # into which tasks, or annotations, are cut
@@ -156,16 +156,6 @@ class Labels(Setup):
         left = np.bincount(tasks[~hidden], minlength=self.annotations.num_tasks)
         found: NDArray[np.bool_] = hidden & (left[tasks] > 0)
         return found
-
-
-def digest_of(annotations: Annotations, *more: Any) -> str:
-    """A hash of annotations and arrays."""
-    digest = hashlib.sha256()
-    for array in (annotations.task_ids, annotations.annotator_ids, annotations.labels, *more):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    names = [annotations.tasks, annotations.annotators, annotations.classes]
-    digest.update(json.dumps([None if each is None else [str(one) for one in each] for each in names]).encode())
-    return digest.hexdigest()
 
 
 def _named(word: str | tuple[str, Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:

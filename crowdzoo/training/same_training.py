@@ -4,7 +4,6 @@ import hashlib
 import json
 import warnings
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,7 @@ import numpy as np
 
 import crowdzoo
 from crowdzoo.backend import flattened_layers
-from crowdzoo.files.regular import open_regular
-from crowdzoo.reading.instances.upright_image import opened
+from crowdzoo.training.digest import digest_of
 
 # What decides about what comes out of a training
 ROOMS = ("layers", "networks", "optimizers", "training", "backend.py", "losses.py")
@@ -25,8 +23,6 @@ LOOKING_ON = (
     keras.callbacks.CSVLogger, keras.callbacks.LambdaCallback, keras.callbacks.RemoteMonitor,
     keras.callbacks.TensorBoard, keras.callbacks.TerminateOnNaN,
 )  # fmt: skip
-ROWS = 256  # of texts and images, hashed at a time
-BYTES = 1 << 20  # of a file, read at a time
 
 
 def callback_names(callbacks: Any) -> list[str]:
@@ -71,7 +67,7 @@ def identity_of(
         "settings": {**arguments, **(settings or {}), "callbacks": callback_names(callbacks)},
         "optimizer": {"class": type(model.optimizer).__name__, **_plain_config(model.optimizer.get_config())},
         "model": _hash([parts, compiled]),
-        "data": _digest_of(data),
+        "data": digest_of(data),
     }
     as_stored: dict[str, Any] = json.loads(json.dumps(identity, default=str))  # a tuple is a list there
     return as_stored
@@ -112,12 +108,6 @@ def _values(name: str, stored: Any, value: Any) -> str:
     return f"{name} is {one} there and {two} here"
 
 
-def _digest_of(data: Any) -> str:
-    digest = hashlib.sha256()
-    _add(digest, data)
-    return digest.hexdigest()
-
-
 def _description(layer: Any) -> list[Any]:
     try:
         config = _plain_config(layer.get_config())
@@ -149,32 +139,3 @@ def _code() -> str:
         for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
             digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
     return digest.hexdigest()
-
-
-def _add(digest: Any, value: Any) -> None:
-    if is_dataclass(value):
-        value = {field.name: getattr(value, field.name) for field in fields(value)}
-    if isinstance(value, Mapping):
-        for name in sorted(value, key=str):
-            digest.update(f"{name}:".encode())
-            _add(digest, value[name])
-    elif isinstance(value, Path):
-        with open_regular(value, unzip=False) as file:
-            while part := file.read(BYTES):
-                digest.update(part)
-    elif isinstance(value, (list, tuple)):
-        digest.update(f"[{len(value)}".encode())
-        for part in value:
-            _add(digest, part)
-    elif hasattr(value, "dtype") and hasattr(value, "__len__") and value.dtype == object:  # in memory, or in a file
-        digest.update(f"{value.shape}".encode())
-        for start in range(0, len(value), ROWS):
-            for part in np.asarray(opened(value[start : start + ROWS]), object).flat:
-                content = part if isinstance(part, bytes) else repr(part).encode()
-                digest.update(f"{len(content)}:".encode() + content)
-    elif hasattr(value, "dtype"):
-        array = np.asarray(value)
-        digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).data if array.size else b"")
-    else:
-        digest.update(repr(value).encode())

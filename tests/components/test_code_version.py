@@ -36,6 +36,14 @@ def test_a_change_elsewhere_does_not(package):
     assert code_version("crowdzoo.zz_test.a") == before
 
 
+def test_what_only_type_checkers_import_does_not_count(package):
+    code = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from crowdzoo.zz_test.c import x\n"
+    (package / "a.py").write_text(code)
+    before = code_version("crowdzoo.zz_test.a")
+    (package / "c.py").write_text("x = 2\n")
+    assert code_version("crowdzoo.zz_test.a") == before
+
+
 def test_a_module_that_is_named_in_a_table_counts(package):
     (package / "a.py").write_text("NAMES = {'x': 'crowdzoo.zz_test.c', 'y': 'crowdzoo.zz_test.c is text'}\n")
     before = code_version("crowdzoo.zz_test.a")
