@@ -82,6 +82,7 @@ def test_the_result_warns_keeps_and_stores_its_notes(tmp_path):
     assert Aggregation.from_parquet(result.to_parquet(tmp_path / "result")).notes == result.notes
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 @pytest.mark.parametrize("method", ["hmm-crowd", "bsc-seq"])
 def test_sentences_without_the_spans_that_annotators_marked_say_so(method, tmp_path):

@@ -108,6 +108,7 @@ def crowd(request, real_sets):
     return real_sets(request.param)
 
 
+@pytest.mark.slow
 def test_majority_vote_has_the_published_accuracy(crowd):
     name, annotations, gold = crowd
     assert MajorityVote().fit(annotations).expected_accuracy(gold) == pytest.approx(FIGURES[name][0], abs=5e-5)

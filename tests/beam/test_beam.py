@@ -230,6 +230,7 @@ def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path, aggregator):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_killed_fit_of_blocks_goes_on_and_reads_them_once(tmp_path, killed):
     annotations, _ = crowd()
@@ -311,6 +312,7 @@ def waited(monkeypatch):
     return found
 
 
+@pytest.mark.slow
 def test_a_pipeline_that_fails_is_run_again_from_the_last_checkpoint(tmp_path, caplog, waited):
     annotations, _ = crowd()
     aggregator = DawidSkene(tol=2e-4)

@@ -197,6 +197,7 @@ def test_sigterm_leaves_no_temporary_file_and_is_one_line(capsys, monkeypatch):
     assert os.listdir("new") == ["r.csv"]  # reading was done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["aggregate", pytest.param("report", marks=pytest.mark.slow)])
 def test_a_limit_of_the_size_of_files_is_said(tmp_path, command):
     """Also where it is a library's file, whose error does not name it."""

@@ -266,6 +266,7 @@ def test_fifths_of_the_tasks_are_hidden_in_turns(clouds, monkeypatch):
     assert by_method(found).loc["ccem", "behind_best"] == 0
 
 
+@pytest.mark.slow
 def test_a_model_of_ones_own_is_trained_anew_each_time(clouds):
     x, annotations, gold = clouds
     own = base()

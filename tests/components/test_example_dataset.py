@@ -122,6 +122,7 @@ def test_em_asks_the_model_about_the_pixels_of_images(tmp_path):
         np.testing.assert_allclose(model.posteriors(data), expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inputs", [pytest.param((), marks=pytest.mark.slow), ("annotators", "tasks")])
 def test_images_are_encoded_one_by_one_and_stay_with_their_annotations(tmp_path, inputs):
     rng, path = np.random.default_rng(0), str(tmp_path / "examples.gz")

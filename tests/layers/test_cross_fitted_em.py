@@ -193,6 +193,7 @@ def em(x, dense, kernel, bias, *, epochs, prior, diagonal, rate, every, fold_of)
     return {"base": networks[-1], "confusions": confusions, "log_likelihood": likelihoods, "posteriors": q}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_whole_rounds_are_the_equations(every):
     settings = {"prior": 0.7, "diagonal": 0.6}

@@ -71,6 +71,7 @@ def crowd(classes=("ape", "bat", "cat"), num_tasks=90, num_annotators=6, seed=0)
     return x, truth, codes
 
 
+@pytest.mark.slow
 def test_a_matrix_a_table_and_a_frame_of_labels_give_the_same_model(eager):
     x, _, codes = crowd()
     task, who = np.nonzero(codes >= 0)
@@ -82,6 +83,7 @@ def test_a_matrix_a_table_and_a_frame_of_labels_give_the_same_model(eager):
     assert found[0].shape == (90, 3)
 
 
+@pytest.mark.slow
 def test_rows_of_a_table_are_matched_by_ids(eager):
     x, _, codes = crowd()
     names = np.array([f"t{row}" for row in range(len(x))], object)

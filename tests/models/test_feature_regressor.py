@@ -70,6 +70,7 @@ def test_center_and_unit_are_mean_and_deviation_of_the_ratings():
 # === Training by settings ===
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "arguments"),
     [

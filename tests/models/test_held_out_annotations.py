@@ -51,6 +51,7 @@ class Fixed(keras.Model):
         return self.table[np.asarray(x)[:, 0]]
 
 
+@pytest.mark.slow
 def test_models_that_lost_classes_rank_below_those_that_did_not_as_by_gold():
     annotations, held = a_crowd(), np.arange(400, N)
     # accuracies and lost classes like those of five trainings of one network: .79 to .95

@@ -148,6 +148,7 @@ def test_an_array_that_may_be_gold_or_labels_is_refused():
 # === Without a crowd layer ===
 
 
+@pytest.mark.slow
 def test_a_base_alone_takes_codes_weights_and_a_split_as_in_keras():
     """The same base under plain Keras gives the numbers."""
     settings = {"batch_size": 10, "shuffle": False, "epochs": 1, "verbose": 0}

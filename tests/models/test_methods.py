@@ -52,6 +52,7 @@ def answers(model):
     return odds / odds.sum(axis=-1, keepdims=True)
 
 
+@pytest.mark.slow
 @each_method
 def test_the_truth_is_learnt_and_annotators_are_told_apart(method):
     model = trained(method)

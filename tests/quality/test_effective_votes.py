@@ -30,6 +30,7 @@ def test_there_is_no_such_number_without_a_second_vote_or_class():
     assert effective_votes(Annotations.from_arrays([0, 0], [0, 1], [0, 0])) is None
 
 
+@pytest.mark.slow
 def test_the_interval_has_the_value_inside_and_is_wider_for_a_small_crowd():
     small, large = (effective_votes_interval(crowd(5, 3, num_tasks)) for num_tasks in (80, 1000))
     assert small[0] == effective_votes(crowd(5, 3, 80))

@@ -46,6 +46,7 @@ def ratings(rng, number):
     return truth, 0.8 * truth + rng.normal(1.0, 0.4, number + 1000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [30, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("sort", "expected"), [(proportion, 0.3), (seldom, 0.9), (ratings, 1.0)])
 def test_intervals_cover_as_often_as_they_say_and_are_narrower_than_those_of_people_alone(sort, expected, number):

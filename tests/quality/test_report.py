@@ -106,6 +106,7 @@ def test_a_frame_is_refused_with_what_to_write(labelme, measure):
         measure(labelme.to_frame())
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(tables(named=True, max_tasks=8))
 def test_any_table_has_a_report(table):

@@ -64,6 +64,7 @@ def test_what_cannot_be_simulated_is_refused():
         simulate_next(ratings, [0], DawidSkene(), runs=1)
 
 
+@pytest.mark.slow
 def test_two_simulations_agree_and_other_seeds_differ():
     annotations, truth = uneven_crowd(num_tasks=60)
     first, again, other = (simulate_next(annotations, truth, DawidSkene(), runs=2, seed=seed) for seed in (1, 1, 2))

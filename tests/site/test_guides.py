@@ -109,6 +109,7 @@ def test_the_code_of_the_page_about_judges_runs(capsys):
     assert max(biases, key=biases.get) == "judge-c"
 
 
+@pytest.mark.slow
 def test_the_notebook_of_answers_runs(tmp_path, monkeypatch):
     pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)

@@ -134,6 +134,7 @@ def annotated(epochs=1, seed=5, checkpoint=None, labels=LABELS, layer=Crowdsourc
     return model
 
 
+@pytest.mark.slow
 def test_another_training_is_refused_and_told_what_differs(tmp_path, eager):
     annotated(checkpoint=tmp_path)
     rows = np.arange(len(LABELS))
@@ -158,6 +159,7 @@ def test_another_training_is_refused_and_told_what_differs(tmp_path, eager):
             annotated(checkpoint=tmp_path)
 
 
+@pytest.mark.slow
 def test_other_settings_are_named_and_what_follows_from_them_is_not(tmp_path, eager):
     once = functools.partial(settings, epochs=1)
     train(once("crowdsourced-layer"), X, annotations=LABELS, checkpoint=tmp_path)

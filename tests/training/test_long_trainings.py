@@ -74,6 +74,7 @@ def trained(method="crowdsourced-layer", kind="classification", **given):
 # === Precision ===
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("precision", ["mixed_bfloat16", pytest.param("mixed_float16", marks=pytest.mark.slow)])
 @each_method()

@@ -52,6 +52,7 @@ VOTES = np.where(
 VOTES[:, 0] = CLASS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     [name if name == "crowdsourced-layer" else pytest.param(name, marks=pytest.mark.slow) for name in ALL],
