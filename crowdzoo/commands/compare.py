@@ -1,8 +1,10 @@
 """`crowdzoo compare`: methods on one's own data, with intervals, and the line that takes the best."""
 
 import argparse
+import json
 import os
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +20,20 @@ from crowdzoo.process import use_tensorflow
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.report.tables import print_table
 
+# Arguments that `crowdzoo train` has, too, or `aggregate`; name -> option
+TRAINING = {name: f"--{name.replace('_', '-')}" for name in (*FIELDS, "hidden", "base", "instance_columns")} | {
+    "types": "--inputs", "base_settings": "--base-set", "encoder_settings": "--encoder-set"
+}  # fmt: skip
+OTHERS = {name: f"--{name.replace('_', '-')}" for name in (
+    "task", "low", "high", "platform", "field", "image", "columns", "separator", "encoding", "decimal", "header",
+    "wide", "missing", "label_separator", "no_label", "classes", "on_bad_rows", "exclude", "on_duplicate",
+)}  # fmt: skip
 FILES = {"runs.parquet", "comparison.csv", "comparison.png"}
 
 
 def is_comparison(folder: Path) -> bool:
-    """Whether `crowdzoo compare` wrote the folder, and nothing else is in it."""
-    names = set(os.listdir(folder))
+    """Whether `crowdzoo compare` wrote the folder, and nothing else is in it but what a killed one left."""
+    names = {name for name in os.listdir(folder) if not name.startswith(".")}
     return "runs.parquet" in names and names <= FILES
 
 
@@ -60,19 +70,29 @@ def run(arguments: argparse.Namespace) -> None:
     given: dict[str, Any] = {"methods": [word.strip() for word in arguments.methods.split(",") if word.strip()]}
     if not given["methods"]:
         raise ConfigError("--methods: names no method; write quick, all, or names with commas between.")
+    if kind.labels.has_classes and not kind.labels.one_class:
+        raise ConfigError(
+            f"crowdzoo compare: compares methods for classes and for ratings, and these are {kind.title}."
+        )
+    if arguments.force:
+        shutil.rmtree(arguments.out / "runs.parquet", ignore_errors=True)
     layout = Layout.of_second(arguments.gold_columns, vars(arguments), "gold_columns")
     if arguments.instances is None:
-        for name in (*FIELDS, "base", "hidden", "types"):
-            if getattr(arguments, name) is not None:
-                flag = "inputs" if name == "types" else name.replace("_", "-")
-                raise ConfigError(f"--{flag}: is for deep methods: name the file of instances behind the annotations.")
+        for name, option in TRAINING.items():
+            if getattr(arguments, name) not in (None, []):
+                raise ConfigError(f"{option}: is for deep methods: name the file of instances behind the annotations.")
+        given |= options.given(arguments, kind.scale)
         crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
         gold = kind.gold_of(crowd, arguments.gold, layout)
     else:
         use_tensorflow()
+        from crowdzoo.comparison.measures import measure_of
+
         given["settings"] = settings_of(arguments, kind)
         data = training_set_of(arguments, kind)
         crowd, gold = data.annotations, data.gold
+        if not measure_of(crowd, "compare").known(gold).any():
+            gold = None
         given |= {"instances": data.x, "tasks": crowd.tasks, "held_out": data.held_out}
         if arguments.gold is not None:
             gold = kind.gold_of(crowd, arguments.gold, layout)
@@ -97,7 +117,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _print(found: Any, arguments: argparse.Namespace) -> None:
     print_table(*found.table())
     frame, best = found.frame, found.best
-    level = [title for title in frame["method"][frame["level"].astype(bool)] if title != best.title]
+    level = [title for title in frame["method"][frame["level"].astype(bool)] if title not in (best.title, "gold")]
     print()
     print(f"The best is {best.title}." + (f" Level with it: {', '.join(level)}." if level else ""))
     if not found.has_gold:
@@ -110,11 +130,20 @@ def _print(found: Any, arguments: argparse.Namespace) -> None:
 
 
 def _line(best: Any, arguments: argparse.Namespace) -> str:
-    """The command that aggregates or trains with a method."""
+    """The command that aggregates or trains with a method, with the options that this one was given."""
     words = ["crowdzoo", "aggregate" if arguments.instances is None else "train", str(arguments.annotations)]
     words += [] if arguments.instances is None else [str(arguments.instances)]
     words += ["--method", best.name]
     for name, value in best.arguments.items():
-        words += ["--set", f"{name}={value}"]
-    words += [] if arguments.task == "classification" else ["--task", arguments.task]
+        words += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+    for name, option in {**OTHERS, **TRAINING}.items():
+        value = getattr(arguments, name, None)
+        if value in (None, [], False, "error", "classification") and name != "header":
+            continue
+        if name == "header":
+            words += ["--no-header"] if value is False else []
+        elif value is True:
+            words.append(option)
+        else:
+            words += [word for each in (value if isinstance(value, list) else [value]) for word in (option, str(each))]
     return shlex.join([*words, "--out", "result" if arguments.instances is None else "model.keras"])

@@ -36,6 +36,7 @@ class Comparison:
         baseline: what the others are compared with.
         num_tasks: that were scored.
         scores: method -> score of each task by seed, [S, n]; the mean is `score`.
+        best: the method with the highest score; "gold" is none to choose.
         methods: by their titles.
     """
 
@@ -45,19 +46,8 @@ class Comparison:
     baseline: str
     num_tasks: int
     scores: Mapping[str, Scores]
+    best: Method
     methods: Mapping[str, Method]
-
-    @property
-    def best(self) -> Method:
-        """The method with the highest score, without "gold".
-
-        Raises:
-            DataError: every method failed.
-        """
-        for title in self.frame["method"][self.frame["score"].notna()]:
-            if self.methods[title].name != GOLD:
-                return self.methods[title]
-        raise DataError(f"compare: every method failed. The first: {self.frame['notes'].iloc[0]}")
 
     def table(self) -> tuple[str, list[str], list[list[str]]]:
         """Title, header and rows for `crowdzoo.report.tables.print_table`."""
@@ -77,7 +67,7 @@ class Comparison:
         return f"{self.num_tasks:,} tasks, intervals of 95 %", header, rows
 
     def __repr__(self) -> str:
-        return f"<Comparison of {len(self.frame)} methods by {self.measure}, the best: {self.frame['method'].iloc[0]}>"
+        return f"<Comparison of {len(self.frame)} methods by {self.measure}, the best: {self.best.title}>"
 
 
 def _interval(row: Mapping[str, Any], name: str) -> str:
@@ -95,6 +85,8 @@ def compare(
     settings: Any = None,
     tasks: Any = None,
     held_out: Any = None,
+    low: float | None = None,
+    high: float | None = None,
     seeds: Iterable[int] = (0,),
     folder: str | Path | None = None,
     on_run: Callable[[int, int], Any] = lambda done, total: None,
@@ -128,6 +120,8 @@ def compare(
             and seed are not used.
         tasks: ids of the rows of the instances; see `CrowdModel.fit`.
         held_out: which rows of the instances are hidden, bool [N], in place of fifths in turns.
+        low: lowest rating of the scale, for aggregations alone; with instances it is one of the settings.
+        high: highest rating of the scale.
         seeds: of the methods and of what is hidden.
         folder: where `runs.parquet` is kept, each run as soon as it is done. With the same data and settings a
             comparison goes on from it, also with further methods and seeds. None keeps nothing.
@@ -152,25 +146,28 @@ def compare(
         ('dawid-skene', 0.795)
     """
     measure = measure_of(annotations, "compare")
-    seeds = list(seeds)
+    seeds = [int(seed) for seed in seeds]
     if not seeds:
         raise ConfigError("compare: seeds is empty; give one seed or more, such as range(3).")
     if instances is None:
         if base is not None or settings is not None or held_out is not None or tasks is not None:
             raise ConfigError("compare: base, settings, tasks and held_out are for deep methods: give instances, too.")
-        setup: Setup = Labels(annotations, measure, gold)
+        ends = {"low": low, "high": high}
+        setup: Setup = Labels(annotations, measure, gold, {name: end for name, end in ends.items() if end is not None})
     else:
         from crowdzoo.comparison.deep import Trainings
 
         setup = Trainings(annotations, measure, gold, instances, base, settings, tasks, held_out)
     chosen = setup.methods(methods)
-    runs = Runs(None if folder is None else Path(folder), setup.identity())
+    if setup.gold is None:
+        setup.evidence(seeds[0], 0)  # which may refuse the data, before the work
+    runs = Runs(None, {}) if folder is None else Runs(Path(folder), setup.identity())
     wanted = [
         (seed, part, method)
         for seed in seeds
         for part in range(setup.num_parts)
         for method in chosen
-        if (method.title, seed, part) not in runs
+        if (setup.key(method), seed, part) not in runs
     ]
     total = len(seeds) * setup.num_parts * len(chosen)
     for done, (seed, part, method) in enumerate(wanted, total - len(wanted) + 1):
@@ -180,18 +177,19 @@ def compare(
 
 
 def _run(setup: Setup, method: Method, seed: int, part: int) -> Run:
-    """One run, with what was wrong with it."""
+    """One run, with what it warned of."""
     started = time.perf_counter()
-    with warnings.catch_warnings():  # the notes say them
-        warnings.simplefilter("ignore", UserWarning)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
         try:
             tasks, answers = setup.run(method, seed, part)
         except CrowdzooError as error:
             nothing = np.empty(0, int), np.empty((0, 0))
-            return Run(method.title, seed, part, time.perf_counter() - started, *nothing, [], str(error))
+            return Run(setup.key(method), seed, part, time.perf_counter() - started, *nothing, [], str(error))
     seconds = time.perf_counter() - started
-    faults = setup.measure.faults(answers, setup.annotations, tasks)
-    return Run(method.title, seed, part, seconds, tasks, answers, faults)
+    own = [str(each.message) for each in caught if each.category.__module__.startswith("crowdzoo.")]
+    faults = [text.removeprefix(f"{method.name}: ").partition(". ")[0].rstrip(".") for text in own]
+    return Run(setup.key(method), seed, part, seconds, tasks, answers, faults)
 
 
 @dataclass(frozen=True)
@@ -202,12 +200,14 @@ class _Scored:
         totals: of each seed and task the sum of scores, [S, N].
         weights: how many scores that are, [S, N].
         figures: further measures against gold, means over the seeds.
+        notes: what the runs warned of; else what is wrong with the answers of a seed.
         runs: by seed and part.
     """
 
     totals: Scores
     weights: Scores
     figures: dict[str, float]
+    notes: list[str]
     runs: list[list[Run]]
 
     @property
@@ -223,21 +223,37 @@ def _scored(setup: Setup, runs: list[list[Run]], seeds: Sequence[int]) -> _Score
     measure, gold = setup.measure, setup.gold
     totals = np.zeros((len(seeds), setup.annotations.num_tasks))
     weights, figures = np.zeros_like(totals), []
+    notes = dict.fromkeys(fault for of_seed in runs for run in of_seed for fault in run.faults)
     for place, (seed, of_seed) in enumerate(zip(seeds, runs, strict=True)):
+        tasks = np.concatenate([run.tasks for run in of_seed])
+        answers = np.concatenate([run.answers for run in of_seed])
+        if not notes:
+            notes |= dict.fromkeys(measure.faults(answers, setup.annotations, tasks))
         if gold is None:
             for run in of_seed:
                 score, counts = setup.evidence(seed, run.part)
                 totals[place, run.tasks] += score(run.answers, run.tasks)
                 weights[place, run.tasks] += counts[run.tasks]
             continue
-        known = measure.known(gold)
-        tasks = np.concatenate([run.tasks for run in of_seed])
-        answers = np.concatenate([run.answers for run in of_seed])[known[tasks]]
-        tasks = tasks[known[tasks]]
+        known = measure.known(gold)[tasks]
+        tasks, answers = tasks[known], answers[known]
         totals[place, tasks], weights[place, tasks] = measure.right(answers, gold[tasks]), 1
         figures.append(measure.figures(answers, gold[tasks]))
     means = {name: float(np.mean([each[name] for each in figures])) for name in (figures[0] if figures else ())}
-    return _Scored(totals, weights, means, runs)
+    return _Scored(totals, weights, means, list(notes), runs)
+
+
+def _difference(one: _Scored, other: _Scored) -> tuple[float, float, float]:
+    """How much higher the measure of one method is, and the ends of its interval.
+
+    The measure is a sum of scores by a sum of weights, so tasks are drawn with what they add to the difference beyond
+    its mean (the ratio estimator of survey sampling).
+    """
+    scored = one.weights.any(axis=0)
+    gains, weights = (one.totals - other.totals)[:, scored], one.weights[:, scored]
+    mean = gains.sum(axis=1, keepdims=True) / weights.sum(axis=1, keepdims=True)
+    beyond = (gains - mean * weights) / weights.mean(axis=1, keepdims=True)
+    return bootstrap(beyond + mean, np.zeros_like(beyond))
 
 
 def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequence[int]) -> Comparison:
@@ -246,27 +262,31 @@ def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequenc
 
     scored, failed = {}, {}
     for method in methods:
-        own = [[runs.get(method.title, seed, part) for part in range(setup.num_parts)] for seed in seeds]
+        own = [[runs.get(setup.key(method), seed, part) for part in range(setup.num_parts)] for seed in seeds]
         reasons = [run.failed for of_seed in own for run in of_seed if run.failed]
         if reasons:
             failed[method.title] = reasons[0]
         else:
             scored[method.title] = _scored(setup, own, seeds)
     by_task = {title: each.by_task for title, each in scored.items()}
+    if not scored:
+        raise DataError(f"compare: every method failed. {methods[0].title}: {failed[methods[0].title]}")
     order = sorted(scored, key=lambda title: -by_task[title].mean())
     baseline = setup.measure.baseline
+    named = {method.title: method for method in methods}
+    best = next((title for title in order if named[title].name != GOLD), order[0])
     rows = []
     for title in order:
         each, row = scored[title], dict[str, Any]()
-        for name, other in (("against_baseline", baseline), ("behind_best", order[0])):
-            ends = [np.nan] * 3 if other not in by_task else bootstrap(by_task[title], by_task[other])
+        for name, other in (("against_baseline", baseline), ("behind_best", best)):
+            ends = (np.nan,) * 3 if other not in scored else _difference(each, scored[other])
             row |= dict(zip([name, f"{name}_low", f"{name}_high"], ends, strict=True))
         made = [run for of_seed in each.runs for run in of_seed]
         rows.append({
             "method": title, "score": float(by_task[title].mean()), **row, "level": row["behind_best_high"] >= 0,
             **each.figures,
             "seconds": float(np.median([run.seconds for run in made])),
-            "notes": "; ".join(dict.fromkeys(fault for run in made for fault in run.faults)),
+            "notes": "; ".join(each.notes),
         })  # fmt: skip
     rows += [{"method": title, "level": False, "notes": f"failed: {reason}"} for title, reason in failed.items()]
     return Comparison(
@@ -274,7 +294,8 @@ def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequenc
         measure=HIDDEN if setup.gold is None else setup.measure.title,
         has_gold=setup.gold is not None,
         baseline=baseline,
-        num_tasks=by_task[order[0]].shape[1] if order else 0,
+        num_tasks=by_task[best].shape[1],
         scores=by_task,
-        methods={method.title: method for method in methods},
+        best=named[best],
+        methods=named,
     )

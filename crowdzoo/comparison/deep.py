@@ -1,6 +1,8 @@
 """Deep methods on one base, compared."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import contextlib
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -12,8 +14,9 @@ from crowdzoo.comparison.measures import Measure, Scores
 from crowdzoo.comparison.setup import GOLD, PARTS, Method, Setup
 from crowdzoo.comparison.trained import trained_answers
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.errors import DataError
+from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.training.bases.given import GivenBase
+from crowdzoo.training.bases.own_source import source_hash
 from crowdzoo.training.candidates import compared
 from crowdzoo.training.digest import digest_of
 from crowdzoo.training.held_out_annotations import FEWEST
@@ -53,37 +56,49 @@ class Trainings(Setup):
             replace(self.settings, method="crowdsourced-layer", arguments={}), given_values(self.settings, x),
             annotations, tasks, LINE,
         )  # fmt: skip
-        super().__init__(annotations, measure, gold)
+        ends = {name: value for name in ("low", "high") if (value := getattr(self.settings, name)) is not None}
+        super().__init__(annotations, measure, gold, ends)
+        if self.settings.patience is not None:
+            raise ConfigError(
+                "compare: patience holds out annotations, and what learns from aggregated labels has none. Set epochs."
+            )
+        if base is not None and not callable(base):
+            raise ConfigError(f"compare: base must be a Keras model, or a function that makes one, got {base!r}.")
         self.base = None if base is None else GivenBase(base)
         self.labelled = annotations.redundancy > 0
         asked = self.labelled if self.gold is None else measure.known(self.gold)
         if held_out is None:
             self.num_parts, self.held_out = PARTS, None
         else:
-            self.held_out = np.asarray(held_out, bool)
+            self.held_out = np.asarray(held_out)
+            if self.held_out.dtype != bool or self.held_out.shape != asked.shape:
+                raise DataError(
+                    f"compare: held_out must be True or False for each of the {len(asked):,} rows of the instances, "
+                    f"got shape {self.held_out.shape} of type {self.held_out.dtype}."
+                )
             asked = asked & self.held_out
         self.asked = np.flatnonzero(asked)
         train = self.labelled if self.held_out is None else self.labelled & ~self.held_out
+        self.has_gold_to_learn = self.gold is not None and (train & measure.known(self.gold)).sum() >= FEWEST
         if len(self.asked) < FEWEST or train.sum() < FEWEST:
             what = "labels" if self.gold is None else "gold"
+            hidden = "tasks" if held_out is None else "tasks of the split eval (held_out)"
             raise DataError(
-                f"compare: {len(self.asked):,} hidden tasks with {what} and {train.sum():,} labelled ones to train on; "
+                f"compare: {len(self.asked):,} {hidden} with {what} and {train.sum():,} labelled ones to train on; "
                 f"{FEWEST} of each are needed. Compare aggregations alone (without instances), or label more."
             )
         self.settings = with_length(self.settings, int(train.sum() * (1 - 1 / self.num_parts) or train.sum()))
 
     def names(self) -> Sequence[str]:
-        """Of deep methods, of aggregations whose result the base learns from, and gold where there is some."""
-        deep = [name for name in methods_of(self.annotations.kind) if name != AGGREGATED]
-        own = [GOLD] if self.gold is not None else []
-        return [*dict.fromkeys([*deep, *super().names(), *own])]
+        """Of deep methods, of aggregations whose result the base learns from, and gold where it has enough."""
+        own = [GOLD] if self.has_gold_to_learn else []
+        return [*dict.fromkeys([*methods_of(self.annotations.kind), *super().names(), *own])]
 
     def of_set(self, name: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
-        """The methods that auto compares, or every deep one beside the two aggregations; gold where there is some."""
-        kind, final = self.annotations.label_kind, self.measure.final
-        deep = [(each, {}) for each in methods_of(kind.name)] if name == "all" else compared(kind)
-        found = [(final if each == AGGREGATED else each, arguments) for each, arguments in deep]
-        return [*found, (GOLD, {})] if self.gold is not None else found
+        """The methods that auto compares, or every deep one; gold where there is some."""
+        kind = self.annotations.label_kind
+        found = [(each, {}) for each in methods_of(kind.name)] if name == "all" else compared(kind)
+        return [*found, (GOLD, {})] if self.has_gold_to_learn else found
 
     def check(self, method: Method) -> None:
         """Raises ConfigError where settings of a method cannot be used."""
@@ -93,18 +108,18 @@ class Trainings(Setup):
             super().check(method)
 
     def aggregator(self, method: Method, seed: int) -> Any:
-        """An aggregator by its name, on the scale of the settings."""
-        scale = {name: value for name in ("low", "high") if (value := getattr(self.settings, name)) is not None}
-        return super().aggregator(replace(method, arguments={**scale, **method.arguments}), seed)
+        """An aggregator by its name; of "aggregated" the recommended one."""
+        return super().aggregator(Method(self.measure.final, {}) if method.name == AGGREGATED else method, seed)
 
     def identity(self) -> dict[str, str]:
         """Annotations and instances, and how is trained."""
         fields = {**asdict(self.settings), "method": None, "arguments": None, "seed": None}
-        base = "" if self.base is None else _described(self.base.made_by)
-        rows = self.asked if self.held_out is None else np.flatnonzero(self.held_out)
+        own = getattr(self.settings, "reference", "")  # of a base of the user's own
+        base = source_hash(own) if own else "" if self.base is None else _described(self.base.made_by)
         return {
             **super().identity(), "Keras": f"{keras.__version__} {keras.backend.backend()}",
-            "settings": str(fields), "base": base, "hidden rows": digest_of(rows), "instances": digest_of(self.x),
+            "settings": str(fields), "base": base, "hidden tasks": digest_of(self.asked),
+            "instances": digest_of(self.x),
         }  # fmt: skip
 
     def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
@@ -124,12 +139,6 @@ class Trainings(Setup):
         (answers,) = trained_answers(own, self.x, self.annotations, rows, hidden, targets, epochs, base=self.base)
         return hidden, answers
 
-    def evidence(self, seed: int, part: int) -> tuple[Callable[[Scores, NDArray[Any]], Scores], NDArray[np.int64]]:
-        """Of all annotations of the hidden tasks; the same for all parts."""
-        if not hasattr(self, "_evidence"):
-            self._evidence = self.measure.hidden(self.annotations)
-        return self._evidence, self.annotations.redundancy
-
     def _hidden(self, seed: int, part: int) -> NDArray[np.int64]:
         """Codes of the tasks that are asked for, sorted."""
         if self.held_out is not None:
@@ -144,7 +153,9 @@ class Trainings(Setup):
 
 
 def _described(base: Any) -> str:
-    """A base of the user's own: the configuration of a model, or the name of a function."""
+    """A base of the user's own: the configuration of a model, or the source of a function."""
     if isinstance(base, keras.Model):
-        return str(base.to_json()) if hasattr(base, "to_json") else type(base).__name__
+        return str(base.to_json())
+    with contextlib.suppress(OSError, TypeError):
+        return inspect.getsource(base)
     return getattr(base, "__qualname__", type(base).__name__)

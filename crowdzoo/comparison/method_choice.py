@@ -1,5 +1,6 @@
 """choose_method: which deep method, and how many epochs, by what models predict of hidden annotations."""
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,7 @@ from crowdzoo.comparison.trained import lengths, trained_answers
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.training.candidates import CANDIDATES, Candidates, check_candidates, compared
+from crowdzoo.training.faults import NotLearnedWarning
 from crowdzoo.training.held_out_annotations import FEWEST
 from crowdzoo.training.instance_training import given_values
 from crowdzoo.training.length import num_labelled, with_length
@@ -147,7 +149,10 @@ def choose_method(
             if own.method == AGGREGATED and soft is None:
                 aggregator = create(measure.final, kind=annotations.kind)
                 soft = measure.targets(measure.answers(aggregator.fit(annotations.select_tasks(kept))))
-            for place, answer in enumerate(trained_answers(own, x, annotations, kept, part, soft, epochs, callbacks)):
+            with warnings.catch_warnings():  # which the score says, too
+                warnings.simplefilter("ignore", NotLearnedWarning)
+                given = trained_answers(own, x, annotations, kept, part, soft, epochs, callbacks)
+            for place, answer in enumerate(given):
                 answers[place].append(answer)
             on_training()
     number: Any = annotations.redundancy[asked].sum()

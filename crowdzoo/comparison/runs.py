@@ -37,7 +37,7 @@ class Run:
         seconds: that it took.
         tasks: codes of the tasks that were asked for, [n].
         answers: [n, K].
-        faults: what is wrong with it, in sentences.
+        faults: what it warned of.
         failed: why there are no answers; "" where there are.
     """
 
@@ -81,10 +81,10 @@ class Runs:
         return self._runs[key]
 
     def add(self, run: Run) -> None:
-        """Keeps one more run; its file appears complete or not at all."""
+        """Keeps one more run; its file appears complete or not at all. One that failed is made again the next time."""
         key = run.method, run.seed, run.part
         self._runs[key] = run
-        if self._folder is None:
+        if self._folder is None or run.failed:
             return
         table = pa.Table.from_pylist([{**vars(run), "answers": run.answers.ravel()}], SCHEMA)
         name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]

@@ -50,6 +50,7 @@ class Setup:
         annotations: of all tasks.
         measure: of their kind.
         gold: by task; None.
+        scale: ends of the ratings, "low" and "high".
 
     Attributes:
         num_parts: how many runs a method and seed has.
@@ -57,8 +58,9 @@ class Setup:
 
     num_parts = 1
 
-    def __init__(self, annotations: Annotations, measure: Measure, gold: Any):
-        self.annotations, self.measure = annotations, measure
+    def __init__(self, annotations: Annotations, measure: Measure, gold: Any, scale: Mapping[str, float]):
+        self.annotations, self.measure, self.scale = annotations, measure, scale
+        self._evidence: dict[Any, Any] = {}
         self.gold = None if gold is None else np.asarray(gold)
         if self.gold is None:
             return
@@ -67,6 +69,14 @@ class Setup:
                 f"compare: gold must have a value for each of the {annotations.num_tasks:,} tasks, got shape "
                 f"{self.gold.shape}."
             )
+        if annotations.label_kind.has_classes:
+            if self.gold.dtype.kind not in "iu" or self.gold.max(initial=-1) >= annotations.num_classes:
+                raise DataError(
+                    f"compare: gold must be class codes, whole numbers from 0 to {annotations.num_classes - 1}, -1 "
+                    "where it is unknown. Of names make codes: annotations.classes.index(name)."
+                )
+        elif self.gold.dtype.kind not in "iuf":
+            raise DataError(f"compare: gold must be numbers, NaN where unknown, got values of type {self.gold.dtype}.")
         if not measure.known(self.gold).any():
             raise DataError("compare: no task has gold. Give gold of some, or leave it out.")
 
@@ -101,27 +111,45 @@ class Setup:
     def aggregator(self, method: Method, seed: int) -> Any:
         """An aggregator by its name."""
         parameters = signature(METHODS_OF[self.annotations.kind][method.name]).parameters
-        seeded = {"seed": seed} if "seed" in parameters else {}
-        return create(method.name, kind=self.annotations.kind, **seeded | dict(method.arguments))
+        usual = {name: value for name, value in {"seed": seed, **self.scale}.items() if name in parameters}
+        return create(method.name, kind=self.annotations.kind, **usual | dict(method.arguments))
+
+    def key(self, method: Method) -> str:
+        """What a run is kept by: the method; and of "gold", which learns from it, the gold."""
+        return f"{method.title} {digest_of(self.gold)[:12]}" if method.name == GOLD else method.title
 
     def identity(self) -> dict[str, str]:
-        """See `Runs`. Gold is no part of it: runs are scored when they are read."""
-        return {"crowdzoo": crowdzoo.__version__, "annotations": digest_of(self.annotations)}
+        """See `Runs`, in the words of its message."""
+        return {
+            "version of crowdzoo": crowdzoo.__version__, "annotations": digest_of(self.annotations),
+            "scale": str(dict(self.scale)),
+        }  # fmt: skip
 
     def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
         """Codes of the tasks that were asked for, [n], and answers, [n, K]."""
         raise NotImplementedError
 
+    def hidden_rows(self, seed: int, part: int) -> NDArray[np.bool_] | None:
+        """Which annotations a run is asked for where there is no gold, bool [A]; None: all of its tasks."""
+        return None
+
     def evidence(self, seed: int, part: int) -> tuple[Callable[[Scores, NDArray[Any]], Scores], NDArray[np.int64]]:
-        """See `Measure.hidden`, of the annotations that a run did not see; and how many each task has of them, [N]."""
-        raise NotImplementedError
+        """See `Measure.hidden`, of the annotations that a run is asked for; and how many each task has of them, [N]."""
+        rows = self.hidden_rows(seed, part)
+        key = None if rows is None else (seed, part)
+        if key not in self._evidence:
+            tasks = self.annotations.task_ids if rows is None else self.annotations.task_ids[rows]
+            counts = np.bincount(tasks, minlength=self.annotations.num_tasks)
+            self._evidence[key] = self.measure.hidden(self.annotations, rows), counts
+        found: tuple[Callable[[Scores, NDArray[Any]], Scores], NDArray[np.int64]] = self._evidence[key]
+        return found
 
 
 class Labels(Setup):
     """Aggregations alone: with gold on all annotations, without it with a fifth of them hidden in turns."""
 
-    def __init__(self, annotations: Annotations, measure: Measure, gold: Any):
-        super().__init__(annotations, measure, gold)
+    def __init__(self, annotations: Annotations, measure: Measure, gold: Any, scale: Mapping[str, float]):
+        super().__init__(annotations, measure, gold, scale)
         if self.gold is not None:
             return
         self.num_parts = PARTS
@@ -132,24 +160,18 @@ class Labels(Setup):
 
     def identity(self) -> dict[str, str]:
         """Runs with gold see all annotations, the others do not."""
-        return {**super().identity(), "runs": "parts of annotations" if self.gold is None else "all annotations"}
+        return {**super().identity(), "way of scoring (with or without gold)": "" if self.gold is None else "gold"}
 
     def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
         """Fits once; with gold to all annotations."""
         seen, asked = self.annotations, np.arange(self.annotations.num_tasks)
         if self.gold is None:
-            hidden = self._hidden(seed, part)
+            hidden = self.hidden_rows(seed, part)
             seen, asked = seen.select_rows(~hidden), np.unique(seen.task_ids[hidden])
         answers = self.measure.answers(self.aggregator(method, seed).fit(seen))
         return asked, answers[asked]
 
-    def evidence(self, seed: int, part: int) -> tuple[Callable[[Scores, NDArray[Any]], Scores], NDArray[np.int64]]:
-        """Of the part's annotations."""
-        hidden = self._hidden(seed, part)
-        counts = np.bincount(self.annotations.task_ids[hidden], minlength=self.annotations.num_tasks)
-        return self.measure.hidden(self.annotations, hidden), counts
-
-    def _hidden(self, seed: int, part: int) -> NDArray[np.bool_]:
+    def hidden_rows(self, seed: int, part: int) -> NDArray[np.bool_]:
         """Which annotations, [A]: a fifth, but those of tasks that would have none left."""
         tasks = self.annotations.task_ids
         hidden = np.random.default_rng([seed, PARTS]).permutation(len(tasks)) % PARTS == part

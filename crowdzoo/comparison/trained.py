@@ -1,6 +1,5 @@
 """A deep method trained on some tasks, and what it says of others."""
 
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,7 +10,6 @@ from numpy.typing import NDArray
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.reading.instances.instances import take_rows
 from crowdzoo.training.encoded import encoded
-from crowdzoo.training.faults import NotLearnedWarning
 from crowdzoo.training.instance_training import train
 from crowdzoo.training.methods import AGGREGATED
 
@@ -55,9 +53,7 @@ def trained_answers(
     if settings.method == AGGREGATED:
         given = {"label_distribution" if annotations.label_kind.has_classes else "ratings": targets}
     weights = _Weights(epochs)
-    with warnings.catch_warnings():  # which the score says, too
-        warnings.simplefilter("ignore", NotLearnedWarning)
-        model, encoder = train(settings, take_rows(x, kept), callbacks=[*callbacks, weights], base=base, **given)
+    model, encoder = train(settings, take_rows(x, kept), callbacks=[*callbacks, weights], base=base, **given)
     rows = np.zeros(annotations.num_tasks, dtype=bool)
     rows[hidden] = True
     instances, answers = encoded(x, rows, encoder), []

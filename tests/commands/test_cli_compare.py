@@ -1,6 +1,7 @@
 """`crowdzoo compare`: the table, the files, the line to take, and what is refused."""
 
 import csv
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -77,11 +78,34 @@ def test_deep_methods_are_compared_on_instances_and_the_line_trains(folder, caps
     assert "runs.parquet: its runs are of other settings. Name another folder" in capsys.readouterr().err
 
 
+def test_the_line_that_takes_the_best_has_the_options_that_were_given(folder, capsys, monkeypatch):
+    from crowdzoo.comparison import deep
+
+    rows = [line.split(",") for line in (folder / "answers.csv").read_text().splitlines()[1:]]
+    write("hits.csv", ("item", "who", "answer"), rows)
+    monkeypatch.setattr(deep, "trained_answers", lambda *given, **_: [np.full((len(given[4]), 2), 0.5)])
+    columns = ("--columns", "task=item,annotator=who,label=answer")
+    how = (*columns, "--exclude", "a5", "--epochs", 3, "--hidden", 4, "--dropout", 0)
+    methods = ("--methods", "crowdsourced-layer connection=VW scale=2", "--out", "runs")
+    assert run("compare", "hits.csv", "instances.csv", *how, *methods) == 0  # and no gold
+    printed = capsys.readouterr().out
+    assert "nats per hidden annotation" in printed
+    line = shlex.split(printed.strip().splitlines()[-1])
+    assert line[:4] == ["crowdzoo", "train", "hits.csv", "instances.csv"]
+    for option, value in [how[:2], how[2:4], how[4:6], how[6:8]]:
+        assert line[line.index(option) + 1] == str(value)
+    assert run("compare", "hits.csv", "instances.csv", *how, *methods, "--force") == 0
+
+
 def test_what_does_not_go_together_is_said(folder, capsys):
     assert run("compare", "answers.csv", "--epochs", 3, "--out", "runs") == 4
     assert "--epochs: is for deep methods: name the file of instances" in capsys.readouterr().err
     assert run("compare", "answers.csv", "--methods", ",", "--out", "runs") == 4
     assert "--methods: names no method" in capsys.readouterr().err
+    assert run("compare", "answers.csv", "--base-set", "a=1", "--out", "runs") == 4
+    assert "--base-set: is for deep methods" in capsys.readouterr().err
+    assert run("compare", "answers.csv", "--task", "preference", "--out", "runs") == 4
+    assert "compares methods for classes and for ratings, and these are preferences" in capsys.readouterr().err
     assert not (folder / "runs").exists()
     (folder / "full").mkdir()
     (folder / "full" / "mine.txt").write_text("mine")

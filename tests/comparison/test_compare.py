@@ -15,14 +15,14 @@ from crowdzoo.metrics import expected_calibration_error
 KINDS = ("majority-vote", "dawid-skene", "wawa")
 
 
-def crowd(num_tasks=300, seed=0, good=1):
-    """Three classes; `good` careful annotators, and four who mix up two classes."""
+def crowd(num_tasks=300, seed=0, swapped=0.35):
+    """Three classes; a careful annotator, and four who mix up two classes."""
     rng = np.random.default_rng(seed)
     gold = rng.integers(0, 3, num_tasks)
-    said = np.repeat(gold[:, None], 4 + good, axis=1)
+    said = np.repeat(gold[:, None], 5, axis=1)
     for annotator in range(4):
-        swapped = (gold > 0) & (rng.random(num_tasks) < 0.35)
-        said[swapped, annotator] = 3 - gold[swapped]
+        rows = (gold > 0) & (rng.random(num_tasks) < swapped)
+        said[rows, annotator] = 3 - gold[rows]
     careless = rng.random(said.shape) < 0.1
     said[careless] = rng.integers(0, 3, careless.sum())
     said[rng.random(said.shape) < 0.3] = -1
@@ -81,7 +81,7 @@ def test_a_class_that_a_method_never_gives_is_noted():
     said = np.full((100, 5), 0)
     said[80:] = [1, 1, 0, 0, 0]  # outvoted
     found = compare(Annotations.from_dense(said, classes=("often", "rare")), gold=np.repeat([0, 1], [80, 20]))
-    assert by_method(found).loc["majority-vote", "notes"] == "never says rare"
+    assert by_method(found).loc["majority-vote", "notes"].startswith("Class 'rare' is the label of no task")
 
 
 def test_without_gold_what_was_hidden_is_not_seen_and_scores_are_the_equation():
@@ -163,7 +163,7 @@ def test_runs_of_other_data_are_refused_and_damaged_ones_named(tmp_path):
     compare(annotations, gold=gold, folder=tmp_path, methods=["wawa"])
     with pytest.raises(ConfigError, match=r"runs\.parquet: its runs are of other annotations\. Name another folder"):
         compare(crowd(100, seed=1)[0], gold=gold, folder=tmp_path, methods=["wawa"])
-    with pytest.raises(ConfigError, match="its runs are of other runs"):
+    with pytest.raises(ConfigError, match=r"its runs are of other way of scoring"):
         compare(annotations, folder=tmp_path, methods=["wawa"])
     file = next((tmp_path / "runs.parquet").iterdir())
     file.write_bytes(file.read_bytes()[:100])
@@ -179,6 +179,8 @@ def test_what_cannot_be_compared_is_said():
         ({"methods": ["dawid-skene prior=-1"]}, ConfigError, "prior must be a number from 0"),
         ({"gold": gold[:5]}, DataError, r"gold must have a value for each of the 60 tasks, got shape \(5,\)"),
         ({"gold": np.full(60, -1)}, DataError, "no task has gold"),
+        ({"gold": gold + 1}, DataError, "gold must be class codes, whole numbers from 0 to 2, -1"),
+        ({"gold": np.array(["a", "b", "c"])[gold]}, DataError, "gold must be class codes"),
         ({"seeds": ()}, ConfigError, "seeds is empty"),
         ({"base": object()}, ConfigError, "are for deep methods: give instances, too"),
     ):
@@ -244,8 +246,97 @@ def test_each_training_is_given_its_own_labels_and_no_hidden_task(clouds, monkey
     np.testing.assert_array_equal(given[0][3], MajorityVote().fit(annotations.select_tasks(given[0][1])).posteriors)
     np.testing.assert_array_equal(given[2][3], np.eye(2)[gold[:120]])
     assert by_method(found)["score"].to_dict() == {"ccem": 1, "majority-vote": 0, "gold": 0}
+    assert by_method(found)["level"].to_dict() == {"ccem": True, "majority-vote": False, "gold": False}
     assert found.num_tasks == 30
     assert found.best.name == "ccem"
+
+
+@pytest.mark.usefixtures("eager")
+def test_gold_is_no_method_to_take_and_the_others_are_compared_with_the_best_of_them(clouds, monkeypatch):
+    from crowdzoo.comparison import deep
+
+    x, annotations, gold = clouds
+
+    def trained(settings, x, annotations, kept, hidden, targets, epochs, callbacks=(), base=None):
+        wrong = 0 if targets is not None and set(np.unique(targets)) == {0, 1} else 5  # gold is one-hot
+        said = gold[hidden].copy()
+        said[:wrong] = 1 - said[:wrong]
+        return [np.eye(2)[said]]
+
+    monkeypatch.setattr(deep, "trained_answers", trained)
+    found = compare(annotations, x, gold, settings=quick(), methods=["ccem", "gold"])
+    assert found.frame["method"].iloc[0] == "gold"
+    assert found.best.name == "majority-vote"
+    rows = by_method(found)
+    assert rows.loc["ccem", "behind_best"] == 0
+    assert rows.loc["gold", "behind_best"] > 0
+    assert "the best: majority-vote" in repr(found)
+
+
+def test_without_gold_models_are_scored_by_the_annotations_of_their_hidden_tasks(clouds, monkeypatch):
+    from crowdzoo.comparison import deep
+
+    x, annotations, gold = clouds
+    share = np.where(np.arange(2) == gold[:, None], 0.8, 0.2)
+    monkeypatch.setattr(deep, "trained_answers", lambda settings, x, crowd, kept, hidden, *_, **__: [share[hidden]])
+    found = by_method(compare(annotations, x, settings=quick(), methods=["ccem"]))
+    confusions = np.maximum(create("hierarchical-dawid-skene").fit(annotations).confusions, 1e-6)
+    logs = np.zeros((150, 2))
+    np.add.at(logs, annotations.task_ids, np.log(confusions[annotations.annotator_ids, :, annotations.labels]))
+    order = np.random.default_rng([0, 5]).permutation(150)
+    total = 0
+    for part in np.array_split(order, 5):
+        tempered = [share[part] ** (1 / t) for t in np.geomspace(0.25, 8, 16)]
+        total += max(
+            np.log((p / p.sum(axis=1, keepdims=True) * np.exp(logs[part])).sum(axis=1)).sum() for p in tempered
+        )
+    assert found.loc["ccem", "score"] == pytest.approx(total / len(annotations))
+
+
+def test_a_run_that_failed_is_made_again_and_where_all_fail_the_reason_is_the_error(tmp_path):
+    annotations, gold = crowd(60)
+    found = compare(annotations, gold=gold, methods=["kos"], folder=tmp_path)
+    assert pd.read_parquet(tmp_path / "runs.parquet")["method"].tolist() == ["majority-vote"]
+    assert found.frame["notes"].iloc[1].startswith("failed: ")
+    import keras
+
+    x = np.zeros((60, 2), "float32")
+    wrong = keras.Sequential([keras.Input((2,)), keras.layers.Dense(5, activation="softmax")])
+    with pytest.raises(DataError, match=r"every method failed\. majority-vote: base: gives shape \[None, 5\], not 3"):
+        compare(annotations, x, gold, base=wrong, settings=quick(), methods=["ccem"])
+
+
+def test_runs_that_learn_from_gold_are_those_of_the_same_gold(clouds, tmp_path, monkeypatch):
+    from crowdzoo.comparison import deep
+
+    x, annotations, gold = clouds
+    made = []
+
+    def trained(settings, x, annotations, kept, hidden, targets, *_, **__):
+        made.append(settings.method)
+        return [np.full((len(hidden), 2), 0.5)]
+
+    monkeypatch.setattr(deep, "trained_answers", trained)
+    how = {"settings": quick(), "held_out": np.arange(150) >= 100, "methods": ["ccem", "gold"], "folder": tmp_path}
+    compare(annotations, x, gold, **how)
+    assert len(made) == 3
+    compare(annotations, x, 1 - gold, **how)
+    assert len(made) == 4  # gold alone
+
+
+def test_what_a_method_warns_of_is_noted(clouds, monkeypatch):
+    from crowdzoo.comparison import deep
+
+    annotations, gold = crowd(swapped=0.5)
+    with pytest.warns(UserWarning, match="dawid-skene: The labels differ from the plurality"):
+        DawidSkene().fit(annotations)
+    found = by_method(compare(annotations, gold=gold, methods=["dawid-skene"]))
+    assert found.loc["dawid-skene", "notes"].startswith("The labels differ from the plurality of the votes")
+    x, annotations, gold = clouds
+    constant = np.array([0.4, 0.6])
+    monkeypatch.setattr(deep, "trained_answers", lambda *given, **_: [np.tile(constant, (len(given[4]), 1))])
+    found = by_method(compare(annotations, x, gold, settings=quick(), methods=["ccem"]))
+    assert found.loc["ccem", "notes"] == "never says no"
 
 
 def test_fifths_of_the_tasks_are_hidden_in_turns(clouds, monkeypatch):
@@ -297,8 +388,17 @@ def test_only_the_method_gold_sees_gold(clouds):
 def test_too_few_tasks_and_settings_of_another_kind_are_said(clouds):
     x, annotations, gold = clouds
     few = np.arange(150) >= 140
-    with pytest.raises(DataError, match=r"10 hidden tasks with gold and 140 labelled ones .* 20 of each are needed"):
+    with pytest.raises(
+        DataError,
+        match=r"10 tasks of the split eval .held_out. with gold and 140 labelled ones .* 20 of each are needed",
+    ):
         compare(annotations, x, gold, settings=quick(), held_out=few)
+    with pytest.raises(DataError, match=r"held_out must be True or False for each of the 150 rows"):
+        compare(annotations, x, gold, settings=quick(), held_out=np.arange(40))
+    with pytest.raises(ConfigError, match=r"patience holds out annotations.*Set epochs"):
+        compare(annotations, x, gold, settings=quick(patience=2))
+    with pytest.raises(ConfigError, match="base must be a Keras model, or a function that makes one"):
+        compare(annotations, x, gold, settings=quick(), base="f.py:make")
     with pytest.raises(DataError, match="settings are of task regression, the annotations of kind classification"):
         compare(annotations, x, gold, settings=dataclasses.replace(quick(), task="regression", method=None))
 
