@@ -164,6 +164,7 @@ import numpy as np
 import crowdzoo.commands.main as cli
 from crowdzoo.commands.options import KINDS
 from crowdzoo.kinds import kind_of, parts
+from crowdzoo.kinds.page_parts import COLUMNS
 from crowdzoo.report.report_page import VALUES
 
 kind = KINDS["verdict"]
@@ -176,6 +177,7 @@ assert result.classes[result.labels].tolist() == ["yes", "no"]
 answers = {"probabilities": np.array([[0.9, 0.1], [0.8, 0.2]])}
 assert kind.scores(np.array([0, 1]), answers) == {"right": 0.5}
 assert "yes" in VALUES["verdict"]
+assert [column.title for column in COLUMNS["verdict", "facts"]] == ["verdicts"]
 assert parts.read_labelled("verdict", {}, "rejects", "folder") == ("records", {}, "rejects", "folder")
 assert parts.aggregated("verdict", 1, 2, 3, 4) == ("aggregated", 1, 2, 3, 4)
 assert parts.model_scores("verdict", 1, 2, 3, 4, 5) == ("scores", 1, 2, 3, 4, 5)
@@ -259,8 +261,8 @@ def test_a_new_layer_is_a_file_and_three_lines_and_its_saved_models_load(copy):
     )
     change(
         package / "saving.py",
-        '    "crowdzoo.layers.tf_idf": ("TfIdf",),',
-        '    "crowdzoo.layers.tf_idf": ("TfIdf",),\n    "crowdzoo.layers.toy_layer": ("ToyLayer",),',
+        '    "crowdzoo.layers.tf_idf": "TfIdf",',
+        '    "crowdzoo.layers.tf_idf": "TfIdf",\n    "crowdzoo.layers.toy_layer": "ToyLayer",',
     )
     run(
         copy,
@@ -340,6 +342,7 @@ def test_a_new_kind_of_label_is_a_line_a_folder_and_its_methods(copy):
         add(folder / f"{part}.py", KIND_PART.format(part=part, name=name))
     add(folder / "kind.py", KIND)
     add(folder / "page.py", KIND_PAGE)
+    add(folder / "columns.csv", "table,key,title,form,bar,scale,help\nfacts,annotations,verdicts,count,,,\n")
     add(own / "methods.py", KIND_METHODS)
     registry = package / "aggregation" / "registry.py"
     change(registry, "SEQUENCE_METHODS, PREFERENCE_METHODS)", "SEQUENCE_METHODS, PREFERENCE_METHODS, VERDICT_METHODS)")
