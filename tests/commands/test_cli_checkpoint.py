@@ -82,7 +82,7 @@ def test_a_checkpoint_of_other_settings_is_refused_with_what_differs(stopped, tm
         ([*stopped, "--epochs", "3", "--seed", "4"], "seed is 1 there and 4 here. Repeat"),
         (
             [*stopped, "--epochs", "3", "--method", "deep-em"],
-            "method is crowdsourced-layer there and deep-em here. Rep",
+            "method is ccem there and deep-em here. Rep",
         ),
         ([*stopped, "--epochs", "3", "--method", "majority-vote"], "there and majority-vote here. Repeat"),
         ([*stopped[:2], str(data), *stopped[3:], "--epochs", "3"], "its data are other ones. Repeat"),
