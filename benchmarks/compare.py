@@ -51,13 +51,15 @@ def summary(crowds):
 
 def main():
     crowds = json.loads(RESULT.read_text()) if RESULT.exists() else {}
+    there = False
     for crowd, annotations, gold in read():
+        there = True
         if crowd.name in crowds or len(annotations) > MOST or (annotations.redundancy > 1).sum() < 20:
             continue
         crowds[crowd.name] = {"family": crowd.family, "gains": measured(annotations, gold)}
         print(crowd.name, {name: round(value, 3) for name, value in crowds[crowd.name]["gains"].items()}, flush=True)
         RESULT.write_text(json.dumps(crowds, indent=1) + "\n", encoding="utf-8")
-    if not crowds:
+    if not there:
         raise SystemExit("No crowd was found: CROWDZOO_DATA names the folder that holds them (CONTRIBUTING.md).")
     header = ("method", "families", "crowds", "below .01", "worst")
     print_table(f"{len(crowds)} crowds, accuracy less majority vote's", header, summary(crowds))

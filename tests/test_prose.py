@@ -52,6 +52,11 @@ def test_messages_help_and_docstrings_have_no_phrase_that_readers_stumbled_over(
     assert found == []
 
 
+@pytest.mark.parametrize("table", sorted((ROOT / "crowdzoo" / "kinds").rglob("*.csv")), ids=lambda path: path.name)
+def test_the_words_of_a_page_have_no_phrase_that_readers_stumbled_over(table):
+    assert stumbling(" ".join(table.read_text(encoding="utf-8").split())) == []
+
+
 def test_such_phrases_are_found():
     assert stumbling("It hangs\non taste.".replace("\n", " ")) == ["'hangs on': depends on"]
     assert stumbling("Leave data.gold away.") == ["'Leave data.gold away': leave out"]

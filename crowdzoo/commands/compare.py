@@ -15,7 +15,7 @@ from crowdzoo.commands.progress import progress
 from crowdzoo.commands.train import FIELDS, add_training, settings_of, training_set_of
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.writing import atomic_path
-from crowdzoo.kinds import kind_of
+from crowdzoo.kinds import KINDS, kind_of
 from crowdzoo.process import use_tensorflow
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.report.tables import print_table
@@ -74,8 +74,6 @@ def run(arguments: argparse.Namespace) -> None:
         raise ConfigError(
             f"crowdzoo compare: compares methods for classes and for ratings, and these are {kind.title}."
         )
-    if arguments.force:
-        shutil.rmtree(arguments.out / "runs.parquet", ignore_errors=True)
     layout = Layout.of_second(arguments.gold_columns, vars(arguments), "gold_columns")
     if arguments.instances is None:
         for name, option in TRAINING.items():
@@ -99,6 +97,8 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.comparison.compare import compare
     from crowdzoo.report.plots import plot_comparison
 
+    if arguments.force:
+        shutil.rmtree(arguments.out / "runs.parquet", ignore_errors=True)
     with progress("comparing", 100) as step:
         shown = [0]
 
@@ -136,14 +136,11 @@ def _line(best: Any, arguments: argparse.Namespace) -> str:
     words += ["--method", best.name]
     for name, value in best.arguments.items():
         words += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+    usual = (None, "error", next(iter(KINDS)))
     for name, option in {**OTHERS, **TRAINING}.items():
         value = getattr(arguments, name, None)
-        if value in (None, [], False, "error", "classification") and name != "header":
-            continue
-        if name == "header":
-            words += ["--no-header"] if value is False else []
-        elif value is True:
-            words.append(option)
-        else:
+        if isinstance(value, bool):
+            words.append(option if value else f"--no-{option.removeprefix('--')}")
+        elif value not in usual:
             words += [word for each in (value if isinstance(value, list) else [value]) for word in (option, str(each))]
     return shlex.join([*words, "--out", "result" if arguments.instances is None else "model.keras"])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.registry import create
 from crowdzoo.comparison.measures import measure_of
+from crowdzoo.comparison.setup import PARTS
 from crowdzoo.comparison.trained import lengths, trained_answers
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
@@ -23,7 +24,6 @@ from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.settings import InstanceSettings
 from crowdzoo.training.training_loop import paired
 
-PARTS = 5  # into which the tasks are cut; each hidden part costs one training a candidate
 ENOUGH = 200  # hidden tasks; further parts are hidden until there are as many
 LINE = "choose_method(settings, x, annotations, tasks={})"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
@@ -43,7 +44,7 @@ class Method:
         return " ".join([self.name, *(f"{name}={value}" for name, value in self.arguments.items())])
 
 
-class Setup:
+class Setup(ABC):
     """What is compared on; subclasses say how a run is made.
 
     Args:
@@ -125,9 +126,9 @@ class Setup:
             "scale": str(dict(self.scale)),
         }  # fmt: skip
 
+    @abstractmethod
     def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
         """Codes of the tasks that were asked for, [n], and answers, [n, K]."""
-        raise NotImplementedError
 
     def hidden_rows(self, seed: int, part: int) -> NDArray[np.bool_] | None:
         """Which annotations a run is asked for where there is no gold, bool [A]; None: all of its tasks."""

@@ -85,7 +85,7 @@ def test_the_line_that_takes_the_best_has_the_options_that_were_given(folder, ca
     write("hits.csv", ("item", "who", "answer"), rows)
     monkeypatch.setattr(deep, "trained_answers", lambda *given, **_: [np.full((len(given[4]), 2), 0.5)])
     columns = ("--columns", "task=item,annotator=who,label=answer")
-    how = (*columns, "--exclude", "a5", "--epochs", 3, "--hidden", 4, "--dropout", 0)
+    how = (*columns, "--exclude", "a5", "--epochs", 3, "--hidden", 4, "--dropout", 0, "--no-jit-compile")
     methods = ("--methods", "crowdsourced-layer connection=VW scale=2", "--out", "runs")
     assert run("compare", "hits.csv", "instances.csv", *how, *methods) == 0  # and no gold
     printed = capsys.readouterr().out
@@ -94,7 +94,13 @@ def test_the_line_that_takes_the_best_has_the_options_that_were_given(folder, ca
     assert line[:4] == ["crowdzoo", "train", "hits.csv", "instances.csv"]
     for option, value in [how[:2], how[2:4], how[4:6], how[6:8]]:
         assert line[line.index(option) + 1] == str(value)
+    assert float(line[line.index("--dropout") + 1]) == 0
+    assert "--no-jit-compile" in line
     assert run("compare", "hits.csv", "instances.csv", *how, *methods, "--force") == 0
+    capsys.readouterr()
+    (folder / "instances.csv").write_text("task,x\nt0,many\n")
+    assert run("compare", "hits.csv", "instances.csv", *how, *methods, "--force") == 3
+    assert len(pd.read_parquet("runs/runs.parquet")) == 2  # nothing is lost by a broken file
 
 
 def test_what_does_not_go_together_is_said(folder, capsys):
