@@ -213,7 +213,8 @@ def accuracy(precision: str) -> dict[str, Any]:
     found = []
     for seed in SEEDS:
         settings = TrainingSettings(epochs=60, batch_size=64, precision=precision, seed=seed)
-        model, _ = train(settings, labelme.instances[training], annotations=labelme.annotations.select_tasks(training))
+        crowd = labelme.annotations.select_tasks(training)
+        model, _ = train(settings, labelme.instances[training], annotations=crowd, tasks=crowd.tasks)
         answers = model.predict(labelme.instances[held], verbose=0).argmax(axis=1)
         found.append(float((answers == labelme.gold[held]).mean()))
     return {

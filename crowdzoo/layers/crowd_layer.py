@@ -290,7 +290,8 @@ class CrowdLayer(keras.layers.Layer):
                 f"got {tuple(annotators.shape)}"
             )
         codes = ops.cast(annotators, "int32")
-        return ops.where(codes < 0, ops.max(codes, axis=1, keepdims=True, initial=0), codes)
+        with_0 = ops.pad(codes, ((0, 0), (0, 1)))  # `ops.max(initial=0)` makes a tensor on the CPU under PyTorch
+        return ops.where(codes < 0, ops.max(with_0, axis=1, keepdims=True), codes)
 
     def _cast(self, values: Any) -> Any:
         return ops.cast(values, self._computing_dtype())
