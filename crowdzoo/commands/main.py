@@ -121,10 +121,10 @@ def _reason(error: Exception) -> str:
         return f"not enough memory. {error}".strip()
     if isinstance(error, OSError) and error.filename is not None:  # a full disk, a folder without permission
         return short_message(f"{error.filename}: {error.strerror}")
-    if isinstance(error, OSError) and error.errno in (errno.EFBIG, errno.ENOSPC, errno.EDQUOT):
-        return f"a file cannot be written: {error.strerror}. Make room on the disk, or raise the limit (ulimit -f)."
     if isinstance(error, OSError) and (failure := finish_output(after_failure=True)):
         return f"standard output: {failure}"
+    if isinstance(error, OSError) and error.errno in (errno.EFBIG, errno.ENOSPC, errno.EDQUOT):
+        return f"a file cannot be written: {error.strerror}. Make room on the disk, or raise the limit (ulimit -f)."
     reason = shorten(str(error).strip()) or "no message"
     return f"{type(error).__name__}: {reason}\n  This was not foreseen; --debug shows where."
 

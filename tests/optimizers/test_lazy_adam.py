@@ -25,7 +25,8 @@ def sparse(rows, values):
     import torch
 
     size = (R, *values.shape[1:])
-    return torch.sparse_coo_tensor(torch.tensor(rows)[None], torch.tensor(values), size, check_invariants=True)
+    rows, values = ops.convert_to_tensor(rows, "int64"), ops.convert_to_tensor(values)  # on a GPU where there is one
+    return torch.sparse_coo_tensor(rows[None], values, size, check_invariants=True)
 
 
 def weight(seed=0):
