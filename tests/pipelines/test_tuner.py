@@ -19,7 +19,8 @@ SEARCH = {
 
 @pytest.mark.slow
 def test_a_run_with_a_tuner_trains_with_the_best_trial_and_says_so(inputs):
-    more = {"tuner": {"search": SEARCH, "trials": 2}, "training.epochs": 4, "method.connection": "MW"}
+    more = {"tuner": {"search": SEARCH, "trials": 2}, "training.epochs": 4}
+    more |= {"method.name": "crowdsourced-layer", "method.connection": "MW"}
     config = load_config(inputs / "tiny.yaml", more)
     result = run(config, quiet=True)
     assert [*result.seconds][4:7] == ["CrowdAggregator", "Tuner", "Trainer"]
