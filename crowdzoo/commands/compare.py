@@ -30,7 +30,7 @@ OTHERS = {name: f"--{name.replace('_', '-')}" for name in (
     "wide", "missing", "label_separator", "no_label", "classes", "on_bad_rows", "exclude", "on_duplicate", "scheme",
     "on_bad_tags", "multi_label",
 )}  # fmt: skip
-FILES = {"runs.parquet", "comparison.csv", "comparison.png"}
+FILES = {"runs.parquet", "comparison.csv", "comparison.png", "tensorboard"}
 
 
 def is_comparison(folder: Path) -> bool:
@@ -65,6 +65,10 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="folder for runs.parquet, comparison.csv and comparison.png. The same command goes on where it was "
         "stopped, also with further methods or seeds",
     )  # fmt: skip
+    command.add_argument("--track", choices=("mlflow", "tensorboard"),
+        help="log parameters and figures of each method, and the plot: to MLflow (crowdzoo[mlflow]), where "
+        "MLFLOW_TRACKING_URI says, or for TensorBoard's HParams to a folder of --out",
+    )  # fmt: skip
     options.add_kinds(command)
     options.add_reading(command, "instance")
     options.add_second_columns(command, "gold")
@@ -77,7 +81,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Reads, compares, writes the table and the picture, and prints the table."""
     kind = kind_of(arguments.task)
     kind.check_arguments(arguments)
-    given: dict[str, Any] = {"methods": [word.strip() for word in arguments.methods.split(",") if word.strip()]}
+    words = [word.strip() for word in arguments.methods.split(",") if word.strip()]
+    given: dict[str, Any] = {"methods": words, "track": arguments.track}
     if not given["methods"]:
         raise ConfigError("--methods: names no method; write quick, all, or names with commas between.")
     layout = Layout.of_second(arguments.gold_columns, vars(arguments), "gold_columns")

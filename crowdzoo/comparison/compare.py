@@ -14,6 +14,8 @@ import numpy as np
 from crowdzoo.comparison.intervals import bootstrap
 from crowdzoo.comparison.runs import Run, Runs
 from crowdzoo.comparison.setup import GOLD, Labels, Method, Methods, Setup
+from crowdzoo.comparison.tracking import check_tracking
+from crowdzoo.comparison.tracking import track as log
 from crowdzoo.errors import ConfigError, CrowdzooError, DataError
 from crowdzoo.kinds.compared import Scores
 from crowdzoo.kinds.parts import compared_by
@@ -91,6 +93,7 @@ def compare(
     high: float | None = None,
     seeds: Iterable[int] = (0,),
     folder: str | Path | None = None,
+    track: str | None = None,
     on_run: Callable[[int, int], Any] = lambda done, total: None,
 ) -> Comparison:
     """Compares methods on one's own data.
@@ -137,6 +140,8 @@ def compare(
         seeds: of the methods and of what is hidden.
         folder: where `runs.parquet` is kept, each run as soon as it is done. With the same data and settings a
             comparison goes on from it, also with further methods and seeds. None keeps nothing.
+        track: "mlflow" or "tensorboard" logs parameters and figures of each method, and the plot; see
+            `crowdzoo.comparison.tracking.track`.
         on_run: called after each run with the number of runs that are done and of all.
 
     Returns:
@@ -173,8 +178,14 @@ def compare(
     chosen = setup.methods(methods)
     if setup.gold is None:
         setup.evidence(seeds[0], 0)  # which may refuse the data, before the work
-    runs = Runs(None, {}) if folder is None else Runs(Path(folder), setup.identity())
-    return compared_on(setup, chosen, seeds, runs, on_run)
+    place = None if folder is None else Path(folder)
+    if track is not None:
+        check_tracking(track, place)
+    runs = Runs(None, {}) if place is None else Runs(place, setup.identity())
+    found = compared_on(setup, chosen, seeds, runs, on_run)
+    if track is not None:
+        log(track, found, place, {"kind": setup.kind.name, "seeds": len(seeds), **setup.parameters()})
+    return found
 
 
 def compared_on(

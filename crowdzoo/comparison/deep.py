@@ -116,6 +116,11 @@ class Trainings(Setup):
         """An aggregator by its name; of "aggregated" the recommended one."""
         return super().aggregator(Method(self.kind.aggregation, {}) if method.name == AGGREGATED else method, seed)
 
+    def parameters(self) -> dict[str, Any]:
+        """The settings of the trainings."""
+        left_out = ("method", "arguments", "seed")
+        return {name: value for name, value in asdict(self.settings).items() if name not in left_out}
+
     def identity(self) -> dict[str, str]:
         """Annotations and instances, and how is trained."""
         fields = {**asdict(self.settings), "method": None, "arguments": None, "seed": None}

@@ -105,6 +105,10 @@ class Setup(ABC):
         """What a run is kept by: the method; and of "gold", which learns from it, the gold."""
         return f"{method.title} {digest_of(self.gold)[:12]}" if method.name == GOLD else method.title
 
+    def parameters(self) -> dict[str, Any]:
+        """What all methods share, as trackers log it."""
+        return dict(self.scale)
+
     def identity(self) -> dict[str, str]:
         """See `Runs`, in the words of its message."""
         return {

@@ -100,7 +100,7 @@ class Compared(ABC):
             rows: those that are asked for, bool [A]; None is all of the tasks.
 
         Raises:
-            DataError: there is no such score.
+            DataError: the kind has no such score.
         """
         raise DataError(f"compare: methods for {self.annotations.label_kind.title} are compared with gold: give gold.")
 

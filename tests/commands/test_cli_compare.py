@@ -132,7 +132,8 @@ def test_several_labels_are_compared_with_gold_and_the_line_aggregates(tmp_path,
     how = ("compare", "answers.csv", "--multi-label", "--label-separator", "|", "--methods", "wawa")
     assert run(*how, "--out", "runs") == 4
     assert "methods for several labels are compared with gold: give --gold FILE" in capsys.readouterr().err
-    assert run(*how, "--gold", "gold.csv", "--out", "runs") == 0
+    assert run(*how, "--gold", "gold.csv", "--out", "runs", "--track", "tensorboard") == 0
+    assert [*(tmp_path / "runs" / "tensorboard").rglob("events*")]
     printed = capsys.readouterr().out
     assert "F1 of labels" in printed
     line = shlex.split(printed.strip().splitlines()[-1])
