@@ -27,7 +27,7 @@ import numpy as np
 from crowdzoo import compare
 from crowdzoo.datasets import load_labelme
 from crowdzoo.models import TrainingSettings
-from crowdzoo.pipelines.demo_instances import METHODS
+from crowdzoo.pipelines.demo import OF_CLASSES
 from crowdzoo.report.tables import print_table
 
 BETWEEN = ("behind_best", "behind_best_low", "behind_best_high", "level")  # which the page does not show
@@ -36,7 +36,7 @@ RESULT = Path(__file__).with_name("results") / "labelme_accuracy.json"
 
 def main():
     labelme = load_labelme()
-    given = {"methods": METHODS["classification"], "settings": TrainingSettings(epochs=60, batch_size=64)}
+    given = {"methods": OF_CLASSES, "settings": TrainingSettings(epochs=60, batch_size=64)}
     given["on_run"] = lambda done, total: print(f"  {done} of {total} trainings", flush=True)
     held_out = labelme.split == "eval"
     training = labelme.annotations.select_tasks(~held_out)

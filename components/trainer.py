@@ -1,16 +1,19 @@
 """Trainer: what TFX's Trainer runs. TFX loads this module a second time, so it registers no class."""
 
 import hashlib
+import itertools
 import json
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 from absl import logging
 
+from crowdzoo.comparison.method_choice import choose_method, num_trainings
 from crowdzoo.components.remote_files import fetch, is_remote, last_part, remote_files, remove, upload_file
 from crowdzoo.components.tfx_internals import FnArgs
 from crowdzoo.export.saved_model import export_model
@@ -20,16 +23,16 @@ from crowdzoo.kinds.parts import train_from_files
 from crowdzoo.networks.encoders import encoder_config
 from crowdzoo.records.example_dataset import files_of
 from crowdzoo.records.example_files import read_dataset_info
+from crowdzoo.records.task_examples import read_tasks
 from crowdzoo.records.training import (
     CHOICE_FILE,
     INSTANCES,
     NAMES_FILE,
-    choose,
     instances_of,
 )
-from crowdzoo.training.candidates import AUTO, named_candidates
+from crowdzoo.training.candidates import AUTO, Candidates, named_candidates, title_of
 from crowdzoo.training.checkpoint import Checkpoint
-from crowdzoo.training.length import with_length
+from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.tuned_values import tuned_values, with_values
 
 
@@ -117,6 +120,56 @@ def run_fn(fn_args: FnArgs) -> None:
     )
     if checkpoint is not None:
         checkpoint.remove()
+
+
+def choose(
+    settings: Any, files: Sequence[str], info: dict[str, Any], candidates: Candidates
+) -> tuple[Any, list[dict[str, Any]]]:
+    """Chooses a method by hidden annotations; see `choose_method`. The split train is read whole.
+
+    Args:
+        settings: of the training; method and arguments are not used.
+        files: patterns of the files of train.
+        info: result of `read_dataset_info`.
+        candidates: methods that are compared.
+
+    Returns:
+        The settings of the best, and a row for each candidate, the best first: `method` (with hyperparameters),
+        `epochs`, `score` (nats per hidden annotation), `behind` the best and the standard error of that, `error`.
+
+    Raises:
+        DataError: fewer than 20 labelled tasks, or what the training raises.
+    """
+    instances, annotations = read_tasks(files, info)
+    told = _told(num_trainings(num_labelled(annotations), candidates))
+    choice = choose_method(settings, instances, annotations, candidates=candidates, on_training=told)
+    table = [
+        {
+            "method": title_of(each.settings),
+            "epochs": each.settings.epochs,
+            "score": each.score,
+            "behind": each.behind,
+            "error": each.error,
+        }
+        for each in choice.candidates
+    ]
+    for row in table:
+        logging.info("auto: %(method)s, %(epochs)d epochs: %(score).4f, behind the best %(behind).4f", row)
+    for name, reason in choice.failed.items():
+        logging.warning("auto: %s: %s", name, reason)
+    return choice.settings, table
+
+
+def _told(total: int) -> Callable[[], None]:
+    """Says in the log, training after training, how many of `total` are done and how long the others will take."""
+    started, numbers = time.monotonic(), itertools.count(1)
+
+    def step() -> None:
+        done = next(numbers)
+        left = (time.monotonic() - started) / done * (total - done)
+        logging.info("auto: %d of %d trainings done, about %.0f s left", done, total, left)
+
+    return step
 
 
 class PipelineCheckpoint(Checkpoint):

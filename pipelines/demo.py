@@ -6,27 +6,36 @@ import os
 import shlex
 import sys
 from collections.abc import Iterable
-from importlib import import_module
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from crowdzoo import datasets
+from crowdzoo.comparison.compare import compare
+from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.instance_kinds import IMAGES
+from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.pipelines.config import PipelineConfig, load_config
 from crowdzoo.pipelines.local import run
 from crowdzoo.pipelines.run_result import RunResult
+from crowdzoo.report.plots import plot_comparison
+from crowdzoo.report.tables import print_table
 from crowdzoo.serving.curl import curl_example
 
 CONFIGS = Path(__file__).with_name("configs")
 
 
-# Name -> configuration and data set, the number of trainings of each way, and the module with the rest: its `opening`
-# says what the data set has; its `compare` trains, prints a table, and gives the files of plots
+OF_CLASSES = ("crowdsourced-layer scale=1.0", "dawid-skene", "crowdsourced-layer connection=VW", "gold")
+# Name -> configuration and data set, the number of trainings of each way, and the ways that are compared beside the
+# baseline; the first is the pipeline's own
 DEMOS = {
-    "labelme": ("labelme", 5, "demo_instances"),
-    "images": ("labelme-images", 1, "demo_instances"),
-    "ner": ("generated-ner", 2, "demo_ner"),
-    "ratings": ("generated-ratings", 3, "demo_instances"),
+    "labelme": ("labelme", 5, OF_CLASSES),
+    "images": ("labelme-images", 1, OF_CLASSES),
+    "ner": ("generated-ner", 2, ("bsc-seq", "crowdsourced-layer", "deep-em", "gold")),
+    "ratings": ("generated-ratings", 3, ("crowdsourced-layer", "median", "rating-em", "gold")),
 }
+HELD_OUT = 0.25  # of sentences, which have no split
 
 
 def run_demo(name: str, out: Path, seeds: Iterable[int] | None = None) -> None:
@@ -40,27 +49,53 @@ def run_demo(name: str, out: Path, seeds: Iterable[int] | None = None) -> None:
     Raises:
         CrowdzooError: as `crowdzoo.pipelines.local.run`.
     """
-    source, num_seeds, module = DEMOS[name]
-    demo = import_module(f"crowdzoo.pipelines.{module}")
+    source, num_seeds, methods = DEMOS[name]
     file = CONFIGS / f"{source}.yaml"
     config = load_config(file, {"output.root": str(out), "output.serving": str(out / "serving")})
     dataset = datasets.load(source)
-    print(demo.opening(dataset))
+    print(_opening(dataset))
     print(f"\nThe pipeline, {file.name}:")
     result = run(config)
     print(f"\n{result.summary()}\n")
     settings = dataclasses.replace(config.settings, arguments={})
     chosen = tuple(range(num_seeds) if seeds is None else seeds)
     logging.getLogger("tensorflow").setLevel(logging.ERROR)  # each training is traced anew, of which it warns
-    _print_ways_on(config, result, demo.compare(dataset, settings, chosen, out / "report", result))
+    report = out / "report"
+    found = compare(**_crowd(dataset), settings=settings, seeds=chosen, methods=methods, folder=report, on_run=_say)
+    print_table(*found.table())
+    print()
+    _print_ways_on(config, result, plot_comparison(found, report / "comparison.png"))
 
 
-def _print_ways_on(config: PipelineConfig, result: RunResult, plots: Iterable[Path]) -> None:
+def _opening(dataset: CrowdDataset | CrowdSequences) -> str:
+    """What the data set has."""
+    crowd = dataset.annotations
+    if isinstance(dataset, CrowdSequences):
+        copies = f"{int(crowd.redundancy.sum()):,} tagged copies by {crowd.num_annotators} simulated annotators"
+        return f"{len(dataset):,} generated sentences, {copies}"
+    return f"{dataset.name}: {crowd.num_tasks:,} tasks, {len(crowd):,} labels by {crowd.num_annotators} annotators"
+
+
+def _crowd(dataset: CrowdDataset | CrowdSequences) -> dict[str, Any]:
+    """What is compared on; held-out tasks take part in the score alone."""
+    if isinstance(dataset, CrowdSequences):
+        return {"annotations": dataset, "held_out": np.arange(len(dataset)) >= round(len(dataset) * (1 - HELD_OUT))}
+    held_out = dataset.split == "eval"
+    return {
+        "annotations": dataset.annotations.select_tasks(~held_out), "instances": dataset.instances,
+        "gold": dataset.gold, "tasks": dataset.annotations.tasks, "held_out": held_out,
+    }  # fmt: skip
+
+
+def _say(done: int, total: int) -> None:
+    print(f"  {done} of {total} trainings", flush=True)
+
+
+def _print_ways_on(config: PipelineConfig, result: RunResult, plot: Path) -> None:
     """Prints where everything is, and the lines that serve the model and ask it."""
     print(f"Served models  {config.output.serving}")
     print(f"Metadata       {result.metadata}")
-    for path in plots:
-        print(f"Plot           {path}")
+    print(f"Plot           {plot}")
     command = Path(sys.argv[0]).name if os.environ.get("VIRTUAL_ENV") else os.path.relpath(sys.argv[0])
     serve = shlex.join([command, "serve", str(config.output.serving), "--name", config.name])
     print(f"\nServe it:\n    {serve}\nand ask it:\n    {curl_example(config.output.serving, name=config.name)}")

@@ -15,7 +15,8 @@ from crowdzoo.commands.progress import progress
 from crowdzoo.commands.train import FIELDS, add_training, settings_of, training_set_of
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.writing import atomic_path
-from crowdzoo.kinds import KINDS, kind_of
+from crowdzoo.kinds import KINDS, Kind, kind_of
+from crowdzoo.kinds.parts import compared_by
 from crowdzoo.process import use_tensorflow
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.report.tables import print_table
@@ -26,9 +27,10 @@ TRAINING = {name: f"--{name.replace('_', '-')}" for name in (*FIELDS, "hidden", 
 }  # fmt: skip
 OTHERS = {name: f"--{name.replace('_', '-')}" for name in (
     "task", "low", "high", "platform", "field", "image", "columns", "separator", "encoding", "decimal", "header",
-    "wide", "missing", "label_separator", "no_label", "classes", "on_bad_rows", "exclude", "on_duplicate",
+    "wide", "missing", "label_separator", "no_label", "classes", "on_bad_rows", "exclude", "on_duplicate", "scheme",
+    "on_bad_tags", "multi_label",
 )}  # fmt: skip
-FILES = {"runs.parquet", "comparison.csv", "comparison.png"}
+FILES = {"runs.parquet", "comparison.csv", "comparison.png", "tensorboard"}
 
 
 def is_comparison(folder: Path) -> bool:
@@ -39,21 +41,33 @@ def is_comparison(folder: Path) -> bool:
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    command.add_argument("annotations", type=path, help=f"columns task, annotator, label ({options.LABEL_FORMATS})")
+    command.add_argument("annotations", type=path,
+        help="columns task, annotator, label; of preferences left, right, annotator, label "
+        f"({options.LABEL_FORMATS})",
+    )  # fmt: skip
     add_training(command)
     command.add_argument("--methods", default="quick", metavar="A,B,…",
         help="what is compared: quick (default), all, or names with commas between, each with its settings behind it, "
         "as in 'majority-vote,crowdsourced-layer connection=VW'; without instances methods of `crowdzoo aggregate`, "
-        "with instances methods of `crowdzoo train`",
+        "with instances methods of `crowdzoo train`. Sentences have no instances: there --base sequence-tagger means "
+        "those",
     )  # fmt: skip
     command.add_argument("--gold", type=path, metavar="FILE",
-        help="true labels: columns task, gold in .parquet or .csv; with instances their column gold is used where this "
-        "is not given. Without gold methods are compared by what they say of annotations that were hidden",
+        help="true labels (of preferences true scores, of several labels all that hold in one cell): columns task, "
+        "gold in .parquet or .csv; of sentences a file of true tags; with instances their column gold is used where "
+        "this is not given. Without gold methods are compared by what they say of annotations that were hidden",
+    )  # fmt: skip
+    command.add_argument("--multi-label", action="store_true", default=None,
+        help="several labels may hold for a task, as in `crowdzoo aggregate`; needs --gold",
     )  # fmt: skip
     command.add_argument("--seeds", type=integer(1, 10**4), default=1, metavar="N", help="how often everything is done")
     command.add_argument("--out", type=path, required=True, metavar="DIR",
         help="folder for runs.parquet, comparison.csv and comparison.png. The same command goes on where it was "
         "stopped, also with further methods or seeds",
+    )  # fmt: skip
+    command.add_argument("--track", choices=("mlflow", "tensorboard"),
+        help="log parameters and figures of each method, and the plot: to MLflow (crowdzoo[mlflow]), where "
+        "MLFLOW_TRACKING_URI says, or for TensorBoard's HParams to a folder of --out",
     )  # fmt: skip
     options.add_kinds(command)
     options.add_reading(command, "instance")
@@ -67,33 +81,31 @@ def run(arguments: argparse.Namespace) -> None:
     """Reads, compares, writes the table and the picture, and prints the table."""
     kind = kind_of(arguments.task)
     kind.check_arguments(arguments)
-    given: dict[str, Any] = {"methods": [word.strip() for word in arguments.methods.split(",") if word.strip()]}
+    words = [word.strip() for word in arguments.methods.split(",") if word.strip()]
+    given: dict[str, Any] = {"methods": words, "track": arguments.track}
     if not given["methods"]:
         raise ConfigError("--methods: names no method; write quick, all, or names with commas between.")
-    if kind.labels.has_classes and not kind.labels.one_class:
-        raise ConfigError(
-            f"crowdzoo compare: compares methods for classes and for ratings, and these are {kind.title}."
-        )
     layout = Layout.of_second(arguments.gold_columns, vars(arguments), "gold_columns")
-    if arguments.instances is None:
-        for name, option in TRAINING.items():
-            if getattr(arguments, name) not in (None, []):
-                raise ConfigError(f"{option}: is for deep methods: name the file of instances behind the annotations.")
+    trains = next((option for name, option in TRAINING.items() if getattr(arguments, name) not in (None, [])), None)
+    if arguments.multi_label:
+        crowd, gold = _several(arguments, kind, layout)
+    elif arguments.instances is None and (trains is None or not kind.labels.has_positions):
+        if trains is not None:
+            raise ConfigError(f"{trains}: is for deep methods: name the file of instances behind the annotations.")
         given |= options.given(arguments, kind.scale)
         crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
         gold = kind.gold_of(crowd, arguments.gold, layout)
     else:
         use_tensorflow()
-        from crowdzoo.comparison.measures import measure_of
-
         given["settings"] = settings_of(arguments, kind)
-        data = training_set_of(arguments, kind)
-        crowd, gold = data.annotations, data.gold
-        if not measure_of(crowd, "compare").known(gold).any():
-            gold = None
-        given |= {"instances": data.x, "tasks": crowd.tasks, "held_out": data.held_out}
-        if arguments.gold is not None:
-            gold = kind.gold_of(crowd, arguments.gold, layout)
+        # a file of gold that models are trained with has pairs, and this one has scores
+        own = arguments.gold if "gold" in kind.reading else None
+        data = training_set_of(argparse.Namespace(**{**vars(arguments), "gold": own}), kind)
+        crowd, gold = data.crowd, compared_by(data.crowd, None).gold_of(data.gold)
+        given["held_out"] = data.held_out
+        if arguments.instances is not None:
+            given |= {"instances": data.x, "tasks": crowd.tasks}
+            gold = gold if arguments.gold is None else kind.gold_of(crowd, arguments.gold, layout)
     from crowdzoo.comparison.compare import compare
     from crowdzoo.report.plots import plot_comparison
 
@@ -111,10 +123,26 @@ def run(arguments: argparse.Namespace) -> None:
     with atomic_path(arguments.out / "comparison.csv") as scratch:
         found.frame.to_csv(scratch, index=False)
     plot_comparison(found, arguments.out / "comparison.png")
-    _print(found, arguments)
+    _print(found, arguments, "train" if "settings" in given else "aggregate")
 
 
-def _print(found: Any, arguments: argparse.Namespace) -> None:
+def _several(arguments: argparse.Namespace, kind: Kind, layout: Layout) -> tuple[Any, Any]:
+    """Answers with several labels a task, and which labels hold."""
+    options.check_multi_label(arguments, kind, ("classes", "wide", "no_label", "instances"))
+    if arguments.gold is None:
+        raise ConfigError("--multi-label: methods for several labels are compared with gold: give --gold FILE.")
+    from crowdzoo.aggregation import MultiLabel
+    from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR
+    from crowdzoo.reading.instances.gold import read_gold_labels
+
+    reading = {**options.reading_options(arguments, kind), "on_duplicate": "all", "no_label": MultiLabel.none}
+    crowd = kind.read(arguments.annotations, **reading)
+    separator = arguments.label_separator or SEPARATOR
+    labels = [*MultiLabel().tables(crowd)]
+    return crowd, read_gold_labels(arguments.gold, crowd.tasks, labels, MultiLabel.none, separator, layout)
+
+
+def _print(found: Any, arguments: argparse.Namespace, command: str) -> None:
     print_table(*found.table())
     frame, best = found.frame, found.best
     level = [title for title in frame["method"][frame["level"].astype(bool)] if title not in (best.title, "gold")]
@@ -126,21 +154,21 @@ def _print(found: Any, arguments: argparse.Namespace) -> None:
             "to choose among the others, give gold of a few hundred tasks (--gold)."
         )
     print("To take it:")
-    print(f"  {_line(best, arguments)}")
+    print(f"  {_line(best, arguments, command)}")
 
 
-def _line(best: Any, arguments: argparse.Namespace) -> str:
+def _line(best: Any, arguments: argparse.Namespace, command: str) -> str:
     """The command that aggregates or trains with a method, with the options that this one was given."""
-    words = ["crowdzoo", "aggregate" if arguments.instances is None else "train", str(arguments.annotations)]
+    words = ["crowdzoo", command, str(arguments.annotations)]
     words += [] if arguments.instances is None else [str(arguments.instances)]
     words += ["--method", best.name]
     for name, value in best.arguments.items():
         words += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
-    usual = (None, "error", next(iter(KINDS)))
+    usual = (None, "error", "BIO", next(iter(KINDS)))
     for name, option in {**OTHERS, **TRAINING}.items():
         value = getattr(arguments, name, None)
         if isinstance(value, bool):
             words.append(option if value else f"--no-{option.removeprefix('--')}")
         elif value not in usual:
             words += [word for each in (value if isinstance(value, list) else [value]) for word in (option, str(each))]
-    return shlex.join([*words, "--out", "result" if arguments.instances is None else "model.keras"])
+    return shlex.join([*words, "--out", "result" if command == "aggregate" else "model.keras"])

@@ -246,6 +246,7 @@ def _chosen(settings: Any, data: TrainingSet, candidates: Candidates) -> Any:
         )
         for each in choice.candidates
     ]  # fmt: skip
+    rows += [(name, "-", "-", reason) for name, reason in choice.failed.items()]
     title = f"methods by the annotations of {choice.num_hidden:,} hidden tasks"
     print_table(title, ("method", "epochs", "nats per annotation", "behind the best (95 %)"), rows)
     level = sum(each.behind <= 1.96 * each.error for each in choice.candidates[1:])

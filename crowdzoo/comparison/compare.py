@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdzoo.comparison.intervals import bootstrap
-from crowdzoo.comparison.measures import HIDDEN, Scores, measure_of
 from crowdzoo.comparison.runs import Run, Runs
 from crowdzoo.comparison.setup import GOLD, Labels, Method, Methods, Setup
-from crowdzoo.data.annotations import Annotations
+from crowdzoo.comparison.tracking import check_tracking
+from crowdzoo.comparison.tracking import track as log
 from crowdzoo.errors import ConfigError, CrowdzooError, DataError
+from crowdzoo.kinds.compared import Scores
+from crowdzoo.kinds.parts import compared_by
 
 if TYPE_CHECKING:
     import pandas as pd
+
+HIDDEN = "nats per hidden annotation"
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +80,7 @@ def _interval(row: Mapping[str, Any], name: str) -> str:
 
 
 def compare(
-    annotations: Annotations,
+    annotations: Any,
     instances: Any = None,
     gold: Any = None,
     *,
@@ -89,29 +93,40 @@ def compare(
     high: float | None = None,
     seeds: Iterable[int] = (0,),
     folder: str | Path | None = None,
+    track: str | None = None,
     on_run: Callable[[int, int], Any] = lambda done, total: None,
 ) -> Comparison:
     """Compares methods on one's own data.
 
-    **Without instances** methods of aggregation are compared. With gold, each is fitted to all annotations, and a score
-    is whether the label of a task is right (of ratings the negative absolute error). Without gold, a fifth of the
-    annotations is hidden in turns, so that a task keeps one at least, and a score is the log-probability of what was
-    hidden, given the result on the others and the matrices (of ratings biases and precisions) of the annotators, which
-    are the same for each method (`hierarchical-dawid-skene` and `rating-em` on all annotations).
+    **Without instances** methods of aggregation are compared. With gold, each is fitted to all annotations, and its
+    answers are scored. Without gold, a fifth of the annotations is hidden in turns, so that a task keeps one at least,
+    and a score is the log-probability of what was hidden, given the result on the others and the matrices (of ratings
+    biases and precisions) of the annotators, which are the same for each method (`hierarchical-dawid-skene` and
+    `rating-em` on all annotations; of preferences each method's own).
 
     **With instances** deep methods are compared on the same base, and an aggregation stands for the base that learns
     from its result. A fifth of the tasks is hidden in turns, and the models say what they are. Their answers are scored
     with gold, or without it by the log-probability of the hidden tasks' annotations.
+
+    | labels | score with gold | without |
+    |---|---|---|
+    | classes | share of tasks that are right | log-probability |
+    | ratings | absolute error, negative | log-probability |
+    | preferences | share of pairs of tasks whose order is that of gold | log-probability |
+    | sentences | F1 of spans, all sentences together | |
+    | several labels a task | F1 of labels, all tasks together | |
 
     Hidden annotations say which method predicts annotators best. Where annotators agree on what is false, that is not
     the method that is right most often, and differences are small: take the score for a warning of methods that are far
     behind, and give gold of a few hundred tasks to choose among the others.
 
     Args:
-        annotations: classes or ratings.
-        instances: as for `train`; None compares aggregations alone.
-        gold: class codes (-1 unknown) or ratings (NaN unknown), by the rows of the instances, or without instances by
-            `annotations.tasks`.
+        annotations: `Annotations`; of sentences `CrowdSequences`.
+        instances: as for `train`; None compares aggregations alone. Sentences are their own: there `settings` of a
+            tagger, `TaggerSettings()`, say that deep methods are compared.
+        gold: by the rows of the instances, or without instances by `annotations.tasks`: class codes (-1 unknown),
+            ratings or true scores of preferences (NaN unknown). Of sentences tags or their codes (None unknown);
+            without it their own gold. Of several labels a task what `MultiLabel.fit` takes, by label.
         methods: "quick", "all", or names, each alone or with settings ("crowdsourced-layer connection=VW"), or
             tuples of a name and settings. The baseline (majority-vote, mean) is always compared.
         base: a Keras model for feature vectors (copied with new weights for each training), or a function that makes
@@ -125,6 +140,8 @@ def compare(
         seeds: of the methods and of what is hidden.
         folder: where `runs.parquet` is kept, each run as soon as it is done. With the same data and settings a
             comparison goes on from it, also with further methods and seeds. None keeps nothing.
+        track: "mlflow" or "tensorboard" logs parameters and figures of each method, and the plot; see
+            `crowdzoo.comparison.tracking.track`.
         on_run: called after each run with the number of runs that are done and of all.
 
     Returns:
@@ -145,39 +162,67 @@ def compare(
         >>> found.best.name, round(found.frame["score"][0], 3)
         ('dawid-skene', 0.795)
     """
-    measure = measure_of(annotations, "compare")
+    kind = compared_by(annotations, gold)
     seeds = [int(seed) for seed in seeds]
     if not seeds:
         raise ConfigError("compare: seeds is empty; give one seed or more, such as range(3).")
-    if instances is None:
+    if instances is None and not (kind.labels_instances and settings is not None):
         if base is not None or settings is not None or held_out is not None or tasks is not None:
             raise ConfigError("compare: base, settings, tasks and held_out are for deep methods: give instances, too.")
-        ends = {"low": low, "high": high}
-        setup: Setup = Labels(annotations, measure, gold, {name: end for name, end in ends.items() if end is not None})
+        ends = {name: end for name, end in (("low", low), ("high", high)) if end is not None}
+        setup: Setup = Labels(kind(annotations, gold), ends)
     else:
         from crowdzoo.comparison.deep import Trainings
 
-        setup = Trainings(annotations, measure, gold, instances, base, settings, tasks, held_out)
+        setup = Trainings(kind, annotations, gold, instances, base, settings, tasks, held_out)
     chosen = setup.methods(methods)
     if setup.gold is None:
         setup.evidence(seeds[0], 0)  # which may refuse the data, before the work
-    runs = Runs(None, {}) if folder is None else Runs(Path(folder), setup.identity())
+    place = None if folder is None else Path(folder)
+    if track is not None:
+        check_tracking(track, place)
+    runs = Runs(None, {}) if place is None else Runs(place, setup.identity())
+    found = compared_on(setup, chosen, seeds, runs, on_run)
+    if track is not None:
+        log(track, found, place, {"kind": setup.kind.name, "seeds": len(seeds), **setup.parameters()})
+    return found
+
+
+def compared_on(
+    setup: Setup,
+    methods: Sequence[Method],
+    seeds: Sequence[int],
+    runs: Runs | None = None,
+    on_run: Callable[[int, int], Any] = lambda done, total: None,
+) -> Comparison:
+    """Makes the runs that are not there, and compares.
+
+    Args:
+        setup: what is compared on.
+        methods: the methods.
+        seeds: of the methods and of what is hidden.
+        runs: those that are there; others are added.
+        on_run: see `compare`.
+    """
+    runs = Runs(None, {}) if runs is None else runs
     wanted = [
         (seed, part, method)
         for seed in seeds
         for part in range(setup.num_parts)
-        for method in chosen
-        if (setup.key(method), seed, part) not in runs
+        for method in methods
+        if any((setup.key(each), seed, part) not in runs for each in setup.asked_of(method))
     ]
-    total = len(seeds) * setup.num_parts * len(chosen)
+    total = len(seeds) * setup.num_parts * len(methods)
     for done, (seed, part, method) in enumerate(wanted, total - len(wanted) + 1):
-        runs.add(_run(setup, method, seed, part))
+        for run in _run(setup, method, seed, part):
+            runs.add(run)
         on_run(done, total)
-    return _summary(setup, chosen, runs, seeds)
+    return _summary(setup, [each for method in methods for each in setup.asked_of(method)], runs, seeds)
 
 
-def _run(setup: Setup, method: Method, seed: int, part: int) -> Run:
+def _run(setup: Setup, method: Method, seed: int, part: int) -> list[Run]:
     """One run, with what it warned of."""
+    keys = [setup.key(each) for each in setup.asked_of(method)]
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -185,11 +230,11 @@ def _run(setup: Setup, method: Method, seed: int, part: int) -> Run:
             tasks, answers = setup.run(method, seed, part)
         except CrowdzooError as error:
             nothing = np.empty(0, int), np.empty((0, 0))
-            return Run(setup.key(method), seed, part, time.perf_counter() - started, *nothing, [], str(error))
+            return [Run(key, seed, part, time.perf_counter() - started, *nothing, [], str(error)) for key in keys]
     seconds = time.perf_counter() - started
     own = [str(each.message) for each in caught if each.category.__module__.startswith("crowdzoo.")]
     faults = [text.removeprefix(f"{method.name}: ").partition(". ")[0].rstrip(".") for text in own]
-    return Run(setup.key(method), seed, part, seconds, tasks, answers, faults)
+    return [Run(key, seed, part, seconds, tasks, each, faults) for key, each in zip(keys, answers, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -197,8 +242,8 @@ class _Scored:
     """A method's runs, scored.
 
     Attributes:
-        totals: of each seed and task the sum of scores, [S, N].
-        weights: how many scores that are, [S, N].
+        totals: of each seed and task what it adds to the sum of scores, [S, N].
+        weights: and to the sum of weights, [S, N].
         figures: further measures against gold, means over the seeds.
         notes: what the runs warned of; else what is wrong with the answers of a seed.
         runs: by seed and part.
@@ -212,48 +257,43 @@ class _Scored:
 
     @property
     def by_task(self) -> Scores:
-        """Scores whose mean over all is the measure, [S, n]: of the tasks that have one."""
-        scored = self.weights.any(axis=0)
-        found: Scores = (self.totals * scored.sum() / self.weights.sum(axis=1, keepdims=True))[:, scored]
+        """Scores whose mean is the measure, [S, n]."""
+        found: Scores = self.totals / np.maximum(self.weights.mean(axis=1, keepdims=True), 1 / self.weights.shape[1])
+        return found
+
+    def drawn(self, num_tasks: int) -> Scores:
+        """The same, with the spread that the measure has where tasks are drawn again, [S, n].
+
+        The measure is a sum of scores by a sum of weights, so a task counts with what it adds beyond its share (the
+        ratio estimator of survey sampling); and as often as a score is about so many tasks.
+        """
+        score = self.by_task.mean(axis=1, keepdims=True)
+        share = self.weights / np.maximum(self.weights.mean(axis=1, keepdims=True), 1 / self.weights.shape[1])
+        found: Scores = score + num_tasks * (self.by_task - score * share)
         return found
 
 
 def _scored(setup: Setup, runs: list[list[Run]], seeds: Sequence[int]) -> _Scored:
     """Scores of one method whose runs, by seed and part, have not failed."""
-    measure, gold = setup.measure, setup.gold
-    totals = np.zeros((len(seeds), setup.annotations.num_tasks))
-    weights, figures = np.zeros_like(totals), []
+    measure = setup.measure
+    shape = len(seeds), setup.annotations.num_tasks
+    totals, weights, figures, asked = np.zeros(shape), np.zeros(shape), [], np.zeros(shape[1], bool)
     notes = dict.fromkeys(fault for of_seed in runs for run in of_seed for fault in run.faults)
     for place, (seed, of_seed) in enumerate(zip(seeds, runs, strict=True)):
         tasks = np.concatenate([run.tasks for run in of_seed])
         answers = np.concatenate([run.answers for run in of_seed])
         if not notes:
-            notes |= dict.fromkeys(measure.faults(answers, setup.annotations, tasks))
-        if gold is None:
-            for run in of_seed:
-                score, counts = setup.evidence(seed, run.part)
-                totals[place, run.tasks] += score(run.answers, run.tasks)
-                weights[place, run.tasks] += counts[run.tasks]
-            continue
-        known = measure.known(gold)[tasks]
-        tasks, answers = tasks[known], answers[known]
-        totals[place, tasks], weights[place, tasks] = measure.right(answers, gold[tasks]), 1
-        figures.append(measure.figures(answers, gold[tasks]))
+            notes |= dict.fromkeys(measure.faults(answers, tasks))
+        for run in of_seed:
+            score = measure.right if setup.gold is not None else setup.evidence(seed, run.part)
+            for sums, own in zip((totals, weights), score(run.answers, run.tasks), strict=True):
+                sums[place, run.tasks] += own
+        if setup.gold is not None:
+            figures.append(measure.figures(answers, tasks))
+            asked[tasks] = measure.known[tasks]
+    asked |= weights.any(axis=0)
     means = {name: float(np.mean([each[name] for each in figures])) for name in (figures[0] if figures else ())}
-    return _Scored(totals, weights, means, list(notes), runs)
-
-
-def _difference(one: _Scored, other: _Scored) -> tuple[float, float, float]:
-    """How much higher the measure of one method is, and the ends of its interval.
-
-    The measure is a sum of scores by a sum of weights, so tasks are drawn with what they add to the difference beyond
-    its mean (the ratio estimator of survey sampling).
-    """
-    scored = one.weights.any(axis=0)
-    gains, weights = (one.totals - other.totals)[:, scored], one.weights[:, scored]
-    mean = gains.sum(axis=1, keepdims=True) / weights.sum(axis=1, keepdims=True)
-    beyond = (gains - mean * weights) / weights.mean(axis=1, keepdims=True)
-    return bootstrap(beyond + mean, np.zeros_like(beyond))
+    return _Scored(totals[:, asked], weights[:, asked], means, list(notes), runs)
 
 
 def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequence[int]) -> Comparison:
@@ -279,7 +319,8 @@ def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequenc
     for title in order:
         each, row = scored[title], dict[str, Any]()
         for name, other in (("against_baseline", baseline), ("behind_best", best)):
-            ends = (np.nan,) * 3 if other not in scored else _difference(each, scored[other])
+            both = [one.drawn(setup.measure.drawn) for one in (each, scored.get(other)) if one]
+            ends = bootstrap(*both) if other in scored else (np.nan,) * 3
             row |= dict(zip([name, f"{name}_low", f"{name}_high"], ends, strict=True))
         made = [run for of_seed in each.runs for run in of_seed]
         rows.append({

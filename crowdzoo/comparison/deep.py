@@ -10,63 +10,67 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.comparison.measures import Measure, Scores
 from crowdzoo.comparison.setup import GOLD, PARTS, Method, Setup
 from crowdzoo.comparison.trained import trained_answers
-from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.kinds import kind_of
+from crowdzoo.kinds.compared import Compared, Scores
 from crowdzoo.training.bases.given import GivenBase
 from crowdzoo.training.bases.own_source import source_hash
-from crowdzoo.training.candidates import compared
+from crowdzoo.training.candidates import Candidates, compared
 from crowdzoo.training.digest import digest_of
 from crowdzoo.training.held_out_annotations import FEWEST
 from crowdzoo.training.instance_training import given_values
-from crowdzoo.training.length import with_length
-from crowdzoo.training.methods import AGGREGATED, methods_of
-from crowdzoo.training.settings import InstanceSettings, TrainingSettings
-from crowdzoo.training.training_loop import paired
-
-LINE = "compare(annotations, x, tasks={})"
+from crowdzoo.training.length import num_labelled, with_length
+from crowdzoo.training.methods import AGGREGATED
+from crowdzoo.training.settings import TrainingSettings
 
 
 class Trainings(Setup):
     """Each method trains the same base; a fifth of the tasks is hidden in turns, or those of `held_out`.
 
     Args:
-        annotations: of the tasks.
-        measure: of their kind.
+        kind: of the labels.
+        crowd: labels of the tasks.
         gold: by the rows of x; None.
-        x: instances.
+        x: instances; None where they are what was labelled.
         base: a Keras model, or a function that makes one; None is the settings' own.
         settings: of all trainings; None is `TrainingSettings()`.
         tasks: ids of the rows of x.
         held_out: rows that are hidden; None.
+        callbacks: Keras callbacks of each training.
+
+    Attributes:
+        lengths: numbers of epochs after which a model is asked; None is all of them alone.
     """
 
+    lengths: Sequence[int] | None = None
+
     def __init__(
-        self, annotations: Annotations, measure: Measure, gold: Any, x: Any, base: Any, settings: Any, tasks: Any,
-        held_out: Any,
+        self, kind: type[Compared], crowd: Any, gold: Any, x: Any, base: Any, settings: Any, tasks: Any, held_out: Any,
+        callbacks: Iterable[keras.callbacks.Callback] = (),
     ):  # fmt: skip
-        self.settings: InstanceSettings = TrainingSettings(task=annotations.kind) if settings is None else settings
-        if self.settings.kind != annotations.kind:
-            raise DataError(
-                f"compare: the settings are of task {self.settings.kind}, the annotations of kind {annotations.kind}."
-            )
-        self.x, annotations, _ = paired(
-            replace(self.settings, method="crowdsourced-layer", arguments={}), given_values(self.settings, x),
-            annotations, tasks, LINE,
-        )  # fmt: skip
-        ends = {name: value for name in ("low", "high") if (value := getattr(self.settings, name)) is not None}
-        super().__init__(annotations, measure, gold, ends)
+        self.callbacks = [*callbacks]
+        name = getattr(crowd, "annotations", crowd).kind
+        self.settings: Any = TrainingSettings(task=name) if settings is None else settings
+        if self.settings.kind != name:
+            raise DataError(f"compare: the settings are of task {self.settings.kind}, the annotations of kind {name}.")
+        if base is not None and not callable(base):
+            raise ConfigError(f"compare: base must be a Keras model, or a function that makes one, got {base!r}.")
+        if base is not None and kind.labels_instances:
+            raise ConfigError("compare: base: sentences are tagged by a tagger of their own: leave it out.")
+        self.base = None if base is None else GivenBase(base)
+        every = replace(self.settings, method=kind_of(name).method, arguments={})
+        self.x, crowd = kind.paired(every, given_values(self.settings, x), crowd, tasks)
+        ends = {end: value for end in ("low", "high") if (value := getattr(self.settings, end, None)) is not None}
+        super().__init__(kind(crowd, gold), ends)
+        self.deep = self.kind.methods()
         if self.settings.patience is not None:
             raise ConfigError(
                 "compare: patience holds out annotations, and what learns from aggregated labels has none. Set epochs."
             )
-        if base is not None and not callable(base):
-            raise ConfigError(f"compare: base must be a Keras model, or a function that makes one, got {base!r}.")
-        self.base = None if base is None else GivenBase(base)
-        self.labelled = annotations.redundancy > 0
-        asked = self.labelled if self.gold is None else measure.known(self.gold)
+        self.labelled = self.annotations.redundancy > 0
+        asked = self.labelled if self.gold is None else self.measure.known
         if held_out is None:
             self.num_parts, self.held_out = PARTS, None
         else:
@@ -79,7 +83,7 @@ class Trainings(Setup):
             asked = asked & self.held_out
         self.asked = np.flatnonzero(asked)
         train = self.labelled if self.held_out is None else self.labelled & ~self.held_out
-        self.has_gold_to_learn = self.gold is not None and (train & measure.known(self.gold)).sum() >= FEWEST
+        self.has_gold_to_learn = self.gold is not None and (train & self.measure.known).sum() >= FEWEST
         if len(self.asked) < FEWEST or train.sum() < FEWEST:
             what = "labels" if self.gold is None else "gold"
             hidden = "tasks" if held_out is None else "tasks of the split eval (held_out)"
@@ -87,29 +91,35 @@ class Trainings(Setup):
                 f"compare: {len(self.asked):,} {hidden} with {what} and {train.sum():,} labelled ones to train on; "
                 f"{FEWEST} of each are needed. Compare aggregations alone (without instances), or label more."
             )
-        self.settings = with_length(self.settings, int(train.sum() * (1 - 1 / self.num_parts) or train.sum()))
+        first = self.annotations.select_tasks(self._kept(self._hidden(0, 0)))
+        self.settings = with_length(self.settings, num_labelled(first))
 
     def names(self) -> Sequence[str]:
         """Of deep methods, of aggregations whose result the base learns from, and gold where it has enough."""
         own = [GOLD] if self.has_gold_to_learn else []
-        return [*dict.fromkeys([*methods_of(self.annotations.kind), *super().names(), *own])]
+        return [*dict.fromkeys([*self.deep, *super().names(), *own])]
 
     def of_set(self, name: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
         """The methods that auto compares, or every deep one; gold where there is some."""
-        kind = self.annotations.label_kind
-        found = [(each, {}) for each in methods_of(kind.name)] if name == "all" else compared(kind)
+        every: Candidates = tuple((each, {}) for each in self.deep)
+        found = every if name == "all" else compared(self.annotations.label_kind) or every
         return [*found, (GOLD, {})] if self.has_gold_to_learn else found
 
     def check(self, method: Method) -> None:
         """Raises ConfigError where settings of a method cannot be used."""
-        if method.name in methods_of(self.annotations.kind):
+        if method.name in self.deep:
             self._settings(method, 0)
         elif method.name != GOLD:
             super().check(method)
 
     def aggregator(self, method: Method, seed: int) -> Any:
         """An aggregator by its name; of "aggregated" the recommended one."""
-        return super().aggregator(Method(self.measure.final, {}) if method.name == AGGREGATED else method, seed)
+        return super().aggregator(Method(self.kind.aggregation, {}) if method.name == AGGREGATED else method, seed)
+
+    def parameters(self) -> dict[str, Any]:
+        """The settings of the trainings."""
+        left_out = ("method", "arguments", "seed")
+        return {name: value for name, value in asdict(self.settings).items() if name not in left_out}
 
     def identity(self) -> dict[str, str]:
         """Annotations and instances, and how is trained."""
@@ -122,22 +132,25 @@ class Trainings(Setup):
             "instances": digest_of(self.x),
         }  # fmt: skip
 
-    def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
+    def asked_of(self, method: Method) -> list[Method]:
+        """The method; or it after each of `lengths`."""
+        return [replace(method, epochs=epochs) for epochs in self.lengths or (None,)]
+
+    def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], list[Scores]]:
         """Trains once."""
-        hidden = self._hidden(seed, part)
-        kept = self.labelled.copy()
-        kept[hidden if self.held_out is None else self.held_out] = False
-        rows, targets, own = np.flatnonzero(kept), None, self._settings(method, seed)
-        if method.name == GOLD and self.gold is not None:
-            rows = np.flatnonzero(kept & self.measure.known(self.gold))
-            targets = self.measure.told(self.gold[rows], self.annotations.num_classes)
+        hidden, own, targets = self._hidden(seed, part), self._settings(method, seed), None
+        kept = self._kept(hidden)
+        if method.name == GOLD:
+            kept = kept[self.measure.known[kept]]
+            targets = self.measure.told(kept)
         elif own.method == AGGREGATED:
-            result = self.aggregator(method, seed).fit(self.annotations.select_tasks(rows))
-            targets = self.measure.answers(result)
-        targets = None if targets is None else self.measure.targets(targets)
-        epochs = [own.epochs or 1]
-        (answers,) = trained_answers(own, self.x, self.annotations, rows, hidden, targets, epochs, base=self.base)
-        return hidden, answers
+            seen = self.measure.of_tasks(kept)
+            result = self.aggregator(method, seed).fit(seen)
+            targets = self.kind.targets(result, getattr(seen, "annotations", seen))
+        return hidden, trained_answers(
+            own, self.x, self.measure, kept, hidden, targets, self.lengths or [own.epochs or 1], self.callbacks,
+            base=self.base,
+        )  # fmt: skip
 
     def _hidden(self, seed: int, part: int) -> NDArray[np.int64]:
         """Codes of the tasks that are asked for, sorted."""
@@ -146,8 +159,14 @@ class Trainings(Setup):
         order = np.random.default_rng([seed, PARTS]).permutation(self.asked)
         return np.sort(np.array_split(order, PARTS)[part])
 
+    def _kept(self, hidden: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Codes of the tasks that are trained on, sorted."""
+        kept = self.labelled.copy()
+        kept[hidden if self.held_out is None else self.held_out] = False
+        return np.flatnonzero(kept)
+
     def _settings(self, method: Method, seed: int) -> Any:
-        if method.name in methods_of(self.annotations.kind):
+        if method.name in self.deep:
             return replace(self.settings, method=method.name, arguments=dict(method.arguments), seed=seed)
         return replace(self.settings, method=AGGREGATED, arguments={}, seed=seed)
 

@@ -1,31 +1,26 @@
 """choose_method: which deep method, and how many epochs, by what models predict of hidden annotations."""
 
-import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import keras
-import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.registry import create
-from crowdzoo.comparison.measures import measure_of
-from crowdzoo.comparison.setup import PARTS
-from crowdzoo.comparison.trained import lengths, trained_answers
+from crowdzoo.comparison.compare import compared_on
+from crowdzoo.comparison.deep import Trainings
+from crowdzoo.comparison.setup import PARTS, Method
+from crowdzoo.comparison.trained import lengths
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.training.candidates import CANDIDATES, Candidates, check_candidates, compared
-from crowdzoo.training.faults import NotLearnedWarning
+from crowdzoo.kinds.parts import compared_by
+from crowdzoo.quality.wilson import NORMAL_975
+from crowdzoo.training.candidates import CANDIDATES, Candidates, check_candidates, compared, title_of
 from crowdzoo.training.held_out_annotations import FEWEST
-from crowdzoo.training.instance_training import given_values
 from crowdzoo.training.length import num_labelled, with_length
-from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.settings import InstanceSettings
-from crowdzoo.training.training_loop import paired
 
 ENOUGH = 200  # hidden tasks; further parts are hidden until there are as many
-LINE = "choose_method(settings, x, annotations, tasks={})"
 
 
 @dataclass(frozen=True)
@@ -34,9 +29,9 @@ class MethodCandidate:
 
     Attributes:
         settings: of its training, with the number of epochs that predicted best.
-        score: mean log-probability of a hidden annotation, nats; with gold, accuracy on hidden tasks.
+        score: mean log-probability of a hidden annotation, nats; with gold what `crowdzoo.compare` says.
         behind: how much less that is than the best candidate's.
-        error: standard error of `behind`, tasks taken as independent.
+        error: standard error of `behind`, where tasks are drawn again.
     """
 
     settings: InstanceSettings
@@ -52,10 +47,12 @@ class MethodChoice:
     Attributes:
         candidates: the best first.
         num_hidden: number of tasks whose annotations were hidden.
+        failed: those that could not be trained, and why.
     """
 
     candidates: tuple[MethodCandidate, ...]
     num_hidden: int
+    failed: Mapping[str, str]
 
     @property
     def settings(self) -> InstanceSettings:
@@ -79,15 +76,15 @@ def choose_method(
     callbacks: Iterable[keras.callbacks.Callback] = (),
     on_training: Callable[[], Any] = lambda: None,
 ) -> MethodChoice:
-    """Chooses a deep method and the length of its training without gold.
+    """Chooses a deep method and the length of its training: what `crowdzoo.compare` finds best.
 
     A fifth of the labelled tasks is hidden, and each candidate is trained on the others. Where that hides fewer than
     200 tasks, further fifths are hidden in turns. Then the model's class probabilities p of a hidden task i are asked
     for the probability of its annotations, `sum_k p_ik^(1/T) prod_r pi_r[k, y_ir]` (p to the power of 1/T normalised).
     The confusion matrices pi of the annotators are those of `hierarchical-dawid-skene` on all annotations, and so the
-    same for each candidate. The temperature T of a candidate is the one that suits the hidden annotations best, so that
-    a model is not punished for being too sure. A training is looked at after a quarter, half, three quarters and all of
-    its epochs. The candidate and the length with the highest score win.
+    same for each candidate. The temperature T of a candidate is the one that suits the hidden annotations of a fifth
+    best, so that a model is not punished for being too sure. A training is looked at after a quarter, half, three
+    quarters and all of its epochs. The candidate and the length with the highest score win.
 
     Of ratings the truth is drawn from a normal distribution around the prediction, and the annotators' biases and
     precisions are those of `rating-em`; its deviation stands in the place of T, and a level, which biases leave open,
@@ -104,8 +101,8 @@ def choose_method(
         tasks: ids of the rows of x; see `CrowdModel.fit`.
         candidates: methods and their hyperparameters; None takes those of `crowdzoo.training.candidates`. "aggregated"
             is trained on the posteriors of method robust, of ratings on the estimates of rating-em.
-        gold: true classes, codes `[N]` by the rows of x, -1 where unknown. Where it is given, a score is the share of
-            hidden tasks with gold whose most probable class is right, in place of the likelihood of annotations.
+        gold: by the rows of x, as for `crowdzoo.compare`. Where it is given, tasks with gold are hidden, and answers
+            are scored against it.
         callbacks: Keras callbacks of each training.
         on_training: called after each training.
 
@@ -121,67 +118,30 @@ def choose_method(
         of statistical predictions. JRSS B 36, 1974). For learning from crowds without gold see M. Herde et al.:
         dopanim, crowd-hpo (2024 and 2025), which compare criteria; this criterion is ours.
     """
-    measure = measure_of(annotations, "choose_method")
-    if annotations.kind != settings.kind:
+    kind = compared_by(annotations, None)
+    if annotations.kind != settings.kind or not compared(annotations.label_kind):
         raise DataError("choose_method: compares methods for classes or for ratings; these are labels of another kind.")
-    if gold is not None and not annotations.label_kind.has_classes:
-        raise DataError("choose_method: gold compares methods for classes; leave it out, ratings are compared without.")
-    of_annotations = replace(settings, method="crowdsourced-layer", arguments={})
-    x, annotations, _ = paired(of_annotations, given_values(settings, x), annotations, tasks, LINE)
-    labelled = np.flatnonzero(annotations.redundancy > 0)
-    if len(labelled) < FEWEST:
+    number = num_labelled(annotations)
+    if number < FEWEST:
         raise DataError(
-            f"choose_method: {len(labelled)} labelled tasks are too few to hide some; name a method, or label at least "
+            f"choose_method: {number} labelled tasks are too few to hide some; name a method, or label at least "
             f"{FEWEST}."
         )
-    length = with_length(settings, num_labelled(annotations))
+    length = with_length(settings, number)
     tried = check_candidates(length, compared(annotations.label_kind) if candidates is None else candidates)
-    scored = measure.hidden(annotations)
-    order = np.random.default_rng(settings.seed).permutation(labelled)
-    hidden = [np.sort(part) for part in np.array_split(order, PARTS)[: _rounds(len(labelled))]]
-    asked = np.concatenate(hidden)
-    epochs = lengths(length.epochs)
-    found: list[list[list[NDArray[np.float64]]]] = [[[] for _ in epochs] for _ in tried]
-    for part in hidden:
-        kept = np.setdiff1d(labelled, part)
-        soft = None
-        for own, answers in zip(tried, found, strict=True):
-            if own.method == AGGREGATED and soft is None:
-                aggregator = create(measure.final, kind=annotations.kind)
-                soft = measure.targets(measure.answers(aggregator.fit(annotations.select_tasks(kept))))
-            with warnings.catch_warnings():  # which the score says, too
-                warnings.simplefilter("ignore", NotLearnedWarning)
-                given = trained_answers(own, x, annotations, kept, part, soft, epochs, callbacks)
-            for place, answer in enumerate(given):
-                answers[place].append(answer)
-            on_training()
-    number: Any = annotations.redundancy[asked].sum()
-    if gold is not None:
-        known, truth = gold[asked] >= 0, gold[asked]
-        number = known.sum()
-        if not number:
-            raise DataError("choose_method: no hidden task has gold. Name the gold of more tasks, or leave gold out.")
-
-    def judged(answers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A number for each hidden task, whose sum over `number` is the score."""
-        if gold is None:
-            return scored(answers, asked)
-        return measure.right(answers[known], truth[known])
-
-    best = []
-    for own, per_length in zip(tried, found, strict=True):
-        found_scores = [judged(np.concatenate(answers)) for answers in per_length]
-        chosen = int(np.argmax([score.sum() for score in found_scores]))
-        best.append((replace(own, epochs=epochs[chosen]), found_scores[chosen]))
-    best.sort(key=lambda each: -each[1].sum())
-    described = []
-    for own, score in best:
-        gap = best[0][1] - score
-        error = gap.std(ddof=1) * np.sqrt(len(gap))
-        described.append(
-            MethodCandidate(own, float(score.sum() / number), float(gap.sum() / number), float(error / number))
-        )
-    return MethodChoice(tuple(described), len(asked))
+    setup = Trainings(kind, annotations, gold, x, None, length, tasks, None, callbacks)
+    setup.num_parts, setup.lengths = _rounds(len(setup.asked)), lengths(length.epochs)
+    methods = [Method(each.method, each.arguments) for each in tried]
+    found = compared_on(setup, methods, [settings.seed], on_run=lambda done, total: on_training())
+    best: dict[str, MethodCandidate] = {}
+    for row in found.frame.dropna(subset="score").to_dict("records"):
+        method = found.methods[row["method"]]
+        chosen = replace(length, method=method.name, arguments=dict(method.arguments), epochs=method.epochs)
+        error = (row["behind_best_high"] - row["behind_best_low"]) / (2 * NORMAL_975)
+        best.setdefault(title_of(chosen), MethodCandidate(chosen, row["score"], -row["behind_best"], error))
+    failed = found.frame[found.frame["score"].isna()]
+    reasons = {found.methods[title].name: note for title, note in failed[["method", "notes"]].itertuples(index=False)}
+    return MethodChoice(tuple(best.values()), found.num_tasks, reasons)
 
 
 def _rounds(num_tasks: int) -> int:

@@ -20,7 +20,7 @@ from crowdzoo.files.writing import atomic_file
 FOLDER = "runs.parquet"
 SCHEMA = pa.schema([
     ("method", pa.string()), ("seed", pa.int64()), ("part", pa.int32()), ("seconds", pa.float64()),
-    ("tasks", pa.list_(pa.int64())), ("answers", pa.list_(pa.float64())),
+    ("tasks", pa.list_(pa.int64())), ("answers", pa.list_(pa.list_(pa.float64()))),
     ("faults", pa.list_(pa.string())), ("failed", pa.string()),
 ])  # fmt: skip
 IDENTITY = b"crowdzoo.comparison"
@@ -36,7 +36,7 @@ class Run:
         part: number of the part that was hidden.
         seconds: that it took.
         tasks: codes of the tasks that were asked for, [n].
-        answers: [n, K].
+        answers: to them, [n, K]; see `Compared`.
         faults: what it warned of.
         failed: why there are no answers; "" where there are.
     """
@@ -86,7 +86,7 @@ class Runs:
         self._runs[key] = run
         if self._folder is None or run.failed:
             return
-        table = pa.Table.from_pylist([{**vars(run), "answers": run.answers.ravel()}], SCHEMA)
+        table = pa.Table.from_pylist([{**vars(run), "answers": run.answers.tolist()}], SCHEMA)
         name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
         with atomic_file(self._folder / f"{name}.parquet") as file:
             pq.write_table(table.replace_schema_metadata({IDENTITY: json.dumps(self._identity)}), file)
@@ -95,8 +95,8 @@ class Runs:
         try:
             table = read_parquet(file)
             (row,), stored = table.to_pylist(), json.loads(table.schema.metadata[IDENTITY])
-            answers, tasks = np.array(row.pop("answers"), float), np.array(row.pop("tasks"), int)
-            run = Run(**row, tasks=tasks, answers=answers.reshape(len(tasks), -1) if len(tasks) else np.empty((0, 0)))
+            tasks, answers = np.array(row.pop("tasks"), int), np.array(row.pop("answers"), float)
+            run = Run(**row, tasks=tasks, answers=answers)
         except (DataError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"{file}: holds no run of a comparison. Remove it, or name another folder.") from error
         other = [name for name in {**stored, **self._identity} if stored.get(name) != self._identity.get(name)]

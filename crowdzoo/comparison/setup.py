@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import crowdzoo
-from crowdzoo.aggregation.registry import METHODS_OF, create
-from crowdzoo.comparison.measures import Measure, Scores
-from crowdzoo.data.annotations import Annotations
+from crowdzoo.aggregation.registry import create
 from crowdzoo.errors import ConfigError, DataError, unknown
+from crowdzoo.kinds import kind_of
+from crowdzoo.kinds.compared import Compared, Scores
 from crowdzoo.training.digest import digest_of
 from crowdzoo.training.held_out_annotations import FEWEST
 
@@ -33,24 +33,25 @@ class Method:
     Attributes:
         name: of an aggregation, of a deep method, or "gold".
         arguments: settings of it.
+        epochs: after which the model is asked; None is all.
     """
 
     name: str
     arguments: Mapping[str, Any]
+    epochs: int | None = None
 
     @property
     def title(self) -> str:
-        """Both in one line."""
-        return " ".join([self.name, *(f"{name}={value}" for name, value in self.arguments.items())])
+        """All in one line."""
+        length = [] if self.epochs is None else [f"({self.epochs} epochs)"]
+        return " ".join([self.name, *(f"{name}={value}" for name, value in self.arguments.items()), *length])
 
 
 class Setup(ABC):
     """What is compared on; subclasses say how a run is made.
 
     Args:
-        annotations: of all tasks.
-        measure: of their kind.
-        gold: by task; None.
+        measure: the labels, and how answers are scored.
         scale: ends of the ratings, "low" and "high".
 
     Attributes:
@@ -59,31 +60,15 @@ class Setup(ABC):
 
     num_parts = 1
 
-    def __init__(self, annotations: Annotations, measure: Measure, gold: Any, scale: Mapping[str, float]):
-        self.annotations, self.measure, self.scale = annotations, measure, scale
+    def __init__(self, measure: Compared, scale: Mapping[str, float]):
+        self.measure, self.scale = measure, scale
+        self.crowd, self.annotations, self.gold = measure.crowd, measure.annotations, measure.gold
+        self.kind = kind_of(self.annotations.kind)
         self._evidence: dict[Any, Any] = {}
-        self.gold = None if gold is None else np.asarray(gold)
-        if self.gold is None:
-            return
-        if self.gold.shape != (annotations.num_tasks,):
-            raise DataError(
-                f"compare: gold must have a value for each of the {annotations.num_tasks:,} tasks, got shape "
-                f"{self.gold.shape}."
-            )
-        if annotations.label_kind.has_classes:
-            if self.gold.dtype.kind not in "iu" or self.gold.max(initial=-1) >= annotations.num_classes:
-                raise DataError(
-                    f"compare: gold must be class codes, whole numbers from 0 to {annotations.num_classes - 1}, -1 "
-                    "where it is unknown. Of names make codes: annotations.classes.index(name)."
-                )
-        elif self.gold.dtype.kind not in "iuf":
-            raise DataError(f"compare: gold must be numbers, NaN where unknown, got values of type {self.gold.dtype}.")
-        if not measure.known(self.gold).any():
-            raise DataError("compare: no task has gold. Give gold of some, or leave it out.")
 
     def names(self) -> Sequence[str]:
         """Of methods that can be named."""
-        return [*METHODS_OF[self.annotations.kind]]
+        return [*self.kind.aggregators()]
 
     def of_set(self, name: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
         """The methods of "quick" or "all"."""
@@ -111,50 +96,56 @@ class Setup(ABC):
 
     def aggregator(self, method: Method, seed: int) -> Any:
         """An aggregator by its name."""
-        parameters = signature(METHODS_OF[self.annotations.kind][method.name]).parameters
+        parameters = signature(self.kind.aggregator_class(method.name) or object).parameters
         usual = {name: value for name, value in {"seed": seed, **self.scale}.items() if name in parameters}
-        return create(method.name, kind=self.annotations.kind, **usual | dict(method.arguments))
+        made = create(method.name, kind=self.kind.name, **usual | dict(method.arguments))
+        return self.measure.made(method.name, made)
 
     def key(self, method: Method) -> str:
         """What a run is kept by: the method; and of "gold", which learns from it, the gold."""
         return f"{method.title} {digest_of(self.gold)[:12]}" if method.name == GOLD else method.title
 
+    def parameters(self) -> dict[str, Any]:
+        """What all methods share, as trackers log it."""
+        return dict(self.scale)
+
     def identity(self) -> dict[str, str]:
         """See `Runs`, in the words of its message."""
         return {
-            "version of crowdzoo": crowdzoo.__version__, "annotations": digest_of(self.annotations),
+            "version of crowdzoo": crowdzoo.__version__, "annotations": digest_of(self.crowd),
             "scale": str(dict(self.scale)),
         }  # fmt: skip
 
+    def asked_of(self, method: Method) -> list[Method]:
+        """What a run of a method has answers of: the method, or it after several numbers of epochs."""
+        return [method]
+
     @abstractmethod
-    def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
-        """Codes of the tasks that were asked for, [n], and answers, [n, K]."""
+    def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], list[Scores]]:
+        """Codes of the tasks that were asked for, [n], and answers to them of each of `asked_of`; see `Compared`."""
 
     def hidden_rows(self, seed: int, part: int) -> NDArray[np.bool_] | None:
         """Which annotations a run is asked for where there is no gold, bool [A]; None: all of its tasks."""
         return None
 
-    def evidence(self, seed: int, part: int) -> tuple[Callable[[Scores, NDArray[Any]], Scores], NDArray[np.int64]]:
-        """See `Measure.hidden`, of the annotations that a run is asked for; and how many each task has of them, [N]."""
+    def evidence(self, seed: int, part: int) -> Any:
+        """See `Compared.hidden`, of the annotations that a run is asked for."""
         rows = self.hidden_rows(seed, part)
         key = None if rows is None else (seed, part)
         if key not in self._evidence:
-            tasks = self.annotations.task_ids if rows is None else self.annotations.task_ids[rows]
-            counts = np.bincount(tasks, minlength=self.annotations.num_tasks)
-            self._evidence[key] = self.measure.hidden(self.annotations, rows), counts
-        found: tuple[Callable[[Scores, NDArray[Any]], Scores], NDArray[np.int64]] = self._evidence[key]
-        return found
+            self._evidence[key] = self.measure.hidden(rows)
+        return self._evidence[key]
 
 
 class Labels(Setup):
     """Aggregations alone: with gold on all annotations, without it with a fifth of them hidden in turns."""
 
-    def __init__(self, annotations: Annotations, measure: Measure, gold: Any, scale: Mapping[str, float]):
-        super().__init__(annotations, measure, gold, scale)
+    def __init__(self, measure: Compared, scale: Mapping[str, float]):
+        super().__init__(measure, scale)
         if self.gold is not None:
             return
         self.num_parts = PARTS
-        if (annotations.redundancy > 1).sum() < FEWEST:
+        if (self.annotations.redundancy > 1).sum() < FEWEST:
             raise DataError(
                 f"compare: without gold some annotations are hidden, and fewer than {FEWEST} tasks have two. Give gold."
             )
@@ -163,22 +154,20 @@ class Labels(Setup):
         """Runs with gold see all annotations, the others do not."""
         return {**super().identity(), "way of scoring (with or without gold)": "" if self.gold is None else "gold"}
 
-    def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
+    def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], list[Scores]]:
         """Fits once; with gold to all annotations."""
-        seen, asked = self.annotations, np.arange(self.annotations.num_tasks)
+        seen, asked, hidden = self.crowd, np.arange(self.annotations.num_tasks), None
         if self.gold is None:
             hidden = self.hidden_rows(seed, part)
-            seen, asked = seen.select_rows(~hidden), np.unique(seen.task_ids[hidden])
-        answers = self.measure.answers(self.aggregator(method, seed).fit(seen))
-        return asked, answers[asked]
+            seen, asked = seen.select_rows(~hidden), np.flatnonzero(seen.select_rows(hidden).redundancy)
+        return asked, [self.measure.answers(self.aggregator(method, seed).fit(seen), asked, hidden)]
 
     def hidden_rows(self, seed: int, part: int) -> NDArray[np.bool_]:
         """Which annotations, [A]: a fifth, but those of tasks that would have none left."""
-        tasks = self.annotations.task_ids
-        hidden = np.random.default_rng([seed, PARTS]).permutation(len(tasks)) % PARTS == part
-        left = np.bincount(tasks[~hidden], minlength=self.annotations.num_tasks)
-        found: NDArray[np.bool_] = hidden & (left[tasks] > 0)
-        return found
+        tasks, right = self.annotations.task_ids, self.annotations.right_ids
+        hidden: NDArray[np.bool_] = np.random.default_rng([seed, PARTS]).permutation(len(tasks)) % PARTS == part
+        left = self.annotations.select_rows(~hidden).redundancy > 0
+        return hidden & left[tasks] & left[tasks if right is None else right]
 
 
 def _named(word: str | tuple[str, Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:

@@ -7,11 +7,9 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.data.annotations import Annotations
+from crowdzoo.kinds import kind_of
+from crowdzoo.kinds.compared import Compared, Scores
 from crowdzoo.reading.instances.instances import take_rows
-from crowdzoo.training.encoded import encoded
-from crowdzoo.training.instance_training import train
-from crowdzoo.training.methods import AGGREGATED
 
 CHECKPOINTS = 4  # lengths of a training that are compared: a quarter, half, three quarters, all of its epochs
 
@@ -24,42 +22,39 @@ def lengths(epochs: int) -> list[int]:
 def trained_answers(
     settings: Any,
     x: Any,
-    annotations: Annotations,
+    measure: Compared,
     kept: NDArray[Any],
     hidden: NDArray[Any],
-    targets: NDArray[np.float64] | None,
+    targets: Any,
     epochs: Sequence[int],
     callbacks: Iterable[keras.callbacks.Callback] = (),
     base: Any = None,
-) -> list[NDArray[np.float64]]:
+) -> list[Scores]:
     """Trains once, and asks the model about other tasks after some numbers of epochs.
 
     Args:
         settings: of the training.
         x: instances, row i is task code i.
-        annotations: of all tasks.
+        measure: labels of all tasks.
         kept: codes of the tasks that are trained on.
         hidden: codes of the tasks that are asked for, sorted.
-        targets: what method "aggregated" learns from, one row for each kept task.
+        targets: what method "aggregated" learns from; see `Kind.targets`.
         epochs: after which the model is asked, ascending; the last are all.
         callbacks: Keras callbacks.
         base: see `train`.
 
     Returns:
-        For each number of epochs, class probabilities or ratings, `[n, K]`.
+        For each number of epochs the answers, as the kind has them.
     """
-    trained_on = annotations.select_tasks(kept)
-    given: dict[str, Any] = {"annotations": trained_on, "tasks": trained_on.tasks}
-    if settings.method == AGGREGATED:
-        given = {"label_distribution" if annotations.label_kind.has_classes else "ratings": targets}
-    weights = _Weights(epochs)
-    model, encoder = train(settings, take_rows(x, kept), callbacks=[*callbacks, weights], base=base, **given)
-    rows = np.zeros(annotations.num_tasks, dtype=bool)
-    rows[hidden] = True
-    instances, answers = encoded(x, rows, encoder), []
+    crowd, weights = measure.of_tasks(kept), _Weights(epochs)
+    model, encoder = kind_of(settings.kind).train(
+        settings, take_rows(x, kept), getattr(crowd, "annotations", crowd), targets=targets, crowd=crowd,
+        callbacks=[*callbacks, weights], **({} if base is None else {"base": base}),
+    )  # fmt: skip
+    answers = []
     for taken in weights.taken:
         model.set_weights(taken)
-        answers.append(np.asarray(model.predict(instances, verbose=0), np.float64))
+        answers.append(measure.predicted(model, encoder, x, hidden))
     return answers
 
 

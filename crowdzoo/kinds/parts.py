@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from crowdzoo.data.label_kinds import label_kind
+from crowdzoo.data.label_kinds import label_kind, require_annotations
 
 if TYPE_CHECKING:
+    from crowdzoo.kinds.compared import Compared
     from crowdzoo.records.crowd_answers import CrowdAnswers
     from crowdzoo.records.labelled_tasks import LabelledTasks
     from crowdzoo.records.training import Trained
@@ -31,6 +32,23 @@ def part_of(kind: str, part: str) -> Any:
         ConfigError: no such kind.
     """
     return import_module(f"{__package__}.{folder_of(kind)}.{part}")
+
+
+def compared_by(crowd: Any, gold: Any) -> type[Compared]:
+    """How methods for labels are compared; see `crowdzoo.kinds.compared`.
+
+    Args:
+        crowd: what the aggregators of their kind fit.
+        gold: of the tasks; a mapping is that of several labels a task.
+
+    Raises:
+        DataError: no annotations.
+    """
+    annotations = getattr(crowd, "annotations", crowd)
+    require_annotations(annotations, "compare")
+    kind = "multi-label" if isinstance(gold, Mapping) else annotations.kind
+    found: type[Compared] = part_of(kind, "compared").COMPARED
+    return found
 
 
 def read_labelled(kind: str, options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:

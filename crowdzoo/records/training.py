@@ -1,31 +1,24 @@
 """Training from files of Examples, with the recipes that `crowdzoo train` uses."""
 
-import itertools
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
-from absl import logging
 
-from crowdzoo.comparison.method_choice import choose_method, num_trainings
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.files.model_files import name_difference, read_model_names
 from crowdzoo.networks.encoders import encoder_of
 from crowdzoo.reading.instances.instances import take_rows
 from crowdzoo.records.example_dataset import ExampleDataset
-from crowdzoo.records.task_examples import read_tasks
 from crowdzoo.training.bases import BASES, Sizes
-from crowdzoo.training.candidates import Candidates, title_of
 from crowdzoo.training.checkpoint import Checkpoint, checkpoint_of
 from crowdzoo.training.expectation import annotation_columns
 from crowdzoo.training.faults import LOOKED_AT
 from crowdzoo.training.held_out_annotations import early_stopping, held_out_tasks, log_likelihoods
 from crowdzoo.training.instance_training import build_model
-from crowdzoo.training.length import num_labelled
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.rating_units import rating_unit
 from crowdzoo.training.training_loop import check_answers, fit_and_check
@@ -53,54 +46,6 @@ class Trained:
     history: Any
     encoder: Any
     warmup: Any
-
-
-def choose(
-    settings: Any, files: Sequence[str], info: dict[str, Any], candidates: Candidates
-) -> tuple[Any, list[dict[str, Any]]]:
-    """Chooses a method by hidden annotations; see `choose_method`. The split train is read whole.
-
-    Args:
-        settings: of the training; method and arguments are not used.
-        files: patterns of the files of train.
-        info: result of `read_dataset_info`.
-        candidates: methods that are compared.
-
-    Returns:
-        The settings of the best, and a row for each candidate, the best first: `method` (with hyperparameters),
-        `epochs`, `score` (nats per hidden annotation), `behind` the best and the standard error of that, `error`.
-
-    Raises:
-        DataError: fewer than 20 labelled tasks, or what the training raises.
-    """
-    instances, annotations = read_tasks(files, info)
-    told = _told(num_trainings(num_labelled(annotations), candidates))
-    choice = choose_method(settings, instances, annotations, candidates=candidates, on_training=told)
-    table = [
-        {
-            "method": title_of(each.settings),
-            "epochs": each.settings.epochs,
-            "score": each.score,
-            "behind": each.behind,
-            "error": each.error,
-        }
-        for each in choice.candidates
-    ]
-    for row in table:
-        logging.info("auto: %(method)s, %(epochs)d epochs: %(score).4f, behind the best %(behind).4f", row)
-    return choice.settings, table
-
-
-def _told(total: int) -> Callable[[], None]:
-    """Says in the log, training after training, how many of `total` are done and how long the others will take."""
-    started, numbers = time.monotonic(), itertools.count(1)
-
-    def step() -> None:
-        done = next(numbers)
-        left = (time.monotonic() - started) / done * (total - done)
-        logging.info("auto: %d of %d trainings done, about %.0f s left", done, total, left)
-
-    return step
 
 
 @in_training_scope

@@ -1,7 +1,7 @@
 """Pictures of results, written as PNG files. Needs matplotlib (`pip install crowdzoo[plots]`)."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,7 +14,6 @@ from crowdzoo.report.fonts import draw_all_characters
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from crowdzoo.comparison.compare import Comparison
     from crowdzoo.quality import QualityReport
 
 SOFTWARE = "crowdzoo"  # as the PNG files' metadata say
@@ -26,45 +25,7 @@ LONGEST_NAME = 24  # characters of a class beside a matrix
 MOST_CLASSES = 30  # of a matrix whose names can still be read
 
 
-def plot_scores(
-    scores: Mapping[str, np.ndarray], path: str | Path, *, label: str, title: str, baseline: str | None = None
-) -> Path:
-    """Scores of several methods: a bar for the mean, a whisker for the standard deviation, a dot for each seed.
-
-    Args:
-        scores: method -> its scores, float [seeds], 0 to 1.
-        path: path of the PNG file.
-        label: label of the axis.
-        title: title of the picture.
-        baseline: method whose mean is drawn as a line through all bars; None for no line.
-
-    Returns:
-        The path.
-    """
-    methods = list(scores)
-    figure = _figure(7.6, 0.55 * len(methods) + 1.5)
-    axes = figure.subplots()
-    for place, method in enumerate(methods):
-        values = np.asarray(scores[method])
-        mean, spread = values.mean(), values.std(ddof=1) if len(values) > 1 else 0.0
-        axes.barh(place, mean, height=0.62, color=ONE_HUE, alpha=0.35)
-        axes.errorbar(mean, place, xerr=spread, fmt="none", ecolor=DARK, elinewidth=1.2, capsize=4)
-        offsets = np.linspace(-0.2, 0.2, len(values)) if len(values) > 1 else np.zeros(1)
-        axes.plot(values, place + offsets, "o", color=ONE_HUE, markersize=3.5, markeredgewidth=0)
-        axes.annotate(
-            f"{mean:.3f} ± {spread:.3f}", (1.0, place), xytext=(8, 0), textcoords="offset points", va="center",
-            fontsize=8, color=DARK, annotation_clip=False,
-        )  # fmt: skip
-    if baseline in methods:
-        axes.axvline(np.mean(scores[baseline]), color=DARK, linewidth=0.9, linestyle=(0, (4, 3)))
-    axes.set_xlim(0, 1)
-    axes.set_yticks(range(len(methods)), methods)
-    axes.invert_yaxis()
-    _plain(axes, label, title=title, grid="x")
-    return _save(figure, path)
-
-
-def plot_comparison(comparison: "Comparison", path: str | Path) -> Path:
+def plot_comparison(comparison: Any, path: str | Path) -> Path:
     """How far methods are from the baseline: a dot and a 95 % interval each; those level with the best are dark.
 
     Args:

@@ -1,6 +1,7 @@
 """`crowdzoo compare`: the table, the files, the line to take, and what is refused."""
 
 import csv
+import json
 import shlex
 
 import numpy as np
@@ -110,10 +111,88 @@ def test_what_does_not_go_together_is_said(folder, capsys):
     assert "--methods: names no method" in capsys.readouterr().err
     assert run("compare", "answers.csv", "--base-set", "a=1", "--out", "runs") == 4
     assert "--base-set: is for deep methods" in capsys.readouterr().err
-    assert run("compare", "answers.csv", "--task", "preference", "--out", "runs") == 4
-    assert "compares methods for classes and for ratings, and these are preferences" in capsys.readouterr().err
     assert not (folder / "runs").exists()
     (folder / "full").mkdir()
     (folder / "full" / "mine.txt").write_text("mine")
     assert run("compare", "answers.csv", "--out", "full") == 4
     assert "--out full: " in capsys.readouterr().err
+
+
+def test_several_labels_are_compared_with_gold_and_the_line_aggregates(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    holds = rng.random((40, 2)) < 0.4
+    write("answers.csv", ("task", "annotator", "label"), [
+        (task, annotator, "|".join(np.array(["a", "b"])[holds[task] ^ (rng.random(2) < 0.1 * annotator)]))
+        for task in range(40) for annotator in range(3)
+    ])  # fmt: skip
+    write("gold.csv", ("task", "gold"), [
+        (task, "|".join(np.array(["a", "b"])[holds[task]]) or "(none)") for task in range(40)
+    ])  # fmt: skip
+    how = ("compare", "answers.csv", "--multi-label", "--label-separator", "|", "--methods", "wawa")
+    assert run(*how, "--out", "runs") == 4
+    assert "methods for several labels are compared with gold: give --gold FILE" in capsys.readouterr().err
+    assert run(*how, "--gold", "gold.csv", "--out", "runs", "--track", "tensorboard") == 0
+    assert [*(tmp_path / "runs" / "tensorboard").rglob("events*")]
+    printed = capsys.readouterr().out
+    assert "F1 of labels" in printed
+    line = shlex.split(printed.strip().splitlines()[-1])
+    assert line[:4] == ["crowdzoo", "aggregate", "answers.csv", "--method"]
+    assert "--multi-label" in line
+    assert run(*line[1:]) == 0
+    assert run(*how, "--gold", "gold.csv", "--no-label", "x", "--out", "runs") == 4
+    assert "--no-label does not go with --multi-label" in capsys.readouterr().err
+
+
+def test_preferences_are_compared_with_true_scores_and_models_on_their_instances(tmp_path, monkeypatch, capsys):
+    from crowdzoo.comparison import deep
+
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    quality = rng.normal(size=50)
+    pairs = [(left, right) for left in range(50) for right in rng.choice(50, 4, replace=False) if left != right]
+    said = [(left, right, who, ("left", "right")[int(quality[left] + who / 3 * rng.normal() < quality[right])])
+            for left, right in pairs for who in range(3)]  # fmt: skip
+    write("judgments.csv", ("left", "right", "annotator", "label"), said)
+    write("gold.csv", ("task", "gold"), [(task, quality[task]) for task in range(30)])
+    write("instances.csv", ("task", "x"), enumerate(quality))
+    how = ("--task", "preference", "--gold", "gold.csv")
+    assert run("compare", "judgments.csv", *how, "--out", "runs") == 0
+    printed = capsys.readouterr().out
+    assert "30 tasks, intervals of 95 %" in printed
+    line = shlex.split(printed.strip().splitlines()[-1])
+    assert run(*line[1:]) == 0
+    capsys.readouterr()
+    answers = lambda settings, x, measure, kept, hidden, *_, **__: [np.stack([hidden, 0 * hidden], axis=1)]  # noqa: E731
+    monkeypatch.setattr(deep, "trained_answers", answers)
+    assert run("compare", "judgments.csv", "instances.csv", *how, "--methods", "pair-annotators", "--out", "deep") == 0
+    printed = capsys.readouterr().out
+    assert "share of pairs in order" in printed
+    assert shlex.split(printed.strip().splitlines()[-1])[:4] == ["crowdzoo", "train", "judgments.csv", "instances.csv"]
+
+
+def test_sentences_are_compared_alone_and_by_taggers(tmp_path, monkeypatch, capsys):
+    from crowdzoo.comparison import deep
+
+    monkeypatch.chdir(tmp_path)
+    spans = [{"start": 0, "end": 3, "label": "PER"}]
+    with open("spans.jsonl", "w") as file:
+        for task in range(30):
+            sentence = {"task": f"s{task}", "text": "Ann ran."}
+            rows = [{"annotator": f"a{who}", "spans": spans if (task + who) % 5 else []} for who in range(3)]
+            for row in (*rows, {"gold": True, "spans": spans}):
+                file.write(json.dumps(sentence | row) + "\n")
+    how = ("compare", "spans.jsonl", "--task", "sequence")
+    assert run(*how, "--methods", "span-majority-vote", "--out", "runs") == 0
+    printed = capsys.readouterr().out
+    assert "F1 of spans" in printed
+    line = shlex.split(printed.strip().splitlines()[-1])
+    assert line[:3] == ["crowdzoo", "aggregate", "spans.jsonl"]
+    assert run(*line[1:]) == 0
+    capsys.readouterr()
+    tags = lambda settings, x, measure, kept, hidden, *_, **__: [np.zeros((3 * len(hidden), 1))]  # noqa: E731
+    monkeypatch.setattr(deep, "trained_answers", tags)
+    assert run(*how, "--base", "sequence-tagger", "--epochs", 2, "--methods", "deep-em", "--out", "deep") == 0
+    line = shlex.split(capsys.readouterr().out.strip().splitlines()[-1])
+    assert line[:3] == ["crowdzoo", "train", "spans.jsonl"]
+    assert line[line.index("--base") + 1] == "sequence-tagger"

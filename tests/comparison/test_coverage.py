@@ -52,8 +52,9 @@ def test_intervals_of_trainings_hold_the_difference_of_the_models_that_were_trai
     far = rng.normal(size=(20_000, 6)) + 0.5 * far_gold[:, None]
     truths = []
 
-    def trained(settings, x, annotations, kept, hidden, targets, epochs, callbacks=(), base=None):
+    def trained(settings, x, measure, kept, hidden, targets, *_, **__):
         columns = slice(None) if settings.method == "aggregated" else slice(4)  # the other sees four features only
+        annotations = measure.annotations
         labels = np.zeros(annotations.num_tasks)
         np.add.at(labels, annotations.task_ids, 2.0 * annotations.labels - 1)
         inputs = np.hstack([x[:, columns], np.ones((len(x), 1))])

@@ -108,11 +108,7 @@ class Preferences(Kind):
         return [f"{count:,} {name}" for name, count in zip(classes, counts.tolist(), strict=True)]
 
     def _gold_row(self, result: Any, gold: np.ndarray) -> tuple[str, str]:
-        found = []
-        for group in np.unique(result.groups):
-            chosen = (result.groups == group) & ~np.isnan(gold)
-            if chosen.sum() > 1 and np.ptp(gold[chosen]) > 0 and np.ptp(result.scores[chosen]) > 0:
-                found.append(spearman(gold[chosen], result.scores[chosen]))
+        found = rank_correlations(gold, result.scores, result.groups)
         known = f"{(~np.isnan(gold)).sum():,} tasks with gold"
         if not found:
             return ("Spearman's rho with gold", f"unknown (on {known})")
@@ -198,6 +194,22 @@ class Preferences(Kind):
             return []
         found = self.scores(said, {"score": scores})["pair_accuracy"]
         return [(name, f"{found:.4f} (on {number:,} of left or right)")]
+
+
+def rank_correlations(gold: np.ndarray, scores: np.ndarray, groups: np.ndarray) -> list[float]:
+    """Spearman's rho of scores with gold, of each group of tasks in which both differ.
+
+    Args:
+        gold: true scores, NaN where unknown, float64 [N].
+        scores: [N].
+        groups: codes of the groups, [N].
+    """
+    found = []
+    for group in np.unique(groups):
+        chosen = (groups == group) & ~np.isnan(gold)
+        if chosen.sum() > 1 and np.ptp(gold[chosen]) > 0 and np.ptp(scores[chosen]) > 0:
+            found.append(spearman(gold[chosen], scores[chosen]))
+    return found
 
 
 KIND = Preferences()

@@ -1,0 +1,80 @@
+"""track: a comparison in MLflow or in TensorBoard's HParams, by their own libraries."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from crowdzoo.checks.constraints import Choice
+from crowdzoo.errors import ConfigError
+from crowdzoo.report.plots import plot_comparison
+
+TRACKERS = ("mlflow", "tensorboard")
+LOGS = "tensorboard"  # folder of its event files
+
+
+def track(where: str, found: Any, folder: Path | None, settings: Mapping[str, Any]) -> None:
+    """Logs a run for each method: its parameters, and its figures; and the table and the plot once.
+
+    MLflow keeps them where `MLFLOW_TRACKING_URI` says, as runs below one for the comparison. TensorBoard reads the
+    folder `tensorboard` beside the runs; an earlier one is replaced.
+
+    Args:
+        where: "mlflow" or "tensorboard".
+        found: the comparison.
+        folder: of the runs.
+        settings: of all methods, besides their own.
+
+    Raises:
+        ConfigError: another name, the library is not installed, or TensorBoard without a folder.
+    """
+    check_tracking(where, folder)
+    frame = found.frame.dropna(subset="score")
+    numbers = frame.drop(columns=["method", "level", "notes"]).to_dict("records")
+    methods = [found.methods[title] for title in frame["method"]]
+    figures = [
+        {name.replace("²", "2"): value for name, value in row.items() if math.isfinite(value)} for row in numbers
+    ]
+    values = [{**settings, "method": each.name, **each.arguments} for each in methods]
+    if where == "tensorboard" and folder is not None:
+        import tensorflow as tf
+        from tensorboard.plugins.hparams import api
+
+        shutil.rmtree(folder / LOGS, ignore_errors=True)
+        for place, (method, own, row) in enumerate(zip(methods, values, figures, strict=True)):
+            with tf.summary.create_file_writer(str(folder / LOGS / f"{place:03}-{method.name}")).as_default():
+                plain = {k: v if isinstance(v, bool | int | float | str) else str(v) for k, v in own.items()}
+                api.hparams(plain, trial_id=method.title)
+                for name, value in row.items():
+                    tf.summary.scalar(name, value, step=0)
+        with tf.summary.create_file_writer(str(folder / LOGS)).as_default():
+            picture = plot_comparison(found, folder / LOGS / "comparison.png").read_bytes()
+            tf.summary.image("comparison", tf.io.decode_png(picture)[None], step=0)
+        return
+    import mlflow
+
+    with TemporaryDirectory() as scratch, mlflow.start_run(run_name="crowdzoo compare"):
+        mlflow.set_tags({"measure": found.measure, "baseline": found.baseline, "best": found.best.title})
+        mlflow.log_artifact(str(plot_comparison(found, Path(scratch) / "comparison.png")))
+        found.frame.to_csv(Path(scratch) / "comparison.csv", index=False)
+        mlflow.log_artifact(str(Path(scratch) / "comparison.csv"))
+        for method, own, row in zip(methods, values, figures, strict=True):
+            with mlflow.start_run(run_name=method.title, nested=True):
+                mlflow.log_params(own)
+                mlflow.log_metrics({name.replace("'", ""): value for name, value in row.items()})
+
+
+def check_tracking(where: str, folder: Path | None) -> None:
+    """Refuses before the work what `track` would refuse after it; see there."""
+    Choice(TRACKERS).checked("compare", "track", where)
+    if where == "tensorboard" and folder is None:
+        raise ConfigError("compare: track='tensorboard' writes beside the runs: name their folder.")
+    try:
+        __import__("mlflow" if where == "mlflow" else "tensorboard.plugins.hparams.api")
+    except ImportError:
+        extra = "mlflow" if where == "mlflow" else "tensorflow"
+        raise ConfigError(f"compare: track={where!r} needs {where}: pip install 'crowdzoo[{extra}]'") from None

@@ -1,0 +1,154 @@
+"""Compared: how methods for one kind of label are compared."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.errors import DataError
+from crowdzoo.training.encoded import encoded
+from crowdzoo.training.training_loop import paired
+
+Scores = NDArray[np.float64]
+Summed = tuple[Scores, Scores]
+LINE = "compare(annotations, x, tasks={})"
+
+
+class Compared(ABC):
+    """The labels that methods are compared on, and how answers to them are scored.
+
+    Answers to some tasks are an array of numbers, [n, K], whose rows are what the kind says. A score of a method is a
+    sum over the tasks, divided by a sum of weights.
+
+    Args:
+        crowd: what the kind's aggregators fit.
+        gold: what is known of the tasks; None.
+
+    Attributes:
+        title: of the score against gold; higher is better.
+        baseline: the aggregation that all others are compared with.
+        quick: names of the aggregations that are compared where none is named.
+        labels_instances: whether what annotators labelled is what models learn from, so that there are no other
+            instances.
+        drawn: how many tasks a score is about.
+    """
+
+    title: ClassVar[str]
+    baseline: ClassVar[str]
+    quick: ClassVar[tuple[str, ...]]
+    labels_instances: ClassVar[bool] = False
+    drawn: ClassVar[int] = 1
+
+    def __init__(self, crowd: Any, gold: Any = None):
+        self.crowd = crowd
+        self.annotations: Any = getattr(crowd, "annotations", crowd)
+        self.gold: Any = None if gold is None else self.checked(gold)
+        if self.gold is not None and not self.known.any():
+            raise DataError("compare: no task has gold. Give gold of some, or leave it out.")
+
+    @property
+    def num_tasks(self) -> int:
+        """N."""
+        return int(self.annotations.num_tasks)
+
+    # === Gold ===
+
+    @classmethod
+    def gold_of(cls, gold: Any) -> Any:
+        """Gold of a `TrainingSet`, as it is compared with; None where nothing is known."""
+        return gold
+
+    @abstractmethod
+    def checked(self, gold: Any) -> Any:
+        """Gold of each task, [N].
+
+        Raises:
+            DataError: it does not fit.
+        """
+
+    def array_of(self, gold: Any) -> NDArray[Any]:
+        """Gold as an array with a value a task."""
+        found = np.asarray(gold)
+        if found.shape != (self.num_tasks,):
+            raise DataError(
+                f"compare: gold must have a value for each of the {self.num_tasks:,} tasks, got shape {found.shape}."
+            )
+        return found
+
+    @property
+    @abstractmethod
+    def known(self) -> NDArray[np.bool_]:
+        """Which tasks have gold, bool [N]."""
+
+    @abstractmethod
+    def right(self, answers: Scores, tasks: NDArray[Any]) -> Summed:
+        """What each of these tasks adds to the sum of scores against gold, and to that of weights, [n] each."""
+
+    @abstractmethod
+    def figures(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
+        """Further measures against gold."""
+
+    # === Without gold ===
+
+    def hidden(self, rows: NDArray[np.bool_] | None = None) -> Any:
+        """A function like `right`, by the log-probability of annotations, nats.
+
+        Args:
+            rows: those that are asked for, bool [A]; None is all of the tasks.
+
+        Raises:
+            DataError: the kind has no such score.
+        """
+        raise DataError(f"compare: methods for {self.annotations.label_kind.title} are compared with gold: give gold.")
+
+    def faults(self, answers: Scores, tasks: NDArray[Any]) -> list[str]:
+        """Sentences on what is wrong with answers, by the annotations alone."""
+        return []
+
+    # === Aggregations ===
+
+    def made(self, name: str, aggregator: Any) -> Any:
+        """What is fitted, by an aggregator of that name."""
+        return aggregator
+
+    @abstractmethod
+    def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
+        """Those of an aggregation.
+
+        Args:
+            result: of it.
+            tasks: codes of those that are asked for.
+            rows: the annotations that are asked for, bool [A]; None with gold.
+        """
+
+    # === Deep methods ===
+
+    @classmethod
+    def paired(cls, settings: Any, x: Any, crowd: Any, tasks: Any) -> tuple[Any, Any]:
+        """Instances, and the crowd whose task i is row i of them."""
+        x, crowd, _ = paired(settings, x, crowd, tasks, LINE)
+        return x, crowd
+
+    def of_tasks(self, tasks: NDArray[Any]) -> Any:
+        """The crowd of some tasks, by their codes."""
+        return self.crowd.select_tasks(tasks)
+
+    def told(self, tasks: NDArray[Any]) -> Any:
+        """What a base learns from gold of these tasks, which all have it; see `Kind.targets`."""
+        raise NotImplementedError
+
+    def predicted(self, model: Any, encoder: Any, x: Any, tasks: NDArray[Any]) -> Scores:
+        """Answers of a model.
+
+        Args:
+            model: `CrowdModel`.
+            encoder: from instances to its input; None.
+            x: instances of all tasks.
+            tasks: codes of those that are asked for, sorted.
+        """
+        rows = np.zeros(self.num_tasks, dtype=bool)
+        rows[tasks] = True
+        return np.asarray(model.predict(encoded(x, rows, encoder), verbose=0), np.float64)

@@ -1,0 +1,80 @@
+"""How methods for several labels a task are compared."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.multi_label import MultiLabel
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.kinds.classes.compared import ComparedClasses
+from crowdzoo.kinds.compared import Compared, Scores, Summed
+
+
+class ComparedLabels(Compared):
+    """By F1 of labels, of all tasks together. A row of answers has the probability of each label.
+
+    Args:
+        crowd: classes, of which an annotator may give a task several.
+        gold: label -> 1 where it holds, 0, or -1 where that is unknown, int [N]; as `MultiLabel.fit` takes it.
+    """
+
+    title = "F1 of labels"
+    baseline = ComparedClasses.baseline
+    quick = ComparedClasses.quick
+
+    def checked(self, gold: Mapping[Any, Any]) -> NDArray[np.int64]:
+        """Codes, [N, J]; -1 of a label without gold."""
+        labels = [*MultiLabel().tables(self.crowd)]
+        for label, codes in gold.items():
+            if label not in labels or not np.isin(self.array_of(codes), (-1, 0, 1)).all():
+                raise DataError(
+                    f"compare: gold of label {label!r} has to be 1, 0 or -1 for each task, and the label one of "
+                    f"{', '.join(map(repr, labels))}."
+                )
+        unknown = np.full(self.num_tasks, -1)
+        return np.stack([np.asarray(gold.get(label, unknown)) for label in labels], axis=1)
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Those of which some label is known."""
+        return (self.gold >= 0).any(axis=1)
+
+    def made(self, name: str, aggregator: Any) -> MultiLabel:
+        """The method, label by label."""
+        return MultiLabel(name, settings=aggregator.get_params())
+
+    def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
+        """Probabilities of the labels."""
+        return np.asarray(result.probabilities[tasks])
+
+    def right(self, answers: Scores, tasks: NDArray[Any]) -> Summed:
+        """Twice the labels that are right, and the labels that hold and those that were given."""
+        gold = self.gold[tasks]
+        said = (answers > 0.5) & (gold >= 0)
+        return 2.0 * (said & (gold == 1)).sum(axis=1), (said.sum(axis=1) + (gold == 1).sum(axis=1)).astype(float)
+
+    def figures(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
+        """Share of the answers to tasks and labels that are right, and the mean F1 of the labels."""
+        gold = self.gold[tasks]
+        there, said = gold >= 0, answers > 0.5
+        each = (
+            2 * (said & (gold == 1)).sum(axis=0) / np.maximum((said & there).sum(axis=0) + (gold == 1).sum(axis=0), 1)
+        )
+        return {"accuracy": float((said == gold)[there].mean()), "mean F1": float(each[(gold == 1).any(axis=0)].mean())}
+
+    @classmethod
+    def paired(cls, settings: Any, x: Any, crowd: Any, tasks: Any) -> tuple[Any, Any]:
+        """None.
+
+        Raises:
+            ConfigError: always.
+        """
+        raise ConfigError(
+            "compare: no deep method learns several labels at once. Leave out instances; or compare yes and no to each "
+            "label as classes, by crowdzoo.models.label_pairs."
+        )
+
+
+COMPARED = ComparedLabels
