@@ -15,6 +15,7 @@ from crowdzoo.comparison.setup import GOLD, PARTS, Method, Setup
 from crowdzoo.comparison.trained import trained_answers
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.plugins import Table
 from crowdzoo.training.bases.given import GivenBase
 from crowdzoo.training.bases.own_source import source_hash
 from crowdzoo.training.candidates import compared
@@ -89,10 +90,10 @@ class Trainings(Setup):
             )
         self.settings = with_length(self.settings, int(train.sum() * (1 - 1 / self.num_parts) or train.sum()))
 
-    def names(self) -> Sequence[str]:
-        """Of deep methods, of aggregations whose result the base learns from, and gold where it has enough."""
-        own = [GOLD] if self.has_gold_to_learn else []
-        return [*dict.fromkeys([*methods_of(self.annotations.kind), *super().names(), *own])]
+    def tables(self) -> Sequence[Table]:
+        """Deep methods, aggregations whose result the base learns from, and gold where there is enough."""
+        own = [Table("layer", {GOLD: None}, lambda _: None)] if self.has_gold_to_learn else []
+        return [methods_of(self.annotations.kind), *super().tables(), *own]
 
     def of_set(self, name: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
         """The methods that auto compares, or every deep one; gold where there is some."""

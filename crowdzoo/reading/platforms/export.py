@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import SHOWN, BadRow, ConfigError, CrowdzooError, DataError, did_you_mean, short_repr, unknown
 from crowdzoo.files.text import shown
+from crowdzoo.plugins import Table
 from crowdzoo.reading.platforms.argilla import ARGILLA
 from crowdzoo.reading.platforms.coco import COCO
 from crowdzoo.reading.platforms.cvat import CVAT
@@ -24,7 +25,18 @@ from crowdzoo.reading.platforms.prodigy import PRODIGY
 from crowdzoo.reading.platforms.record import BadValue, Record
 from crowdzoo.reading.platforms.toloka import TOLOKA
 
-PLATFORMS = {one.name: one for one in (LABEL_STUDIO, MTURK, TOLOKA, PRODIGY, DOCCANO, ARGILLA, CVAT, COCO)}
+
+def _platform(thing: Any) -> Platform:
+    if not isinstance(thing, Platform):
+        raise ConfigError("a platform is a crowdzoo.reading.platforms.platform.Platform")
+    return thing
+
+
+PLATFORMS = Table(
+    "platform",
+    {one.name: one for one in (LABEL_STUDIO, MTURK, TOLOKA, PRODIGY, DOCCANO, ARGILLA, CVAT, COCO)},
+    _platform,
+)
 
 _TABLE = "Give a table of the images, with columns task and image, instead of their folder."
 
