@@ -4,17 +4,15 @@ A package names them in its entry points, in a group for each sort: `crowdzoo.ag
 Nothing of it is imported before its name is asked for, or a list of all names.
 """
 
-import functools
-import hashlib
-import importlib.util
-import inspect
 import sys
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from functools import cache, partial
+from hashlib import sha256
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from crowdzoo.errors import ConfigError, unknown
 
@@ -22,8 +20,33 @@ __all__ = ["register"]
 
 SORTS = ("aggregator", "layer", "platform", "base", "dataset")
 _Thing = TypeVar("_Thing")
-# (sort, name) -> what a script registered, and what stands for its source where that is in no file
-_registered: dict[tuple[str, str], tuple[Any, str]] = {}
+
+
+class _Added(NamedTuple):
+    """What a script or package adds under a name.
+
+    Attributes:
+        value: `module:name`, as entry points write it.
+        load: what imports it.
+        package: `distribution==version`; empty for a script.
+        token: what stands for the source of what is in no file.
+    """
+
+    value: str
+    load: Callable[[], Any]
+    package: str
+    token: str
+
+    def __str__(self) -> str:
+        return f"{self.package} ({self.value})" if self.package else self.value
+
+    @property
+    def top(self) -> str:
+        """The package or module that is imported first."""
+        return self.value.partition(":")[0].partition(".")[0]
+
+
+_registered: dict[tuple[str, str], _Added] = {}
 
 
 def register(sort: str, name: str) -> Callable[[_Thing], _Thing]:
@@ -57,12 +80,11 @@ def register(sort: str, name: str) -> Callable[[_Thing], _Thing]:
         raise ConfigError(unknown("sort of what is registered", sort, SORTS))
 
     def add(thing: _Thing) -> _Thing:
+        value = f"{thing.__module__}:{getattr(thing, '__qualname__', name)}"
         before = _registered.get((sort, name))
-        if before is not None and _place(before[0], name) != _place(thing, name):
-            raise ConfigError(
-                f"{sort} {name!r}: {_place(before[0], name)} has that name already. Give {_place(thing, name)} another."
-            )
-        _registered[sort, name] = thing, uuid.uuid4().hex
+        if before is not None and before.value != value:
+            raise ConfigError(f"{sort} {name!r}: {before} has that name already. Give {value} another.")
+        _registered[sort, name] = _Added(value, lambda: thing, "", uuid.uuid4().hex)
         return thing
 
     return add
@@ -81,38 +103,30 @@ class Table(Mapping[str, Any]):
             sort. Raises ConfigError where it cannot be used.
     """
 
-    def __init__(self, sort: str, own: Mapping[str, Any], made_of: Callable[[Any], Any]):
+    def __init__(self, sort: str, own: Mapping[str, Any], made_of: Callable[[Any], Any] = lambda thing: thing):
         self.sort, self.own, self._made_of = sort, own, made_of
 
     def __getitem__(self, name: str) -> Any:
-        thing, points = self._claims(name)
-        claims = [*([] if thing is None else [_place(thing, name)]), *map(_shown, points)]
+        added = _added(self.sort, name)
         if name in self.own:
-            for claim in claims:
-                warnings.warn(
-                    f"{self.sort} {name!r} is crowdzoo's own, which is used, and {claim} has that name, too. Rename "
-                    "the other, or uninstall its package.",
-                    UserWarning,
-                    stacklevel=2,
-                )
+            for each in added:
+                what = f"{self.sort} {name!r} is crowdzoo's own, which is used, and {each} has that name, too"
+                warnings.warn(f"{what}. Rename the other, or uninstall its package.", UserWarning, stacklevel=2)
             return self.own[name]
-        if not claims:
+        if not added:
             raise KeyError(name)
-        if len(claims) > 1:
-            raise ConfigError(
-                f"{self.sort} {name!r}: {' and '.join(claims)} have that name. Rename one, or uninstall its package."
-            )
-        made = _called(
-            f"{self.sort} {name!r} of {claims[0]}",
-            lambda: self._made_of(points[0].load() if thing is None else thing),
-        )
+        if len(added) > 1:
+            both = " and ".join(map(str, added))
+            raise ConfigError(f"{self.sort} {name!r}: {both} have that name. Rename one, or uninstall its package.")
+        made = _called(f"{self.sort} {name!r} of {added[0]}", lambda: self._made_of(added[0].load()))
         if made is None:
             raise KeyError(name)
         return made
 
     def __iter__(self) -> Iterator[str]:
         yield from self.own
-        for name in dict.fromkeys([*(name for sort, name in _registered if sort == self.sort), *_points(self.sort)]):
+        names = [*(name for sort, name in _registered if sort == self.sort), *_installed(self.sort)]
+        for name in dict.fromkeys(names):
             try:
                 if name in self and name not in self.own:
                     yield name
@@ -123,62 +137,42 @@ class Table(Mapping[str, Any]):
         return sum(1 for _ in self)
 
     def is_added(self, name: str) -> bool:
-        """Whether a name is not crowdzoo's own and a script or package has it; nothing is imported."""
-        return name not in self.own and any(self._claims(name))
+        """Whether a script or package has a name that is not crowdzoo's own; nothing is imported."""
+        return name not in self.own and bool(_added(self.sort, name))
 
     def files(self, name: str) -> list[Path]:
-        """The sources of what `is_added`: the script, or all modules of the package."""
-        thing, points = self._claims(name)
-        if thing is not None:
-            try:
-                file = Path(inspect.getsourcefile(thing) or "")
-            except TypeError:  # defined in a notebook, or no class or function
-                return []
-            return [file] if file.is_file() else []
-        spec = importlib.util.find_spec(_top(points[0].module))
-        if spec is None:
-            return []
-        folders = spec.submodule_search_locations
-        return sorted(file for folder in folders or () for file in Path(folder).rglob("*.py")) or [
-            Path(spec.origin or "")
-        ]
+        """The sources of what `is_added`: the script, or all modules of the package; nothing of a notebook."""
+        self[name]  # imported now, or refused
+        module = sys.modules[_added(self.sort, name)[0].top]
+        modules = [file for folder in getattr(module, "__path__", ()) for file in Path(folder).rglob("*.py")]
+        alone = getattr(module, "__file__", None)
+        return sorted(modules) or [Path(alone)] * bool(alone)
 
     def version(self, name: str) -> str:
-        """What a result of an added name depends on: `distribution==version` or `module:name`, and a hash of `files`.
+        """What results of an added name depend on: `distribution==version` or `module:name`, and a hash of `files`.
 
-        Empty for crowdzoo's own names.
+        Empty for crowdzoo's own names, and those of other tables.
         """
-        if not self.is_added(name):
+        if name in self.own or name not in self:
             return ""
-        (thing, points), files = self._claims(name), self.files(name)
-        where = _distribution(points[0]) if thing is None else _place(thing, name)
-        if not files:  # no run of a notebook's method is taken for one of another
-            return f"{where} {_registered.get((self.sort, name), (thing, ''))[1]}"
-        digest = hashlib.sha256()
-        for file in files:
-            digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
-        return f"{where} {digest.hexdigest()[:16]}"
-
-    def _claims(self, name: str) -> tuple[Any, list[EntryPoint]]:
-        """What a script registered under a name, and entry points of that name for something else."""
-        thing, _ = _registered.get((self.sort, name), (None, ""))
-        points = _points(self.sort).get(name, [])
-        return thing, [each for each in points if thing is None or each.value != _place(thing, name)]
+        added = _added(self.sort, name)[0]
+        code = b"\0".join(file.read_bytes() for file in self.files(name)) or added.token.encode()
+        return f"{added.package or added.value} {sha256(code).hexdigest()[:16]}"
 
 
 def package_of(thing: Any) -> str:
     """`distribution==version` of the package that a class is in, if it adds to crowdzoo; else nothing."""
-    points = (point for sort in SORTS for same in _points(sort).values() for point in same)
-    top = _top(thing.__module__)
-    return next((_distribution(point) for point in points if _top(point.module) == top), "")
+    top = thing.__module__.partition(".")[0]
+    every = (each for sort in SORTS for same in _installed(sort).values() for each in same)
+    return next((each.package for each in every if each.top == top), "")
 
 
 def registered_layers() -> dict[str, Callable[[], Any]]:
     """The layers of packages by the names that Keras has to know them by in a saved model, and what imports each."""
-    points = [point for same in _points("layer").values() for point in same]
+    every = [(name, each) for name, same in _installed("layer").items() for each in same]
     return {
-        f"{_top(point.module)}>{point.attr}": functools.partial(_called, f"layer of {_shown(point)}", point.load)
-        for point in points
+        f"{each.top}>{each.value.rpartition(':')[2]}": partial(_called, f"layer {name!r} of {each}", each.load)
+        for name, each in every
     }
 
 
@@ -190,30 +184,20 @@ def _called(what: str, function: Callable[[], Any]) -> Any:
         raise ConfigError(f"{what} cannot be used: {reason.rstrip('.')}. Correct it, or uninstall it.") from error
 
 
-def _points(sort: str) -> dict[str, list[EntryPoint]]:
-    return _points_on(sort, tuple(sys.path))
+def _added(sort: str, name: str) -> list[_Added]:
+    """All that scripts and packages have under a name, each once."""
+    found = [*filter(None, [_registered.get((sort, name))]), *_installed(sort).get(name, ())]
+    return list({each.value: each for each in found}.values())
 
 
-@functools.cache  # reading what is installed takes some 20 ms
-def _points_on(sort: str, path: tuple[str, ...]) -> dict[str, list[EntryPoint]]:
-    found: dict[str, list[EntryPoint]] = {}
+def _installed(sort: str) -> dict[str, list[_Added]]:
+    return _installed_on(sort, tuple(sys.path))
+
+
+@cache  # reading what is installed takes some 20 ms
+def _installed_on(sort: str, path: tuple[str, ...]) -> dict[str, list[_Added]]:
+    found: dict[str, list[_Added]] = {}
     for point in entry_points(group=f"crowdzoo.{sort}s"):
-        found.setdefault(point.name, []).append(point)
+        package = f"{point.dist.name}=={point.dist.version}" if point.dist else ""
+        found.setdefault(point.name, []).append(_Added(point.value, point.load, package, ""))
     return found
-
-
-def _distribution(point: EntryPoint) -> str:
-    return f"{point.dist.name}=={point.dist.version}" if point.dist else point.module
-
-
-def _shown(point: EntryPoint) -> str:
-    return f"{_distribution(point)} (entry point {point.name} = {point.value})"
-
-
-def _top(module: str) -> str:
-    return module.partition(".")[0]
-
-
-def _place(thing: Any, name: str) -> str:
-    """A class or function as an entry point writes it."""
-    return f"{thing.__module__}:{getattr(thing, '__qualname__', name)}"

@@ -20,13 +20,7 @@ _WRITE = "write package.module:function or path/to/file.py:function"
 _INSTALLED = ("site-packages", "dist-packages")
 
 
-def _function(thing: Any) -> Any:
-    if not callable(thing):
-        raise ConfigError("a base is a function of a BaseContext that gives a Keras model")
-    return thing
-
-
-ADDED = Table("base", {}, _function)  # functions that packages and scripts give a name
+ADDED = Table("base", {})  # functions that packages and scripts give a name
 
 
 def is_own(base: str) -> bool:
