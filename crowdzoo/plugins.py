@@ -68,13 +68,11 @@ def register(sort: str, name: str) -> Callable[[_Thing], _Thing]:
         ConfigError: another sort, or another class or function has the name.
 
     Example:
-        >>> @crowdzoo.register("aggregator", "first-vote")
-        ... @dataclass(frozen=True)
-        ... class FirstVote(crowdzoo.aggregation.Aggregator):
+        >>> @crowdzoo.register("aggregator", "three-rounds")
+        ... class ThreeRounds(crowdzoo.aggregation.Aggregator):
         ...     def fit(self, annotations):
-        ...         first = np.unique(annotations.task_ids, return_index=True)[1]
-        ...         return crowdzoo.aggregation.MajorityVote().fit(annotations.select_rows(first))
-        >>> crowdzoo.compare(annotations, gold=gold, methods=["first-vote"])
+        ...         return crowdzoo.aggregation.Wawa(num_rounds=3).fit(annotations)
+        >>> crowdzoo.compare(annotations, methods=["three-rounds", "dawid-skene"]).frame
     """
     if sort not in SORTS:
         raise ConfigError(unknown("sort of what is registered", sort, SORTS))
@@ -145,8 +143,7 @@ class Table(Mapping[str, Any]):
         self[name]  # imported now, or refused
         module = sys.modules[_added(self.sort, name)[0].top]
         modules = [file for folder in getattr(module, "__path__", ()) for file in Path(folder).rglob("*.py")]
-        alone = getattr(module, "__file__", None)
-        return sorted(modules) or [Path(alone)] * bool(alone)
+        return sorted(modules) or list(map(Path, filter(None, [getattr(module, "__file__", None)])))
 
     def version(self, name: str) -> str:
         """What results of an added name depend on: `distribution==version` or `module:name`, and a hash of `files`.

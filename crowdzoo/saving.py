@@ -133,8 +133,7 @@ def _register_placeholders() -> None:
     registered = get_custom_objects()
     for module, names in _CLASSES.items():
         for name in names.split():
-            load = partial(_load, module, name)
-            registered.setdefault(f"crowdzoo>{name}", _Placeholder(f"{module}.{name}", load))
+            registered.setdefault(f"crowdzoo>{name}", _Placeholder(f"{module}.{name}", partial(_load, module, name)))
     for name, load in registered_layers().items():
         registered.setdefault(name, _Placeholder(name, load))
 
