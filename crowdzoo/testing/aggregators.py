@@ -38,6 +38,7 @@ def check_aggregator(aggregator: Any) -> None:
             or gave, and what to do.
 
     Example:
+        >>> from crowdzoo.aggregation import MajorityVote
         >>> from crowdzoo.testing import check_aggregator
         >>> check_aggregator(MajorityVote())
     """
