@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import textwrap
 import zipfile
 from pathlib import Path
 
@@ -375,6 +377,23 @@ def test_a_failure_of_a_layer_says_its_arguments_and_shapes():
     assert said.startswith("config_holds_every_argument of Forgetful(units=2).")
     assert "Data: inputs [4, 3] float32, weights uniform in 0.5 to 1.5, of seed 0" in said
     assert "add it in `get_config`" in said
+
+
+def test_the_page_on_a_method_of_ones_own_runs_and_shows_the_failure_as_it_is():
+    page = (ROOT / "docs" / "own_method.md").read_text(encoding="utf-8")
+    names = {"__name__": __name__}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(block, "docs/own_method.md", "exec"), names)
+    with pytest.raises(AssertionError) as caught:
+        names["test_the_aggregator"]()
+    shown = page.partition("and fails:\n\n")[2]
+    assert str(caught.value).startswith(textwrap.dedent(shown).strip())
+
+
+def test_the_page_names_the_entry_points_of_the_example():
+    page = (ROOT / "docs" / "own_method.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert block.strip() in (EXAMPLE / "pyproject.toml").read_text(encoding="utf-8")
 
 
 # === The example ===

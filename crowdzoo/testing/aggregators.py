@@ -176,6 +176,7 @@ def check_unanimous_crowd_is_believed(aggregator: Any) -> None:
 
     Posteriors that stay unsure on purpose: declare `unanimous_probability`.
     """
+    _data[:] = ["30 tasks of four annotators who agree"]
     k = _num_classes(aggregator)
     truth = np.random.default_rng(0).integers(k, size=30)
     annotations = _table(np.repeat(np.arange(30), 4), np.tile(np.arange(4), 30), np.repeat(truth, 4), 30, 4, k)
@@ -319,7 +320,7 @@ def check_more_classes_than_it_knows_are_refused(aggregator: Any) -> None:
     most = getattr(aggregator, "max_classes", None)
     if most is None:
         return
-    refusal = ""
+    refusal, _data[:] = "", [f"simulated_crowd(num_classes={most + 1}) of crowdzoo.testing"]
     try:
         _fit(aggregator, simulated_crowd(num_classes=most + 1)[0])
     except DataError as error:

@@ -18,5 +18,5 @@ def load_blobs():
     said[rng.random(said.shape) < 0.5] = -1
     return CrowdDataset(
         "blobs", Annotations.from_dense(said, classes=["left", "top", "right"]), points, truth,
-        np.where(np.arange(150) < 100, "train", "eval"), "CC0-1.0", "nobody", "Points that annotators confuse by place.",
+        np.where(np.arange(150) < 100, "train", "eval"), "CC0-1.0", "nobody", "Points that annotators mix up by place.",
     )  # fmt: skip
