@@ -105,6 +105,8 @@ class Table(Mapping[str, Any]):
         self.sort, self.own, self._made_of = sort, own, made_of
 
     def __getitem__(self, name: str) -> Any:
+        if not isinstance(name, str):  # as a file of settings may have it
+            raise KeyError(name)
         added = _added(self.sort, name)
         if name in self.own:
             for each in added:

@@ -163,7 +163,7 @@ def check_settings_and_input_stay(aggregator: Any) -> None:
 def check_fit_twice_equals_once(aggregator: Any) -> None:
     """The second fit gives the first one's result, bit by bit, also after a fit on other data.
 
-    Make the generator of random numbers anew in each `fit`, from a setting `seed`.
+    Make a generator of random numbers in each `fit`, from a setting `seed`.
     """
     annotations, _ = _crowd(aggregator)
     first = _fit(aggregator, annotations)
