@@ -130,12 +130,11 @@ def register_with_keras() -> None:
 def _register_placeholders() -> None:
     from keras.saving import get_custom_objects
 
-    registered = get_custom_objects()
+    loads = registered_layers()
     for module, names in _CLASSES.items():
-        for name in names.split():
-            registered.setdefault(f"crowdzoo>{name}", _Placeholder(f"{module}.{name}", partial(_load, module, name)))
-    for name, load in registered_layers().items():
-        registered.setdefault(name, _Placeholder(name, load))
+        loads |= {f"crowdzoo>{name}": partial(_load, module, name) for name in names.split()}
+    for name, load in loads.items():
+        get_custom_objects().setdefault(name, _Placeholder(name, load))
 
 
 def _load(module: str, name: str) -> Any:

@@ -45,9 +45,8 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
     checkpoint = f"{root}/checkpoint/{config.name}" if kubeflow else str(config.output.root / "checkpoint")
     metadata = None if kubeflow else tfx.sqlite_metadata_connection_config(str(config.output.metadata))
     data = config.data.model_dump(mode="json", include={*config.label_kind.reading, *_READING})
-    methods = [config.method.name]
-    if methods == [AUTO]:
-        methods = [name for name, _ in named_candidates(config.kind, config.method.arguments)]
+    is_auto = config.method.name == AUTO
+    methods = dict(named_candidates(config.kind, config.method.arguments)) if is_auto else [config.method.name]
     example_gen = AnnotationExampleGen(
         settings=_json(
             kind=config.kind,

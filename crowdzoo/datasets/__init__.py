@@ -1,6 +1,5 @@
 """Loaders of real crowd sets, and simulated annotators."""
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -36,12 +35,10 @@ __all__ = [
     "write_files",
 ]
 
-_Set = tuple[str, InstanceKind, Callable[[], Any]]  # kind of the labels, kind of the instances, and what loads it
-
 
 @cache
-def _added(load: Any) -> _Set:
-    """What is known of a set of a package or script, which is loaded for it."""
+def _added(load: Any) -> Any:
+    """What `_SETS` has of a set of a package or script, which is loaded for it."""
     found = load()
     if isinstance(found, CrowdSequences):
         return "sequence", SENTENCES, load
@@ -50,16 +47,14 @@ def _added(load: Any) -> _Set:
     return found.annotations.kind, IMAGES if found.instances.dtype == object else VECTORS, load
 
 
-_SETS = Table(
-    "dataset",
-    {
-        "labelme": ("classification", VECTORS, load_labelme),
-        "labelme-images": ("classification", IMAGES, load_labelme_images),
-        "generated-ner": ("sequence", SENTENCES, generated_ner),
-        "generated-ratings": ("regression", VECTORS, generated_ratings),
-    },
-    _added,
-)
+# name -> kind of the labels, kind of the instances, and what loads it
+_OWN = {
+    "labelme": ("classification", VECTORS, load_labelme),
+    "labelme-images": ("classification", IMAGES, load_labelme_images),
+    "generated-ner": ("sequence", SENTENCES, generated_ner),
+    "generated-ratings": ("regression", VECTORS, generated_ratings),
+}
+_SETS = Table("dataset", _OWN, _added)
 
 
 def names(kind: str = "classification") -> tuple[str, ...]:
@@ -78,8 +73,7 @@ def has(name: str, kind: str = "classification") -> bool:
 
 def instances_of(name: str) -> InstanceKind:
     """The kind of instances that a data set of `names()` has."""
-    instances: InstanceKind = _SETS[name][1]
-    return instances
+    return _SETS[name][1]
 
 
 def load(name: str) -> Any:

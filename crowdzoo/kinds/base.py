@@ -311,8 +311,8 @@ class Kind(ABC):
         """
         found = next((kind for kind in self.instance_kinds if kind.bases[self.name] == base), None)
         if found is None:
-            known = [*self.bases, *ADDED]
-            raise ConfigError(f"{unknown('base', base, known)} Or name a function of your own, FILE.py:FUNCTION.")
+            text = unknown("base", base, [*self.bases, *ADDED])
+            raise ConfigError(f"{text} Or name a function of your own, FILE.py:FUNCTION.")
         return found
 
     @property

@@ -11,7 +11,6 @@ from typing import Any
 from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.errors import ConfigError, unknown
 from crowdzoo.kinds import KINDS, Kind, kind_of
-from crowdzoo.plugins import Table
 
 
 @dataclass(frozen=True)
@@ -113,8 +112,8 @@ def _deep(kind: Kind) -> list[MethodCard]:
         base = "RewardModel(base)" if kind.labels.has_pairs else "base"
         python = f"CrowdModel({base}, {layer.__name__}({_required(layer, kind)})).fit(x, annotations, tasks=ids)"
         cards.append(MethodCard(
-            name, "deep", kind.name, _class_name(layer, "crowdzoo.layers"), _package(methods, name), summary,
-            sections["Source"], sections["Needs"], extras, settings, python, command, figures,
+            name, "deep", kind.name, _class_name(layer, "crowdzoo.layers"), methods.version(name).partition(" ")[0],
+            summary, sections["Source"], sections["Needs"], extras, settings, python, command, figures,
         ))  # fmt: skip
     return cards
 
@@ -158,18 +157,14 @@ def _aggregations(kind: Kind) -> list[MethodCard]:
         command = f"crowdzoo aggregate {''.join(_files(kind))} --method {name} --out labels"
         cards.append(MethodCard(
             name, "aggregation", kind.name, _class_name(cls, "crowdzoo.aggregation"),
-            _package(METHODS_OF[kind.name], name), summary, sections["Source"], sections["Needs"], tuple(extras),
-            settings, f"{made}.fit(annotations)", command, _figures("aggregation", kind.name, name),
+            METHODS_OF[kind.name].version(name).partition(" ")[0], summary, sections["Source"], sections["Needs"],
+            tuple(extras), settings, f"{made}.fit(annotations)", command, _figures("aggregation", kind.name, name),
         ))  # fmt: skip
     return cards
 
 
 def _class_name(cls: type, room: str) -> str:
     return f"{room if cls.__module__.startswith(f'{room}.') else cls.__module__}.{cls.__name__}"
-
-
-def _package(table: Table, name: str) -> str:
-    return table.version(name).partition(" ")[0]
 
 
 def _described(cls: type) -> tuple[str, dict[str, str]]:

@@ -21,12 +21,12 @@ def explained(check: Callable[[Any], None], data: Callable[[Any], str]) -> Calla
         try:
             check(subject)
         except Exception as error:  # whatever one's own code raises
-            frames = traceback.extract_tb(error.__traceback__)
-            own = [frame for frame in frames if Path(frame.filename).parent == Path(__file__).parent]
-            place = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}"
+            *_, last = frames = traceback.extract_tb(error.__traceback__)
+            own = [frame.line for frame in frames if Path(frame.filename).parent == Path(__file__).parent]
             raise AssertionError(
                 f"{check.__name__.strip('_')} of {subject!r}.\n{inspect.getdoc(check)}\nData: {data(subject)}\n"
-                f"{type(error).__name__} in {place}: {str(error).strip() or own[-1].line}"
+                f"{type(error).__name__} in {Path(last.filename).name}, line {last.lineno}: "
+                f"{str(error).strip() or own[-1]}"
             ) from error
 
     return run

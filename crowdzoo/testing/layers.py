@@ -38,9 +38,9 @@ class LayerCase:
 
     def data(self) -> str:
         """What it is tried on, in a few words."""
-        arrays = {"inputs": self.inputs, **self.call_arguments}
-        shapes = [f"{name} {list(array.shape)} {array.dtype}" for name, array in arrays.items()]
-        return ", ".join([*shapes, "weights uniform in 0.5 to 1.5, of seed 0"])
+        arrays = {"inputs": self.inputs, **self.call_arguments}.items()
+        shapes = "".join(f"{name} {list(array.shape)} {array.dtype}, " for name, array in arrays)
+        return f"{shapes}weights uniform in 0.5 to 1.5, of seed 0"
 
     def make(self, **more: Any) -> keras.layers.Layer:
         """A fresh layer, built, with random weights that are not at their initial values."""

@@ -88,15 +88,14 @@ def _layers_of(kind: LabelKind) -> Mapping[str, str]:
     return _LAYERS if kind.has_classes else _RATING_LAYERS
 
 
-def _for_kind(kind: str, thing: Any) -> Any:
+def _for_kind(kind: str, layer: Any) -> Any:
     """What a `Table` of the methods for a kind of label makes of a class."""
     import keras
 
     from crowdzoo.layers import CrowdLayer
 
-    if not isinstance(thing, type) or not issubclass(thing, CrowdLayer):
+    if CrowdLayer not in getattr(layer, "__mro__", ()):
         raise ConfigError("a layer is a subclass of crowdzoo.layers.CrowdLayer")
-    layer: Any = thing
     package, name = layer.__module__.partition(".")[0], keras.saving.get_registered_name(layer)
     if package_of(layer) and name != f"{package}>{layer.__name__}":
         raise ConfigError(

@@ -25,18 +25,9 @@ from crowdzoo.reading.platforms.prodigy import PRODIGY
 from crowdzoo.reading.platforms.record import BadValue, Record
 from crowdzoo.reading.platforms.toloka import TOLOKA
 
-
-def _platform(thing: Any) -> Platform:
-    if not isinstance(thing, Platform):
-        raise ConfigError("a platform is a crowdzoo.reading.platforms.platform.Platform")
-    return thing
-
-
-PLATFORMS = Table(
-    "platform",
-    {one.name: one for one in (LABEL_STUDIO, MTURK, TOLOKA, PRODIGY, DOCCANO, ARGILLA, CVAT, COCO)},
-    _platform,
-)
+_OWN = (LABEL_STUDIO, MTURK, TOLOKA, PRODIGY, DOCCANO, ARGILLA, CVAT, COCO)
+# one of a package that is no `Platform` has no suffixes, and is refused
+PLATFORMS = Table("platform", {one.name: one for one in _OWN}, lambda one: one if one.suffixes else None)
 
 _TABLE = "Give a table of the images, with columns task and image, instead of their folder."
 
