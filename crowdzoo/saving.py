@@ -10,6 +10,7 @@ import importlib.abc
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,12 @@ from typing import Any
 from crowdzoo.errors import DataError
 from crowdzoo.files.model_files import check_keras_file
 from crowdzoo.files.regular import check_regular
+from crowdzoo.plugins import registered_layers
 
 __all__ = ["load_model", "register_with_keras"]
 
 _UNKNOWN = re.compile(r"[Cc]ould not locate ((?:class|function) '[^']*')")
+_PACKAGE = re.compile(r"'package': '([^']+)'")  # of `CrowdLayer.get_config`
 # module -> every class of it that is registered for saving, with spaces between
 _CLASSES = {
     "crowdzoo.layers.conal": "CoNAL",
@@ -104,6 +107,11 @@ def _reason(error: Exception) -> str:
     """What Keras says, without the configurations that it repeats."""
     reason = str(error).rpartition("Exception encountered: ")[2].strip() or type(error).__name__
     if found := _UNKNOWN.search(reason):
+        if package := _PACKAGE.search(str(error)):
+            return (
+                f"could not locate {found[1]}, which is of the package {package[1]}. Install it: pip install "
+                f"'{package[1]}'."
+            )
         return (
             f"could not locate {found[1]}. Import the module that defines and registers it first; `crowdzoo export` "
             "does so with --base FILE.py:FUNCTION, the function that made the base."
@@ -122,17 +130,23 @@ def register_with_keras() -> None:
 def _register_placeholders() -> None:
     from keras.saving import get_custom_objects
 
-    registered = get_custom_objects()
+    loads = registered_layers()
     for module, names in _CLASSES.items():
-        for name in names.split():
-            registered.setdefault(f"crowdzoo>{name}", _Placeholder(module, name))
+        loads |= {f"crowdzoo>{name}": partial(_load, module, name) for name in names.split()}
+    for name, load in loads.items():
+        get_custom_objects().setdefault(name, _Placeholder(name, load))
+
+
+def _load(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
 
 
 class _Placeholder:
     """Stands for a class in Keras' registry; importing the class's module puts the class itself there."""
 
-    def __init__(self, module: str, name: str):
-        self._place = (module, name)
+    def __init__(self, name: str, load: Callable[[], Any]):
+        self._name = name
+        self._load = load
 
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("__"):  # Python looks whether an object can be copied, called and so on
@@ -143,11 +157,7 @@ class _Placeholder:
         return self._load()(*args, **kwargs)
 
     def __repr__(self) -> str:
-        return f"<{'.'.join(self._place)}, not imported yet>"
-
-    def _load(self) -> Any:
-        module, name = self._place
-        return getattr(importlib.import_module(module), name)
+        return f"<{self._name}, not imported yet>"
 
 
 class _AfterImport(importlib.abc.MetaPathFinder):

@@ -14,7 +14,10 @@ from crowdzoo.components.evaluator import Evaluator
 from crowdzoo.components.input_files import content_hashes
 from crowdzoo.components.pusher import Pusher
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
+from crowdzoo.plugins import Table
+from crowdzoo.reading.platforms.export import PLATFORMS
 from crowdzoo.training.bases import is_own, source_hash
+from crowdzoo.training.candidates import AUTO, named_candidates
 
 # Settings of AnnotationExampleGen beside options of the kind's reader
 _READING = ("instance_columns", "eval_fraction")
@@ -42,6 +45,8 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
     checkpoint = f"{root}/checkpoint/{config.name}" if kubeflow else str(config.output.root / "checkpoint")
     metadata = None if kubeflow else tfx.sqlite_metadata_connection_config(str(config.output.metadata))
     data = config.data.model_dump(mode="json", include={*config.label_kind.reading, *_READING})
+    is_auto = config.method.name == AUTO
+    methods = dict(named_candidates(config.kind, config.method.arguments)) if is_auto else [config.method.name]
     example_gen = AnnotationExampleGen(
         settings=_json(
             kind=config.kind,
@@ -50,6 +55,7 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
             inputs=config.model.inputs or {},
             **{**data, **{key: None if path is None else str(path) for key, path in files.items()}},
             **({"dataset": config.data.dataset} if kubeflow else {}),
+            **_versions(PLATFORMS, config.data.platform),
         ),
         fingerprint=hashes,
         code_version=code_version("crowdzoo.components.annotation_example_gen"),
@@ -60,6 +66,7 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
         statistics=statistics_gen.outputs["statistics"], schema=schema_gen.outputs["schema"]
     )
     aggregation = {"method": config.aggregation.method, "arguments": config.aggregation.arguments, "seed": config.seed}
+    aggregation |= _versions(config.label_kind.aggregators(), config.aggregation.method)
     aggregator = CrowdAggregator(
         examples=example_gen.outputs["examples"],
         annotations=example_gen.outputs["annotations"],
@@ -80,6 +87,7 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
         "training": config.training_arguments,
         "files": content_hashes(config.model_files),
         **({"source": source_hash(config.base)} if is_own(config.base) else {}),
+        **_versions(config.label_kind.methods(), *methods),
     }
     tuners = []
     if config.tuner is not None:
@@ -171,6 +179,12 @@ def _input_files(config: PipelineConfig) -> dict[str, Path | str | None]:
 def _places(config: PipelineConfig) -> dict[str, Path | str | None]:
     """Paths and URIs of the files by their keys in the section data."""
     return {key: getattr(config.data, key) for key in config.label_kind.inputs}
+
+
+def _versions(table: Table, *names: str | None) -> dict[str, Any]:
+    """What TFX's cache has to know of methods that packages add; nothing of crowdzoo's own."""
+    versions = [version for name in names if name and (version := table.version(name))]
+    return {"packages": versions} if versions else {}
 
 
 def _json(**values: Any) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import crowdzoo
-from crowdzoo import layers, models
+from crowdzoo import layers, models, plugins
 from crowdzoo.datasets.generated_ner import generated_ner
 from crowdzoo.datasets.simulated import simulate_annotations
 from crowdzoo.tables import Annotations
@@ -64,7 +64,8 @@ LONG = (
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in WITH_EXAMPLES]
 )
-def test_the_examples_of_a_module_run(name):
+def test_the_examples_of_a_module_run(name, monkeypatch):
+    monkeypatch.setattr(plugins, "_registered", {})  # what an example registers
     keras.utils.set_random_seed(0)
     runner = doctest.DocTestRunner(Shown(), verbose=False)
     for test in doctest.DocTestFinder().find(importlib.import_module(name), extraglobs=names_of(name)):

@@ -26,7 +26,7 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.aggregation.classes.wawa": "Wawa",
         "crowdzoo.aggregation.classes.worker_clustering": "WorkerClustering",
         "crowdzoo.aggregation.classes.zero_based_skill": "ZeroBasedSkill",
-        "crowdzoo.aggregation.aggregator": "ConvergenceWarning",
+        "crowdzoo.aggregation.aggregator": "Aggregator ConvergenceWarning",
         "crowdzoo.aggregation.registry": "create",
         "crowdzoo.aggregation.engine.block": "Block",
         "crowdzoo.aggregation.multi_label": "MultiLabel",

@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike
 
 from crowdzoo.aggregation.against_votes import VotesWarning
 from crowdzoo.aggregation.calibration import calibrate
-from crowdzoo.aggregation.classes.methods import METHODS
 from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR, MultiLabelAggregation
-from crowdzoo.aggregation.named import aggregator_named
+from crowdzoo.aggregation.named import FOR_CLASSES, aggregator_named
 from crowdzoo.checks.constraints import Checked, Choice, setting
 from crowdzoo.data.label_kinds import CLASSIFICATION, require_kind
 from crowdzoo.errors import ConfigError, DataError, short_repr
@@ -49,7 +48,7 @@ class MultiLabel(Checked):
 
     title: ClassVar[str] = "Multi-label"
 
-    method: str = setting("robust", Choice(METHODS))
+    method: str = setting("robust", Choice(FOR_CLASSES))
     none: str = "(none)"
     settings: dict[str, Any] = field(default_factory=dict)
 
@@ -61,7 +60,7 @@ class MultiLabel(Checked):
             raise ConfigError(
                 f"MultiLabel: settings must be a dictionary of the method's settings, got {short_repr(self.settings)}."
             )
-        aggregator_named(METHODS, self.method, self.settings)
+        aggregator_named(FOR_CLASSES, self.method, self.settings)
 
     def tables(self, annotations: Annotations) -> dict[Any, Annotations]:
         """The question of each label as annotations of two classes, such as other methods and agreement take.
@@ -150,7 +149,7 @@ class MultiLabel(Checked):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", VotesWarning)  # `notes` says so, and of which label
             for label, table in tables.items():
-                method = aggregator_named(METHODS, self.method, self.settings)
+                method = aggregator_named(FOR_CLASSES, self.method, self.settings)
                 try:
                     one = method.fit(table, None if calibrated else known.get(label))
                     found.append(calibrate(one, table, known[label]) if calibrated and label in known else one)

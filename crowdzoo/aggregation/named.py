@@ -1,10 +1,36 @@
-"""aggregator_named: an aggregator out of a table of methods."""
+"""aggregator_named: an aggregator out of a table of methods, in which there are those of packages and scripts, too."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any
 
+from crowdzoo.aggregation.classes.methods import METHODS
 from crowdzoo.checks.constraints import Choice
+from crowdzoo.data.label_kinds import LABEL_KINDS
+from crowdzoo.errors import ConfigError, unknown
+from crowdzoo.plugins import Table
+
+
+def of_kind(kind: str, others: Mapping[str, type] | None = None) -> Callable[[Any], type | None]:
+    """What a `Table` of the methods for a kind of label makes of a class.
+
+    Args:
+        kind: of label.
+        others: another kind -> the class that stands in this table for methods of that kind.
+    """
+
+    def made(thing: Any) -> type | None:
+        if not isinstance(thing, type) or not callable(getattr(thing, "fit", None)):
+            raise ConfigError("an aggregator is a class with a method fit, such as a subclass of Aggregator")
+        own = getattr(thing, "kind", "classification")
+        if own not in LABEL_KINDS:
+            raise ConfigError(unknown("kind", own, LABEL_KINDS))
+        return thing if own == kind else (others or {}).get(own)
+
+    return made
+
+
+FOR_CLASSES = Table("aggregator", METHODS, of_kind("classification"))
 
 
 def aggregator_named(methods: Mapping[str, type], method: str, settings: Mapping[str, Any]) -> Any:

@@ -4,16 +4,21 @@ from inspect import signature
 from typing import Any
 
 from crowdzoo.aggregation.classes.methods import METHODS
-from crowdzoo.aggregation.named import aggregator_named
+from crowdzoo.aggregation.named import FOR_CLASSES, aggregator_named, of_kind
 from crowdzoo.aggregation.preferences.methods import PREFERENCE_METHODS
 from crowdzoo.aggregation.ratings.methods import RATING_METHODS
 from crowdzoo.aggregation.sentences.methods import SEQUENCE_METHODS
 from crowdzoo.aggregation.sentences.token_aggregation import TokenAggregation
 from crowdzoo.checks.constraints import Choice
+from crowdzoo.plugins import Table
 
 # By kind of label, as the classes say it
 _ALL: tuple[dict[str, Any], ...] = (METHODS, RATING_METHODS, SEQUENCE_METHODS, PREFERENCE_METHODS)
-METHODS_OF = {next(iter(methods.values())).kind: methods for methods in _ALL}
+_OTHERS: dict[str, dict[str, type]] = {"sequence": {"classification": TokenAggregation}}  # every token is a task
+METHODS_OF = {
+    kind: Table("aggregator", methods, of_kind(kind, _OTHERS.get(kind)))
+    for kind, methods in ((next(iter(methods.values())).kind, methods) for methods in _ALL)
+}
 OF_TOKENS = ("decoding", "scheme")
 
 
@@ -34,7 +39,7 @@ def create(method: str, *, kind: str = "classification", **settings: Any) -> Any
     Choice(methods).checked("", "aggregation method", method)
     if methods[method] is not TokenAggregation:
         return aggregator_named(methods, method, settings)
-    known = Choice([*signature(METHODS[method]).parameters, *OF_TOKENS])
+    known = Choice([*signature(FOR_CLASSES[method]).parameters, *OF_TOKENS])
     for name in settings:
         known.checked("", f"setting of {method}", name)
     of_tokens = {name: settings.pop(name) for name in OF_TOKENS if name in settings}

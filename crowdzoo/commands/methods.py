@@ -55,6 +55,7 @@ def _best(card: Any) -> str:
 def _card(card: Any) -> str:
     rows = [
         ("labels", card.kind),
+        *([("from", card.package)] if card.package else []),
         ("what", card.summary),
         ("paper", card.source),
         ("needs", card.needs),

@@ -15,6 +15,7 @@ from crowdzoo.comparison.trained import trained_answers
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.compared import Compared, Scores
+from crowdzoo.plugins import Table
 from crowdzoo.training.bases.given import GivenBase
 from crowdzoo.training.bases.own_source import source_hash
 from crowdzoo.training.candidates import Candidates, compared
@@ -94,10 +95,10 @@ class Trainings(Setup):
         first = self.annotations.select_tasks(self._kept(self._hidden(0, 0)))
         self.settings = with_length(self.settings, num_labelled(first))
 
-    def names(self) -> Sequence[str]:
-        """Of deep methods, of aggregations whose result the base learns from, and gold where it has enough."""
-        own = [GOLD] if self.has_gold_to_learn else []
-        return [*dict.fromkeys([*self.deep, *super().names(), *own])]
+    def tables(self) -> Sequence[Table]:
+        """Deep methods, aggregations whose result the base learns from, and gold where there is enough."""
+        own = [Table("layer", {GOLD: None}, lambda _: None)] if self.has_gold_to_learn else []
+        return [self.deep, *super().tables(), *own]
 
     def of_set(self, name: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
         """The methods that auto compares, or every deep one; gold where there is some."""

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from crowdzoo.aggregation.registry import create
 from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.compared import Compared, Scores
+from crowdzoo.plugins import Table
 from crowdzoo.training.digest import digest_of
 from crowdzoo.training.held_out_annotations import FEWEST
 
@@ -66,13 +68,13 @@ class Setup(ABC):
         self.kind = kind_of(self.annotations.kind)
         self._evidence: dict[Any, Any] = {}
 
-    def names(self) -> Sequence[str]:
-        """Of methods that can be named."""
-        return [*self.kind.aggregators()]
+    def tables(self) -> Sequence[Table]:
+        """The methods that can be named."""
+        return [self.kind.aggregators()]
 
     def of_set(self, name: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
         """The methods of "quick" or "all"."""
-        return [(each, {}) for each in (self.measure.quick if name == "quick" else self.names())]
+        return [(each, {}) for each in (self.measure.quick if name == "quick" else self.kind.aggregators())]
 
     def methods(self, given: Methods) -> list[Method]:
         """What is compared, the baseline first.
@@ -83,8 +85,8 @@ class Setup(ABC):
         found = {self.measure.baseline: Method(self.measure.baseline, {})}
         for word in [given] if isinstance(given, str) else given:
             for name, arguments in self.of_set(word) if word in SETS else [_named(word)]:
-                if name not in self.names():
-                    raise ConfigError(unknown("method", name, [*SETS, *self.names()]))
+                if not any(name in table for table in self.tables()):
+                    raise ConfigError(unknown("method", name, dict.fromkeys([*SETS, *chain(*self.tables())])))
                 method = Method(name, dict(arguments))
                 self.check(method)
                 found[method.title] = method
@@ -102,8 +104,10 @@ class Setup(ABC):
         return self.measure.made(method.name, made)
 
     def key(self, method: Method) -> str:
-        """What a run is kept by: the method; and of "gold", which learns from it, the gold."""
-        return f"{method.title} {digest_of(self.gold)[:12]}" if method.name == GOLD else method.title
+        """What a run is kept by: the method; of "gold" also the gold, of a package's or script's method its version."""
+        if method.name == GOLD:
+            return f"{method.title} {digest_of(self.gold)[:12]}"
+        return " ".join([method.title, *filter(None, (table.version(method.name) for table in self.tables()))])
 
     def parameters(self) -> dict[str, Any]:
         """What all methods share, as trackers log it."""

@@ -1,8 +1,9 @@
 """Loaders of real crowd sets, and simulated annotators."""
 
-from collections.abc import Callable
+from functools import cache
 from typing import Any
 
+from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.instance_kinds import IMAGES, SENTENCES, VECTORS, InstanceKind
 from crowdzoo.datasets.crowd_dataset import CrowdDataset, data_folder
 from crowdzoo.datasets.generated_ner import generated_ner
@@ -12,7 +13,8 @@ from crowdzoo.datasets.movie_reviews import MovieReviews, load_movie_reviews
 from crowdzoo.datasets.ner_amt import NerAmt, load_ner_amt
 from crowdzoo.datasets.simulated import simulate_annotations
 from crowdzoo.datasets.write_files import write_files
-from crowdzoo.errors import DataError, unknown
+from crowdzoo.errors import ConfigError, DataError, unknown
+from crowdzoo.plugins import Table
 
 __all__ = [
     "CrowdDataset",
@@ -21,6 +23,7 @@ __all__ = [
     "data_folder",
     "generated_ner",
     "generated_ratings",
+    "has",
     "instances_of",
     "load",
     "load_labelme",
@@ -32,22 +35,40 @@ __all__ = [
     "write_files",
 ]
 
+
+@cache
+def _added(load: Any) -> Any:
+    """What `_SETS` has of a set of a package or script, which is loaded for it."""
+    found = load()
+    if isinstance(found, CrowdSequences):
+        return "sequence", SENTENCES, load
+    if not isinstance(found, CrowdDataset):
+        raise ConfigError(f"a data set is a function that gives a CrowdDataset or CrowdSequences, not {type(found)}")
+    return found.annotations.kind, IMAGES if found.instances.dtype == object else VECTORS, load
+
+
 # name -> kind of the labels, kind of the instances, and what loads it
-_SETS: dict[str, tuple[str, InstanceKind, Callable[[], Any]]] = {
+_OWN = {
     "labelme": ("classification", VECTORS, load_labelme),
     "labelme-images": ("classification", IMAGES, load_labelme_images),
     "generated-ner": ("sequence", SENTENCES, generated_ner),
     "generated-ratings": ("regression", VECTORS, generated_ratings),
 }
+_SETS = Table("dataset", _OWN, _added)
 
 
 def names(kind: str = "classification") -> tuple[str, ...]:
-    """Names of the data sets that ship with crowdzoo.
+    """Names of the data sets that ship with crowdzoo, and of those that packages and scripts add.
 
     Args:
         kind: of their labels.
     """
     return tuple(name for name, (of, _, _) in _SETS.items() if of == kind)
+
+
+def has(name: str, kind: str = "classification") -> bool:
+    """Whether `names` of a kind has a name; unlike a list of them, loads no other set."""
+    return name in _SETS and _SETS[name][0] == kind
 
 
 def instances_of(name: str) -> InstanceKind:
@@ -56,7 +77,7 @@ def instances_of(name: str) -> InstanceKind:
 
 
 def load(name: str) -> Any:
-    """Loads a data set that ships with crowdzoo.
+    """Loads a data set that ships with crowdzoo, or that a package or script adds.
 
     Args:
         name: one of `names()`, of any kind.

@@ -36,6 +36,7 @@ from crowdzoo.data.instance_kinds import IMAGES, INSTANCE_KINDS, TABLES, Instanc
 from crowdzoo.data.label_kinds import LabelKind, label_kind
 from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.kinds.training_set import TrainingSet
+from crowdzoo.plugins import Table
 from crowdzoo.reading.instances.export_instances import named_by_image, write_export_instances
 from crowdzoo.reading.instances.instances import Instances, read_instances
 from crowdzoo.reading.instances.readers import recognised
@@ -43,7 +44,7 @@ from crowdzoo.reading.instances.tables import tables
 from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.reading.tables.layout import Layout
-from crowdzoo.training.bases import BASES, is_own
+from crowdzoo.training.bases import ADDED, BASES, is_own
 from crowdzoo.training.methods import AGGREGATED, default_method, methods_of
 from crowdzoo.training.settings import InstanceSettings, Settings
 
@@ -187,7 +188,7 @@ class Kind(ABC):
 
     # === Aggregation ===
 
-    def aggregators(self) -> Mapping[str, type]:
+    def aggregators(self) -> Table:
         """Methods of aggregation: name -> class."""
         from crowdzoo.aggregation.registry import METHODS_OF
 
@@ -221,7 +222,7 @@ class Kind(ABC):
 
     def _check_settings_of_default(self, settings: Mapping[str, Any]) -> None:
         """Refuses a setting of another method than the default one, and names a method that has it."""
-        methods = self.aggregators()
+        methods = self.aggregators().own
         for name in settings:
             having = [method for method, kind in methods.items() if name in signature(kind).parameters]
             if having and self.aggregation not in having:
@@ -310,7 +311,8 @@ class Kind(ABC):
         """
         found = next((kind for kind in self.instance_kinds if kind.bases[self.name] == base), None)
         if found is None:
-            raise ConfigError(f"{unknown('base', base, self.bases)} Or name a function of your own, FILE.py:FUNCTION.")
+            text = unknown("base", base, [*self.bases, *ADDED])
+            raise ConfigError(f"{text} Or name a function of your own, FILE.py:FUNCTION.")
         return found
 
     @property
@@ -318,8 +320,8 @@ class Kind(ABC):
         """Name of the default deep method."""
         return default_method(self.name)
 
-    def methods(self) -> tuple[str, ...]:
-        """Names of the deep methods."""
+    def methods(self) -> Table:
+        """The deep methods; see `methods_of`."""
         return methods_of(self.name)
 
     def split_method(self, method: str) -> tuple[str, str | None]:

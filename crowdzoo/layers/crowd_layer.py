@@ -15,6 +15,7 @@ from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import ConfigError
 from crowdzoo.layers.ranges import ANNOTATORS, MORE_EPOCHS
 from crowdzoo.losses import MaskedCrowdCrossentropy
+from crowdzoo.plugins import package_of
 
 # Probabilities are raised to this before their logarithm: float32 has it, and its gradient is still finite.
 SMALLEST = 1e-30
@@ -73,6 +74,7 @@ class CrowdLayer(keras.layers.Layer):
 
     @checked(num_annotators=ANNOTATORS, majority_epochs=MORE_EPOCHS)
     def __init__(self, num_annotators: int, kind: str | None = None, majority_epochs: int | None = None, **kwargs: Any):
+        kwargs.pop("package", None)  # of `get_config`, for who loads a model without it
         # Answers go through a logarithm: the layer casts by itself, never below float32.
         super().__init__(autocast=False, **kwargs)
         self.num_annotators = num_annotators
@@ -241,8 +243,10 @@ class CrowdLayer(keras.layers.Layer):
         return keras.KerasTensor(shape, dtype=self._computing_dtype())
 
     def get_config(self) -> dict[str, Any]:
-        """Every argument of the constructor."""
+        """Every argument of the constructor; of a layer of another package also its name and version."""
         config = super().get_config()
+        if package := package_of(type(self)):
+            config["package"] = package
         for parent in reversed(type(self).__mro__):
             init = vars(parent).get("__init__")
             if init is not None and parent.__module__.startswith("crowdzoo."):  # yours adds its arguments itself

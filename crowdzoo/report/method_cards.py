@@ -22,6 +22,7 @@ class MethodCard:
         sort: "deep" (trains a model) or "aggregation" (labels alone).
         kind: of labels, a key of `LABEL_KINDS`.
         class_name: where its class is; None for "aggregated", which has no crowd layer.
+        package: `distribution==version` that adds it, or `module:class` of a script; empty for crowdzoo's own.
         summary: what it does, in a sentence.
         source: the paper or papers.
         needs: what it needs of the data.
@@ -38,6 +39,7 @@ class MethodCard:
     sort: str
     kind: str
     class_name: str | None
+    package: str
     summary: str
     source: str
     needs: str
@@ -93,12 +95,13 @@ def _deep(kind: Kind) -> list[MethodCard]:
     cards = []
     file, option = _files(kind)
     file += " instances.parquet" if "instances" in kind.needed else ""
-    for name in methods_of(kind.name):
+    methods = methods_of(kind.name)
+    for name in methods:
         command = f"crowdzoo train {file}{option} --method {name} --out model.keras"
         figures = _figures("deep", kind.name, name)
         if name == AGGREGATED:
             cards.append(MethodCard(
-                name, "deep", kind.name, None, "The base model alone, trained on the answers of an aggregation.",
+                name, "deep", kind.name, None, "", "The base model alone, trained on the answers of an aggregation.",
                 "That of the aggregation.", "Instances, and what the aggregation needs.", (), (), kind.fit_aggregated,
                 command, figures,
             ))  # fmt: skip
@@ -109,8 +112,8 @@ def _deep(kind: Kind) -> list[MethodCard]:
         base = "RewardModel(base)" if kind.labels.has_pairs else "base"
         python = f"CrowdModel({base}, {layer.__name__}({_required(layer, kind)})).fit(x, annotations, tasks=ids)"
         cards.append(MethodCard(
-            name, "deep", kind.name, f"crowdzoo.layers.{layer.__name__}", summary, sections["Source"],
-            sections["Needs"], extras, settings, python, command, figures,
+            name, "deep", kind.name, _class_name(layer, "crowdzoo.layers"), methods.version(name).partition(" ")[0],
+            summary, sections["Source"], sections["Needs"], extras, settings, python, command, figures,
         ))  # fmt: skip
     return cards
 
@@ -133,7 +136,6 @@ def _required(layer: Any, kind: Kind) -> str:
 
 
 def _aggregations(kind: Kind) -> list[MethodCard]:
-    from crowdzoo.aggregation.classes.methods import METHODS
     from crowdzoo.aggregation.registry import METHODS_OF
     from crowdzoo.aggregation.sentences.token_aggregation import TokenAggregation
 
@@ -142,7 +144,7 @@ def _aggregations(kind: Kind) -> list[MethodCard]:
         summary, sections = _described(cls)
         described, made = cls, f"{cls.__name__}()"
         if cls is TokenAggregation:  # a method for classes, which says what it needs
-            described, made = METHODS[name], f"{cls.__name__}({name!r})"
+            described, made = METHODS_OF["classification"][name], f"{cls.__name__}({name!r})"
             own, sections = _described(described)
             summary = f"Token by token: {own[0].lower() + own[1:]}"
         parameters = inspect.signature(cls.fit).parameters  # every aggregator has one
@@ -154,11 +156,15 @@ def _aggregations(kind: Kind) -> list[MethodCard]:
             extras.append(f"at most {most} classes")
         command = f"crowdzoo aggregate {''.join(_files(kind))} --method {name} --out labels"
         cards.append(MethodCard(
-            name, "aggregation", kind.name, f"crowdzoo.aggregation.{cls.__name__}", summary, sections["Source"],
-            sections["Needs"], tuple(extras), settings, f"{made}.fit(annotations)", command,
-            _figures("aggregation", kind.name, name),
+            name, "aggregation", kind.name, _class_name(cls, "crowdzoo.aggregation"),
+            METHODS_OF[kind.name].version(name).partition(" ")[0], summary, sections["Source"], sections["Needs"],
+            tuple(extras), settings, f"{made}.fit(annotations)", command, _figures("aggregation", kind.name, name),
         ))  # fmt: skip
     return cards
+
+
+def _class_name(cls: type, room: str) -> str:
+    return f"{room if cls.__module__.startswith(f'{room}.') else cls.__module__}.{cls.__name__}"
 
 
 def _described(cls: type) -> tuple[str, dict[str, str]]:
@@ -168,8 +174,7 @@ def _described(cls: type) -> tuple[str, dict[str, str]]:
     sections = {}
     for name in ("Source", "Needs"):
         _, found, rest = f"\n{text}\n".partition(f"\n{name}:\n")
-        assert found, f"{cls.__name__}: its docstring has no section {name}"
-        lines = []
+        lines = [] if found else ["Not said."]
         for line in rest.split("\n"):
             if line and not line.startswith(" "):
                 break

@@ -13,10 +13,13 @@ import numpy as np
 from crowdzoo.aggregation import Aggregation, Block, ConvergenceWarning
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
+from crowdzoo.testing.explained import explained
 
 
 def check_aggregator(aggregator: Any) -> None:
-    """Runs every check of `AGGREGATOR_CHECKS`; in pytest, parametrise over that dictionary instead.
+    """Runs every check of `AGGREGATOR_CHECKS`: the one line in a test of an aggregator for classes of one's own.
+
+    To see all failures, and not the first alone, parametrise a test over that dictionary.
 
     An aggregator may declare, as attributes, where it honestly differs; each loosens one thing and nothing else:
 
@@ -31,7 +34,13 @@ def check_aggregator(aggregator: Any) -> None:
         aggregator: an instance with `fit(annotations, ...) -> Aggregation`; of any redundancy.
 
     Raises:
-        AssertionError: the first check that fails.
+        AssertionError: the first check that fails; it says what was checked, on which data, what the aggregator raised
+            or gave, and what to do.
+
+    Example:
+        >>> from crowdzoo.aggregation import MajorityVote
+        >>> from crowdzoo.testing import check_aggregator
+        >>> check_aggregator(MajorityVote())
     """
     for check in AGGREGATOR_CHECKS.values():
         check(aggregator)
@@ -74,10 +83,17 @@ def _num_classes(aggregator: Any) -> int:
 
 
 def _crowd(aggregator: Any, seed: int = 0) -> tuple[Annotations, np.ndarray]:
+    _data[:] = [f"simulated_crowd(num_classes={_num_classes(aggregator)}, seed={seed}) of crowdzoo.testing"]
     return simulated_crowd(num_classes=_num_classes(aggregator), seed=seed)
 
 
+_data: list[str] = []  # of the check that runs: what was simulated, and what was fitted last
+
+
 def _fit(aggregator: Any, annotations: Any, **extra: Any) -> Aggregation:
+    names = () if len(annotations) > 8 else ("task_ids", "annotator_ids", "labels")
+    rows = [f"{name} {getattr(annotations, name).tolist()}" for name in names]
+    _data[1:] = [", ".join([f"last fitted to {annotations!r}", *rows, *extra])]
     with warnings.catch_warnings():  # whether it converges on odd data is not what is checked
         warnings.simplefilter("ignore", ConvergenceWarning)
         return aggregator.fit(annotations, **extra)
@@ -120,7 +136,10 @@ def _assert_same(left: Aggregation, right: Aggregation, atol: float = 0.0) -> No
 
 
 def check_result_is_sound(aggregator: Any) -> None:
-    """A plain crowd: shapes, sums, no NaN; and most tasks come out right."""
+    """A plain crowd: shapes, sums, no NaN; and most tasks come out right.
+
+    `Aggregation.of(name, annotations, posteriors)` fills in all that follows from posteriors [N, K].
+    """
     annotations, truth = _crowd(aggregator)
     result = _fit(aggregator, annotations)
     _assert_sound(result, annotations)
@@ -128,7 +147,10 @@ def check_result_is_sound(aggregator: Any) -> None:
 
 
 def check_settings_and_input_stay(aggregator: Any) -> None:
-    """`fit` changes neither the aggregator nor its input."""
+    """`fit` changes neither the aggregator nor its input.
+
+    Work on copies, and keep what is learned in the result.
+    """
     annotations, _ = _crowd(aggregator)
     settings = copy.deepcopy(vars(aggregator))
     before = {name: getattr(annotations, name).copy() for name in ("task_ids", "annotator_ids", "labels")}
@@ -139,7 +161,10 @@ def check_settings_and_input_stay(aggregator: Any) -> None:
 
 
 def check_fit_twice_equals_once(aggregator: Any) -> None:
-    """The second fit gives the first one's result, bit by bit, also after a fit on other data."""
+    """The second fit gives the first one's result, bit by bit, also after a fit on other data.
+
+    Make a generator of random numbers in each `fit`, from a setting `seed`.
+    """
     annotations, _ = _crowd(aggregator)
     first = _fit(aggregator, annotations)
     _fit(aggregator, _crowd(aggregator, seed=1)[0])
@@ -147,7 +172,11 @@ def check_fit_twice_equals_once(aggregator: Any) -> None:
 
 
 def check_unanimous_crowd_is_believed(aggregator: Any) -> None:
-    """Where all agree, that is the answer."""
+    """Where all agree, that is the answer.
+
+    Posteriors that stay unsure on purpose: declare `unanimous_probability`.
+    """
+    _data[:] = ["30 tasks of four annotators who agree"]
     k = _num_classes(aggregator)
     truth = np.random.default_rng(0).integers(k, size=30)
     annotations = _table(np.repeat(np.arange(30), 4), np.tile(np.arange(4), 30), np.repeat(truth, 4), 30, 4, k)
@@ -158,7 +187,10 @@ def check_unanimous_crowd_is_believed(aggregator: Any) -> None:
 
 
 def check_row_order_is_irrelevant(aggregator: Any) -> None:
-    """Shuffled rows give the same result up to rounding."""
+    """Shuffled rows give the same result up to rounding.
+
+    Nothing may depend on which row comes first: sum over rows, and draw by the codes of tasks.
+    """
     annotations, _ = _crowd(aggregator)
     order = np.random.default_rng(1).permutation(len(annotations))
     columns = {name: getattr(annotations, name)[order] for name in ("task_ids", "annotator_ids", "labels")}
@@ -166,7 +198,10 @@ def check_row_order_is_irrelevant(aggregator: Any) -> None:
 
 
 def check_renaming_permutes(aggregator: Any) -> None:
-    """Other codes for tasks, annotators and classes permute the result; only drawn ties may differ."""
+    """Other codes for tasks, annotators and classes permute the result; only drawn ties may differ.
+
+    Use codes as positions only. A method whose random starts are drawn by code declares `draws_by_code = True`.
+    """
     annotations, _ = _crowd(aggregator)
     rng = np.random.default_rng(2)
     n, r, k = annotations.num_tasks, annotations.num_annotators, annotations.num_classes
@@ -198,7 +233,10 @@ def _drawn(result: Aggregation, annotations: Annotations) -> np.ndarray:
 
 
 def check_blocks_are_irrelevant(aggregator: Any) -> None:
-    """Blocks of a few annotations add up to what one block gives; or there are no blocks, as declared."""
+    """Blocks of a few annotations add up to what one block gives; or there are no blocks, as declared.
+
+    A method that takes the whole table at once declares `whole_table = True`.
+    """
     annotations, _ = _crowd(aggregator)
     whole = _fit(aggregator, annotations)
     cut, numbers = Block.cut, [1]
@@ -217,7 +255,10 @@ def check_blocks_are_irrelevant(aggregator: Any) -> None:
 
 
 def check_gold_is_clamped(aggregator: Any) -> None:
-    """A known class is the answer, even against the whole crowd."""
+    """A known class is the answer, even against the whole crowd.
+
+    Where `fit` takes gold [N], -1 for unknown: give these tasks a posterior of one, in every iteration.
+    """
     if "gold" not in signature(aggregator.fit).parameters:
         return
     annotations, truth = _crowd(aggregator)
@@ -232,7 +273,10 @@ def check_gold_is_clamped(aggregator: Any) -> None:
 
 
 def check_sparse_and_odd_tables(aggregator: Any) -> None:
-    """One annotation; one class; tasks, annotators and classes that nothing is known of; a tie. Never a NaN."""
+    """One annotation; one class; tasks, annotators and classes that nothing is known of; a tie. Never a NaN.
+
+    Look at divisions by counts that are 0 and logarithms of 0: add a small count, or raise to 1e-300 before.
+    """
     tables = {
         "a single annotation": _table([0], [0], [1], 1, 1, 2),
         "one class only": _table([0, 0, 1], [0, 1, 0], [0, 0, 0], 2, 2, 1),
@@ -246,19 +290,19 @@ def check_sparse_and_odd_tables(aggregator: Any) -> None:
     for name, table in tables.items():
         if table.num_classes > getattr(aggregator, "max_classes", table.num_classes):
             continue
+        _data[:] = [name]
         with np.errstate(divide="raise", invalid="raise", over="raise"):
-            result = _fit(aggregator, table)
-        try:
-            _assert_sound(result, table)
-        except AssertionError as error:
-            raise AssertionError(f"{name}: {error}") from error
+            _assert_sound(_fit(aggregator, table), table)
     tied = _fit(aggregator, tables["a tie"])
     if not _drawn(tied, tables["a tie"]).any():
         np.testing.assert_allclose(tied.posteriors, 0.5, atol=1e-9)
 
 
 def check_unknown_tasks_get_the_class_prior(aggregator: Any) -> None:
-    """A task without annotations has the class prior as posterior, and is marked by its count of zero."""
+    """A task without annotations has the class prior as posterior, and is marked by its count of zero.
+
+    Say the class prior in the result, if there is one, and give it to these tasks.
+    """
     annotations, _ = _crowd(aggregator)
     longer = replace(annotations, tasks=np.arange(annotations.num_tasks + 2))
     result, known = _fit(aggregator, longer), _fit(aggregator, annotations)
@@ -269,11 +313,14 @@ def check_unknown_tasks_get_the_class_prior(aggregator: Any) -> None:
 
 
 def check_more_classes_than_it_knows_are_refused(aggregator: Any) -> None:
-    """An aggregator of few classes refuses more, and says how many there are."""
+    """An aggregator of few classes refuses more, and says how many there are.
+
+    Raise DataError where annotations.num_classes is above `max_classes`, with the number in its message.
+    """
     most = getattr(aggregator, "max_classes", None)
     if most is None:
         return
-    refusal = ""
+    refusal, _data[:] = "", [f"simulated_crowd(num_classes={most + 1}) of crowdzoo.testing"]
     try:
         _fit(aggregator, simulated_crowd(num_classes=most + 1)[0])
     except DataError as error:
@@ -283,8 +330,8 @@ def check_more_classes_than_it_knows_are_refused(aggregator: Any) -> None:
 
 
 AGGREGATOR_CHECKS: dict[str, Callable[[Any], None]] = {
-    name.removeprefix("check_"): check
+    name.removeprefix("check_"): explained(check, lambda _: "; ".join(_data))
     for name, check in list(globals().items())
     if name.startswith("check_") and name != "check_aggregator"
 }
-"""Every check by name; each takes an aggregator and raises AssertionError."""
+"""Every check by name; each takes an aggregator and raises AssertionError, as `check_aggregator` says."""

@@ -11,8 +11,10 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.testing.explained import explained
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class LayerCase:
     """A layer with arguments and inputs to try it on.
 
@@ -30,6 +32,16 @@ class LayerCase:
     output_shape: tuple[int, ...]
     call_arguments: Mapping[str, np.ndarray] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
+        return f"{self.layer.__name__}({arguments})"
+
+    def data(self) -> str:
+        """What it is tried on, in a few words."""
+        arrays = {"inputs": self.inputs, **self.call_arguments}.items()
+        shapes = "".join(f"{name} {list(array.shape)} {array.dtype}, " for name, array in arrays)
+        return f"{shapes}weights uniform in 0.5 to 1.5, of seed 0"
+
     def make(self, **more: Any) -> keras.layers.Layer:
         """A fresh layer, built, with random weights that are not at their initial values."""
         layer = self.layer(**{**self.arguments, **more})
@@ -46,7 +58,9 @@ def check_layer(
     output_shape: tuple[int, ...],
     **call_arguments: np.ndarray,
 ) -> None:
-    """Runs every check of `LAYER_CHECKS`; in pytest, parametrise over that dictionary instead.
+    """Runs every check of `LAYER_CHECKS`: the one line in a test of a layer of one's own.
+
+    To see all failures, and not the first alone, parametrise a test over that dictionary, with a `LayerCase`.
 
     Args:
         layer: the layer's class.
@@ -56,7 +70,14 @@ def check_layer(
         **call_arguments: further call arguments, arrays `[B, ...]`.
 
     Raises:
-        AssertionError: the first check that fails.
+        AssertionError: the first check that fails; it says what was checked, on which data, what the layer raised or
+            gave, and what to do.
+
+    Example:
+        >>> from crowdzoo.layers import ConfusionMatrices
+        >>> from crowdzoo.testing import check_layer
+        >>> p, codes = np.full((4, 3), 1 / 3, "float32"), np.array([[0, 1]] * 4, "int32")
+        >>> check_layer(ConfusionMatrices, {"num_annotators": 5}, p, (4, 2, 3), annotators=codes)
     """
     case = LayerCase(layer, arguments, inputs, output_shape, call_arguments)
     for check in LAYER_CHECKS.values():
@@ -140,6 +161,11 @@ def _output(case: LayerCase, layer: keras.layers.Layer) -> np.ndarray:
 
 
 def _config_holds_every_argument(case: LayerCase) -> None:
+    """`get_config` holds every argument, and Keras makes the same layer of it.
+
+    Register the class (`@keras.saving.register_keras_serializable(package=...)`), keep each argument as an attribute
+    of its name, and add it in `get_config`.
+    """
     layer = case.layer(**case.arguments, name="mine")
     config = layer.get_config()
     for name, value in {**case.arguments, "name": "mine"}.items():
@@ -153,6 +179,10 @@ def _config_holds_every_argument(case: LayerCase) -> None:
 
 
 def _symbolic_output_agrees_with_the_real_one(case: LayerCase) -> None:
+    """The output has the shape that was said, and in a functional model, too.
+
+    `compute_output_shape` has to say it; `CrowdLayer` does for `[B, M, K]`. Compute in float32 or wider.
+    """
     layer = case.make()
     output = layer(case.inputs, **case.call_arguments)
     assert tuple(output.shape) == case.output_shape
@@ -167,6 +197,10 @@ def _symbolic_output_agrees_with_the_real_one(case: LayerCase) -> None:
 
 
 def _a_batch_of_one_keeps_its_axes_and_values(case: LayerCase) -> None:
+    """A row alone gives what it gives in a batch.
+
+    Do not squeeze axes, and take no statistics over the batch outside of training.
+    """
     layer = case.make()
     whole = _output(case, layer)
     for row in range(len(case.inputs)):
@@ -178,6 +212,10 @@ def _a_batch_of_one_keeps_its_axes_and_values(case: LayerCase) -> None:
 
 
 def _gradients_are_finite_and_reach_every_weight(case: LayerCase) -> None:
+    """The gradient by inputs and by each weight is finite and not 0.
+
+    Raise what goes into a logarithm or a root above 0 before; a weight without gradient is not used.
+    """
     layer = case.make()
     by_inputs, by_weights = gradients(
         layer, lambda output: ops.sum(ops.square(output)), case.inputs, **case.call_arguments
@@ -189,6 +227,10 @@ def _gradients_are_finite_and_reach_every_weight(case: LayerCase) -> None:
 
 
 def _mixed_precision_keeps_weights_and_output_in_float32(case: LayerCase) -> None:
+    """Under mixed precision weights and output are float32.
+
+    Cast inputs by `self._cast` before computing, and add weights with `self._weight` (`autocast=False`).
+    """
     expected = _output(case, case.make())
     for policy, half in (("mixed_float16", "float16"), ("mixed_bfloat16", "bfloat16")):
         layer = case.make(dtype=policy)
@@ -200,6 +242,10 @@ def _mixed_precision_keeps_weights_and_output_in_float32(case: LayerCase) -> Non
 
 
 def _a_saved_model_answers_the_same(case: LayerCase) -> None:
+    """A model with the layer, saved and loaded, answers the same.
+
+    Make all weights in `build`, and none in `call`.
+    """
     first = keras.Input(case.inputs.shape[1:], dtype=str(case.inputs.dtype))
     others = {
         name: keras.Input(value.shape[1:], dtype=str(value.dtype), name=name)
@@ -217,7 +263,7 @@ def _a_saved_model_answers_the_same(case: LayerCase) -> None:
 
 
 LAYER_CHECKS: dict[str, Callable[[LayerCase], None]] = {
-    check.__name__.strip("_"): check
+    check.__name__.strip("_"): explained(check, LayerCase.data)
     for check in (
         _config_holds_every_argument,
         _symbolic_output_agrees_with_the_real_one,

@@ -2,10 +2,12 @@
 
 import inspect
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from crowdzoo.data.label_kinds import LABEL_KINDS, LabelKind, label_kind
 from crowdzoo.errors import ConfigError, short_repr, unknown
+from crowdzoo.plugins import Table, package_of
 
 # Trains on one label distribution a task, which an aggregation made: no crowd layer
 AGGREGATED = "aggregated"
@@ -60,19 +62,22 @@ def default_method(kind: str) -> str:
     Raises:
         ConfigError: another one.
     """
-    return "ccem" if label_kind(kind).one_class else methods_of(kind)[0]  # docs/methods.md
+    return "ccem" if label_kind(kind).one_class else next(iter(methods_of(kind)))  # docs/methods.md
 
 
-def methods_of(kind: str) -> tuple[str, ...]:
-    """Names of the methods for a kind of labels.
+def methods_of(kind: str) -> Table:
+    """The methods for a kind of labels, by name, with those of packages and scripts.
 
     Args:
         kind: of labels, "classification", "regression", "sequence" or "preference".
 
+    Returns:
+        Name -> class of the layer; of crowdzoo's own its name in `crowdzoo.layers`, of "aggregated" None.
+
     Raises:
         ConfigError: another one.
     """
-    return (*_layers_of(label_kind(kind)), AGGREGATED)
+    return Table("layer", {**_layers_of(label_kind(kind)), AGGREGATED: None}, partial(_for_kind, kind))
 
 
 def _layers_of(kind: LabelKind) -> Mapping[str, str]:
@@ -81,6 +86,23 @@ def _layers_of(kind: LabelKind) -> Mapping[str, str]:
     if kind.has_positions:
         return _SEQUENCE_LAYERS
     return _LAYERS if kind.has_classes else _RATING_LAYERS
+
+
+def _for_kind(kind: str, layer: Any) -> Any:
+    """What a `Table` of the methods for a kind of label makes of a class."""
+    import keras
+
+    from crowdzoo.layers import CrowdLayer
+
+    if CrowdLayer not in getattr(layer, "__mro__", ()):
+        raise ConfigError("a layer is a subclass of crowdzoo.layers.CrowdLayer")
+    package, name = layer.__module__.partition(".")[0], keras.saving.get_registered_name(layer)
+    if package_of(layer) and name != f"{package}>{layer.__name__}":
+        raise ConfigError(
+            f"saved models would not find {layer.__name__} again. Write above the class: "
+            f"@keras.saving.register_keras_serializable(package={package!r})"
+        )
+    return layer if kind in layer.kinds else None
 
 
 def crowd_layer_class(method: str, kind: str = "classification") -> Any:
@@ -99,14 +121,15 @@ def crowd_layer_class(method: str, kind: str = "classification") -> Any:
     """
     known = methods_of(kind)
     if not isinstance(method, str) or method not in known:
-        if isinstance(method, str) and any(method in _layers_of(other) for other in LABEL_KINDS.values()):
+        if isinstance(method, str) and any(method in methods_of(other) for other in LABEL_KINDS):
             raise ConfigError(f"method {method!r} is not for task {kind}; choose one of {', '.join(known)}.")
         raise ConfigError(unknown("method", method, known))
-    if method == AGGREGATED:
-        return None
+    layer = known[method]
+    if not isinstance(layer, str):
+        return layer
     from crowdzoo import layers
 
-    return getattr(layers, _layers_of(label_kind(kind))[method])
+    return getattr(layers, layer)
 
 
 def hyperparameters_of(method: str, kind: str = "classification") -> tuple[str, ...]:

@@ -174,9 +174,8 @@ def _file_problems(config: PipelineConfig) -> list[str]:
 def _data_problems(config: PipelineConfig) -> list[str]:
     data, kind, instances = config.data, config.label_kind, config.instances
     if data.dataset is not None:
-        known = datasets.names(kind.name)
-        if data.dataset not in known:
-            return [f"data: {unknown('dataset', data.dataset, known)}"]
+        if not datasets.has(data.dataset, kind.name):
+            return [f"data: {unknown('dataset', data.dataset, datasets.names(kind.name))}"]
         if instances is not datasets.instances_of(data.dataset):
             named, way_out = short_repr(data.dataset), f"base {config.base} needs a file of them"
             held = datasets.instances_of(data.dataset).name

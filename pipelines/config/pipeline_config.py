@@ -132,7 +132,7 @@ class PipelineConfig(Section):
         kinds = self.label_kind.instance_kinds
         if self.model.base is not None and not is_own(self.model.base):
             return self.label_kind.taken_by(self.model.base)
-        if self.data.dataset in datasets.names(self.kind):
+        if self.data.dataset is not None and datasets.has(self.data.dataset, self.kind):
             return datasets.instances_of(self.data.dataset)
         if self.data.instances is None or isinstance(self.data.instances, str):  # a URI is not read here
             return kinds[0]

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.against_votes import VotesWarning
 from crowdzoo.aggregation.aggregator import Aggregator
-from crowdzoo.aggregation.classes.methods import METHODS
 from crowdzoo.aggregation.engine.markov_chain import LogChain, viterbi
 from crowdzoo.aggregation.engine.params import TINY
-from crowdzoo.aggregation.named import aggregator_named
+from crowdzoo.aggregation.named import FOR_CLASSES, aggregator_named
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.checks.constraints import Choice, setting
@@ -93,7 +92,7 @@ class TokenAggregation(Aggregator):
     @property
     def of_tokens(self) -> Any:
         """The method for classes."""
-        return aggregator_named(METHODS, self.method, self.settings)
+        return aggregator_named(FOR_CLASSES, self.method, self.settings)
 
     def table(self, sequences: CrowdSequences | Annotations) -> SequenceTable:
         """The sentences as a table.

@@ -128,9 +128,9 @@ class Sentences(Kind):
 
     def aggregator_class(self, method: str) -> type | None:
         """See `Kind.aggregator_class`; a method for classes takes its own settings."""
-        from crowdzoo.aggregation import METHODS
+        from crowdzoo.aggregation.named import FOR_CLASSES
 
-        return METHODS.get(method) or super().aggregator_class(method)
+        return FOR_CLASSES.get(method) or super().aggregator_class(method)
 
     def result_rows(
         self, result: Any, crowd: CrowdSequences, gold: list[list[str] | None] | None, used_gold: bool

@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import SHOWN, BadRow, ConfigError, CrowdzooError, DataError, did_you_mean, short_repr, unknown
 from crowdzoo.files.text import shown
+from crowdzoo.plugins import Table
 from crowdzoo.reading.platforms.argilla import ARGILLA
 from crowdzoo.reading.platforms.coco import COCO
 from crowdzoo.reading.platforms.cvat import CVAT
@@ -24,7 +25,9 @@ from crowdzoo.reading.platforms.prodigy import PRODIGY
 from crowdzoo.reading.platforms.record import BadValue, Record
 from crowdzoo.reading.platforms.toloka import TOLOKA
 
-PLATFORMS = {one.name: one for one in (LABEL_STUDIO, MTURK, TOLOKA, PRODIGY, DOCCANO, ARGILLA, CVAT, COCO)}
+_OWN = (LABEL_STUDIO, MTURK, TOLOKA, PRODIGY, DOCCANO, ARGILLA, CVAT, COCO)
+# one of a package that is no `Platform` has no suffixes, and is refused
+PLATFORMS = Table("platform", {one.name: one for one in _OWN}, lambda one: one if one.suffixes else None)
 
 _TABLE = "Give a table of the images, with columns task and image, instead of their folder."
 

@@ -6,15 +6,15 @@ from crowdzoo.training.bases.base import Base, BaseContext, Sizes
 from crowdzoo.training.bases.features import FeatureBase
 from crowdzoo.training.bases.images import ImageBase
 from crowdzoo.training.bases.own import OwnBase
-from crowdzoo.training.bases.own_source import is_own, own_files, own_function, source_hash
+from crowdzoo.training.bases.own_source import ADDED, is_own, own_files, own_function, source_hash
 from crowdzoo.training.bases.tables import TableBase
 from crowdzoo.training.bases.texts import TextBase
 
-__all__ = ["BASES", "Base", "BaseContext", "Sizes", "is_own", "own_files", "own_function", "source_hash"]
+__all__ = ["ADDED", "BASES", "Base", "BaseContext", "Sizes", "is_own", "own_files", "own_function", "source_hash"]
 
 
 class _Bases(dict[str, Base]):
-    """Of `module:function`, which is no name in the table, a base of the user's own."""
+    """Of what is no name in the table but `is_own`, a base of the user's own."""
 
     def __missing__(self, name: str) -> Base:
         if not is_own(name):

@@ -14,14 +14,21 @@ from types import ModuleType
 from typing import Any
 
 from crowdzoo.errors import ConfigError, did_you_mean, shorten
+from crowdzoo.plugins import Table
 
 _WRITE = "write package.module:function or path/to/file.py:function"
 _INSTALLED = ("site-packages", "dist-packages")
 
 
+ADDED = Table("base", {})  # functions that packages and scripts give a name
+
+
 def is_own(base: str) -> bool:
-    """Whether a base's name stands for a function of the user's, `package.module:function` or `file.py:function`."""
-    return ":" in base
+    """Whether a base stands for a function of somebody else's than crowdzoo.
+
+    It is `package.module:function`, `file.py:function`, or the name that a package or script gives the function.
+    """
+    return ":" in base or ADDED.is_added(base)
 
 
 def own_function(reference: str) -> Callable[..., Any]:
@@ -33,6 +40,8 @@ def own_function(reference: str) -> Callable[..., Any]:
     Raises:
         ConfigError: a module, file or function does not exist; or importing it fails, with the line.
     """
+    if ADDED.is_added(reference):
+        return ADDED[reference]
     where, name = _split(reference)
     own: dict[str, ModuleType] = {}
     module = called(reference, _imported, where, reference, own)
@@ -72,6 +81,8 @@ def called(reference: str, function: Callable[..., Any], *arguments: Any, **name
 def source_hash(reference: str) -> str:
     """Hash of the function's file and of the modules that it imports from the same package or folder.
 
+    Of a name that a package or script added, `Table.version`.
+
     Args:
         reference: see `own_function`; nothing is imported but the packages above the module.
 
@@ -81,6 +92,8 @@ def source_hash(reference: str) -> str:
     Raises:
         ConfigError: the module or file does not exist.
     """
+    if ADDED.is_added(reference):
+        return ADDED.version(reference)
     where, _ = _split(reference)
     files, top = own_files(reference), _folder_of(_file_of(where, reference), where)
     digest = hashlib.sha256()
@@ -95,6 +108,8 @@ def own_files(reference: str) -> list[Path]:
     Raises:
         ConfigError: the module or file does not exist.
     """
+    if ADDED.is_added(reference):
+        return ADDED.files(reference)
     where, _ = _split(reference)
     first = _file_of(where, reference)
     top = _folder_of(first, where)

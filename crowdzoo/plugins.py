@@ -1,0 +1,202 @@
+"""What other packages and one's own scripts add by name: aggregators, layers, platforms, bases and data sets.
+
+A package names them in its entry points, in a group for each sort: `crowdzoo.aggregators`, `crowdzoo.layers` and so on.
+Nothing of it is imported before its name is asked for, or a list of all names.
+"""
+
+import sys
+import uuid
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
+from hashlib import sha256
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from crowdzoo.errors import ConfigError, unknown
+
+__all__ = ["register"]
+
+SORTS = ("aggregator", "layer", "platform", "base", "dataset")
+_Thing = TypeVar("_Thing")
+
+
+class _Added(NamedTuple):
+    """What a script or package adds under a name.
+
+    Attributes:
+        value: `module:name`, as entry points write it.
+        load: what imports it.
+        package: `distribution==version`; empty for a script.
+        token: what stands for the source of what is in no file.
+    """
+
+    value: str
+    load: Callable[[], Any]
+    package: str
+    token: str
+
+    def __str__(self) -> str:
+        return f"{self.package} ({self.value})" if self.package else self.value
+
+    @property
+    def top(self) -> str:
+        """The package or module that is imported first."""
+        return self.value.partition(":")[0].partition(".")[0]
+
+
+_registered: dict[tuple[str, str], _Added] = {}
+
+
+def register(sort: str, name: str) -> Callable[[_Thing], _Thing]:
+    """Makes a method of one's own known by a name, in this process: a decorator for a script or a notebook.
+
+    The name then works wherever crowdzoo's own do: `create`, `train`, `compare`, `method_cards`. The command line does
+    not see a script; a package with entry points works there, too (docs/own_method.md).
+
+    Args:
+        sort: "aggregator" (a class with `fit`, such as an `Aggregator`), "layer" (a `CrowdLayer`), "base" (a function
+            of a `BaseContext` that gives a Keras model), "dataset" (a function that gives a `CrowdDataset`) or
+            "platform" (a `Platform`: `register("platform", "mine")(MINE)`).
+        name: a new one; a class or function that is defined again takes the place of the former.
+
+    Returns:
+        The decorator, which gives back what it decorates.
+
+    Raises:
+        ConfigError: another sort, or another class or function has the name.
+
+    Example:
+        >>> @crowdzoo.register("aggregator", "three-rounds")
+        ... class ThreeRounds(crowdzoo.aggregation.Aggregator):
+        ...     def fit(self, annotations):
+        ...         return crowdzoo.aggregation.Wawa(num_rounds=3).fit(annotations)
+        >>> crowdzoo.compare(annotations, methods=["three-rounds", "dawid-skene"]).frame
+    """
+    if sort not in SORTS:
+        raise ConfigError(unknown("sort of what is registered", sort, SORTS))
+
+    def add(thing: _Thing) -> _Thing:
+        value = f"{thing.__module__}:{getattr(thing, '__qualname__', name)}"
+        before = _registered.get((sort, name))
+        if before is not None and before.value != value:
+            raise ConfigError(f"{sort} {name!r}: {before} has that name already. Give {value} another.")
+        _registered[sort, name] = _Added(value, lambda: thing, "", uuid.uuid4().hex)
+        return thing
+
+    return add
+
+
+class Table(Mapping[str, Any]):
+    """What there is of a sort by name: crowdzoo's own, then what scripts and other packages add.
+
+    Whether there is a name, and what it stands for, imports that of no other package; a list of all imports all of
+    them, and warns of what cannot be used.
+
+    Args:
+        sort: one of `SORTS`.
+        own: crowdzoo's own.
+        made_of: from what a package names to what the table holds; None where that belongs into another table of the
+            sort. Raises ConfigError where it cannot be used.
+    """
+
+    def __init__(self, sort: str, own: Mapping[str, Any], made_of: Callable[[Any], Any] = lambda thing: thing):
+        self.sort, self.own, self._made_of = sort, own, made_of
+
+    def __getitem__(self, name: str) -> Any:
+        if not isinstance(name, str):  # as a file of settings may have it
+            raise KeyError(name)
+        added = _added(self.sort, name)
+        if name in self.own:
+            for each in added:
+                what = f"{self.sort} {name!r} is crowdzoo's own, which is used, and {each} has that name, too"
+                warnings.warn(f"{what}. Rename the other, or uninstall its package.", UserWarning, stacklevel=2)
+            return self.own[name]
+        if not added:
+            raise KeyError(name)
+        if len(added) > 1:
+            both = " and ".join(map(str, added))
+            raise ConfigError(f"{self.sort} {name!r}: {both} have that name. Rename one, or uninstall its package.")
+        made = _called(f"{self.sort} {name!r} of {added[0]}", lambda: self._made_of(added[0].load()))
+        if made is None:
+            raise KeyError(name)
+        return made
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.own
+        names = [*(name for sort, name in _registered if sort == self.sort), *_installed(self.sort)]
+        for name in dict.fromkeys(names):
+            try:
+                if name in self and name not in self.own:
+                    yield name
+            except ConfigError as error:
+                warnings.warn(str(error), UserWarning, stacklevel=2)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def is_added(self, name: str) -> bool:
+        """Whether a script or package has a name that is not crowdzoo's own; nothing is imported."""
+        return name not in self.own and bool(_added(self.sort, name))
+
+    def files(self, name: str) -> list[Path]:
+        """The sources of what `is_added`: the script, or all modules of the package; nothing of a notebook."""
+        self[name]  # imported now, or refused
+        module = sys.modules[_added(self.sort, name)[0].top]
+        modules = [file for folder in getattr(module, "__path__", ()) for file in Path(folder).rglob("*.py")]
+        return sorted(modules) or list(map(Path, filter(None, [getattr(module, "__file__", None)])))
+
+    def version(self, name: str) -> str:
+        """What results of an added name depend on: `distribution==version` or `module:name`, and a hash of `files`.
+
+        Empty for crowdzoo's own names, and those of other tables.
+        """
+        if name in self.own or name not in self:
+            return ""
+        added = _added(self.sort, name)[0]
+        code = b"\0".join(file.read_bytes() for file in self.files(name)) or added.token.encode()
+        return f"{added.package or added.value} {sha256(code).hexdigest()[:16]}"
+
+
+def package_of(thing: Any) -> str:
+    """`distribution==version` of the package that a class is in, if it adds to crowdzoo; else nothing."""
+    top = thing.__module__.partition(".")[0]
+    every = (each for sort in SORTS for same in _installed(sort).values() for each in same)
+    return next((each.package for each in every if each.top == top), "")
+
+
+def registered_layers() -> dict[str, Callable[[], Any]]:
+    """The layers of packages by the names that Keras has to know them by in a saved model, and what imports each."""
+    every = [(name, each) for name, same in _installed("layer").items() for each in same]
+    return {
+        f"{each.top}>{each.value.rpartition(':')[2]}": partial(_called, f"layer {name!r} of {each}", each.load)
+        for name, each in every
+    }
+
+
+def _called(what: str, function: Callable[[], Any]) -> Any:
+    try:
+        return function()
+    except (Exception, SystemExit) as error:  # whatever importing a package raises
+        reason = str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
+        raise ConfigError(f"{what} cannot be used: {reason.rstrip('.')}. Correct it, or uninstall it.") from error
+
+
+def _added(sort: str, name: str) -> list[_Added]:
+    """All that scripts and packages have under a name, each once."""
+    found = [*filter(None, [_registered.get((sort, name))]), *_installed(sort).get(name, ())]
+    return list({each.value: each for each in found}.values())
+
+
+def _installed(sort: str) -> dict[str, list[_Added]]:
+    return _installed_on(sort, tuple(sys.path))
+
+
+@cache  # reading what is installed takes some 20 ms
+def _installed_on(sort: str, path: tuple[str, ...]) -> dict[str, list[_Added]]:
+    found: dict[str, list[_Added]] = {}
+    for point in entry_points(group=f"crowdzoo.{sort}s"):
+        package = f"{point.dist.name}=={point.dist.version}" if point.dist else ""
+        found.setdefault(point.name, []).append(_Added(point.value, point.load, package, ""))
+    return found

@@ -1,0 +1,1 @@
+"""An example of methods that are not crowdzoo's own."""
