@@ -159,7 +159,7 @@ def compare(
     Example:
         >>> labelme = crowdzoo.datasets.load_labelme()
         >>> found = crowdzoo.compare(labelme.annotations, gold=labelme.gold, methods=["dawid-skene", "wawa"])
-        >>> found.best.name, round(found.frame["score"][0], 3)
+        >>> found.best.name, round(found.frame.loc[0, "score"], 3)
         ('dawid-skene', 0.795)
     """
     kind = compared_by(annotations, gold)
