@@ -61,3 +61,21 @@ def test_such_phrases_are_found():
     assert stumbling("It hangs\non taste.".replace("\n", " ")) == ["'hangs on': depends on"]
     assert stumbling("Leave data.gold away.") == ["'Leave data.gold away': leave out"]
     assert list(strings('"Mend\\n it"')) == [(1, "Mend it")]
+
+
+def anchors_of(page):
+    """Anchors of a page's headings, as GitHub and the site make them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    words = [re.sub(r"[^\w\- ]", "", head.lower()).strip() for head in re.findall(r"^#+ +(.+)$", text, re.MULTILINE)]
+    return {re.sub(r"[ ]+", "-", each) for each in words}
+
+
+@pytest.mark.parametrize(
+    "page", sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]), ids=lambda page: page.stem
+)
+def test_links_between_pages_lead_somewhere(page):
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for file, anchor in re.findall(r"\]\(((?!https?:|mailto:)[^)#\s]*)(?:#([^)\s]+))?\)", text):
+        target = page.parent / file if file else page
+        assert target.exists(), file
+        assert not anchor or target.suffix != ".md" or anchor in anchors_of(target), f"{file}#{anchor}"
