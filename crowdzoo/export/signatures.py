@@ -60,7 +60,8 @@ def build_signatures(
         number: name of the output of a model that gives one number.
 
     Returns:
-        The module, and its functions by the names of their signatures.
+        The module, and its functions by the names of their signatures. Its `serve` is no signature: it is Keras' usual
+        endpoint, from the inputs (a single one by itself, several by name) to what `predict` gives.
 
     Raises:
         ConfigError: the model's output is none of the three kinds, or `classes` does not fit it.
@@ -68,8 +69,15 @@ def build_signatures(
     module = tf.Module(name="crowdzoo")
     if encoder is not None:
         module.resources = encoder.resources  # held, or the graph's tables would be gone
-    estimate = tf.function(lambda inputs: model(_read(model, encoder, inputs)[0], training=False))
-    shape = estimate.get_concrete_function(specs).output_shapes.as_list()
+
+    def serve(inputs: Any) -> Any:
+        given = inputs if isinstance(inputs, dict) else {"instances": inputs}
+        x, _ = _read(model, encoder, _at_least_one(given, encoder))
+        return model(x, training=False)[: _num_rows(given)]
+
+    only = specs["instances"] if [*specs] == ["instances"] else specs
+    module.serve = tf.function(serve, input_signature=[only])
+    shape = module.serve.get_concrete_function().output_shapes.as_list()
     answers = _answers(model, shape, classes, encoder, number)
 
     def predict(answer: Callable[..., dict[str, Any]], inputs: Any, annotator: Any = None) -> dict[str, Any]:

@@ -78,6 +78,12 @@ def test_serving_default_gives_what_predict_gives(model, loaded):
     assert [name.decode() for name in outputs["class"].numpy()] == [CLASSES[k] for k in expected.argmax(axis=1)]
 
 
+def test_kerass_own_layer_loads_it_by_the_usual_endpoint_and_servers_see_no_new_signature(model, exported, loaded):
+    layer = keras.layers.TFSMLayer(exported, call_endpoint="serve")
+    np.testing.assert_allclose(layer(instances()), model.predict(instances(), verbose=0), atol=1e-6)
+    assert set(loaded.signatures) == {"serving_default", "annotators"}
+
+
 def test_annotators_gives_the_named_annotators_label_distribution(model, loaded):
     x = instances(5)
     names = ["chloé", "ann", "7", "7", "bob"]
@@ -313,6 +319,8 @@ def test_several_inputs_are_served_by_their_keras_names(structure, tmp_path):
     path = model.export(tmp_path / "1", classes=CLASSES, annotators=ANNOTATORS, warmup_instances=x)
     expected = model.predict(x, verbose=0)
     np.testing.assert_allclose(load_and_predict(path, named, batch_size=2)["probabilities"], expected, atol=1e-6)
+    layer = keras.layers.TFSMLayer(path, call_endpoint="serve")
+    np.testing.assert_allclose(layer(keras.tree.map_structure(tf.constant, named)), expected, atol=1e-6)
     said = tf.saved_model.load(str(path)).signatures["annotators"](
         **{name: tf.constant(value) for name, value in named.items()}, annotator=tf.constant(["ann", "bob", "7"])
     )

@@ -69,3 +69,10 @@ def test_each_signature_has_a_request_and_stands_in_the_card(vectors):
     card = json.loads((path / MODEL_CARD_FILE).read_text())
     assert {*card["signatures"]} == {"serving_default", "pairs", "annotators"}
     assert card["classes"] == CLASSES
+
+
+def test_kerass_own_layer_answers_pairs_as_predict_does(vectors):
+    model, path = vectors
+    sides = {"left": tf.constant(X[:3]), "right": tf.constant(X[3:])}
+    found = keras.layers.TFSMLayer(path, call_endpoint="serve")(sides)
+    np.testing.assert_allclose(found, model.predict({"left": X[:3], "right": X[3:]}, verbose=0), atol=1e-6)

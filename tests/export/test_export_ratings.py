@@ -95,6 +95,8 @@ def test_value_and_annotators_are_in_the_labels_unit(name, tmp_path):
     assert value.shape == (6,)
     np.testing.assert_allclose(value, truth, rtol=1e-5)
     np.testing.assert_allclose(value, model.predict(X, verbose=0)[:, 0], rtol=1e-5)
+    served = keras.layers.TFSMLayer(path, call_endpoint="serve")(tf.constant(X))
+    np.testing.assert_allclose(served, model.predict(X, verbose=0), rtol=1e-5)
     loaded = load_saved_model(path)
     card = json.loads((path / MODEL_CARD_FILE).read_text())
     assert card["classes"] is None

@@ -111,6 +111,8 @@ def test_tags_are_the_models_own(served):
     assert outputs["tokens"].shape[1] == max(map(len, tokens))
     x = ENCODER(tokens)
     probabilities = served.model.predict(x, verbose=0)
+    np.testing.assert_allclose(served.loaded.serve(tf.constant(texts)), probabilities, atol=1e-5)
+    assert served.loaded.serve(tf.constant([], tf.string)).shape[::2] == (0, len(served.classes))
     for i, (row, codes) in enumerate(zip(rows(outputs), served.model.base.tag(x), strict=True)):
         assert row["tokens"] == tokens[i]
         assert row["tags"] == [served.classes[code] for code in codes]
@@ -119,6 +121,13 @@ def test_tags_are_the_models_own(served):
         assert [text[start:end].decode() for start, end in zip(row["starts"], row["ends"], strict=True)] == tokens[i]
     types = {"tokens": object, "tags": object, "scores": np.float32, "starts": np.int64, "ends": np.int64}
     assert {name: array.dtype for name, array in outputs.items()} == {**types, "lengths": np.int64}
+
+
+@pytest.mark.slow
+def test_kerass_own_layer_takes_raw_text(served):
+    layer = keras.layers.TFSMLayer(served.path, call_endpoint="serve")
+    texts = tf.constant(CORPUS.texts[:5])
+    np.testing.assert_array_equal(layer(texts), served.loaded.serve(texts))
 
 
 def test_spans_are_those_that_the_tags_mean(served):
