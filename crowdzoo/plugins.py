@@ -4,6 +4,7 @@ A package names them in its entry points, in a group for each sort: `crowdzoo.ag
 Nothing of it is imported before its name is asked for, or a list of all names.
 """
 
+import re
 import sys
 import uuid
 import warnings
@@ -18,6 +19,7 @@ from crowdzoo.errors import ConfigError, unknown
 
 __all__ = ["register"]
 
+RESERVED = ("all", "auto", "gold", "quick")  # which mean something where names of methods stand
 SORTS = ("aggregator", "layer", "platform", "base", "dataset")
 _Thing = TypeVar("_Thing")
 
@@ -76,6 +78,10 @@ def register(sort: str, name: str) -> Callable[[_Thing], _Thing]:
     """
     if sort not in SORTS:
         raise ConfigError(unknown("sort of what is registered", sort, SORTS))
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_.-]*", name) or name in RESERVED:
+        raise ConfigError(
+            f"{sort} {name!r}: a name has small letters, digits and - alone, and is none of {', '.join(RESERVED)}."
+        )
 
     def add(thing: _Thing) -> _Thing:
         value = f"{thing.__module__}:{getattr(thing, '__qualname__', name)}"

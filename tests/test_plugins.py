@@ -442,3 +442,9 @@ def test_the_example_package_is_installed_and_all_that_the_guide_says_works(tmp_
     assert "InstanceConfusions" in said
     command("export", "model.keras", "served")
     run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", "source", "source/tests")
+
+
+@pytest.mark.parametrize("name", ["my vote", "quick", "gold", "", "a,b", "Mine"])
+def test_a_name_that_cannot_be_written_where_methods_are_named_is_refused(name):
+    with pytest.raises(ConfigError, match="a name has small letters"):
+        crowdzoo.register("aggregator", name)

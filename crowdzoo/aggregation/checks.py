@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crowdzoo.data.label_kinds import CLASSIFICATION, REGRESSION, require_annotations, require_kind
-from crowdzoo.errors import DataError
+from crowdzoo.errors import DataError, short_repr
 
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
@@ -78,7 +78,8 @@ def check_ratings(annotations: Annotations, method: str, low: float | None, high
         raise DataError(f"{method}: no rating is larger than {most:g}, and squares of them are 0. Take another unit.")
     if most > LARGEST * (usual := np.median(sizes[sizes > 0]) if most else 0.0):
         row = annotations.select_rows(np.flatnonzero(sizes == most)[:1])
+        annotator, task = row.annotators[row.annotator_ids[0]], row.tasks[row.task_ids[0]]
         raise DataError(
-            f"{method}: annotator {row.annotators[row.annotator_ids[0]]!r} gave task {row.tasks[row.task_ids[0]]!r} "
+            f"{method}: annotator {short_repr(annotator)} gave task {short_repr(task)} "
             f"{row.labels[0]:g}, beside which the usual {usual:g} is lost. Correct or remove that rating."
         )

@@ -151,7 +151,7 @@ class MultiLabel(Checked):
             for label, table in tables.items():
                 method = aggregator_named(FOR_CLASSES, self.method, self.settings)
                 try:
-                    one = method.fit(table, None if calibrated else known.get(label))
+                    one = method.fit(table, *([known[label]] if label in known and not calibrated else []))
                     found.append(calibrate(one, table, known[label]) if calibrated and label in known else one)
                 except DataError as error:
                     raise DataError(f"MultiLabel, label {label!r}: {error}") from error

@@ -98,9 +98,15 @@ class Aggregation(Result):
             seed: where no labels are given, of random ties.
             **found: further attributes by name, such as `history` and `reliability`.
 
+        Raises:
+            DataError: posteriors of another shape, or that are no numbers.
+
         Warns:
             VotesWarning: the labels are far from the votes; `notes` says how far.
         """
+        shape = annotations.num_tasks, annotations.num_classes
+        if np.shape(posteriors) != shape or not np.isfinite(posteriors).all():
+            raise DataError(f"{method}: posteriors must be numbers of shape {shape}, got {np.shape(posteriors)}.")
         if labels is None:
             labels = choose_labels(posteriors, np.arange(len(posteriors)), seed=seed)
         notes = notes_against_votes(annotations, labels)

@@ -10,7 +10,7 @@ with its fields; anything else calls `Rule.checked`::
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
@@ -177,7 +177,7 @@ class Checked:
         Args:
             deep: is there for scikit-learn; no setting is an estimator itself.
         """
-        return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]  # subclasses are dataclasses
+        return {each.name: getattr(self, each.name) for each in fields(self)} if is_dataclass(self) else {}
 
     def set_params(self: _Settings, **settings: Any) -> _Settings:
         """Changes settings in place: all that are given, or none where one is refused.

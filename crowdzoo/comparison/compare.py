@@ -159,7 +159,7 @@ def compare(
     Example:
         >>> labelme = crowdzoo.datasets.load_labelme()
         >>> found = crowdzoo.compare(labelme.annotations, gold=labelme.gold, methods=["dawid-skene", "wawa"])
-        >>> found.best.name, round(found.frame.loc[0, "score"], 3)
+        >>> found.best.name, round(float(found.frame.loc[0, "score"]), 3)
         ('dawid-skene', 0.795)
     """
     kind = compared_by(annotations, gold)
@@ -213,6 +213,8 @@ def compared_on(
         if any((setup.key(each), seed, part) not in runs for each in setup.asked_of(method))
     ]
     total = len(seeds) * setup.num_parts * len(methods)
+    if wanted and isinstance(setup, Labels):
+        _run(setup, wanted[0][2], *wanted[0][:2])  # imports and compiles, which is no method's time
     for done, (seed, part, method) in enumerate(wanted, total - len(wanted) + 1):
         for run in _run(setup, method, seed, part):
             runs.add(run)
@@ -228,9 +230,15 @@ def _run(setup: Setup, method: Method, seed: int, part: int) -> list[Run]:
         warnings.simplefilter("always", UserWarning)
         try:
             tasks, answers = setup.run(method, seed, part)
-        except CrowdzooError as error:
+            if not all(np.isfinite(each).all() for each in answers):
+                raise DataError("some of its answers are no numbers")
+        except Exception as error:
+            foreseen = isinstance(error, CrowdzooError)
+            if not foreseen and not any(table.is_added(method.name) for table in setup.tables()):
+                raise
+            reason = str(error) if foreseen else f"{type(error).__name__}: {error}"
             nothing = np.empty(0, int), np.empty((0, 0))
-            return [Run(key, seed, part, time.perf_counter() - started, *nothing, [], str(error)) for key in keys]
+            return [Run(key, seed, part, time.perf_counter() - started, *nothing, [], reason) for key in keys]
     seconds = time.perf_counter() - started
     own = [str(each.message) for each in caught if each.category.__module__.startswith("crowdzoo.")]
     faults = [text.removeprefix(f"{method.name}: ").partition(". ")[0].rstrip(".") for text in own]
@@ -292,6 +300,8 @@ def _scored(setup: Setup, runs: list[list[Run]], seeds: Sequence[int]) -> _Score
             figures.append(measure.figures(answers, tasks))
             asked[tasks] = measure.known[tasks]
     asked |= weights.any(axis=0)
+    if not weights.any(axis=1).all():
+        raise DataError("compare: gold tells no answers apart, as all of it is the same. Give gold of more tasks.")
     means = {name: float(np.mean([each[name] for each in figures])) for name in (figures[0] if figures else ())}
     return _Scored(totals[:, asked], weights[:, asked], means, list(notes), runs)
 

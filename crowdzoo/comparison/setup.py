@@ -117,7 +117,7 @@ class Setup(ABC):
         """See `Runs`, in the words of its message."""
         return {
             "version of crowdzoo": crowdzoo.__version__, "annotations": digest_of(self.crowd),
-            "scale": str(dict(self.scale)),
+            "score": self.measure.title, "scale": str(dict(self.scale)),
         }  # fmt: skip
 
     def asked_of(self, method: Method) -> list[Method]:
@@ -176,8 +176,13 @@ class Labels(Setup):
 
 def _named(word: str | tuple[str, Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
     """Name and settings of "name setting=value", whose values are JSON where they can be."""
-    if not isinstance(word, str):
+    if isinstance(word, tuple) and len(word) == 2:
         return word
+    if not isinstance(word, str) or not word.strip():
+        raise ConfigError(
+            f"compare: a method is a name, 'NAME SETTING=VALUE', or a tuple of a name and settings, got {word!r}. Give "
+            "a class of your own a name by crowdzoo.register('aggregator', NAME)."
+        )
     name, *settings = word.split()
     found = {}
     for setting in settings:

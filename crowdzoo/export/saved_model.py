@@ -53,8 +53,8 @@ def export_model(
       that quotes it.
 
     The endpoint `serve` is that of Keras' own export, for `keras.layers.TFSMLayer(folder, call_endpoint="serve")`: it
-    takes the instances of `serving_default` (of pairs those of `pairs`), several inputs by name, and gives what `predict`
-    gives. It is no signature, so servers do not offer it.
+    takes the instances of `serving_default` (of pairs those of `pairs`), several inputs by name, and gives what
+    `predict` gives. It is no signature, so servers do not offer it.
 
     Beside the graph, in `assets.extra/`: warm-up requests in TF Serving's format (`PredictionLog` records),
     `model_card.json`, and for each signature one request as JSON.

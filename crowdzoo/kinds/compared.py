@@ -71,7 +71,12 @@ class Compared(ABC):
 
     def array_of(self, gold: Any) -> NDArray[Any]:
         """Gold as an array with a value a task."""
-        found = np.asarray(gold)
+        found, names = np.asarray(gold), self.annotations.tasks.tolist()
+        if hasattr(gold, "reindex") and gold.index.tolist() not in (names, [*range(len(found))]):
+            raise DataError(
+                "compare: gold is a Series whose index is neither annotations.tasks nor 0, 1, 2, …. Write "
+                "gold.reindex(annotations.tasks), or gold.to_numpy() where its rows are in the right order."
+            )
         if found.shape != (self.num_tasks,):
             raise DataError(
                 f"compare: gold must have a value for each of the {self.num_tasks:,} tasks, got shape {found.shape}."

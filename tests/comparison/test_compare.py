@@ -10,7 +10,7 @@ from sklearn.metrics import f1_score
 
 import crowdzoo
 from crowdzoo import Annotations, ConfigError, DataError, compare
-from crowdzoo.aggregation import DawidSkene, MajorityVote, MultiLabel, create
+from crowdzoo.aggregation import Aggregation, Aggregator, DawidSkene, MajorityVote, MultiLabel, Wawa, create
 from crowdzoo.comparison.intervals import bootstrap
 from crowdzoo.data.crowd_sequences import CrowdSequences, sentence_annotations
 from crowdzoo.metrics import expected_calibration_error
@@ -562,3 +562,71 @@ def test_several_labels_are_scored_by_the_labels_that_hold():
         compare(crowd, np.zeros((120, 2)), gold)
     with pytest.raises(DataError, match=r"gold of label 'd' has to be 1, 0 or -1 for each task"):
         compare(crowd, gold={"d": gold["a"]})
+
+
+# === What a reader who had not written it found ===
+
+
+@pytest.fixture
+def added(monkeypatch):
+    monkeypatch.setattr("crowdzoo.plugins._registered", {})
+
+
+def own_method(name, fit):
+    crowdzoo.register("aggregator", name)(type("Own", (Aggregator,), {"fit": fit, "__module__": __name__}))
+
+
+def test_runs_of_classes_are_not_those_of_several_labels(tmp_path):
+    table = Annotations.from_arrays([*range(20)] * 2, [0] * 20 + [1] * 20, [0, 1] * 20)
+    compare(table, gold=np.arange(20) % 2, methods=["wawa"], folder=tmp_path)
+    with pytest.raises(ConfigError, match="score"):
+        compare(table, gold={0: np.ones(20, int)}, methods=["wawa"], folder=tmp_path)
+
+
+@pytest.mark.usefixtures("added")
+def test_a_method_of_ones_own_that_fails_is_named_and_the_others_go_on():
+    table, gold = Annotations.from_arrays([*range(20)] * 2, [0] * 20 + [1] * 20, [0, 1] * 20), np.arange(20) % 2
+
+    def fail(self, annotations):
+        raise ValueError("boom")
+
+    def no_numbers(self, annotations):
+        found = Wawa().fit(annotations)
+        return dataclasses.replace(found, posteriors=found.posteriors * np.nan)
+
+    own_method("fails", fail)
+    own_method("no-numbers", no_numbers)
+    own_method("nothing-said", lambda self, annotations: Aggregation.of("x", annotations, np.full((20, 3), 1 / 3)))
+    frame = compare(table, gold=gold, methods=["fails", "no-numbers", "nothing-said", "wawa"]).frame.set_index("method")
+    assert frame.index[:2].tolist() == ["majority-vote", "wawa"]
+    assert frame.loc["fails", "notes"] == "failed: ValueError: boom"
+    assert frame.loc["no-numbers", "notes"] == "failed: some of its answers are no numbers"
+    assert "posteriors must be numbers of shape (20, 2), got (20, 3)" in frame.loc["nothing-said", "notes"]
+
+
+@pytest.mark.usefixtures("added")
+def test_a_method_of_ones_own_that_takes_annotations_alone_aggregates_several_labels():
+    table = Annotations.from_arrays([*range(20)] * 2, [0] * 20 + [1] * 20, [0, 1] * 20)
+    own_method("mine", lambda self, annotations: Wawa().fit(annotations))
+    gold = {label: (np.arange(20) % 2 == label).astype(int) for label in (0, 1)}
+    frame = compare(table, gold=gold, methods=["mine", "wawa"]).frame.set_index("method")
+    assert frame.loc["mine", "score"] == frame.loc["wawa", "score"] == 1
+
+
+def test_gold_of_another_order_and_of_impossible_codes_is_refused():
+    table, gold = Annotations.from_arrays([*range(20)] * 2, [0] * 20 + [1] * 20, [0, 1] * 20), np.arange(20) % 2
+    series = pd.Series(gold, index=table.tasks)
+    turned = series.iloc[::-1]
+    with pytest.raises(DataError, match=r"gold\.reindex\(annotations\.tasks\)"):
+        compare(table, gold=turned, methods=["wawa"])
+    for right in (series, turned.reindex(table.tasks), turned.to_numpy()[::-1]):
+        assert compare(table, gold=right, methods=["wawa"]).frame["score"].tolist() == [1, 1]
+    with pytest.raises(DataError, match="class codes"):
+        compare(table, gold=np.where(gold, gold, -7), methods=["wawa"])
+
+
+@pytest.mark.parametrize("word", [Wawa(), "", ("wawa",)])
+def test_what_is_no_method_is_refused_with_what_one_is(word):
+    table = Annotations.from_arrays([*range(20)] * 2, [0] * 20 + [1] * 20, [0, 1] * 20)
+    with pytest.raises(ConfigError, match="a method is a name"):
+        compare(table, gold=np.arange(20) % 2, methods=[word])

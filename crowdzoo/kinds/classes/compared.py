@@ -28,7 +28,7 @@ class ComparedClasses(Compared):
     def checked(self, gold: Any) -> NDArray[Any]:
         """Class codes, -1 where unknown."""
         found, number = self.array_of(gold), self.annotations.num_classes
-        if found.dtype.kind not in "iu" or found.max(initial=-1) >= number:
+        if found.dtype.kind not in "iu" or found.max(initial=-1) >= number or found.min(initial=-1) < -1:
             raise DataError(
                 f"compare: gold must be class codes, whole numbers from 0 to {number - 1}, -1 where it is unknown. Of "
                 "names make codes: annotations.classes.index(name)."

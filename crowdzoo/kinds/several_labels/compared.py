@@ -43,7 +43,7 @@ class ComparedLabels(Compared):
 
     def made(self, name: str, aggregator: Any) -> MultiLabel:
         """The method, label by label."""
-        return MultiLabel(name, settings=aggregator.get_params())
+        return MultiLabel(name, settings=getattr(aggregator, "get_params", dict)())
 
     def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
         """Probabilities of the labels."""
@@ -62,7 +62,8 @@ class ComparedLabels(Compared):
         each = (
             2 * (said & (gold == 1)).sum(axis=0) / np.maximum((said & there).sum(axis=0) + (gold == 1).sum(axis=0), 1)
         )
-        return {"accuracy": float((said == gold)[there].mean()), "mean F1": float(each[(gold == 1).any(axis=0)].mean())}
+        each = each[(gold == 1).any(axis=0)]
+        return {"accuracy": float((said == gold)[there].mean()), "mean F1": float(each.mean()) if len(each) else np.nan}
 
     @classmethod
     def paired(cls, settings: Any, x: Any, crowd: Any, tasks: Any) -> tuple[Any, Any]:

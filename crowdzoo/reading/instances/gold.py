@@ -1,6 +1,7 @@
 """Known classes and ratings of tasks, from a file of their own or a column of the instances."""
 
 import functools
+import warnings
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pyarrow as pa
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.numbers import numbers_of
 from crowdzoo.data.vocabulary import as_named
-from crowdzoo.errors import DataError, did_you_mean, short_repr
+from crowdzoo.errors import DataError, DataWarning, did_you_mean, short_repr
 from crowdzoo.reading.instances.table import Table, check_has, read_table, shown_names, task_names
 from crowdzoo.reading.tables.layout import Layout
 
@@ -178,12 +179,20 @@ def check_shared(path: str | Path, names: Collection[str], tasks: np.ndarray) ->
 
     Raises:
         DataError: as said; shows a task of each.
+
+    Warns:
+        DataWarning: less than half of the tasks of the smaller of the two are in the other.
     """
     if names and len(tasks) and {*names}.isdisjoint(map(str, tasks.tolist())):
         raise DataError(
             f"{path}: none of its {len(names):,} tasks is among the {len(tasks):,} that were annotated. Its tasks look "
             f"like {short_repr(next(iter(names)))}, those of the annotations like {short_repr(tasks[0])}."
         )
+    known = {*map(str, tasks.tolist())}
+    strange = [name for name in names if str(name) not in known]
+    if len(names) - len(strange) < min(len(names), len(known)) / 2:
+        text = f"{path}: {len(strange):,} of its {len(names):,} tasks are not among the {len(known):,} annotated ones"
+        warnings.warn(f"{text}, such as {short_repr(strange[0])}. Are they written alike?", DataWarning, stacklevel=4)
 
 
 def parse_classes(
