@@ -11,7 +11,7 @@ from pyarrow import csv
 
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import ConfigError, DataError, DataWarning
 from crowdzoo.instances import read_gold
 from crowdzoo.reading.tables import sources as _sources
 from crowdzoo.reading.tables.csv import CsvSource
@@ -295,3 +295,15 @@ def test_a_wide_table_of_many_columns_is_looked_through_once(tmp_path):
     source._choose_columns()
     assert source.places == list(range(20_001))
     assert compared < 1_000_000
+
+
+def test_a_file_of_gold_that_hardly_matches_warns(tmp_path):
+    """`007` beside `7`: a hundred of 108 rows were lost without a word."""
+    file, classes = tmp_path / "gold.csv", np.array(["a", "b"], object)
+    tasks = np.arange(108)
+    file.write_text("task,gold\n" + "".join(f"{task:03},a\n" for task in tasks))
+    with pytest.warns(DataWarning, match="100 of its 108 tasks are not among the 108 annotated ones, such as '000'"):
+        found = read_gold(file, tasks, classes)
+    assert (found == 0).sum() == 8
+    file.write_text("task,gold\n" + "".join(f"{task},a\n" for task in range(1000)))
+    assert (read_gold(file, tasks, classes) == 0).all()  # gold of more tasks than were annotated is no fault
