@@ -67,7 +67,7 @@ def register(sort: str, name: str) -> Callable[[_Thing], _Thing]:
         The decorator, which gives back what it decorates.
 
     Raises:
-        ConfigError: another sort, or another class or function has the name.
+        ConfigError: another sort, a name that cannot be written among others, or that another class or function has.
 
     Example:
         >>> @crowdzoo.register("aggregator", "three-rounds")

@@ -214,7 +214,7 @@ def compared_on(
     ]
     total = len(seeds) * setup.num_parts * len(methods)
     if wanted and isinstance(setup, Labels):
-        _run(setup, wanted[0][2], *wanted[0][:2])  # imports and compiles, which is no method's time
+        _run(setup, methods[0], *wanted[0][:2])  # imports, which is no method's time; the first is the quick baseline
     for done, (seed, part, method) in enumerate(wanted, total - len(wanted) + 1):
         for run in _run(setup, method, seed, part):
             runs.add(run)
@@ -266,7 +266,7 @@ class _Scored:
     @property
     def by_task(self) -> Scores:
         """Scores whose mean is the measure, [S, n]."""
-        found: Scores = self.totals / np.maximum(self.weights.mean(axis=1, keepdims=True), 1 / self.weights.shape[1])
+        found: Scores = self.totals / self.weights.mean(axis=1, keepdims=True)
         return found
 
     def drawn(self, num_tasks: int) -> Scores:
@@ -276,7 +276,7 @@ class _Scored:
         ratio estimator of survey sampling); and as often as a score is about so many tasks.
         """
         score = self.by_task.mean(axis=1, keepdims=True)
-        share = self.weights / np.maximum(self.weights.mean(axis=1, keepdims=True), 1 / self.weights.shape[1])
+        share = self.weights / self.weights.mean(axis=1, keepdims=True)
         found: Scores = score + num_tasks * (self.by_task - score * share)
         return found
 

@@ -71,8 +71,11 @@ class Compared(ABC):
 
     def array_of(self, gold: Any) -> NDArray[Any]:
         """Gold as an array with a value a task."""
-        found, names = np.asarray(gold), self.annotations.tasks.tolist()
-        if hasattr(gold, "reindex") and gold.index.tolist() not in (names, [*range(len(found))]):
+        found = np.asarray(gold)
+        if hasattr(gold, "reindex") and gold.index.tolist() not in (
+            self.annotations.tasks.tolist(),
+            [*range(len(found))],
+        ):
             raise DataError(
                 "compare: gold is a Series whose index is neither annotations.tasks nor 0, 1, 2, …. Write "
                 "gold.reindex(annotations.tasks), or gold.to_numpy() where its rows are in the right order."
@@ -142,7 +145,10 @@ class Compared(ABC):
         return self.crowd.select_tasks(tasks)
 
     def told(self, tasks: NDArray[Any]) -> Any:
-        """What a base learns from gold of these tasks, which all have it; see `Kind.targets`."""
+        """What a base learns from gold of these tasks, which all have it; see `Kind.targets`.
+
+        A kind whose `paired` refuses deep methods has none.
+        """
         raise NotImplementedError
 
     def predicted(self, model: Any, encoder: Any, x: Any, tasks: NDArray[Any]) -> Scores:

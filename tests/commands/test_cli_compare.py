@@ -163,7 +163,10 @@ def test_preferences_are_compared_with_true_scores_and_models_on_their_instances
     line = shlex.split(printed.strip().splitlines()[-1])
     assert run(*line[1:]) == 0
     capsys.readouterr()
-    answers = lambda settings, x, measure, kept, hidden, *_, **__: [np.stack([hidden, 0 * hidden], axis=1)]  # noqa: E731
+
+    def answers(settings, x, measure, kept, hidden, *_, **__):
+        return [np.stack([hidden, 0 * hidden], axis=1)]
+
     monkeypatch.setattr(deep, "trained_answers", answers)
     assert run("compare", "judgments.csv", "instances.csv", *how, "--methods", "pair-annotators", "--out", "deep") == 0
     printed = capsys.readouterr().out
@@ -190,7 +193,10 @@ def test_sentences_are_compared_alone_and_by_taggers(tmp_path, monkeypatch, caps
     assert line[:3] == ["crowdzoo", "aggregate", "spans.jsonl"]
     assert run(*line[1:]) == 0
     capsys.readouterr()
-    tags = lambda settings, x, measure, kept, hidden, *_, **__: [np.zeros((3 * len(hidden), 1))]  # noqa: E731
+
+    def tags(settings, x, measure, kept, hidden, *_, **__):
+        return [np.zeros((3 * len(hidden), 1))]
+
     monkeypatch.setattr(deep, "trained_answers", tags)
     assert run(*how, "--base", "sequence-tagger", "--epochs", 2, "--methods", "deep-em", "--out", "deep") == 0
     line = shlex.split(capsys.readouterr().out.strip().splitlines()[-1])

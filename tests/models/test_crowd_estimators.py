@@ -2,6 +2,7 @@
 
 import functools
 import pickle
+import re
 
 import keras
 import numpy as np
@@ -55,6 +56,8 @@ def test_scikit_learns_checks(estimator, check):
         check(estimator)
     except AssertionError as error:
         if says is None or says not in str(error):
+            raise
+        if float(re.search(r"Max relative difference.*: (\S+)", str(error))[1]) > 1e-4:
             raise
 
 

@@ -183,13 +183,13 @@ def check_shared(path: str | Path, names: Collection[str], tasks: np.ndarray) ->
     Warns:
         DataWarning: less than half of the tasks of the smaller of the two are in the other.
     """
-    if names and len(tasks) and {*names}.isdisjoint(map(str, tasks.tolist())):
+    known = {*map(str, tasks.tolist())}
+    if names and known and known.isdisjoint(names):
         raise DataError(
             f"{path}: none of its {len(names):,} tasks is among the {len(tasks):,} that were annotated. Its tasks look "
             f"like {short_repr(next(iter(names)))}, those of the annotations like {short_repr(tasks[0])}."
         )
-    known = {*map(str, tasks.tolist())}
-    strange = [name for name in names if str(name) not in known]
+    strange = [name for name in names if name not in known]
     if len(names) - len(strange) < min(len(names), len(known)) / 2:
         text = f"{path}: {len(strange):,} of its {len(names):,} tasks are not among the {len(known):,} annotated ones"
         warnings.warn(f"{text}, such as {short_repr(strange[0])}. Are they written alike?", DataWarning, stacklevel=4)
