@@ -10,7 +10,7 @@ from crowdzoo.backend import as_strings
 from crowdzoo.training.compared_model import ComparedModel
 from crowdzoo.training.data import TrainingData
 from crowdzoo.training.expectation import annotation_columns, e_step, expected_counts
-from crowdzoo.training.fit_arguments import crowd_arrays
+from crowdzoo.training.fit_arguments import check_shapes, crowd_arrays
 from crowdzoo.training.pair_rows import instances_of
 from crowdzoo.training.sparse_batch import has_annotators
 
@@ -38,9 +38,14 @@ class AskedModel(ComparedModel):
             spec = x.element_spec
             if has_annotators(spec[0] if isinstance(spec, tuple) else spec):
                 x = x.map(lambda inputs, *_: inputs["instances"])
-        return super().predict(keras.tree.map_structure(as_strings, instances_of(x)), **kwargs)
+        x = keras.tree.map_structure(as_strings, instances_of(x))
+        if self.built:
+            check_shapes(self, x)
+        return super().predict(x, **kwargs)
 
-    def posteriors(self, x: Any, y: Any = None, *, tasks: Any = None, batch_size: int = 256) -> np.ndarray:
+    def posteriors(
+        self, x: Any, y: Any = None, *, tasks: Any = None, task: str | None = None, batch_size: int = 256
+    ) -> np.ndarray:
         """What annotated tasks are, given their instances and the labels that they got.
 
         `q_i(k) ~ p_i(k) prod_r P(r says y_ir | truth k)` (Bayes' rule with the model's own annotators).
@@ -49,6 +54,7 @@ class AskedModel(ComparedModel):
             x: instances, or `TrainingData`; as in `fit`.
             y: annotations, as in `fit`.
             tasks: ids of the rows of x, as in `fit`.
+            task: a frame's column, as in `fit`.
             batch_size: tasks in a batch.
 
         Returns:
@@ -63,7 +69,7 @@ class AskedModel(ComparedModel):
         self._crowd()
         if isinstance(x, TrainingData):
             return self.e_step(x, batch_size=batch_size)[0]
-        data = crowd_arrays(self, x, y, tasks, POSTERIORS)
+        data = crowd_arrays(self, x, y, tasks, task, POSTERIORS)
         found = self.e_step(data, batch_size=batch_size)[0]
         unlabelled = np.flatnonzero(data.annotations.redundancy == 0)
         if len(unlabelled):
@@ -97,7 +103,9 @@ class AskedModel(ComparedModel):
         """
         return self._crowd().annotator_confusions()
 
-    def calibrated_confusions(self, x: Any, y: Any = None, *, tasks: Any = None, batch_size: int = 256) -> np.ndarray:
+    def calibrated_confusions(
+        self, x: Any, y: Any = None, *, tasks: Any = None, task: str | None = None, batch_size: int = 256
+    ) -> np.ndarray:
         """What every annotator said of tasks of each class, counted by the tasks' posteriors.
 
         `sum_i q_i(k) 1[y_ir = l] / sum_i q_i(k) 1[r labelled i]`, q as `posteriors` gives it.
@@ -106,6 +114,7 @@ class AskedModel(ComparedModel):
             x: instances, or `TrainingData`; as in `fit`.
             y: annotations, as in `fit`.
             tasks: ids of the rows of x, as in `fit`.
+            task: a frame's column, as in `fit`.
             batch_size: tasks in a batch.
 
         Returns:
@@ -116,7 +125,7 @@ class AskedModel(ComparedModel):
             ValueError: as `posteriors`.
         """
         crowd = self._crowd()
-        data = x if isinstance(x, TrainingData) else crowd_arrays(self, x, y, tasks, CALIBRATED)
+        data = x if isinstance(x, TrainingData) else crowd_arrays(self, x, y, tasks, task, CALIBRATED)
         posteriors = self.e_step(data, batch_size=batch_size)[0]
         rows = posteriors.reshape(-1, posteriors.shape[-1]).astype("float64")
         counts = expected_counts(rows, *annotation_columns(data), crowd.num_annotators)

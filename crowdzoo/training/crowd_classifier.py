@@ -41,7 +41,7 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
 
     kind: ClassVar[str] = "classification"
 
-    def fit(self, X: Any, y: Any, tasks: Any = None) -> CrowdClassifier:
+    def fit(self, X: Any, y: Any, tasks: Any = None, task: str | None = None) -> CrowdClassifier:
         """Trains from new weights.
 
         Args:
@@ -50,6 +50,7 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
                 is no label; or `Annotations`, or a pandas or polars frame with the columns task, annotator (or worker)
                 and label. Or plain labels `[N]`, one a row, on which the base is trained alone.
             tasks: with a table, ids of the rows of X, `[N]`; see `CrowdModel.fit`.
+            task: name of the frame's column of the tasks' ids, where it is no usual name.
 
         Returns:
             The estimator itself.
@@ -60,7 +61,7 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
             ValueError: what scikit-learn says of other unusable data.
         """
         X = self._checked(X, y, reset=True)
-        annotations = self._table(X, y, tasks)
+        annotations = self._table(X, y, tasks, task)
         if annotations is None:
             labels = self._plain(X, y)
             check_classification_targets(labels)
@@ -95,7 +96,7 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
         codes = self.predict_proba(X).argmax(axis=1)
         return self.classes_[codes]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None, task: str | None = None) -> float:
         """Accuracy; against labels of several annotators, the share of these labels that is predicted.
 
         The latter needs no gold. It cannot reach 1 where annotators disagree: compare it between models only.
@@ -105,12 +106,13 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
             y: plain labels `[N]`, or labels of the annotators as in `fit`.
             sample_weight: `[N]`, with plain labels only.
             tasks: as in `fit`.
+            task: as in `fit`.
 
         Raises:
             DataError: weights for the annotators' labels.
         """
         X = self._checked(X)
-        annotations = self._table(X, y, tasks)
+        annotations = self._table(X, y, tasks, task)
         if annotations is None:
             return super().score(X, y, sample_weight)
         if sample_weight is not None:

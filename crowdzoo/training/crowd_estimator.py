@@ -14,7 +14,7 @@ from crowdzoo.errors import DataError
 from crowdzoo.training.bases.given import GivenBase
 from crowdzoo.training.instance_training import train
 from crowdzoo.training.methods import AGGREGATED
-from crowdzoo.training.pair_rows import pair_rows
+from crowdzoo.training.pair_rows import of_frame, pair_rows
 from crowdzoo.training.settings import TrainingSettings
 
 try:
@@ -90,10 +90,9 @@ class CrowdEstimator(BaseEstimator):
     def _estimates(self, X: Any) -> np.ndarray:
         return np.asarray(self.model_.predict(X, verbose=0), dtype="float64")
 
-    def _table(self, X: np.ndarray, y: Any, tasks: Any) -> Annotations | None:
+    def _table(self, X: np.ndarray, y: Any, tasks: Any, task: str | None) -> Annotations | None:
         """Annotations whose task code i is row i of X; None of plain labels."""
-        if hasattr(y, "columns") and "task" in [str(name) for name in y.columns]:
-            y = Annotations.from_frame(y, kind=self.kind)
+        y = of_frame(y, self.kind, task)
         if isinstance(y, Annotations):
             if y.kind != self.kind:
                 raise DataError(f"{type(self).__name__} is for {self.kind}, the annotations are of kind {y.kind}.")

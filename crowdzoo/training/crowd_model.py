@@ -1,7 +1,7 @@
 """Any base model under a crowd layer: trained on the annotators' labels, asked for the truth."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from crowdzoo.training.fit_arguments import (
     evaluation_batches,
     held_out,
     refuse_weights,
+    symbols,
     target_arrays,
     target_batches,
 )
@@ -52,6 +53,12 @@ class CrowdModel(AskedModel):
             crowd layers that look at them (CoNAL, LIA); None gives them the instances as they come.
         **kwargs: `keras.Model`'s `name`, `trainable`.
 
+    Attributes:
+        annotators: names of the annotators that `fit` learnt from, by their codes; those that a frame is read by. They
+            are not saved in `.keras` files. None before.
+        classes: names of the classes, likewise; None of ratings.
+        instances_shape: structure of shapes that the base was built with; None before.
+
     Call arguments:
         inputs: instances: gives the estimate of the truth. Or `{"instances": ..., "annotators": ids}` with ids int
             `[B, M]`, -1 for padding: gives the crowd layer's answers, `[B, M, K]` (`[B, T, M, K]`, `[B, M]`). With
@@ -71,7 +78,9 @@ class CrowdModel(AskedModel):
         self.base = base
         self.crowd = crowd
         self.features = features
-        self._instances_shape: Any = None
+        self.annotators: Any = None
+        self.classes: Any = None
+        self.instances_shape: Any = None
         self._checkpoint: Checkpoint | None = None
         shape = getattr(base, "input_shape", None) if base.built else None
         if shape is not None:
@@ -87,16 +96,16 @@ class CrowdModel(AskedModel):
         """
         shape = input_shape["instances"] if has_annotators(input_shape) else input_shape
         # a symbolic call builds any base and tells its output's shape, which `build` of a subclassed model does not
-        symbols = _symbols(shape)
-        self.bottleneck_shape = self.base(symbols).shape
+        tensors = symbols(shape)
+        self.bottleneck_shape = self.base(tensors).shape
         if self.crowd is not None and self.crowd.uses_features:
             self._base_and_features = self._with_features()
-            features_shape = self._base_and_features(symbols)[1].shape
+            features_shape = self._base_and_features(tensors)[1].shape
             if not self.crowd.built:
                 self.crowd.build(self.bottleneck_shape, features_shape)
         elif self.crowd is not None and not self.crowd.built:
             self.crowd.build(self.bottleneck_shape)
-        self._instances_shape = shape
+        self.instances_shape = shape
         self.built = True
 
     def _with_features(self) -> Callable[..., Any]:
@@ -167,7 +176,7 @@ class CrowdModel(AskedModel):
 
     def get_build_config(self) -> dict[str, Any]:
         """What `build` needs, for loading."""
-        return {"instances_shape": self._instances_shape}
+        return {"instances_shape": self.instances_shape}
 
     def build_from_config(self, config: dict[str, Any]) -> None:
         """Builds a model that is being loaded."""
@@ -183,6 +192,7 @@ class CrowdModel(AskedModel):
         y: Any = None,
         *,
         tasks: Any = None,
+        task: str | None = None,
         epochs: int = 1,
         batch_size: int = 32,
         seed: int = 0,
@@ -207,12 +217,15 @@ class CrowdModel(AskedModel):
                 y None, a `tf.data.Dataset`, `keras.utils.PyDataset` or generator of
                 `({"instances": ..., "annotators": ids}, labels)` or of `(x, labels)` with a column an annotator; or
                 `TrainingData`.
-            y: `Annotations`; or their dense form, int `[N, R]` with -1 where missing (regression float with NaN,
-                sequences `[N, T, R]`), row by row. Tasks that nobody labelled are left out. Without a crowd layer the
-                targets, `[N, K]`.
-            tasks: with `Annotations`, ids of the rows of x, `[N]`, in any order, also of tasks that nobody labelled.
-                They may be left out where x carries them, and where x has one row a task and the tasks are
+            y: `Annotations`; a pandas or polars frame with a row an annotation, which is read by
+                `Annotations.from_frame`; or their dense form, int `[N, R]` with -1 where missing (regression float with
+                NaN, sequences `[N, T, R]`), row by row. Tasks that nobody labelled are left out. Without a crowd layer
+                the targets, `[N, K]`.
+            tasks: with `Annotations` or a frame, ids of the rows of x, `[N]`, in any order, also of tasks that nobody
+                labelled. They may be left out where x carries them, and where x has one row a task and the tasks are
                 named 0..N-1.
+            task: name of the frame's column of the tasks' ids, and of that of x if x is a frame, where it is not
+                "task" or another usual name.
             epochs: passes over the data.
             batch_size: tasks in a batch.
             seed: seed of the order of the tasks. Weights and dropout follow `keras.utils.set_random_seed` where
@@ -249,7 +262,7 @@ class CrowdModel(AskedModel):
         epochs, batch_size = EPOCHS.checked("fit", "epochs", epochs), BATCH.checked("fit", "batch_size", batch_size)
         seed = SEED.checked("fit", "seed", seed)
         order: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "shuffle": shuffle}
-        held_order = {"batch_size": validation_batch_size or batch_size, "seed": seed, "shuffle": False}
+        held_order: dict[str, Any] = {"batch_size": validation_batch_size or batch_size, "seed": seed, "shuffle": False}
         if self.crowd is not None:
             refuse_weights(sample_weight, class_weight)
         data = x
@@ -257,13 +270,16 @@ class CrowdModel(AskedModel):
         validation = validation_data if isinstance(validation_data, (tuple, list)) else None
         kept: dict[str, Any] = {"callbacks": callbacks, "validation": validation, "epochs": epochs}
         if self.crowd is not None and (y is not None or isinstance(x, TrainingData)):
-            data = x if isinstance(x, TrainingData) else crowd_arrays(self, x, y, tasks)
+            data = x if isinstance(x, TrainingData) else crowd_arrays(self, x, y, tasks, task)
+            if known := getattr(data, "annotations", None):
+                self.annotators, self.classes = known.annotators, known.classes
         elif y is not None:
             data = target_arrays(self, x, y, sample_weight)
         if validation_split and validation_data is None:
             data, validation_data = held_out(data, validation_split, held_order)
         elif isinstance(validation_data, (tuple, list)) and len(validation_data) in (2, 3):
-            validation_data = evaluation_batches(self, *validation_data, line=VALIDATION, **held_order)
+            column = task if hasattr(validation_data[1], "columns") else None
+            validation_data = evaluation_batches(self, *validation_data, task=column, line=VALIDATION, **held_order)
         arguments = {
             "epochs": epochs, "validation_data": validation_data, "callbacks": callbacks, "verbose": verbose, **kwargs
         }  # fmt: skip
@@ -322,6 +338,7 @@ class CrowdModel(AskedModel):
         y: Any = None,
         *,
         tasks: Any = None,
+        task: str | None = None,
         batch_size: int | None = None,
         sample_weight: Any = None,
         **kwargs: Any,
@@ -336,6 +353,7 @@ class CrowdModel(AskedModel):
             y: labels as in `fit`; or gold: class codes `[N]` (sequences `[N, T]`), -1 where unknown, or one-hot
                 `[N, K]` (`[N, T, K]`); true ratings `[N]`, NaN where unknown.
             tasks: ids of the rows of x, as in `fit`.
+            task: a frame's column, as in `fit`.
             batch_size: tasks in a batch; None is 32.
             sample_weight: `[N]`, for gold only.
             **kwargs: as for `keras.Model.evaluate`.
@@ -351,7 +369,7 @@ class CrowdModel(AskedModel):
             return super().evaluate(x, **kwargs)
         order = {"batch_size": batch_size or 32, "seed": 0, "shuffle": False}
         return super().evaluate(
-            evaluation_batches(self, x, y, sample_weight, tasks=tasks, line=EVALUATE, **order), **kwargs
+            evaluation_batches(self, x, y, sample_weight, tasks=tasks, task=task, line=EVALUATE, **order), **kwargs
         )
 
     def export(self, path: str | Path, **kwargs: Any) -> Path:
@@ -359,12 +377,3 @@ class CrowdModel(AskedModel):
         from crowdzoo.export.saved_model import export_model
 
         return export_model(self, path, **kwargs)
-
-
-def _symbols(shape: Any) -> Any:
-    """Symbolic tensors of a structure of shapes; a shape is a tuple, or a list out of JSON."""
-    if isinstance(shape, Mapping):
-        return {name: _symbols(part) for name, part in shape.items()}
-    if all(size is None or isinstance(size, int) for size in shape):
-        return keras.KerasTensor(tuple(shape))
-    return [_symbols(part) for part in shape]

@@ -26,7 +26,7 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
 
     kind: ClassVar[str] = "regression"
 
-    def fit(self, X: Any, y: Any, tasks: Any = None) -> CrowdRegressor:
+    def fit(self, X: Any, y: Any, tasks: Any = None, task: str | None = None) -> CrowdRegressor:
         """Trains from new weights.
 
         Args:
@@ -35,6 +35,7 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
                 `Annotations` of kind regression, or a frame with the columns task, annotator (or worker) and label. Or
                 plain numbers `[N]`, one a row, on which the base is trained alone.
             tasks: with a table, ids of the rows of X, `[N]`; see `CrowdModel.fit`.
+            task: name of the frame's column of the tasks' ids, where it is no usual name.
 
         Returns:
             The estimator itself.
@@ -45,7 +46,7 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
             ValueError: what scikit-learn says of other unusable data.
         """
         X = self._checked(X, y, reset=True)
-        annotations = self._table(X, y, tasks)
+        annotations = self._table(X, y, tasks, task)
         if annotations is None:
             self.annotators_ = None
             return self._fitted(X, self._plain(X, y).astype("float64"), None)
@@ -63,7 +64,7 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
         """
         return self._estimates(self._checked(X))[:, 0]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None, task: str | None = None) -> float:
         """R²; against ratings of several annotators, that of all these ratings.
 
         Args:
@@ -71,12 +72,13 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
             y: plain numbers `[N]`, or ratings of the annotators as in `fit`.
             sample_weight: `[N]`, with plain numbers only.
             tasks: as in `fit`.
+            task: as in `fit`.
 
         Raises:
             DataError: weights for the annotators' ratings.
         """
         X = self._checked(X)
-        annotations = self._table(X, y, tasks)
+        annotations = self._table(X, y, tasks, task)
         if annotations is None:
             return super().score(X, y, sample_weight)
         if sample_weight is not None:

@@ -1,5 +1,6 @@
 """What `CrowdModel.fit` and `evaluate` take: paired, checked, and in batches."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -11,34 +12,34 @@ from crowdzoo.losses import MaskedCrossentropy
 from crowdzoo.training.batches import TargetBatches
 from crowdzoo.training.data import ArrayData, split_row
 from crowdzoo.training.gold_targets import gold_targets
-from crowdzoo.training.pair_rows import FIT, instances_of, num_rows, pair_rows, shown
+from crowdzoo.training.pair_rows import FIT, instances_of, num_rows, of_frame, pair_rows, shown, with_task_column
 from crowdzoo.training.sparse_batch import check_columns, has_annotators
 
 SUM_TOLERANCE = 1e-3  # of a row of targets, also in half precision
 
 
-def crowd_arrays(model: Any, x: Any, y: Any, tasks: Any = None, line: str = FIT) -> ArrayData:
+def crowd_arrays(model: Any, x: Any, y: Any, tasks: Any = None, task: str | None = None, line: str = FIT) -> ArrayData:
     """Instances and annotations out of what `fit` takes, paired and checked; `line` is what a message suggests."""
     crowd = model.crowd
+    x, y, line = _of_frame(model, x, y, task, line)
     padded = has_annotators(x) and not isinstance(y, Annotations)
     if isinstance(y, Annotations):
         if y.kind != crowd.kind:
             raise DataError(f"the crowd layer is for {crowd.kind}, the annotations are of kind {y.kind}")
         x, annotations = pair_rows(x, y, tasks, line=line)
     elif tasks is not None:
-        raise DataError("tasks= is for Annotations; an array of labels has a row for each row of x: leave it out.")
+        raise DataError(
+            "tasks= is for Annotations and frames; an array of labels has a row for each row of x: leave it out."
+        )
     elif padded:
         x, annotations = x["instances"], _from_padded(crowd, x["annotators"], y)
     else:
-        if {"task", "label"} <= {*map(str, getattr(y, "columns", ()))}:
-            kind = "" if crowd.label_kind.one_class else f", kind={crowd.kind!r}"
-            better = line.format("ids").replace("annotations", f"Annotations.from_frame(y{kind})")
-            raise DataError(f"y is a table with a row an annotation. Write {better}.")
         if np.ndim(y) == crowd.label_kind.axes:
             check_columns(crowd, np.shape(y))
         x, annotations = instances_of(x), Annotations.from_dense(y, kind=crowd.kind)
     if (rows := num_rows(x)) != annotations.num_tasks:
-        raise DataError(f"x has {rows:,} rows, the labels have {annotations.num_tasks:,}: give a row for each.")
+        named = " If a row is an annotation, name the tasks' column: task='NAME'." if hasattr(y, "columns") else ""
+        raise DataError(f"x has {rows:,} rows, the labels have {annotations.num_tasks:,}: give a row for each.{named}")
     _build_on(model, x)
     _check_codes(crowd, annotations)
     if not padded:
@@ -46,6 +47,19 @@ def crowd_arrays(model: Any, x: Any, y: Any, tasks: Any = None, line: str = FIT)
     if isinstance(y, Annotations):
         _check_classes(crowd, annotations)
     return ArrayData(x, annotations, annotations.tasks)
+
+
+def _of_frame(model: Any, x: Any, y: Any, task: str | None, line: str) -> tuple[Any, Any, str]:
+    """What is given, with a frame of annotations as `Annotations` by the model's names."""
+    found = of_frame(y, model.crowd.kind, task, line=line, annotators=model.annotators, classes=model.classes)
+    if found is y:
+        return x, y, line
+    if model.annotators is None and line != FIT:
+        raise DataError(
+            "the model does not know the names of its annotators, which a frame has. Set model.annotators and "
+            "model.classes to those of the annotations that it was trained on."
+        )
+    return with_task_column(x, task), found, line.replace("annotations", f"frame, {task=}" if task else "frame")
 
 
 def _from_padded(crowd: Any, ids: Any, labels: Any) -> Annotations:
@@ -156,18 +170,27 @@ def _check_distributions(y: np.ndarray) -> None:
 
 
 def evaluation_batches(
-    model: Any, x: Any, y: Any, sample_weight: Any = None, *, tasks: Any = None, line: str, **order: Any
+    model: Any,
+    x: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    tasks: Any = None,
+    task: str | None = None,
+    line: str,
+    **order: Any,
 ) -> Any:
     """Batches of what `evaluate` takes; `line` is what a message suggests."""
     if model.crowd is None:
         return target_batches(target_arrays(model, x, y, sample_weight), **order)
     gold, crowd = None, model.crowd
+    x, y, line = _of_frame(model, x, y, task, line)
     if not isinstance(y, Annotations) and not has_annotators(x):
         _build_on(model, instances_of(x))
         gold = gold_targets(y, crowd.kind, crowd.num_classes or 0, crowd.num_annotators)
     if gold is None:
         refuse_weights(sample_weight, None)
-        return crowd_arrays(model, x, y, tasks, line).batches(**order)
+        return crowd_arrays(model, x, y, tasks, line=line).batches(**order)
     return target_batches((instances_of(x), gold, sample_weight), **order)
 
 
@@ -199,10 +222,46 @@ def refuse_weights(sample_weight: Any, class_weight: Any) -> None:
 
 
 def _build_on(model: Any, x: Any) -> None:
-    """Makes the weights of a base that learns its input's shape from the first data."""
-    if not model.built:
-        num_rows(x)
-        model(keras.tree.map_structure(lambda array: np.asarray(array)[:1], x))
+    """Makes the weights of a base that learns its input's shape from the first data; or looks at the shape."""
+    if model.built:
+        return check_shapes(model, x)
+    num_rows(x)
+    model(keras.tree.map_structure(lambda array: np.asarray(array)[:1], x))
+
+
+def check_shapes(model: Any, x: Any) -> None:
+    """Refuses arrays that the base of a built `CrowdModel` cannot take, before a graph is made of them.
+
+    Raises:
+        DataError: names the shapes of x, and those that the model takes.
+    """
+    parts = keras.tree.flatten(x)
+    if not all(hasattr(part, "shape") for part in parts):
+        return
+    given = [list(part.shape) for part in parts]
+    known = [[None, *symbol.shape[1:]] for symbol in keras.tree.flatten(symbols(model.instances_shape))]
+    if len(given) != len(known) or not all(map(_fits, given, known)):
+        try:  # a base may take other sizes, too
+            model.base(keras.tree.map_structure(lambda part: part[:1], x))
+        except Exception as error:
+            one = given == [shape[1:] for shape in known]
+            raise DataError(
+                f"x has the shape {', '.join(map(str, given))}, the model takes {', '.join(map(str, known))}, with any "
+                f"number of rows for None.{' For a single instance write x[None].' if one else ''}"
+            ) from error
+
+
+def _fits(shape: list[int], known: list[int | None]) -> bool:
+    return len(shape) == len(known) and all(size in (None, own) for own, size in zip(shape, known, strict=True))
+
+
+def symbols(shape: Any) -> Any:
+    """Symbolic tensors of a structure of shapes; a shape is a tuple, or a list out of JSON."""
+    if isinstance(shape, Mapping):
+        return {name: symbols(part) for name, part in shape.items()}
+    if all(size is None or isinstance(size, int) for size in shape):
+        return keras.KerasTensor(tuple(shape))
+    return [symbols(part) for part in shape]
 
 
 def target_batches(arrays: tuple[Any, ...], **order: Any) -> Any:

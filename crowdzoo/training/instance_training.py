@@ -27,7 +27,7 @@ from crowdzoo.training.faults import LOOKED_AT
 from crowdzoo.training.held_out_annotations import early_stopping, held_out_tasks, log_likelihoods
 from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
-from crowdzoo.training.pair_rows import pair_sides
+from crowdzoo.training.pair_rows import of_frame, pair_sides
 from crowdzoo.training.rating_units import rating_targets, rating_unit
 from crowdzoo.training.settings import InstanceSettings, TableSettings
 from crowdzoo.training.training_loop import check_answers, compiled_model, crowd_of, fit_and_check, paired
@@ -90,7 +90,8 @@ def train(
         x: instances, N rows: features `[N, D]`, N texts, or a table (a frame, or a mapping of columns); or what carries
             them with the ids of its rows, such as `crowdzoo.instances.read_instances` gives. The base adapts to them:
             mean and variance of features, the words of texts, the categories of columns.
-        annotations: for every method but "aggregated"; those of pairs for every method.
+        annotations: for every method but "aggregated", also a frame with a row an annotation; those of pairs for every
+            method.
         tasks: ids of the rows of x, `[N]`, which match them with the annotations; see `CrowdModel.fit`.
         label_distribution: `[N, K]`, rows sum to one, for method "aggregated"; of pairs `[P, 3]`, a row for each
             of `annotations.pairs()`, in their order.
@@ -114,6 +115,7 @@ def train(
     Warns:
         NotLearnedWarning: the trained model gives one answer to all tasks, while their labels differ.
     """
+    annotations = of_frame(annotations, settings.kind, line=TRAIN)
     if annotations is not None and annotations.kind != settings.kind:
         raise DataError(f"the settings are of task {settings.kind}, the annotations of kind {annotations.kind}")
     given = annotations

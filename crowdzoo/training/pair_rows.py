@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.vocabulary import names_array
-from crowdzoo.errors import DataError
+from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.reading.instances.instances import Instances
+from crowdzoo.reading.tables.frames import TableSource
+from crowdzoo.reading.tables.layout import Layout
 
 # The line that a message asks for; {} is what `tasks` should be
 FIT = "fit(x, annotations, tasks={})"
@@ -78,6 +80,41 @@ def pair_rows(x: Any, annotations: Annotations, tasks: Any = None, *, line: str 
     return x, replace(annotations, tasks=ids, task_ids=row_of[annotations.task_ids], **sides)
 
 
+def of_frame(y: Any, kind: str, task: str | None = None, *, line: str = FIT, **names: Any) -> Any:
+    """Annotations out of a pandas or polars frame with a row an annotation; anything else as it is.
+
+    Args:
+        y: a frame with the columns task, annotator (or worker) and label, or their usual names; or anything else, such
+            as a frame with a column an annotator.
+        kind: of the labels.
+        task: name of the column of the tasks' ids; None finds it.
+        line: what to write instead, for messages.
+        **names: `annotators` and `classes` of `Annotations.from_frame`.
+
+    Raises:
+        DataError: `task` of what is no frame; or as `Annotations.from_frame`.
+    """
+    if not _is_frame(y):
+        if task is not None:
+            raise DataError(
+                f"task= names a column of a frame of annotations, and y is {type(y).__name__}: leave it out."
+            )
+        return y
+    layout = Layout.of({"columns": None if task is None else {"task": task}})
+    header = [str(name) for name in y.columns]
+    if task is None and "task" not in header:
+        try:
+            TableSource({}, kind, "frame", layout=layout).match(header)
+        except DataError:  # a column an annotator
+            return y
+    try:
+        return Annotations.from_frame(y, kind=kind, columns=layout.columns, **names)
+    except (ConfigError, DataError) as error:
+        of_kind = "" if kind == "classification" else f", kind={kind!r}"
+        better = line.format("ids").replace("annotations", f"Annotations.from_frame(frame{of_kind}, columns={{...}})")
+        raise type(error)(f"{error}\nOptions of reading go to from_frame: {better}.") from error
+
+
 def pair_sides(annotations: Annotations, in_rows: Annotations) -> tuple[dict[str, np.ndarray], Annotations]:
     """Comparisons as classes of pairs, with the rows of the instances of each pair.
 
@@ -121,7 +158,8 @@ def num_rows(x: Any) -> int:
     counts = {len(part) if np.ndim(part) else 0 for part in parts}
     if len(counts) != 1 or 0 in counts:
         shapes = ", ".join(str(np.shape(part)) for part in parts[:SHOWN])
-        raise DataError(f"x must hold arrays with one row a task, as many rows in each, got shapes {shapes}")
+        way_out = ". Of a list of rows write np.array(x)" if isinstance(x, list) and counts == {0} else ""
+        raise DataError(f"x must hold arrays with one row a task, as many rows in each, got shapes {shapes}{way_out}")
     return counts.pop()
 
 
@@ -138,6 +176,13 @@ def _is_frame(x: Any) -> bool:
 
 def _is_polars(x: Any) -> bool:
     return type(x).__module__.partition(".")[0] == "polars"
+
+
+def with_task_column(x: Any, task: str | None) -> Any:
+    """Instances; of a frame whose ids stand in the column `task`, with that column named "task"."""
+    if task in (None, "task") or not _is_frame(x) or task not in x.columns:
+        return x
+    return x.rename({task: "task"}) if _is_polars(x) else x.rename(columns={task: "task"})
 
 
 def _carried_tasks(x: Any) -> Any:

@@ -83,6 +83,9 @@ def test_a_matrix_a_table_and_a_frame_of_labels_give_the_same_model(eager):
     found = [CrowdClassifier(**SHORT).fit(x, y).predict_proba(x) for y in (codes, table, frame)]
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
+    by_column = CrowdClassifier(**SHORT).fit(x, frame.rename(columns={"task": "image"}), task="image")
+    np.testing.assert_array_equal(found[0], by_column.predict_proba(x))
+    assert by_column.score(x, frame.rename(columns={"task": "image"}), task="image") == by_column.score(x, frame)
     assert found[0].shape == (90, 3)
 
 

@@ -335,8 +335,6 @@ def test_data_that_do_not_fit_are_refused():
         model.fit(x[1:], annotations.to_dense())
     with pytest.raises(DataError, match="crowd layer is for classification, the annotations are of kind regression"):
         model.fit(x, a_crowd("regression")[2])
-    with pytest.raises(DataError, match=r"a row an annotation. Write fit\(x, Annotations.from_frame\(y\), tasks=ids\)"):
-        model.fit(x, annotations.to_frame())
     more_annotators = np.full((N, R + 1), -1)
     more_annotators[0, R] = 0
     with pytest.raises(DataError, match=r"annotator codes must be 0 to 7 .* have codes 8 to 8"):

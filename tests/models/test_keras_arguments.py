@@ -196,3 +196,51 @@ def test_a_base_of_several_inputs_is_fitted_asked_and_loaded(structure, tmp_path
     model.fit(x, ANNOTATIONS, validation_split=0.25, epochs=1, verbose=0)
     assert model.posteriors(x, ANNOTATIONS).shape == (N, K)
     assert model.predict(x, verbose=0).shape == (N, K)
+
+
+# === Shapes ===
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (X[:, :4], r"x has the shape \[40, 4\], the model takes \[None, 5\]"),
+        (X[:, 0], r"\[40\], the model takes \[None, 5\]"),
+        (X[:, None, None], r"\[40, 1, 1, 5\], the model takes \[None, 5\]"),
+        (np.array(["a"] * N), r"\[40\], the model takes \[None, 5\]"),
+        ([X, X], r"\[40, 5\], \[40, 5\], the model takes \[None, 5\]"),
+    ],
+)
+def test_instances_of_another_shape_are_named_before_a_graph_is_made(x, message):
+    model = a_model()
+    for ask in (
+        lambda: model.fit(x, DENSE, verbose=0),
+        lambda: model.fit(X, DENSE, validation_data=(x, GOLD), verbose=0),
+        lambda: model.evaluate(x, DENSE, verbose=0),
+        lambda: model.evaluate(x, GOLD, verbose=0),
+        lambda: model.posteriors(x, DENSE),
+        lambda: model.predict(x, verbose=0),
+        lambda: a_model_alone().fit(x, GOLD, verbose=0),
+    ):
+        with pytest.raises(DataError, match=message):
+            ask()
+
+
+def test_a_single_instance_and_a_list_of_rows_are_refused_with_what_to_write():
+    model = a_model()
+    with pytest.raises(DataError, match=r"single instance write x\[None\]"):
+        model.predict(X[0], verbose=0)
+    assert model.predict(X[0][None], verbose=0).shape == (1, K)
+    with pytest.raises(DataError, match=r"list of rows write np\.array\(x\)"):
+        model.fit(X.tolist(), DENSE)
+    model.fit(np.array(X.tolist()), DENSE, verbose=0)
+
+
+def test_a_base_that_takes_several_sizes_still_does():
+    layers = [keras.layers.Conv1D(2, 2), keras.layers.GlobalAveragePooling1D(), keras.layers.Dense(K, "softmax")]
+    model = CrowdModel(keras.Sequential(layers), CrowdsourcedLayer(R))
+    model.compile(run_eagerly=True)
+    model.fit(X[..., None], DENSE, verbose=0)
+    assert model.predict(X[:, :3, None], verbose=0).shape == (N, K)
+    with pytest.raises(DataError, match=r"\[40, 5, 2\], the model takes \[None, 5, 1\]"):
+        model.predict(np.stack([X, X], axis=2), verbose=0)

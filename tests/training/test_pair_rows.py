@@ -136,10 +136,73 @@ def test_every_call_of_a_model_refuses_rows_that_nothing_names():
         model.evaluate(X, STRINGS)
     with pytest.raises(DataError, match=r"Write posteriors\(x, annotations, tasks=ids\)"):
         model.posteriors(X, STRINGS)
-    with pytest.raises(DataError, match="tasks= is for Annotations"):
+    with pytest.raises(DataError, match="tasks= is for Annotations and frames"):
         model.fit(X, np.zeros((12, 2)), tasks=NAMES)
     with pytest.raises(DataError, match="x has 12 rows, the labels have 11"):
         model.fit(X, np.zeros((11, 2)))
+
+
+def answers_frame(names=NAMES):
+    return table(image=names[LABELLED], worker=WHO, label=LABELLED)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("x_is_a_frame", [True, False])
+def test_a_frame_of_answers_trains_as_its_annotations_do(library, x_is_a_frame):
+    """Before, one message said to give tasks= with it, and the next one to leave tasks= out."""
+    polars = pytest.importorskip(library)
+    frame, x = answers_frame(), table(image=NAMES[ORDER], f0=X[ORDER, 0])
+    if library == "polars":
+        frame, x = polars.DataFrame(frame.to_dict("list")), polars.DataFrame(x.to_dict("list"))
+    known = Annotations.from_arrays(NAMES[LABELLED], WHO, LABELLED)
+    by_hand, by_frame = a_model(outputs=9), a_model(outputs=9)
+    once = {"epochs": 2, "verbose": 0}
+    by_hand.fit(X[ORDER].astype("float32"), known, tasks=NAMES[ORDER], **once)
+    if x_is_a_frame:
+        by_frame.fit(x, frame, task="image", validation_data=(x, frame), **once)
+        found = by_frame.posteriors(x, frame, task="image")
+    else:
+        by_frame.fit(X[ORDER].astype("float32"), frame, task="image", tasks=NAMES[ORDER], **once)
+        found = by_frame.posteriors(X[ORDER].astype("float32"), frame, task="image", tasks=NAMES[ORDER])
+    for one, other in zip(by_hand.get_weights(), by_frame.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    x = X[ORDER].astype("float32")
+    np.testing.assert_allclose(found, by_hand.posteriors(x, known, tasks=NAMES[ORDER]), rtol=1e-5)
+    assert by_frame.annotators.tolist() == [0, 1]
+    assert by_frame.classes.tolist() == LABELLED.tolist()
+
+
+def test_a_later_frame_is_read_by_the_names_that_the_model_learnt():
+    """Of some annotators only, their codes would be those of others."""
+    model = a_model(CrowdsourcedLayer(2), outputs=9)
+    frame, x = answers_frame(), {"instances": X.astype("float32"), "tasks": NAMES}
+    model.fit(x, frame, task="image", verbose=0)
+    later = frame[frame["worker"] == 1]
+    wanted = Annotations.from_frame(later, columns={"task": "image"}, annotators=[0, 1], classes=LABELLED)
+    assert len(wanted) == 4
+    assert model.evaluate(x, later, task="image", verbose=0) == model.evaluate(x, wanted, verbose=0)
+    with pytest.raises(DataError, match="7 is not one of the annotators"):
+        model.evaluate(x, later.assign(worker=7), task="image")
+    loaded = a_model(outputs=9)
+    with pytest.raises(DataError, match=r"Set model\.annotators and model\.classes"):
+        loaded.evaluate(x, later, task="image")
+    loaded.annotators, loaded.classes = model.annotators, model.classes
+    loaded.set_weights(model.get_weights())
+    assert loaded.evaluate(x, later, task="image", verbose=0) == model.evaluate(x, later, task="image", verbose=0)
+
+
+def test_what_is_wrong_with_a_frame_is_said_with_the_line_to_write():
+    model, x = a_model(outputs=9), X.astype("float32")
+    frame = answers_frame()
+    with pytest.raises(DataError, match=r"which row .* Write fit\(x, frame, task='image', tasks=ids\)"):
+        model.fit(x, frame, task="image")
+    model.fit(x, frame, task="image", tasks=NAMES, verbose=0)
+    with pytest.raises(DataError, match=r"no column 'imge'(?s:.*)fit\(x, Annotations\.from_frame\(frame, columns="):
+        model.fit(x, frame, task="imge")
+    with pytest.raises(DataError, match=r"12 rows, the labels have 9: .* name the tasks' column: task='NAME'"):
+        model.fit(x, answers_frame().drop(columns="worker").assign(who=0, image=0))
+    with pytest.raises(DataError, match=r"task= names a column of a frame .* y is Annotations: leave it out"):
+        model.fit(x, STRINGS, task="image")
 
 
 def test_other_numbers_of_classes_and_annotators_are_refused_with_the_line_to_write():
