@@ -134,7 +134,6 @@ class Verdicts(Classification):
     counted = "verdicts"
     aggregation = "verdict-vote"
     metric = "right"
-    streams = False
 
     def noted(self, result, crowd):
         return result

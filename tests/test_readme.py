@@ -85,8 +85,7 @@ def test_the_number_of_aggregation_methods_is_that_of_the_table():
 
     words = {7: "seven", 18: "Eighteen"}
     assert f"{words[len(METHODS)]} methods, from majority vote" in README
-    # HierarchicalDawidSkene and Robust run on Beam alone, for tables
-    assert f"{words[len(FORMS) + 2]} also run on Apache Beam" in README
+    assert f"{words[len(FORMS)]} also run on Apache Beam" in README
 
 
 def test_the_accuracies_of_the_demo_are_those_of_its_table_and_of_the_saved_results():

@@ -51,9 +51,5 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.aggregation.sentences.sequence_aggregation": "SequenceAggregation",
         "crowdzoo.aggregation.sentences.span_majority_vote": "SpanMajorityVote",
         "crowdzoo.aggregation.sentences.token_aggregation": "TokenAggregation",
-        "crowdzoo.large.stored.aggregate_blocks": "StoredAggregation aggregate_blocks",
-        "crowdzoo.large.stored.aggregate_file": "aggregate_file",
-        "crowdzoo.large.stored.stored_blocks": "StoredBlocks",
-        "crowdzoo.large.stored.write_blocks": "write_blocks",
     },
 )

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.compiled import compiled
 
 if TYPE_CHECKING:
@@ -37,59 +35,13 @@ def notes_against_votes(annotations: Annotations, labels: NDArray[np.int64]) -> 
         labels: class codes, int64 [N].
     """
     num_classes = annotations.num_classes
-    return AgainstVotes(
-        np.count_nonzero(annotations.redundancy),
-        np.count_nonzero(_outvoted(annotations.task_ids, annotations.labels, labels, num_classes)),
-        np.bincount(annotations.labels, minlength=num_classes),
-        np.bincount(labels, minlength=num_classes),
-    ).notes(np.asarray(annotations.classes))
-
-
-@dataclass(frozen=True)
-class AgainstVotes:
-    """Counts of a result and of the votes; `a + b` is those of the tasks of both.
-
-    Attributes:
-        tasks: how many have annotations.
-        different: how many of them have a label that is not among the classes with the most votes.
-        named: annotations of each class, [K].
-        given: tasks that have each class as label, [K].
-    """
-
-    tasks: int
-    different: int
-    named: NDArray[np.int64]
-    given: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, block: Block, labels: NDArray[np.int64], num_classes: int) -> AgainstVotes:
-        """Of a block of tasks, and their labels [T]."""
-        outvoted = _outvoted(block.index, block.labels, labels, num_classes)
-        return cls(
-            int(np.count_nonzero(np.diff(block.starts))),  # NumPy 2 has an integer of its own, which JSON does not take
-            int(np.count_nonzero(outvoted)),
-            np.bincount(block.labels, minlength=num_classes),
-            np.bincount(labels, minlength=num_classes),
-        )
-
-    def __add__(self, other: AgainstVotes) -> AgainstVotes:
-        return AgainstVotes(
-            self.tasks + other.tasks,
-            self.different + other.different,
-            self.named + other.named,
-            self.given + other.given,
-        )
-
-    def notes(self, classes: NDArray[Any]) -> tuple[str, ...]:
-        """See `notes_against_votes`; `classes` are the names, [K]."""
-        notes = _different_note(self.different, self.tasks, "tasks", "tasks whose class is known")
-        for code, share, others in empty_classes(self.named, self.given):
-            more = "" if not others else "; so is 1 more class" if others == 1 else f"; so are {others} more classes"
-            name = classes.tolist()[code]
-            notes += (
-                f"Class {name!r} is the label of no task, although {share:.1%} of the annotations name it{more}.",
-            )
-        return notes
+    notes = different_note(annotations, labels, "tasks", "tasks whose class is known")
+    named, given = (np.bincount(codes, minlength=num_classes) for codes in (annotations.labels, labels))
+    for code, share, others in empty_classes(named, given):
+        more = "" if not others else "; so is 1 more class" if others == 1 else f"; so are {others} more classes"
+        name = np.asarray(annotations.classes).tolist()[code]
+        notes += (f"Class {name!r} is the label of no task, although {share:.1%} of the annotations name it{more}.",)
+    return notes
 
 
 def warn_of_notes(method: str, notes: tuple[str, ...], stacklevel: int) -> None:
@@ -112,10 +64,7 @@ def different_note(annotations: Annotations, labels: NDArray[np.int64], unit: st
         known: what else to compare with.
     """
     outvoted = _outvoted(annotations.task_ids, annotations.labels, labels, annotations.num_classes)
-    return _different_note(np.count_nonzero(outvoted), np.count_nonzero(annotations.redundancy), unit, known)
-
-
-def _different_note(different: int, tasks: int, unit: str, known: str) -> tuple[str, ...]:
+    different, tasks = np.count_nonzero(outvoted), np.count_nonzero(annotations.redundancy)
     if different <= MOST_DIFFERENT * tasks:
         return ()
     return (

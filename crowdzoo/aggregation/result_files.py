@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -82,29 +82,18 @@ def check_result_folder(folder: Path) -> None:
 
 def write_table(table: pa.Table, file: IO[bytes], file_format: str) -> None:
     """Writes a table as "parquet", "csv" (without its columns of lists) or "jsonl"."""
-    write_tables([table], file, file_format)
-
-
-def write_tables(tables: Iterable[pa.Table], file: IO[bytes], file_format: str) -> None:
-    """As `write_table`, a table that comes in parts: one at least, with the same columns."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet
 
-    writer: Any = None
-    for table in tables:
-        if file_format == "jsonl":
-            for batch in table.to_batches(max_chunksize=1 << 14):
-                file.writelines(f"{json.dumps(row, ensure_ascii=False)}\n".encode() for row in batch.to_pylist())
-            continue
-        if file_format == "csv":
-            table = table.select([field.name for field in table.schema if not pa.types.is_nested(field.type)])
-        if writer is None:
-            new_writer = pyarrow.parquet.ParquetWriter if file_format == "parquet" else pyarrow.csv.CSVWriter
-            writer = new_writer(file, table.schema)
-        writer.write_table(table)
-    if writer is not None:
-        writer.close()
+    if file_format == "jsonl":
+        for batch in table.to_batches(max_chunksize=1 << 14):
+            file.writelines(f"{json.dumps(row, ensure_ascii=False)}\n".encode() for row in batch.to_pylist())
+    elif file_format == "csv":
+        flat = [field.name for field in table.schema if not pa.types.is_nested(field.type)]
+        pyarrow.csv.write_csv(table.select(flat), file)
+    else:
+        pyarrow.parquet.write_table(table, file)
 
 
 def table_of(columns: Mapping[str, NDArray[Any] | None]) -> pa.Table:

@@ -2,7 +2,6 @@
 
 import argparse
 import math
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,19 +35,6 @@ def integer(low: int, high: int) -> Callable[[str], int]:
         return value
 
     return read
-
-
-def num_bytes(text: str) -> int:
-    """A number of bytes, such as 8GB, 500MB or 1.5GiB.
-
-    Raises:
-        ArgumentTypeError: no number, or an unknown unit.
-    """
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT]?)(i?)B", text.strip(), re.IGNORECASE)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{shorten(text)!r} is not a number of bytes, such as 8GB, 500MB or 1.5GiB")
-    power = " KMGT".index(found[2].upper() or " ")
-    return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
 
 
 def number(low: float = -math.inf, high: float = math.inf) -> Callable[[str], float]:

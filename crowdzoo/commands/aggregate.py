@@ -6,22 +6,18 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from crowdzoo.checks.constraints import TABLE_FORMATS
-from crowdzoo.checks.option_types import integer, num_bytes, number, path
+from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
 from crowdzoo.commands.options import PEOPLE_AND_MODELS
 from crowdzoo.commands.outputs import Output, is_result
 from crowdzoo.commands.progress import fitted
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.files.regular import open_regular
 from crowdzoo.kinds import Kind, kind_of
-from crowdzoo.process import say
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from crowdzoo.data.annotations import Annotations
 
 
@@ -63,13 +59,6 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--tol", type=number(), metavar="X", help="stop when an iteration raises the objective by less per annotation"
     )
-    command.add_argument("--out-of-core", action="store_true", default=None,
-        help="work with blocks on disk instead of memory (classification; majority-vote, dawid-skene, one-coin, glad "
-        "and ibcc); default: where the annotations would take more than --memory",
-    )  # fmt: skip
-    command.add_argument("--memory", type=num_bytes, metavar="SIZE",
-        help="memory from which on blocks on disk are used, such as 8GB; default: what is available",
-    )  # fmt: skip
     command.add_argument("--multi-label", action="store_true", default=None,
         help="several labels may hold for a task: the labels that an annotator gives it (rows, or a cell with "
         "--label-separator) are one answer, an empty cell is the answer that none holds; a probability for each label",
@@ -111,9 +100,6 @@ def run(arguments: argparse.Namespace) -> None:
         _run_rankings(arguments, kind, settings)
         return
     aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **settings)
-    if why := _why_out_of_core(arguments, kind, aggregator):
-        _run_out_of_core(arguments, kind, aggregator, why)
-        return
     crowd, gold = _read(arguments, kind)
     result = fitted(aggregator, crowd, **({"gold": gold} if arguments.use_gold else {}))
     _write(arguments, kind, result, crowd, gold)
@@ -147,7 +133,7 @@ def _write(
 
 
 # Options that a table of annotators does not go with
-NOT_MIXED = ("multi_label", "rankings", "use_gold", "out_of_core", "memory")
+NOT_MIXED = ("multi_label", "rankings", "use_gold")
 
 
 def _run_people_and_models(arguments: argparse.Namespace, kind: Kind, settings: dict[str, Any]) -> None:
@@ -188,7 +174,7 @@ def _run_rankings(arguments: argparse.Namespace, kind: Kind, settings: dict[str,
 
 
 # Options that several labels a task do not go with
-NOT_MULTI_LABEL = ("out_of_core", "memory", "classes", "wide")
+NOT_MULTI_LABEL = ("classes", "wide")
 
 
 def _run_multi_label(arguments: argparse.Namespace, kind: Kind, settings: dict[str, Any]) -> None:
@@ -252,121 +238,3 @@ def _agreement(table: Annotations) -> str:
         return f"{krippendorff_alpha(table).value:.3f}"
     except DataError:  # all say the same, or no task has two answers
         return "not defined"
-
-
-IN_MEMORY = ("gold", "platform")  # options that out of core has not; others need one of these
-BYTES_A_ROW = 100  # measured: 76 with integer names, K = 10 and five annotations a task; names that are text take more
-GROWTH = 5  # of a compressed file
-HEAD = 1 << 20
-SMALL = 1 << 24  # bytes of a file that needs no look, unless the memory is given
-
-
-def _why_out_of_core(arguments: argparse.Namespace, kind: Kind, aggregator: Any) -> str:
-    """Why to work with blocks on disk; empty where the annotations fit into memory.
-
-    Raises:
-        ConfigError: it has to be, and cannot be with these options.
-    """
-    from crowdzoo.large.forms.forms import FORMS
-    from crowdzoo.large.stored.aggregate_blocks import check_streams
-    from crowdzoo.process import available_memory
-
-    names = [f"--{name.replace('_', '-')}" for name in IN_MEMORY if getattr(arguments, name, None)]
-    if arguments.out_of_core:
-        if not kind.streams:
-            raise ConfigError(f"--out-of-core is for classes; --task {kind.name} works in memory.")
-        if names:
-            raise ConfigError(f"{names[0]} does not go with --out-of-core: leave one of them out.")
-        if type(aggregator) not in FORMS:
-            raise ConfigError(f"{arguments.method or kind.aggregation} works in memory. {_streaming(kind)}.")
-        check_streams(aggregator)
-        return "as asked for"
-    small = arguments.memory is None and _size_of(arguments.annotations) < SMALL
-    if not kind.streams or small or arguments.platform is not None:
-        return ""
-    memory = available_memory() if arguments.memory is None else arguments.memory
-    layout = Layout.of(options.reading_options(arguments, kind))
-    needed = needed_memory(arguments.annotations, layout)
-    if memory is None or needed <= memory:
-        return ""
-    short = f"about {needed / 1e9:.3g} GB would be needed and {memory / 1e9:.3g} GB may be used"
-    way_out = "Say with --memory SIZE how much may be used" if arguments.memory is None else "Give more --memory"
-    if names:
-        raise ConfigError(
-            f"{arguments.annotations}: {short}, and {names[0]} works in memory. {way_out}, or leave it out."
-        )
-    if type(aggregator) not in FORMS:
-        method = arguments.method or kind.aggregation
-        raise ConfigError(
-            f"{arguments.annotations}: {short}, and {method} works in memory. {_streaming(kind)}. {way_out}."
-        )
-    check_streams(aggregator)
-    return short
-
-
-def needed_memory(file: Path, layout: Layout | None = None) -> int:
-    """Bytes that reading a file of annotations of classes and aggregating it in memory takes, roughly.
-
-    100 bytes a row. The rows of a Parquet file are known, those of a text file follow from its size and its first
-    mebibyte; a compressed file is taken to grow to five times its size.
-
-    Args:
-        file: path of the file.
-        layout: of it; a line of a wide table has an annotation for each of its columns but one.
-
-    Raises:
-        DataError: the file is missing, is no regular file or has a name of no known kind.
-    """
-    from crowdzoo.files.arrow import open_parquet
-    from crowdzoo.reading.tables.parquet import ParquetSource
-    from crowdzoo.reading.tables.suffixes import source_of
-
-    source = source_of(file, layout=layout)
-    in_line = len(source.read_header()) - 1 if source.layout.wide else 1
-    if isinstance(source, ParquetSource):
-        with open_parquet(file) as table:
-            return int(table.metadata.num_rows) * in_line * BYTES_A_ROW
-    with open_regular(file) as stream:
-        head = stream.read(HEAD)
-    size = file.stat().st_size * (GROWTH if file.suffix in (".gz", ".zip") else 1)
-    lines = head.count(b"\n") * size // max(len(head), 1) if len(head) == HEAD else head.count(b"\n")
-    return lines * in_line * BYTES_A_ROW
-
-
-def _streaming(kind: Kind) -> str:
-    """Which methods work out of core."""
-    from crowdzoo.large.forms.forms import FORMS
-
-    return "These work out of core: " + ", ".join(name for name, each in kind.aggregators().items() if each in FORMS)
-
-
-def _size_of(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:  # the reader says what is wrong
-        return 0
-
-
-def _run_out_of_core(arguments: argparse.Namespace, kind: Kind, aggregator: Any, why: str) -> None:
-    """Aggregates by way of blocks on disk, and prints a summary."""
-    from crowdzoo.aggregation import aggregate_file
-    from crowdzoo.quality.notes import matrix_notes
-
-    say(f"Out of core: {why}.")
-    reading = options.reading_options(arguments, kind)
-    result = aggregate_file(arguments.annotations, aggregator, arguments.out, file_format=arguments.format, **reading)
-    learnt = result.learnt
-    few = matrix_notes(learnt.method, result.num_annotations, len(learnt.annotators), len(learnt.classes))
-    counts = zip(learnt.classes, result.labelled.tolist(), strict=True)
-    left_out = [("rows left out", f"{result.num_rejected:,}")] if result.num_rejected else []
-    rows = [
-        (kind.counted, f"{result.num_annotations:,}"),
-        *left_out,
-        ("tasks", f"{result.num_tasks:,}"),
-        ("annotators", f"{len(learnt.annotators):,}"),
-        *((f"label {name}", f"{count:,}") for name, count in counts),
-        ("iterations", f"{learnt.num_iterations} ({'converged' if learnt.converged else 'NOT converged'})"),
-        *(("note", note) for note in (*result.notes, *few)),
-        ("results", str(result.path)),
-    ]
-    print_table(learnt.method, ("", ""), rows)

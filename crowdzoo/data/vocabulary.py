@@ -151,26 +151,9 @@ class Vocabulary:
         """
         if self.given is not None:
             return codes.astype(np.int64), self.given
-        place, names = self.settle(np.bincount(codes, minlength=len(self)) > 0, text, numbers)
-        return place[codes], names if isinstance(names, np.ndarray) else names.to_numpy(zero_copy_only=False)
-
-    def settle(self, used: np.ndarray, text: bool, numbers: bool = False) -> tuple[np.ndarray, np.ndarray | pa.Array]:
-        """As `finish`, without the rows.
-
-        Args:
-            used: which names stay, bool [n]; all of the given names do.
-            text: see `finish`.
-            numbers: see `finish`.
-
-        Returns:
-            The final code of each code that was given out, int64 [n], -1 of a name that does not stay; and the names:
-            given ones as they were given, integers as int64, strings as an Arrow array.
-        """
-        if self.given is not None:
-            return np.where(np.arange(len(self)) < self.num_given, np.arange(len(self)), -1), self.given
         if self._names is None:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-        used = np.flatnonzero(used)
+        used = np.flatnonzero(np.bincount(codes, minlength=len(self)))
         names = self._names.take(pa.array(used))
         merged = np.arange(len(used))
         if text and numbers and pa.types.is_large_string(names.type):
@@ -183,7 +166,8 @@ class Vocabulary:
         rank[order] = np.arange(len(names))
         place = np.full(len(self._names), -1, dtype=np.int64)
         place[used] = rank[merged]
-        return place, sorted_names
+        found = sorted_names if isinstance(sorted_names, np.ndarray) else sorted_names.to_numpy(zero_copy_only=False)
+        return place[codes], found
 
 
 def text_as_integers(values: pa.Array) -> np.ndarray | None:

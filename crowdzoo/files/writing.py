@@ -104,27 +104,6 @@ def atomic_folder(path: str | os.PathLike[str], *, replace: bool = False) -> Ite
             _exchange(temporary, place)
 
 
-@contextlib.contextmanager
-def scratch_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Makes a hidden folder beside a place, for what is needed while something is written there.
-
-    Args:
-        path: path of what is to be written. Its parents are made.
-
-    Yields:
-        Path of an empty folder, which is removed at the end of the `with` block, with what is in it.
-
-    Raises:
-        ConfigError: the path is not a local path.
-        OSError: the folder cannot be written.
-    """
-    with _beside(path, folder=True) as (temporary, _, _):
-        try:
-            yield temporary
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-
-
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
     """Removes what killed writers to this place left beside it; what a living one writes stays.
 

@@ -7,7 +7,7 @@ components and the pipeline are each written once and ask the kind:
 |------|---------|
 | name, shape of labels | `name`, `labels` |
 | input | `inputs`, `needed`, `reading`, `read`, `write_export`, `gold_of`, `size_rows` |
-| aggregation | `aggregation`, `streams`, `aggregators`, `create_aggregator`, `noted`, `result_rows`, `write_result` |
+| aggregation | `aggregation`, `aggregators`, `create_aggregator`, `noted`, `result_rows`, `write_result` |
 | base models | `bases`, `instances_of`, `taken_by`, `settings` |
 | training | `method`, `methods`, `split_method`, `training_reading`, `training_set` |
 | | `gold_column`, `targets`, `train` |
@@ -66,7 +66,6 @@ class Kind(ABC):
         aggregation: default method of aggregation.
         refused: options of other kinds, and why they are not for this one.
         scale: those of its options that aggregators and settings of a training take as well.
-        streams: whether annotations that do not fit into memory can be aggregated.
         inputs: keys of its input files, in the order in which `crowdzoo.datasets.write_files` writes those of a
             shipped data set.
         needed: those of the inputs that have to be there.
@@ -85,7 +84,6 @@ class Kind(ABC):
     aggregation: ClassVar[str]
     refused: ClassVar[Mapping[str, str]] = {}
     scale: ClassVar[tuple[str, ...]] = ()
-    streams: ClassVar[bool] = False
     inputs: ClassVar[tuple[str, ...]] = ("annotations", "instances")
     needed: ClassVar[tuple[str, ...]] = ("annotations", "instances")
     training_reading: ClassVar[tuple[str, ...]] = ()

@@ -1,1 +1,1 @@
-"""The same loop of EM over blocks on disk and on Beam."""
+"""The same loop of EM over blocks on Beam."""

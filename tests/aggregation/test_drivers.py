@@ -13,7 +13,6 @@ from crowdzoo.aggregation import (
     GLAD,
     IBCC,
     METHODS,
-    Aggregation,
     BayesianSequenceCombination,
     Block,
     ConvergenceWarning,
@@ -29,9 +28,7 @@ from crowdzoo.aggregation import (
     Robust,
     SpanMajorityVote,
     TokenAggregation,
-    aggregate_blocks,
     create,
-    write_blocks,
 )
 from crowdzoo.datasets import generated_ner
 from crowdzoo.large.forms.base import BlockPosteriors, fitted
@@ -203,17 +200,6 @@ ENGINE = {
     "glad": GLAD(tol=5e-3, class_prior="estimated", alpha_mean=0.8, b_mean=0.5),
     "ibcc": IBCC(tol=5e-3),
 }
-
-
-@pytest.mark.parametrize("aggregator", ENGINE.values(), ids=ENGINE)
-@pytest.mark.parametrize("most", [pytest.param(1, marks=slow), 17, None])
-def test_blocks_on_disk_give_what_the_table_in_memory_gives(tmp_path, aggregator, most):
-    table, _ = classes()
-    table.to_parquet(tmp_path / "a.parquet")  # which names all tasks, annotators and classes
-    blocks = write_blocks(tmp_path / "a.parquet", tmp_path / "blocks", max_annotations=most)
-    assert (len(blocks) > 5) == (most is not None)
-    quiet(aggregate_blocks, blocks, aggregator, tmp_path / "out")
-    assert_same(Aggregation.from_parquet(tmp_path / "out"), quiet(aggregator.fit, table))
 
 
 ON_BEAM = ENGINE | {

@@ -143,7 +143,6 @@ def test_the_command_prints_each_label_and_writes_the_probabilities(tmp_path, mo
     [
         (["--task", "regression"], "--multi-label is for classes; leave it out with --task regression"),
         (["--wide"], "--wide does not go with --multi-label"),
-        (["--memory", "8GB"], "--memory does not go with --multi-label"),
         (["--on-duplicate", "first"], "--on-duplicate first does not go with --multi-label"),
         (["--method", "bayes"], "unknown aggregation method 'bayes'"),
     ],

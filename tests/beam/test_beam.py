@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations, ConfigError, DataError
-from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote, Robust, aggregate_blocks, write_blocks
+from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote, Robust
 from crowdzoo.aggregation.classes import robust
 from crowdzoo.aggregation.classes.dawid_skene import start_weights
 from crowdzoo.aggregation.classes.glad import GLAD
@@ -586,25 +586,6 @@ def test_fit_takes_blocks_from_anywhere_and_gives_the_run_which_gives_posteriors
     with make_pipeline() as pipeline:
         blocks = pipeline | beam.Create(blocks_of(annotations, gold, 40))
         assert_that(blocks | on_beam.Posteriors(aggregator, run, 9, 4), check)
-
-
-@pytest.mark.slow
-def test_the_blocks_of_the_engine_out_of_core_are_those_that_beam_reads(tmp_path):
-    annotations, _ = crowd()
-    annotations.to_parquet(tmp_path / "a.parquet")
-    blocks = write_blocks(tmp_path / "a.parquet", tmp_path / "blocks", max_annotations=30)
-    assert len(blocks) > 3
-    run = on_beam.fit(
-        lambda pipeline: on_beam.stored_blocks(pipeline, tmp_path / "blocks"),
-        DawidSkene(),
-        blocks.num_annotators,
-        blocks.num_classes,
-        make_pipeline=make_pipeline,
-        folder=str(tmp_path / "fit"),
-    )
-    found = aggregate_blocks(blocks, DawidSkene(), tmp_path / "out").learnt
-    np.testing.assert_allclose(run.history, found.history, rtol=1e-12)
-    np.testing.assert_allclose(run.params.confusions, found.confusions, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("place", ["a disk", "elsewhere"])

@@ -50,7 +50,6 @@ def test_no_command_and_unknown_words_exit_with_2(capsys):
         ([], ""),
         (["agregate"], ""),
         (["aggregate", "x.csv"], " aggregate"),
-        (["aggregate", "x.csv", "--out", "y", "--memory", "fifty"], " aggregate"),
         (["serve", "x", "--rest-port", "99999"], " serve"),
     ):
         with pytest.raises(SystemExit) as stopped:

@@ -59,7 +59,6 @@ def test_it_writes_the_labels_of_people_and_models(files, capsys):
         (["--method", "robust"], "--method robust takes people and models alike: leave out --annotator-table"),
         (["--task", "regression"], "--annotator-table is for classes"),
         (["--multi-label"], "--multi-label does not go with --annotator-table"),
-        (["--out-of-core"], "--out-of-core does not go with --annotator-table"),
         (["--tol", "0.1"], "people-and-models has no setting 'tol'"),
     ],
 )

@@ -1,6 +1,5 @@
 """Files and folders appear complete or not at all, whatever ends their writer."""
 
-import contextlib
 import errno
 import os
 import signal
@@ -12,7 +11,7 @@ import pytest
 
 from crowdzoo.aggregation import Aggregation, MajorityVote
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.files.writing import atomic_file, atomic_folder, atomic_path, scratch_folder
+from crowdzoo.files.writing import atomic_file, atomic_folder, atomic_path
 from crowdzoo.quality import quality_report
 from crowdzoo.sequences import CrowdSequences, read_spans, write_spans
 
@@ -110,18 +109,6 @@ with atomic_folder("out", replace=True) as folder:
     print("ready", flush=True)
     time.sleep(60)
 """
-
-
-def test_a_scratch_folder_stands_beside_its_place_and_goes_whatever_happens():
-    for error in (None, ValueError, KeyboardInterrupt):
-        with contextlib.suppress(ValueError, KeyboardInterrupt), scratch_folder("new/out") as scratch:
-            (scratch / "blocks").write_bytes(b"1")
-            assert scratch.parent == Path("new").resolve()
-            write_folder("new/out", "text")  # lets it be
-            assert (scratch / "blocks").is_file()
-            if error is not None:
-                raise error
-        assert os.listdir("new") == ["out"]
 
 
 @pytest.mark.parametrize("kind", [pytest.param("file", marks=pytest.mark.slow), "folder"])

@@ -4,7 +4,6 @@ Each folder beside this file holds what a release wrote (`write_formats.py`), an
 """
 
 import ast
-import csv
 import json
 import os
 import shutil
@@ -20,12 +19,9 @@ import crowdzoo
 from crowdzoo import Annotations, load_model
 from crowdzoo.aggregation import (
     Aggregation,
-    MajorityVote,
     PreferenceAggregation,
     RatingAggregation,
     SequenceAggregation,
-    StoredBlocks,
-    aggregate_blocks,
 )
 from crowdzoo.errors import DataError
 from crowdzoo.files.model_files import read_model_card, read_model_names
@@ -42,7 +38,6 @@ COVERED = {
     "annotations-*.parquet": "read",
     "annotations.csv": "read",
     "aggregation-*/*": "read",
-    "blocks/*": "read",
     "model.keras": "read",
     "model.names.json": "read",
     "model_card.json": "read",
@@ -60,8 +55,6 @@ WRITERS = {
     "crowdzoo.aggregation.base": "aggregation: summary.json",
     "crowdzoo.aggregation.result_files": "aggregation: summary.json",
     "crowdzoo.files.writing": "the writer of tables in CSV itself",
-    "crowdzoo.large.stored.aggregate_blocks": "a table, or aggregation: summary.json",
-    "crowdzoo.large.stored.write_blocks": "blocks.json; each block in its first four bytes",
     "crowdzoo.commands.convert": "files of the modules that it calls",
     "crowdzoo.commands.next": "a table, or Label Studio's format",
     "crowdzoo.commands.predict": "a table",
@@ -144,22 +137,6 @@ def test_aggregations_are_read(release):
     assert len(preferences.scores) == 3
     sentences = SequenceAggregation.from_parquet(release / "aggregation-sequence")
     assert sentences.labels.shape == (3,)
-
-
-@ALL
-def test_blocks_are_read(release, tmp_path):
-    blocks = StoredBlocks.open(release / "blocks")
-    aggregate_blocks(blocks, MajorityVote(), tmp_path / "labels.csv")
-    with open(tmp_path / "labels.csv", encoding="utf-8", newline="") as file:
-        labels = {row["task"]: row["label"] for row in csv.DictReader(file)}
-    assert labels == {"a": "cat", "b": "dog", "ç": "cat"}
-
-
-def test_blocks_of_a_later_release_are_refused(tmp_path):
-    shutil.copytree(RELEASES[-1] / "blocks", tmp_path / "blocks")
-    _raise_version(tmp_path / "blocks" / "blocks.json")
-    with pytest.raises(DataError, match=r"blocks.json: written by a later crowdzoo \(format 99\)"):
-        StoredBlocks.open(tmp_path / "blocks")
 
 
 @ALL

@@ -14,7 +14,7 @@ import numpy as np
 
 import crowdzoo
 from crowdzoo import Annotations
-from crowdzoo.aggregation import BradleyTerry, DawidSkene, RatingEM, SpanMajorityVote, write_blocks
+from crowdzoo.aggregation import BradleyTerry, DawidSkene, RatingEM, SpanMajorityVote
 from crowdzoo.quality import quality_report
 from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.report.report_page import report_page
@@ -54,7 +54,6 @@ def write(folder: Path) -> None:
     for each in (classes, ratings, preferences):
         each.to_parquet(folder / f"annotations-{each.kind}.parquet")
     write_annotations(classes, folder / "annotations.csv")
-    write_blocks(folder / "annotations.csv", folder / "blocks", max_annotations=6)
     aggregation = DawidSkene().fit(classes)
     aggregation.to_parquet(folder / "aggregation-classification")
     RatingEM(max_iter=20).fit(ratings).to_parquet(folder / "aggregation-regression")

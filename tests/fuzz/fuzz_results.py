@@ -24,10 +24,7 @@ from crowdzoo.aggregation import (
     RatingAggregation,
     RatingMean,
     SequenceAggregation,
-    StoredBlocks,
-    aggregate_blocks,
     create,
-    write_blocks,
 )
 from crowdzoo.errors import CrowdzooError
 from crowdzoo.report.page_changes import changes_since, read_numbers
@@ -124,38 +121,6 @@ def reads(files):
                 assert len(found.tasks) + 1 == len(getattr(found, "starts", [*found.tasks, 0]))
 
 
-# === Blocks on disk ===
-
-
-@functools.cache
-def block_files():
-    """The files of a folder of blocks, written once."""
-    with tempfile.TemporaryDirectory() as folder:
-        CROWD.to_parquet(Path(folder) / "a.parquet")
-        blocks = write_blocks(Path(folder) / "a.parquet", Path(folder) / "blocks", max_annotations=2)
-        return {each.name: each.read_bytes() for each in blocks.folder.iterdir()}
-
-
-@st.composite
-def broken_blocks(draw):
-    """The files of a folder of blocks, one of them damaged."""
-    files = dict(block_files())
-    name = draw(st.sampled_from(sorted(files)))
-    files[name] = draw(damaged(st.just(files[name])))
-    return files
-
-
-def aggregates(files):
-    with tempfile.TemporaryDirectory() as folder:
-        blocks = Path(folder) / "blocks"
-        blocks.mkdir()
-        for name, content in files.items():
-            (blocks / name).write_bytes(content)
-        with contextlib.suppress(CrowdzooError):
-            found = aggregate_blocks(StoredBlocks.open(blocks), MajorityVote(), Path(folder) / "out.csv")
-            assert found.labelled.sum() == found.num_tasks
-
-
 # === Earlier reports ===
 
 
@@ -219,5 +184,4 @@ TARGETS = {
     "histories": Target(histories(), draws, 60),
     "earlier-reports": Target(earlier_reports(), compares, 60),
     "results": Target(broken(), reads, 60),
-    "blocks": Target(broken_blocks(), aggregates, 60),
 }

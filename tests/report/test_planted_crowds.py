@@ -255,7 +255,6 @@ def test_every_command_that_reads_annotations_excludes_by_names_or_by_a_file(ans
     for given in ("b0,b1,b2", str(tmp_path / "gone.txt")):
         for words in (
             ["aggregate", place, "--out", out, "--method", "one-coin"],
-            ["aggregate", place, "--out", out, "--method", "one-coin", "--out-of-core"],
             ["quality", place, "--bootstrap", "0", "--method", "none"],
             ["next", place, "--method", "one-coin"],
         ):

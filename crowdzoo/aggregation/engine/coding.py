@@ -1,4 +1,4 @@
-"""Bytes of values made of arrays: of blocks on disk, and of what crosses from worker to worker on Beam.
+"""Bytes of values made of arrays: of blocks, and of what crosses from worker to worker on Beam.
 
 Every value is a handful of arrays and numbers. It is written as four bytes of name and version, a tree in JSON that has
 the numbers and the places of the arrays, and then the arrays in that order, as raw little-endian bytes at multiples of

@@ -31,7 +31,6 @@ class Classification(Kind):
     counted = "annotations"
     reading = ("classes", *ROW_OPTIONS, *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS)
     aggregation = "robust"
-    streams = True
     metric = "accuracy"
     metric_title = "accuracy"
     answer = "class"

@@ -10,8 +10,8 @@ pipeline to the next as a checkpoint in a folder, from which a later call goes o
 DirectRunner tries to download another runner first: pass `--runner=FnApiRunner`.
 """
 
-from crowdzoo.large.beam.driver import Posteriors, aggregate, fit, fits_one_block, stored_blocks
+from crowdzoo.large.beam.driver import Posteriors, aggregate, fit, fits_one_block
 from crowdzoo.large.forms.base import BlockPosteriors
 from crowdzoo.large.forms.job import runs_in_parts as runs_on_beam
 
-__all__ = ["BlockPosteriors", "Posteriors", "aggregate", "fit", "fits_one_block", "runs_on_beam", "stored_blocks"]
+__all__ = ["BlockPosteriors", "Posteriors", "aggregate", "fit", "fits_one_block", "runs_on_beam"]

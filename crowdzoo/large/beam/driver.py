@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import logging
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -20,7 +19,7 @@ from apache_beam.runners.runner import PipelineState
 from apache_beam.typehints import Tuple as Pair
 from numpy.typing import ArrayLike
 
-from crowdzoo.aggregation.engine.block import MAX_CELLS, Block
+from crowdzoo.aggregation.engine.block import MAX_CELLS
 from crowdzoo.aggregation.engine.run import Run, best_of
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
@@ -32,11 +31,10 @@ from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.tags import TagSet
 from crowdzoo.errors import ConfigError, CrowdzooError
 from crowdzoo.large.beam.coding import Item, Starts, encode
-from crowdzoo.large.beam.files import Folder, read_block, read_value, write_value
+from crowdzoo.large.beam.files import Folder, read_value, write_value
 from crowdzoo.large.beam.steps import Answer, step
 from crowdzoo.large.forms.base import BlockPosteriors, Form
 from crowdzoo.large.forms.job import form_of, job_of
-from crowdzoo.large.stored.stored_blocks import StoredBlocks
 
 _log = logging.getLogger(__name__)
 
@@ -212,24 +210,6 @@ class Posteriors(beam.PTransform):
         state = pcoll.pipeline | "Run" >> beam.Create([Starts((self.run,))])
         answer = beam.ParDo(Answer(self.form), AsSingleton(state)).with_output_types(Pair[str, BlockPosteriors])
         return pcoll | "Answer" >> answer | "Found" >> beam.Values()
-
-
-def stored_blocks(pipeline: beam.Pipeline, folder: str | os.PathLike[str]) -> beam.PCollection:
-    """The blocks that `crowdzoo.aggregation.write_blocks` wrote, for `fit` and `Posteriors`.
-
-    Args:
-        pipeline: the pipeline.
-        folder: the folder, which the caller and all workers see under the same path.
-
-    Returns:
-        PCollection of `Block`.
-
-    Raises:
-        DataError: it is not such a folder.
-    """
-    blocks = StoredBlocks.open(folder)
-    paths = [str(blocks.path(place)) for place in range(len(blocks))]
-    return _spread(pipeline, paths) | "Blocks" >> beam.Map(read_block).with_output_types(Block)
 
 
 def fits_one_block(annotations: Annotations | CrowdSequences, pipeline: beam.Pipeline) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,12 @@ from uuid import uuid4
 import numpy as np
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
+from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.coding import decode_in_place
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.large.beam.coding import Item, Starts, decode, encode
 from crowdzoo.large.forms.base import BlockPosteriors
-from crowdzoo.large.stored.stored_blocks import mapped
 
 MIME = "application/octet-stream"
 STARTS = "checkpoint-", "block-", "posteriors-"
@@ -42,7 +43,13 @@ def read_value(path: str) -> Any:
 
 def read_block(path: str) -> Any:
     """Reads a block; where its file is at hand, maps it: new memory would cost more than what is done with it."""
-    return decode_in_place(mapped(Path(path))) if os.path.isfile(path) else read_value(path)
+    return decode_in_place(_mapped(Path(path))) if os.path.isfile(path) else read_value(path)
+
+
+def _mapped(path: Path) -> NDArray[np.uint8]:
+    """A file's bytes, mapped; what is written to them would stay in this process (kernels are compiled for that)."""
+    with open(path, "rb") as file:
+        return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY), np.uint8)
 
 
 class Folder:

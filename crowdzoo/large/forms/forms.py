@@ -1,4 +1,4 @@
-"""The methods for classes on blocks that lie somewhere else (on Beam, or on disk)."""
+"""The methods for classes on blocks that lie somewhere else, on Beam."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.errors import ConfigError
 from crowdzoo.large.forms.base import Begin, BlockPosteriors, Form, Tally
 
-__all__ = ["FORMS", "TABLE_FORMS", "method_of", "runs_on_blocks"]
+__all__ = ["FORMS", "method_of", "runs_on_blocks"]
 
 Array = NDArray[np.float64]
 
@@ -246,15 +246,13 @@ FORMS: dict[type, type[Form]] = {
     one_coin.OneCoinDawidSkene: OneCoinForm,
     glad.GLAD: GLADForm,
     ibcc.IBCC: IBCCForm,
-}
-TABLE_FORMS: dict[type, type[Form]] = {  # whose results need the table
     hierarchical_dawid_skene.HierarchicalDawidSkene: HierarchicalForm,
     robust.Robust: RobustForm,
 }
 
 
 def runs_on_blocks(aggregator: Any) -> bool:
-    """Whether an aggregator has a form that needs no table."""
+    """Whether an aggregator for classes has a form."""
     return type(aggregator) in FORMS and not _in_memory(aggregator)
 
 
@@ -267,14 +265,13 @@ def _in_memory(aggregator: Any) -> str:
     return ""
 
 
-def method_of(aggregator: Any, num_annotators: int, num_classes: int, where: str = "on Beam") -> Form:
-    """The form of an aggregator that needs no table.
+def method_of(aggregator: Any, num_annotators: int, num_classes: int) -> Form:
+    """The form of an aggregator for classes.
 
     Args:
         aggregator: the settings.
         num_annotators: R.
         num_classes: K.
-        where: it is to run, for messages.
 
     Raises:
         ConfigError: there is none.
@@ -282,7 +279,7 @@ def method_of(aggregator: Any, num_annotators: int, num_classes: int, where: str
     kind = FORMS.get(type(aggregator))
     if kind is None:
         known = ", ".join(sorted(known.__name__ for known in FORMS))
-        raise ConfigError(f"{type(aggregator).__name__} does not run {where}: use one of {known}.")
+        raise ConfigError(f"{type(aggregator).__name__} does not run on Beam: use one of {known}.")
     if setting := _in_memory(aggregator):
-        raise ConfigError(f"{type(aggregator).__name__} does not run {where} with {setting}.")
+        raise ConfigError(f"{type(aggregator).__name__} does not run on Beam with {setting}.")
     return kind(aggregator, num_annotators, num_classes)

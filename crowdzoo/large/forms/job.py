@@ -21,7 +21,7 @@ from crowdzoo.aggregation.sentences.token_aggregation import TokenAggregation
 from crowdzoo.data.tags import TagSet
 from crowdzoo.errors import ConfigError
 from crowdzoo.large.forms.base import Begin, BlockPosteriors, Form
-from crowdzoo.large.forms.forms import TABLE_FORMS, method_of, runs_on_blocks
+from crowdzoo.large.forms.forms import method_of, runs_on_blocks
 from crowdzoo.large.forms.ratings_and_sentences import ChainForm, PlainRatingForm, RatingEMForm
 
 RATINGS = {RatingEM: RatingEMForm, RatingMean: PlainRatingForm, RatingMedian: PlainRatingForm}
@@ -58,8 +58,7 @@ def runs_in_parts(aggregator: Any) -> bool:
     """Whether an aggregator has a form."""
     if isinstance(aggregator, TokenAggregation):
         return runs_in_parts(aggregator.of_tokens)
-    known = {*TABLE_FORMS, *RATINGS}
-    return type(aggregator) in known or isinstance(aggregator, ChainMethod) or runs_on_blocks(aggregator)
+    return type(aggregator) in RATINGS or isinstance(aggregator, ChainMethod) or runs_on_blocks(aggregator)
 
 
 def form_of(
@@ -92,8 +91,6 @@ def form_of(
     if kind != "classification":
         rest = f"use one of {NAMES[kind]}." if kind in NAMES else f"no method for labels of kind {kind!r} does."
         raise ConfigError(f"{name} does not run on Beam: {rest}")
-    if type(aggregator) in TABLE_FORMS:
-        return TABLE_FORMS[type(aggregator)](aggregator, num_annotators, num_classes)
     return method_of(aggregator, num_annotators, num_classes)
 
 

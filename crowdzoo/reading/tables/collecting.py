@@ -50,29 +50,15 @@ def collect(source: Source, rules: Rules) -> dict[str, Any]:
         DataError: for bad rows, unless they are to be rejected; or where no row is left.
         ConfigError: `rejects` is the file that is read, no regular file, or cannot be written.
     """
-    check_rejects(source, rules)
-    rows = without_cells(source, rules)
+    if rules.rejects is not None:
+        check_output_file(rules.rejects, "rejects", inputs=[] if source.path is None else [source.path])
+    layout = source.layout
+    apart = layout.wide or layout.missing or layout.label_separator or layout.no_label or source.label_kind.has_pairs
+    rows = CellSource(source, rules) if apart else source  # one label a row
     with rejects_file(rules.rejects) as reject:
         result = Collector(rows, rules, reject).run()
     source.complete = rows.complete
     return result
-
-
-def check_rejects(source: Source, rules: Rules) -> None:
-    """Refuses a file of rejected rows that cannot be written, or is the one that is read.
-
-    Raises:
-        ConfigError: it is such a file.
-    """
-    if rules.rejects is not None:
-        check_output_file(rules.rejects, "rejects", inputs=[] if source.path is None else [source.path])
-
-
-def without_cells(source: Source, rules: Rules) -> Source:
-    """The source with one label a row, where its layout says that cells hold several, or none, or that it is wide."""
-    layout = source.layout
-    apart = layout.wide or layout.missing or layout.label_separator or layout.no_label or source.label_kind.has_pairs
-    return CellSource(source, rules) if apart else source
 
 
 @dataclass
@@ -364,32 +350,21 @@ class Collector(RowChecks):
         for batch in np.unique(batches):
             here = batches == batch
             place = rows[here] - starts[batch]
-            origin = self._origin(batch)
+            origin = self.lines[batch]
             lines[here] = origin[place] if isinstance(origin, np.ndarray) else origin + place
         return lines
 
-    def _origin(self, batch: int) -> int | np.ndarray:
-        """Line numbers of a batch's rows that passed, or the first one where they follow each other."""
-        return self.lines[batch]
-
     def _stop_if_bad(self) -> None:
-        num_bad = self.num_bad + self._num_late()
+        num_bad = self.num_bad + sum(len(problem.shown) for problem in self.late)
         for problem in self.late:
             for number in problem.shown[: max(0, SHOWN - len(self.shown))].tolist():
                 self.shown.append(self._bad_row(problem, number))
         if num_bad and self.rules.on_bad_rows == "error":
             self.shown.sort(key=lambda problem: problem.row or 0)
             rows, way_out = f"{num_bad:,} bad row{'s' * (num_bad != 1)}", _WAY_OUT
-            if num_bad > 1 and not self._keeps_any():  # to skip them would leave nothing
+            if num_bad > 1 and not self.keep.any():  # to skip them would leave nothing
                 rows, way_out = f"all {num_bad:,} rows are bad", _ALL_BAD
             raise DataError(f"{self.source.name}: {rows}. {way_out}", self.shown, num_bad)
-
-    def _num_late(self) -> int:
-        """How many of the rows found late an error counts."""
-        return sum(len(problem.shown) for problem in self.late)
-
-    def _keeps_any(self) -> bool:
-        return bool(self.keep.any())
 
     def _bad_row(self, problem: Late, number: int) -> BadRow:
         column, value, reason = problem.describe(number)

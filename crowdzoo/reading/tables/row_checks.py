@@ -62,23 +62,16 @@ class RowChecks:
         source: source of the rows.
         rules: rules for the rows.
         reject: takes a bad row, and the row's own text.
-        new_vocabulary: makes the vocabulary of a column; takes the column's name and the names that are given, or None.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        rules: Rules,
-        reject: Callable[[BadRow, str], None],
-        new_vocabulary: Callable[[str, np.ndarray | None], Vocabulary] = lambda column, given: Vocabulary(given),
-    ):
+    def __init__(self, source: Source, rules: Rules, reject: Callable[[BadRow, str], None]):
         self.source = source
         self.rules = rules
         self.reject = reject
         named = [column for column in VOCABULARIES if column in source.required]
         if not source.label_kind.has_classes:
             named.remove("label")
-        self.vocabularies = {column: new_vocabulary(column, rules.names[column]) for column in named}
+        self.vocabularies = {column: Vocabulary(rules.names[column]) for column in named}
         self.numbers: dict[str, list[np.ndarray]] = {}  # parts of the columns that hold numbers
         self.lines: list[int | np.ndarray] = []
         self.counts: list[int] = []
