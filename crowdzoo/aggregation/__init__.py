@@ -9,7 +9,6 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.aggregation.calibration": "calibrate",
         "crowdzoo.aggregation.classes.bwa": "BWA",
         "crowdzoo.aggregation.classes.dawid_skene": "DawidSkene",
-        "crowdzoo.aggregation.classes.dependent_dawid_skene": "DependentDawidSkene",
         "crowdzoo.aggregation.classes.ebcc": "EBCC",
         "crowdzoo.aggregation.classes.glad": "GLAD",
         "crowdzoo.aggregation.classes.hierarchical_dawid_skene": "HierarchicalDawidSkene",

@@ -7,7 +7,6 @@ from crowdzoo.quality.dependence import effective_votes, effective_votes_interva
 from crowdzoo.quality.opposition import opposed_groups
 
 MATRICES = ("dawid-skene", "ibcc", "ebcc", "mmce", "label-model")  # K (K - 1) numbers an annotator, little shrunk
-DEPENDENT = ("dependent-dawid-skene", "people-and-models")  # they say themselves what annotations are worth
 LEAST_PER_CLASS = 10.0  # annotations of an annotator, on average
 LEAST_WORTH = 0.5  # of a task's annotations, in independent ones
 LEAST_ANNOTATIONS = 3.0  # of a task, on average
@@ -28,7 +27,7 @@ def data_notes(
     - The method learns a confusion matrix for each annotator, and an annotator has fewer than ten annotations of each
       class on average.
     - The annotations of a task are worth less than half as many independent ones (see `effective_votes`), a task has
-      three or more on average, and the method does not count them for what they are worth.
+      three or more on average, and they were not counted for what they are worth.
     - Two groups of annotators agree among themselves and not with each other (see `opposed_groups`), such as people and
       models, and nobody said who is a model.
 
@@ -40,7 +39,7 @@ def data_notes(
     """
     found = matrix_notes(method, len(annotations), annotations.num_annotators, annotations.num_classes)
     sizes = annotations.redundancy[annotations.redundancy > 0]
-    if sizes.size and sizes.mean() >= LEAST_ANNOTATIONS and method not in DEPENDENT:
+    if sizes.size and sizes.mean() >= LEAST_ANNOTATIONS and method != "people-and-models":
         value = effective_votes(annotations) if worth is None else worth[0]
         if value is not None and value < LEAST_WORTH * sizes.mean():
             interval = worth or effective_votes_interval(annotations)

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
-from crowdzoo.aggregation.classes.dependent_dawid_skene import vote_weights
 from crowdzoo.aggregation.engine import correlated_votes as correlated
 from crowdzoo.aggregation.engine.correlated_votes import correlated_votes, weighted_votes
 
@@ -48,8 +47,6 @@ def test_the_two_numbers_are_fitted_on_a_part_of_many_tasks(monkeypatch):
     assert (part.posteriors.argmax(axis=1) == whole.posteriors.argmax(axis=1)).mean() > 0.95
 
 
-def test_weights_are_log_odds_and_never_negative():
-    np.testing.assert_allclose(vote_weights(np.array([0.9, 0.5, 0.2]), 2), [np.log(9), 0, 0])
-    np.testing.assert_allclose(vote_weights(np.array([0.5]), 5), [np.log(4)])
+def test_weighted_votes_by_hand():
     table = weighted_votes(np.array([0, 0, 1]), np.array([1, 1, 0]), np.array([0.5, 2.0, 1.0]), 3, 2)
     np.testing.assert_array_equal(table, [[0, 2.5], [1, 0], [0, 0]])

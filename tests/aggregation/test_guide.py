@@ -27,7 +27,7 @@ def test_the_examples_run(tmp_path, monkeypatch):
 
 def test_the_commands_parse():
     commands = re.findall(r"^crowdzoo ([^#\n]*)", GUIDE, flags=re.M)
-    assert len(commands) == 6
+    assert len(commands) == 4
     for command in commands:
         cli._parser().parse_args(command.split())
 

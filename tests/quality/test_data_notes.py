@@ -3,8 +3,6 @@ import re
 import numpy as np
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import create
-from crowdzoo.commands import main
 from crowdzoo.quality import data_notes
 
 
@@ -53,16 +51,3 @@ def test_too_few_annotations_for_matrices_are_noted():
     assert note.startswith("An annotator has 0.8 annotations of each class on average")  # 100 / (20 * 6)
     assert data_notes(few, "one-coin") == data_notes(few) == ()
     assert data_notes(few.select_tasks([]), "dawid-skene") == ()
-
-
-def test_a_method_that_counts_dependent_annotations_is_noted_once(tmp_path, capsys):
-    annotations = crowd(4, 210)
-    result = create("dependent-dawid-skene").fit(annotations)
-    assert [note for note in result.notes if "independent ones" in note]
-    assert not [note for note in data_notes(annotations, result.method) if "independent ones" in note]
-    rows = zip(annotations.task_ids, annotations.annotator_ids, annotations.labels, strict=True)
-    text = "".join(f"t{task},a{annotator},c{label}\n" for task, annotator, label in rows)
-    (tmp_path / "a.csv").write_text("task,annotator,label\n" + text)
-    words = ["aggregate", str(tmp_path / "a.csv"), "--method", "dependent-dawid-skene", "--out", str(tmp_path / "out")]
-    assert main.main(words) == 0
-    assert " ".join(capsys.readouterr().out.split()).count("independent ones") == 1

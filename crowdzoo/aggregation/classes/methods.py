@@ -2,7 +2,6 @@
 
 from crowdzoo.aggregation.classes.bwa import BWA
 from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
-from crowdzoo.aggregation.classes.dependent_dawid_skene import DependentDawidSkene
 from crowdzoo.aggregation.classes.ebcc import EBCC
 from crowdzoo.aggregation.classes.glad import GLAD
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
@@ -26,7 +25,6 @@ METHODS: dict[str, type] = {
     "dawid-skene": DawidSkene,
     "robust": Robust,
     "hierarchical-dawid-skene": HierarchicalDawidSkene,
-    "dependent-dawid-skene": DependentDawidSkene,
     "one-coin": OneCoinDawidSkene,
     "glad": GLAD,
     "mace": MACE,

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.engine.block import Block, occurrences
 from crowdzoo.aggregation.engine.connected import linked_groups
 from crowdzoo.aggregation.engine.pairs import pairs_of_annotations
-from crowdzoo.aggregation.engine.params import Params
 
 MOST_PAIRS = 5_000_000  # pairs of annotations that are compared
 LEVEL = 0.05  # expected share of false pairs among those that are found
@@ -71,20 +70,6 @@ class SharedTasks:
         agreement = np.bincount(pairs, one == other, len(keys)) / shared
         return cls(*np.divmod(keys, max(num_annotators, 1)), shared, agreement, pairs, tasks, one == other)
 
-    def expected(self, params: Params, posteriors: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How often each pair would agree if their errors were independent given the true class, [P].
-
-        Args:
-            params: confusion matrices of R annotators.
-            posteriors: class probabilities of the block's tasks, [T, K]; those of the pair's tasks count.
-        """
-        confusions = params.confusions
-        found = np.zeros(len(self.left))
-        for k, column in enumerate(posteriors.T):
-            share = np.bincount(self.pairs, column[self.tasks], len(self.left)) / self.shared
-            found += share * (confusions[self.left, k] * confusions[self.right, k]).sum(axis=1)
-        return np.clip(found, CHANCE, 1 - CHANCE)
-
 
 @dataclass(frozen=True, eq=False)
 class Groups:
@@ -98,24 +83,6 @@ class Groups:
 
     members: NDArray[np.int64]
     correlation: NDArray[np.float64]
-
-    @classmethod
-    def alone(cls, num_annotators: int) -> Groups:
-        """Nobody depends on anybody."""
-        return cls(np.arange(num_annotators), np.zeros(num_annotators))
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """Number of members of each group, [G]."""
-        return occurrences(self.members, len(self.correlation))
-
-    @property
-    def largest_first(self) -> NDArray[np.int64]:
-        """`members` with other codes: the largest group is 0; of equal size, who has the lowest code."""
-        place = np.empty(len(self.correlation), np.int64)
-        place[np.argsort(-self.sizes, kind="stable")] = np.arange(len(place))
-        found: NDArray[np.int64] = place[self.members]
-        return found
 
     def weights(self, block: Block) -> NDArray[np.float64]:
         """What each annotation of a block counts for, [A]: 1 / (1 + (m - 1) c).
@@ -161,22 +128,6 @@ def _divergence(share: NDArray[np.float64], expected: NDArray[np.float64]) -> ND
     return of_one + of_zero
 
 
-def any_dependence(shared: SharedTasks, expected: NDArray[np.float64], least: float) -> bool:
-    """Whether a pair agrees more often than expected, or all pairs together do.
-
-    Args:
-        shared: P pairs.
-        expected: agreement if errors were independent, [P].
-        least: correlation of all pairs together that counts as evidence, if it is no chance.
-    """
-    total = shared.shared.sum()
-    if not total:
-        return False
-    share, mean = (shared.shared @ column[:, None] / total for column in (shared.agreement, expected))
-    pooled = (share - mean >= least * (1 - mean)) & (total * _divergence(share, mean) >= -np.log(LEVEL))
-    return bool(pooled[0] or dependent_pairs(shared, expected, 0.0).any())
-
-
 def _pooled(
     shared: SharedTasks, expected: NDArray[np.float64], among: Sequence[NDArray[np.int64]], number: int
 ) -> NDArray[np.float64]:
@@ -197,26 +148,6 @@ def _pooled(
         more += np.bincount(column[some], (shared.shared * (shared.agreement - expected))[some], number)
         most += np.bincount(column[some], (shared.shared * (1 - expected))[some], number)
     return np.clip(np.divide(more, most, out=np.zeros(number), where=most > 0), 0.0, 1.0)
-
-
-def agreement_likelihood(shared: SharedTasks, expected: NDArray[np.float64], groups: Groups) -> float:
-    """Log-likelihood of all agreements, as if pairs of annotations were independent of each other, nats.
-
-    A pair of one group agrees with probability e + c (1 - e), with its group's correlation c; one of two groups does
-    with the correlation that all such pairs have on average.
-
-    Args:
-        shared: P pairs.
-        expected: e, agreement if errors were independent, [P].
-        groups: of the annotators.
-    """
-    ends = groups.members[shared.left], groups.members[shared.right]
-    same = ends[0] == ends[1]
-    between = _pooled(shared, expected, [np.where(same, -1, 0)], 1)[0]
-    correlation = np.where(same, groups.correlation[ends[0]], between)
-    chance = np.clip(expected + correlation * (1 - expected), CHANCE, 1 - CHANCE)
-    logs = shared.agreement * np.log(chance) + (1 - shared.agreement) * np.log(1 - chance)
-    return float((shared.shared * logs).sum())
 
 
 def dependent_groups(
