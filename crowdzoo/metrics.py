@@ -1,20 +1,13 @@
 """What the papers report: NumPy in, plain numbers out."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.span_scores import span_scores
 
 __all__ = [
-    "ConfusionRecovery",
     "accuracy",
-    "annotator_biases_from_gold",
-    "annotator_confusions_from_gold",
-    "bias_correlation",
     "calibration_bins",
-    "confusion_recovery",
     "expected_calibration_error",
     "lost_classes",
     "mean_absolute_error",
@@ -195,160 +188,9 @@ def spearman(gold: np.ndarray, predicted: np.ndarray) -> float:
     """
     _, known = _errors(gold, predicted)
     found = np.asarray(predicted, dtype="float64")[~np.isnan(gold)]
-    return _correlation(_mean_ranks(known), _mean_ranks(found), np.full(len(known), 1 / len(known)))
-
-
-def annotator_confusions_from_gold(annotations: Annotations, gold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Every annotator's true confusion matrix, counted against known truths.
-
-    Args:
-        annotations: classification of N tasks, or sequences.
-        gold: class codes `[N]` (sequences `[N, T]`), -1 where the truth is not known.
-
-    Returns:
-        confusions: float64 `[R, K, K]`, `[r, k, l]` = share of r's answers l among the tasks of truth k; rows
-            sum to one, and are uniform where r saw no task of that truth.
-        counts: int64 `[R, K]`, how many such tasks r labelled: weights for `confusion_recovery`.
-
-    Raises:
-        ValueError: regression, or gold of another shape.
-    """
-    if not annotations.label_kind.has_classes:
-        raise ValueError("annotator_confusions_from_gold: a regression has no confusion matrices")
-    gold = np.asarray(gold)
-    axes = annotations.label_kind.axes
-    if gold.ndim != axes or len(gold) != annotations.num_tasks:
-        raise ValueError(
-            f"annotator_confusions_from_gold: gold must have {axes} axes and {annotations.num_tasks} rows "
-            f"(one per task), got shape {gold.shape}"
-        )
-    truth = gold[annotations.task_ids] if axes == 1 else gold[annotations.task_ids, annotations.positions]
-    known = truth >= 0
-    shape = (annotations.num_annotators, annotations.num_classes, annotations.num_classes)
-    cells = np.ravel_multi_index((annotations.annotator_ids[known], truth[known], annotations.labels[known]), shape)
-    counted = np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape)
-    counts = counted.sum(axis=2)
-    confusions = np.where(counts[..., None] > 0, counted / np.maximum(counts, 1)[..., None], 1 / shape[2])
-    return confusions, counts
-
-
-def annotator_biases_from_gold(annotations: Annotations, gold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Every annotator's true bias: the mean of what their ratings lie above known truths.
-
-    Args:
-        annotations: ratings of N tasks by R annotators.
-        gold: true ratings `[N]`, NaN where unknown.
-
-    Returns:
-        biases: float64 `[R]`, in the labels' unit; 0 where an annotator rated no task of known truth.
-        counts: int64 `[R]`, how many such tasks there are: what `bias_correlation` takes.
-
-    Raises:
-        ValueError: not ratings, or gold of another shape.
-    """
-    if annotations.label_kind.has_classes:
-        raise ValueError(f"annotator_biases_from_gold: only ratings have biases, got kind {annotations.kind!r}")
-    gold = np.asarray(gold, dtype="float64")
-    if gold.shape != (annotations.num_tasks,):
-        raise ValueError(
-            f"annotator_biases_from_gold: gold must have shape ({annotations.num_tasks},), one number a task, got "
-            f"{gold.shape}"
-        )
-    truth = gold[annotations.task_ids]
-    known = ~np.isnan(truth)
-    annotators = annotations.annotator_ids[known]
-    counts = np.bincount(annotators, minlength=annotations.num_annotators)
-    sums = np.bincount(annotators, (annotations.labels - truth)[known], annotations.num_annotators)
-    return sums / np.maximum(counts, 1), counts
-
-
-def bias_correlation(true: np.ndarray, learned: np.ndarray, counts: np.ndarray, at_least: int = 20) -> float:
-    """Pearson correlation of learnt with true biases, of annotators who rated enough for the latter to mean something.
-
-    Args:
-        true: `[R]`, such as of `annotator_biases_from_gold`.
-        learned: `[R]`, such as of `CrowdModel.annotator_biases`. A constant added to all changes nothing.
-        counts: int `[R]`, ratings behind the true biases.
-        at_least: annotators with fewer are left out.
-
-    Returns:
-        -1 to 1; 0 where one side does not vary.
-
-    Raises:
-        ValueError: shapes differ, or fewer than two annotators are left.
-    """
-    true, learned = _pair(np.asarray(true, dtype="float64"), np.asarray(learned, dtype="float64"))
-    enough = np.asarray(counts) >= at_least
-    if enough.shape != true.shape or true.ndim != 1:
-        raise ValueError(f"bias_correlation: all must have shape [annotators], got {true.shape} and {enough.shape}")
-    if enough.sum() < 2:
-        raise ValueError(f"bias_correlation: {enough.sum()} annotators have {at_least} ratings or more; it takes two")
-    return _correlation(true[enough], learned[enough], np.full(enough.sum(), 1 / enough.sum()))
-
-
-@dataclass(frozen=True)
-class ConfusionRecovery:
-    """How well learnt confusion matrices match the true ones.
-
-    Attributes:
-        mean_absolute_error: weighted mean of `|true - learned|` over all cells.
-        diagonal_correlation: weighted Pearson correlation of the diagonals, -1 to 1; 0 where one side does not vary.
-        annotator_errors: float64 `[R]`, the weighted mean absolute error of each annotator; 0 for weight 0.
-    """
-
-    mean_absolute_error: float
-    diagonal_correlation: float
-    annotator_errors: np.ndarray
-
-
-def confusion_recovery(true: np.ndarray, learned: np.ndarray, weights: np.ndarray | None = None) -> ConfusionRecovery:
-    """Compares learnt with true confusion matrices.
-
-    Args:
-        true: `[R, K, K]`, `[annotator, true, said]`.
-        learned: same.
-        weights: `[R, K]` or `[R]`, >= 0: how much a row or an annotator counts, such as the counts of
-            `annotator_confusions_from_gold`; None counts all alike.
-
-    Returns:
-        Errors and the correlation of the diagonals (who is good at what).
-
-    Raises:
-        ValueError: shapes do not fit, or all weights are 0.
-    """
-    true, learned = _pair(np.asarray(true, dtype="float64"), np.asarray(learned, dtype="float64"))
-    if true.ndim != 3 or true.shape[1] != true.shape[2]:
-        raise ValueError(f"confusion_recovery: matrices must have shape [annotators, K, K], got {true.shape}")
-    weight = np.ones(true.shape[:2]) if weights is None else np.asarray(weights, dtype="float64")
-    if weight.shape not in (true.shape[:1], true.shape[:2]):
-        raise ValueError(
-            f"confusion_recovery: weights must have shape {true.shape[:1]} or {true.shape[:2]}, got {weight.shape}"
-        )
-    if weight.ndim == 1:
-        weight = np.repeat(weight[:, None], true.shape[1], axis=1)
-    total = weight.sum()
-    if total <= 0 or (weight < 0).any():
-        raise ValueError("confusion_recovery: weights must not be negative, and not all 0")
-    row_errors = np.abs(true - learned).mean(axis=2)
-    own = weight.sum(axis=1)
-    annotator_errors = (weight * row_errors).sum(axis=1) / np.where(own > 0, own, 1)
-    return ConfusionRecovery(
-        mean_absolute_error=float((weight * row_errors).sum() / total),
-        diagonal_correlation=_correlation(
-            np.diagonal(true, axis1=1, axis2=2).ravel(),
-            np.diagonal(learned, axis1=1, axis2=2).ravel(),
-            weight.ravel() / total,
-        ),
-        annotator_errors=annotator_errors,
-    )
-
-
-def _correlation(a: np.ndarray, b: np.ndarray, weight: np.ndarray) -> float:
-    """Pearson correlation with weights that sum to one; 0 where one side is constant."""
-    a = a - weight @ a
-    b = b - weight @ b
-    spread = np.sqrt((weight @ a**2) * (weight @ b**2))
-    return float(weight @ (a * b) / spread) if spread > 1e-12 else 0.0
+    if np.ptp(known) == 0 or np.ptp(found) == 0:
+        return 0.0
+    return float(np.corrcoef(_mean_ranks(known), _mean_ranks(found))[0, 1])
 
 
 def _mean_ranks(values: np.ndarray) -> np.ndarray:

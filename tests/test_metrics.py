@@ -5,7 +5,6 @@ import pytest
 import sklearn.metrics
 
 from crowdzoo import metrics
-from crowdzoo.data.annotations import Annotations
 
 
 def test_accuracy_leaves_out_unknown_truths():
@@ -55,48 +54,3 @@ def test_regression_metrics_refuse_broadcasting_and_emptiness():
         metrics.r2_score(np.zeros(3), np.zeros((3, 1)))
     with pytest.raises(ValueError, match="truth of no task"):
         metrics.mean_absolute_error(np.array([np.nan]), np.zeros(1))
-
-
-def test_true_confusions_are_counted_annotator_then_true_then_said():
-    #                annotator   0  1  2
-    labels = Annotations.from_dense([[0, 1, -1], [1, 1, -1], [1, -1, -1], [0, 0, -1]])
-    confusions, counts = metrics.annotator_confusions_from_gold(labels, np.array([0, 1, 0, -1]))
-    np.testing.assert_array_equal(counts, [[2, 1], [1, 1], [0, 0]])
-    # annotator 0: of two tasks of truth 0, said 0 once and 1 once
-    np.testing.assert_allclose(confusions, [[[0.5, 0.5], [0, 1]], [[0, 1], [0, 1]], [[0.5, 0.5], [0.5, 0.5]]])
-
-
-def test_true_confusions_refuse_gold_of_another_shape_and_regressions():
-    labels = Annotations.from_dense([[0, 1], [1, 1]])
-    with pytest.raises(ValueError, match=r"2 rows \(one per task\), got shape \(3,\)"):
-        metrics.annotator_confusions_from_gold(labels, np.zeros(3, dtype=int))
-    numbers = Annotations.from_dense([[0.5, np.nan]], kind="regression")
-    with pytest.raises(ValueError, match="no confusion matrices"):
-        metrics.annotator_confusions_from_gold(numbers, np.zeros(1))
-
-
-def test_recovery_weighs_rows_by_how_often_they_were_seen():
-    true = np.array([[[1.0, 0.0], [0.5, 0.5]], [[0.8, 0.2], [0.0, 1.0]]])
-    learned = np.array([[[0.9, 0.1], [0.5, 0.5]], [[0.6, 0.4], [0.3, 0.7]]])
-    recovery = metrics.confusion_recovery(true, learned, weights=np.array([[3, 1], [2, 0]]))
-    # rows' errors: .1, 0 and .2, .3
-    assert recovery.mean_absolute_error == pytest.approx((3 * 0.1 + 0 + 2 * 0.2) / 6)
-    np.testing.assert_allclose(recovery.annotator_errors, [0.3 / 4, 0.2])
-    weight = [3, 1, 2, 0]
-    expected = np.cov([1, 0.5, 0.8, 1], [0.9, 0.5, 0.6, 0.7], fweights=weight)
-    assert recovery.diagonal_correlation == pytest.approx(expected[0, 1] / np.sqrt(expected[0, 0] * expected[1, 1]))
-    plain = metrics.confusion_recovery(true, learned)
-    assert plain.mean_absolute_error == pytest.approx(0.15)
-    per_annotator = metrics.confusion_recovery(true, learned, weights=np.array([1.0, 0.0]))
-    assert per_annotator.mean_absolute_error == pytest.approx(0.05)
-    assert per_annotator.annotator_errors[1] == 0
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [(np.zeros((3, 2)), "not all 0"), (-np.ones((3, 2)), "not be negative"), (np.ones(5), "weights must have shape")],
-)
-def test_recovery_refuses_weights_that_mean_nothing(weights, message):
-    same = np.stack([np.eye(2)] * 3)
-    with pytest.raises(ValueError, match=message):
-        metrics.confusion_recovery(same, same, weights)

@@ -41,8 +41,6 @@ from crowdzoo.aggregation import RATING_METHODS, create
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.datasets import data_folder, load_movie_reviews
 from crowdzoo.metrics import (
-    annotator_biases_from_gold,
-    bias_correlation,
     mean_absolute_error,
     r2_score,
     root_mean_squared_error,
@@ -69,7 +67,6 @@ AGGREGATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "EM, precisions": ("rating-em", {"bias": False}),
     "EM, biases": ("rating-em", {"precision": False}),
     "EM, biases and precisions": ("rating-em", {}),
-    "ordinal thresholds": ("ordinal", {}),
 }
 AFFECTS = ("anger", "disgust", "fear", "joy", "sadness", "surprise", "valence")
 
@@ -123,8 +120,21 @@ def aggregation_table() -> dict[str, Any]:
     return {name: _aggregated(name, *each) for name, each in sets.items()}
 
 
+def annotator_biases(annotations: Annotations, gold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What each annotator's ratings lie above known truths on average, [R], and how many such ratings there are."""
+    known = ~np.isnan(gold[annotations.task_ids])
+    who, errors = annotations.annotator_ids[known], (annotations.labels - gold[annotations.task_ids])[known]
+    counts = np.bincount(who, minlength=annotations.num_annotators)
+    return np.bincount(who, errors, annotations.num_annotators) / np.maximum(counts, 1), counts
+
+
+def bias_correlation(true: np.ndarray, learned: np.ndarray, counts: np.ndarray) -> float:
+    """Pearson correlation over annotators who rated enough for their bias to mean something."""
+    return float(np.corrcoef(true[counts >= ENOUGH], learned[counts >= ENOUGH])[0, 1])
+
+
 def _aggregated(name: str, annotations: Annotations, gold: np.ndarray) -> dict[str, Any]:
-    biases, counts = annotator_biases_from_gold(annotations, gold)
+    biases, counts = annotator_biases(annotations, gold)
     rows: dict[str, Any] = {}
     for row, (method, settings) in AGGREGATORS.items():
         if method not in RATING_METHODS:
@@ -134,7 +144,7 @@ def _aggregated(name: str, annotations: Annotations, gold: np.ndarray) -> dict[s
         seconds = time.process_time() - start
         rows[row] = figures(gold, found.estimates) | {"cpu_seconds": round(seconds, 3)}
         if found.biases is not None:
-            rows[row]["bias correlation"] = round(bias_correlation(biases, found.biases, counts, ENOUGH), 3)
+            rows[row]["bias correlation"] = round(bias_correlation(biases, found.biases, counts), 3)
         rows[row]["stack"] = stack()
         print(f"{name:13} {row:30} {rows[row]}", flush=True)
     true = annotations.labels - biases[annotations.annotator_ids]
@@ -191,8 +201,8 @@ def measured(
     if model.crowd is not None and hasattr(model.crowd, "annotator_biases"):
         learned = model.annotator_biases()
         if learned.any():
-            biases, counts = annotator_biases_from_gold(annotations, gold)
-            found["bias correlation"] = round(bias_correlation(biases, learned, counts, ENOUGH), 3)
+            biases, counts = annotator_biases(annotations, gold)
+            found["bias correlation"] = round(bias_correlation(biases, learned, counts), 3)
             found["mean bias"] = round(float(learned[annotations.annotator_ids].mean()), 4)
     return found
 

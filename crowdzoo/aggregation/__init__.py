@@ -38,7 +38,6 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.aggregation.preferences.plackett_luce": "PlackettLuce",
         "crowdzoo.aggregation.preferences.preference_aggregation": "PreferenceAggregation",
         "crowdzoo.aggregation.ratings.methods": "RATING_METHODS",
-        "crowdzoo.aggregation.ratings.ordinal_thresholds": "OrdinalThresholds",
         "crowdzoo.aggregation.ratings.rating_aggregation": "RatingAggregation",
         "crowdzoo.aggregation.ratings.rating_em": "RatingEM",
         "crowdzoo.aggregation.ratings.rating_mean": "RatingMean",

@@ -43,8 +43,6 @@ VARIANTS = {
     "kos, centred": KOS(centre=True),
     "kos, random": KOS(start="random"),
     "kos, free sign": KOS(fix_sign=False),
-    "label model, accuracies": LabelModel(learns="accuracies"),
-    "label model, triplets": LabelModel(learns="triplets"),
     "label model, no prior": LabelModel(prior=0),
     "mace, em": MACE(inference="em"),
     "mace, several starts": MACE(num_starts=3, seed=2, class_prior="uniform"),

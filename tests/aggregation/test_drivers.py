@@ -21,7 +21,6 @@ from crowdzoo.aggregation import (
     HMMCrowd,
     MajorityVote,
     OneCoinDawidSkene,
-    OrdinalThresholds,
     RatingEM,
     RatingMean,
     RatingMedian,
@@ -334,7 +333,6 @@ def test_equal_ratings_need_no_pipeline(tmp_path):
 @pytest.mark.parametrize(
     ("aggregator", "more", "message"),
     [
-        (OrdinalThresholds(), {}, "OrdinalThresholds does not run on Beam: use one of RatingEM, RatingMean,"),
         (SpanMajorityVote(), {}, "SpanMajorityVote does not run on Beam: use one of BayesianSequenceComb"),
         (TokenAggregation("mace"), {}, "MACE does not run on Beam: use one of DawidSkene"),
         (DawidSkene(confidence=True), {}, "DawidSkene does not run on Beam with confidence=True"),

@@ -45,7 +45,7 @@ def some_functions(number=8, num_classes=3, seed=1):
 # === Against the model in loops ===
 
 
-def reference(rows, confusions, balance, rounds, prior, fixed_balance, accuracies):
+def reference(rows, confusions, balance, rounds, prior):
     """EM on pairs of annotations in loops: confusions `[function][true][said]`, balance, and the objectives."""
     number, num_classes = len(confusions), len(balance)
     by_task = {}
@@ -65,26 +65,18 @@ def reference(rows, confusions, balance, rounds, prior, fixed_balance, accuracie
                 counts[j][k][b] += joint[k] / sum(joint)
                 classes[k] += joint[k] / sum(joint)
         objective += prior * sum(math.log(cell) for matrix in confusions for row in matrix for cell in row)
-        if not fixed_balance:
-            objective += prior * sum(math.log(share) for share in balance)
+        objective += prior * sum(math.log(share) for share in balance)
         objectives.append(objective)
         if last == rounds:
             break
         confusions = []
         for matrix in counts:
-            if accuracies:
-                right = sum(matrix[k][k] for k in range(num_classes)) / sum(map(sum, matrix))
-                off = (1 - right) / (num_classes - 1)
-                confusions.append([[right if k == a else off for a in range(num_classes)] for k in range(num_classes)])
-            else:
-                confusions.append([[cell / sum(row) for cell in row] for row in matrix])
-        if not fixed_balance:
-            balance = [value / sum(classes) for value in classes]
+            confusions.append([[cell / sum(row) for cell in row] for row in matrix])
+        balance = [value / sum(classes) for value in classes]
     return confusions, balance, objectives
 
 
-@pytest.mark.parametrize("learns", ["confusions", "accuracies"])
-def test_em_on_pairs_equals_the_model_in_loops(learns):
+def test_em_on_pairs_equals_the_model_in_loops():
     annotations, _ = labelling_functions(30, some_functions(5), [0.5, 0.3, 0.2], [0.6] * 5)
     rows = [
         tuple(int(code) for code in row)
@@ -92,15 +84,11 @@ def test_em_on_pairs_equals_the_model_in_loops(learns):
     ]
     first = MajorityVote().fit(annotations)
     confusions, balance = first.confusions, first.class_prior
-    if learns == "accuracies":
-        right = np.trace(confusions, axis1=1, axis2=2)[:, None, None] / 3
-        confusions = np.where(np.eye(3, dtype=bool), right, (1 - right) / 2)
-        balance = np.full(3, 1 / 3)
     start = (confusions.tolist(), balance.tolist())
-    confusions, balance, objectives = reference(rows, *start, 6, 0.1, learns == "accuracies", learns == "accuracies")
+    confusions, balance, objectives = reference(rows, *start, 6, 0.1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        result = LabelModel(learns=learns, prior=0.1, max_iter=6, tol=0).fit(annotations)
+        result = LabelModel(prior=0.1, max_iter=6, tol=0).fit(annotations)
     np.testing.assert_allclose(result.history, objectives, rtol=1e-10)
     np.testing.assert_allclose(result.confusions, confusions, rtol=1e-8)
     np.testing.assert_allclose(result.class_prior, balance, rtol=1e-8)
@@ -130,28 +118,6 @@ def test_label_pairs_count_what_two_functions_said():
     assert dict(zip(zip(*columns, strict=True), found.count, strict=True)) == counted
 
 
-def test_triplets_equal_the_closed_form_in_loops():
-    annotations, _ = labelling_functions(200, some_functions(6), [0.4, 0.3, 0.3], [0.5] * 6)
-    answers = annotations.to_dense()
-    correlation = np.full((6, 6), np.nan)
-    for i, j in itertools.permutations(range(6), 2):
-        both = (answers[:, i] >= 0) & (answers[:, j] >= 0)
-        correlation[i, j] = (3 * (answers[both, i] == answers[both, j]).mean() - 1) / 2
-    skill = []
-    for i in range(6):
-        others = [j for j in range(6) if j != i]
-        found = [
-            math.sqrt(abs(correlation[i, j] * correlation[i, k] / correlation[j, k]))
-            for j, k in itertools.combinations(others, 2)
-        ]
-        skill.append(np.median(found))
-    accuracy = (1 + 2 * np.array(skill)) / 3
-    result = LabelModel(learns="triplets").fit(annotations)
-    np.testing.assert_allclose(result.reliability, accuracy, rtol=1e-9)
-    np.testing.assert_allclose(result.confusions[:, 0, 1], (1 - accuracy) / 2, rtol=1e-9)
-    assert result.history == ()
-
-
 # === Recovery ===
 
 
@@ -165,48 +131,23 @@ def test_class_balance_is_given_or_roughly_found():
     uniform = LabelModel(class_balance="uniform").fit(annotations)
     np.testing.assert_allclose(uniform.class_prior, 0.5)
     assert uniform.expected_accuracy(truth) < 0.7
-    for learns in ("accuracies", "triplets"):
-        assert LabelModel(learns=learns).fit(annotations).expected_accuracy(truth) > 0.97
     with pytest.raises(DataError, match="3 probabilities for 2 classes"):
         LabelModel(class_balance=(0.5, 0.3, 0.2)).fit(annotations)
 
 
-@pytest.mark.parametrize("learns", ["confusions", "accuracies", "triplets"])
-def test_declared_copies_do_not_outvote_the_others(learns):
-    accuracy = np.array([0.6, 0.75, 0.75, 0.75])
-    confusions = accuracy[:, None, None] * np.eye(2) + (1 - accuracy)[:, None, None] * (1 - np.eye(2))
-    honest, truth = labelling_functions(3000, confusions, [0.5, 0.5], [1.0] * 4)
-    first = honest.annotator_ids == 0
-    tasks = np.concatenate([honest.task_ids] + [honest.task_ids[first]] * 3)  # the worst one, four times
-    annotators = np.concatenate([honest.annotator_ids] + [np.full(3000, copy) for copy in (4, 5, 6)])
-    labels = np.concatenate([honest.labels] + [honest.labels[first]] * 3)
-    names = {"tasks": np.arange(3000), "annotators": list("abcdxyz"), "classes": [0, 1]}
-    codes = {"tasks": tasks, "annotators": np.array(list("abcdxyz"))[annotators]}
-    annotations = Annotations.from_arrays(codes["tasks"], codes["annotators"], labels, **names)
-    declared = tuple(itertools.combinations("axyz", 2))
-    result = LabelModel(learns=learns, dependencies=declared).fit(annotations)
-    fooled = LabelModel(learns=learns).fit(annotations)
-    assert result.expected_accuracy(truth) > fooled.expected_accuracy(truth) + 0.1
-    np.testing.assert_allclose(result.reliability, [0.6, 0.75, 0.75, 0.75, 0.6, 0.6, 0.6], atol=0.05)
-    alone = LabelModel(learns=learns).fit(honest)
-    assert (result.labels == alone.labels).mean() > 0.97  # as if the copies were not there
-    assert result.log_likelihood is None
-
-
-@pytest.mark.parametrize("learns", ["confusions", "accuracies", "triplets"])
-def test_known_classes_teach_about_functions(learns):
+def test_known_classes_teach_about_functions():
     accuracy = np.array([0.2, 0.25, 0.3, 0.2, 0.7])  # most are worse than chance
     confusions = accuracy[:, None, None] * np.eye(2) + (1 - accuracy)[:, None, None] * (1 - np.eye(2))
     annotations, truth = labelling_functions(400, confusions, [0.5, 0.5], [0.8] * 5)
-    assert LabelModel(learns=learns).fit(annotations).expected_accuracy(truth) < 0.4
+    assert LabelModel().fit(annotations).expected_accuracy(truth) < 0.4
     gold = np.where(np.arange(400) < 200, truth, -1)
-    result = LabelModel(learns=learns).fit(annotations, gold=gold)
+    result = LabelModel().fit(annotations, gold=gold)
     assert (result.labels[200:] == truth[200:]).mean() > 0.75
     unlinked = np.where(np.arange(402) >= 400, 0, -1)  # known classes of tasks that nobody labelled
     longer = Annotations.from_arrays(
         annotations.task_ids, annotations.annotator_ids, annotations.labels, tasks=np.arange(402)
     )
-    assert LabelModel(learns=learns).fit(longer, gold=unlinked).labels[400] == 0
+    assert LabelModel().fit(longer, gold=unlinked).labels[400] == 0
 
 
 def test_moments_in_parts_add_up(monkeypatch):
@@ -225,20 +166,3 @@ def test_initial_posteriors_are_where_it_begins():
     assert (other.labels == (truth + 1) % 3).mean() > 0.8
     with pytest.raises(DataError, match="shape"):
         LabelModel().fit(annotations, initial=np.eye(3))
-
-
-# === Real crowds, elsewhere ===
-
-
-# === Settings ===
-
-
-def test_dependencies_name_annotators():
-    with pytest.raises(DataError, match="unknown annotator 'nobody'"):
-        LabelModel(dependencies=((0, "nobody"),)).fit(simulated_crowd()[0])
-
-
-def test_too_many_triplets_are_refused(monkeypatch):
-    monkeypatch.setattr(label_model, "MAX_TRIPLETS", 20)
-    with pytest.raises(DataError, match=r"168 triplets.*accuracies"):
-        LabelModel(learns="triplets").fit(simulated_crowd()[0])

@@ -69,9 +69,8 @@ def test_every_method_refuses_classes_nothing_and_ratings_off_the_scale(method):
         aggregator.fit(ANNOTATIONS)
     with pytest.raises(DataError, match="at least one rating"):
         aggregator.fit(Annotations.from_dense(np.full((1, 1), NAN), kind="regression"))
-    if method != "ordinal":
-        with pytest.raises(DataError, match="takes annotations of kind 'regression'"):
-            aggregator.fit(Annotations.from_dense(np.array([[0, 1]])))
+    with pytest.raises(DataError, match="takes annotations of kind 'regression'"):
+        aggregator.fit(Annotations.from_dense(np.array([[0, 1]])))
 
 
 @pytest.mark.parametrize("method", RATING_METHODS)
@@ -141,7 +140,7 @@ def test_an_impossible_scale_is_refused():
         ([1e-160, 2e-160, 1e-160, 2e-160, 0], "no rating is larger than 2e-160, and squares of them are 0"),
     ],
 )
-@pytest.mark.parametrize("method", [name for name in RATING_METHODS if name != "ordinal"])
+@pytest.mark.parametrize("method", RATING_METHODS)
 def test_ratings_that_float64_does_not_carry_are_refused(method, ratings, message):
     with pytest.raises(DataError, match=message):
         create(method, kind="regression").fit(

@@ -48,7 +48,6 @@ def test_the_figures_are_those_of_the_results():
         "mean": "mean",
         "median": "median",
         "rating-em": "EM, biases and precisions",
-        "ordinal": "ordinal thresholds",
     }
     assert list(shown) == list(rows)
     for method, row in rows.items():

@@ -20,7 +20,6 @@ from crowdzoo.aggregation import (
     MMCE,
     ConvergenceWarning,
     DawidSkene,
-    LabelModel,
     MajorityVote,
     OneCoinDawidSkene,
     WorkerClustering,
@@ -76,12 +75,6 @@ AS_PUBLISHED = {
     "kos, centred": (KOS(centre=True), 6e-5, (0.8889, None, 0.9275, None, None, 0.959)),
     "ebcc, few starts": (EBCC(num_starts=5), 0.01, (None, 0.84015, 0.93125, None, 0.76856, 0.961, None, 0.78714)),
     "clusters": (WorkerClustering(num_clusters=5), 0.003, (0.898, 0.839, None, None, None, None, 0.656)),
-    "label model, accuracies": (
-        LabelModel(learns="accuracies"), 0.003, (0.722, 0.830, 0.926, 0.573, 0.824, 0.947, 0.630, 0.790, 0.770),
-    ),
-    "label model, triplets": (
-        LabelModel(learns="triplets"), 0.003, (0.713, 0.828, 0.9175, 0.630, 0.773, 0.943, 0.628, 0.796, 0.7745),
-    ),
 }  # fmt: skip
 LONGEST = 0.3  # seconds on record: what took longer is left to the benchmark
 

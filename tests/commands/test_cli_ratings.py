@@ -49,14 +49,10 @@ def shown(text, name):
     return re.search(rf"^{re.escape(name)} +(.*)$", text, flags=re.M)[1].strip()
 
 
-@pytest.mark.parametrize("method", ["mean", "median", "rating-em", "ordinal"])
+@pytest.mark.parametrize("method", ["mean", "median", "rating-em"])
 def test_aggregate_gives_the_methods_estimates_and_their_errors_against_gold(files, tmp_path, capsys, method):
     words = ("aggregate", files / "ratings.csv", "--task", "regression", "--low", 0, "--high", 10, "--out")
     path = files / "ratings.csv"
-    if method == "ordinal":  # half points: it takes at most 100 levels
-        with open(path) as file:
-            rows = [(one["task"], one["annotator"], round(2 * float(one["label"])) / 2) for one in csv.DictReader(file)]
-        path = write_ratings(tmp_path / "halves.csv", rows)
     gold = files / "instances.parquet"
     assert run(words[0], path, *words[2:], tmp_path / "out", "--method", method, "--gold", gold) == 0
     text = capsys.readouterr().out

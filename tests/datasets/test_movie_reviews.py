@@ -6,7 +6,7 @@ import pytest
 from crowdzoo.aggregation import create
 from crowdzoo.datasets import data_folder, load_movie_reviews
 from crowdzoo.errors import DataError
-from crowdzoo.metrics import annotator_biases_from_gold, bias_correlation, r2_score
+from crowdzoo.metrics import r2_score
 
 needs_data = pytest.mark.skipif(not (data_folder() / "movie-reviews-amt").is_dir(), reason="CROWDZOO_DATA is not there")
 
@@ -34,11 +34,12 @@ def test_counts_and_quality_are_those_of_the_set():
 @pytest.mark.slow
 def test_models_of_annotators_beat_the_mean_and_find_their_biases():
     reviews = load_movie_reviews()
-    biases, counts = annotator_biases_from_gold(reviews.annotations, reviews.gold)
-    for method, least in (("rating-em", 0.92), ("ordinal", 0.92)):
-        found = create(method, kind="regression").fit(reviews.annotations)
-        assert r2_score(reviews.gold, found.estimates) > least
-        assert bias_correlation(biases, found.biases, counts) > 0.95
+    crowd = reviews.annotations
+    counts = np.bincount(crowd.annotator_ids)
+    biases = np.bincount(crowd.annotator_ids, crowd.labels - reviews.gold[crowd.task_ids]) / counts
+    found = create("rating-em", kind="regression").fit(crowd)
+    assert r2_score(reviews.gold, found.estimates) > 0.92
+    assert np.corrcoef(biases[counts >= 20], found.biases[counts >= 20])[0, 1] > 0.95
 
 
 def test_a_folder_without_the_files_is_named(tmp_path):

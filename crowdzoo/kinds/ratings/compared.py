@@ -1,6 +1,6 @@
 """How methods for ratings are compared."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ class ComparedRatings(Compared):
 
     title = "mean absolute error, negative"
     baseline = "mean"
-    quick = ("mean", "median", "rating-em", "ordinal")
+    quick: ClassVar[tuple[str, ...]] = ("mean", "median", "rating-em")
 
     @classmethod
     def gold_of(cls, gold: Any) -> Any:
