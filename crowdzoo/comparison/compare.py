@@ -17,6 +17,7 @@ from crowdzoo.comparison.setup import GOLD, Labels, Method, Methods, Setup
 from crowdzoo.comparison.tracking import check_tracking
 from crowdzoo.comparison.tracking import track as log
 from crowdzoo.errors import ConfigError, CrowdzooError, DataError
+from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.compared import Scores
 from crowdzoo.kinds.parts import compared_by
 
@@ -170,10 +171,14 @@ def compare(
         if base is not None or settings is not None or held_out is not None or tasks is not None:
             raise ConfigError("compare: base, settings, tasks and held_out are for deep methods: give instances, too.")
         ends = {name: end for name, end in (("low", low), ("high", high)) if end is not None}
+        if ends and "low" not in kind_of(getattr(annotations, "annotations", annotations).kind).scale:
+            raise ConfigError("compare: low and high are the ends of a scale of ratings: leave them out.")
         setup: Setup = Labels(kind(annotations, gold), ends)
     else:
         from crowdzoo.comparison.deep import Trainings
 
+        if low is not None or high is not None:
+            raise ConfigError("compare: with instances low and high are settings: TrainingSettings(low=…, high=…).")
         setup = Trainings(kind, annotations, gold, instances, base, settings, tasks, held_out)
     chosen = setup.methods(methods)
     if setup.gold is None:

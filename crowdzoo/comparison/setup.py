@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import crowdzoo
 from crowdzoo.aggregation.registry import create
 from crowdzoo.errors import ConfigError, DataError, unknown
-from crowdzoo.kinds import kind_of
+from crowdzoo.kinds import KINDS, kind_of
 from crowdzoo.kinds.compared import Compared, Scores
 from crowdzoo.plugins import Table
 from crowdzoo.training.digest import digest_of
@@ -86,11 +86,22 @@ class Setup(ABC):
         for word in [given] if isinstance(given, str) else given:
             for name, arguments in self.of_set(word) if word in SETS else [_named(word)]:
                 if not any(name in table for table in self.tables()):
-                    raise ConfigError(unknown("method", name, dict.fromkeys([*SETS, *chain(*self.tables())])))
+                    raise ConfigError(self._no_method(name))
                 method = Method(name, dict(arguments))
                 self.check(method)
                 found[method.title] = method
         return list(found.values())
+
+    def _no_method(self, name: str) -> str:
+        """What is wrong with the name of a method."""
+        if name in self.kind.methods():
+            return f"compare: {name} is a deep method: give instances, too."
+        titles = [each.labels.title for each in KINDS.values() if name in {*each.methods(), *each.aggregators()}]
+        known = dict.fromkeys([*SETS, *chain(*self.tables())])
+        if titles:
+            own, others = self.kind.labels.title, ", ".join(known)
+            return f"compare: {name} is for {titles[0]}, not for {own}: choose one of {others}."
+        return unknown("method", name, known)
 
     def check(self, method: Method) -> None:
         """Raises ConfigError where settings of a method cannot be used."""
@@ -147,6 +158,10 @@ class Labels(Setup):
     def __init__(self, measure: Compared, scale: Mapping[str, float]):
         super().__init__(measure, scale)
         if self.gold is not None:
+            if (number := int(measure.known.sum())) < FEWEST:
+                raise DataError(
+                    f"compare: {number} tasks have gold, and intervals take {FEWEST}. Label more, or leave out gold."
+                )
             return
         self.num_parts = PARTS
         if (self.annotations.redundancy > 1).sum() < FEWEST:

@@ -12,7 +12,7 @@ import numpy as np
 
 from crowdzoo.aggregation import Aggregation, Block, ConvergenceWarning
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.errors import DataError
+from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.testing.explained import explained
 
 
@@ -36,12 +36,15 @@ def check_aggregator(aggregator: Any) -> None:
     Raises:
         AssertionError: the first check that fails; it says what was checked, on which data, what the aggregator raised
             or gave, and what to do.
+        ConfigError: an aggregator for labels of another kind.
 
     Example:
         >>> from crowdzoo.aggregation import MajorityVote
         >>> from crowdzoo.testing import check_aggregator
         >>> check_aggregator(MajorityVote())
     """
+    if (kind := getattr(aggregator, "kind", "classification")) != "classification":
+        raise ConfigError(f"check_aggregator: is for classes, and {type(aggregator).__name__} is for kind {kind!r}.")
     for check in AGGREGATOR_CHECKS.values():
         check(aggregator)
 

@@ -3,7 +3,7 @@ import inspect
 import numpy as np
 import pytest
 
-from crowdzoo import Annotations, DataError
+from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import (
     BWA,
     EBCC,
@@ -19,6 +19,7 @@ from crowdzoo.aggregation import (
     LabelModel,
     MajorityVote,
     OneCoinDawidSkene,
+    RatingMean,
     Wawa,
     WorkerClustering,
     ZeroBasedSkill,
@@ -173,6 +174,11 @@ class Wrong(MajorityVote):
 def test_battery_notices_answers_given_to_the_wrong_tasks():
     with pytest.raises(AssertionError):
         check_aggregator(Wrong())
+
+
+def test_the_battery_is_for_classes():
+    with pytest.raises(ConfigError, match="check_aggregator: is for classes, and RatingMean is for kind 'regression'"):
+        check_aggregator(RatingMean())
 
 
 class Forgetful(MajorityVote):

@@ -181,6 +181,15 @@ def test_what_cannot_be_compared_is_said():
         ({"gold": gold + 1}, DataError, "gold must be class codes, whole numbers from 0 to 2, -1"),
         ({"gold": np.array(["a", "b", "c"])[gold]}, DataError, "gold must be class codes"),
         ({"seeds": ()}, ConfigError, "seeds is empty"),
+        (
+            {"methods": ["rating-em"]},
+            ConfigError,
+            "rating-em is for ratings, not for classes: choose one of",
+        ),
+        ({"methods": ["ccem"]}, ConfigError, "ccem is a deep method: give instances, too"),
+        ({"low": 0}, ConfigError, "low and high are the ends of a scale of ratings: leave them out"),
+        ({"gold": np.where(np.arange(60) < 19, gold, -1)}, DataError, "19 tasks have gold, and intervals take 20"),
+        ({"gold": dict(enumerate(gold))}, DataError, "its keys seem to be tasks. Of one class a task write"),
         ({"base": object()}, ConfigError, "are for deep methods: give instances, too"),
     ):
         with pytest.raises(error, match=words):

@@ -26,6 +26,12 @@ class ComparedLabels(Compared):
 
     def checked(self, gold: Mapping[Any, Any]) -> NDArray[np.int64]:
         """Codes, [N, J]; -1 of a label without gold."""
+        if not all(map(np.ndim, gold.values())):
+            raise DataError(
+                "compare: gold has one value for each key, so its keys seem to be tasks. Of one class a task write "
+                "[gold.get(task, -1) for task in annotations.tasks], with codes of classes; of several labels a task "
+                "gold is {label: [1, 0 or -1 for each task]}."
+            )
         labels = [*MultiLabel().tables(self.crowd)]
         for label, codes in gold.items():
             if label not in labels or not np.isin(self.array_of(codes), (-1, 0, 1)).all():
