@@ -43,7 +43,6 @@ _CLASSES = {
     "crowdzoo.layers.pair_annotators": "PairAnnotators",
     "crowdzoo.layers.pair_probabilities": "PairProbabilities",
     "crowdzoo.layers.pooled_confusions": "PooledConfusions",
-    "crowdzoo.layers.rating_doctor_net": "MeanRatingError RatingDoctorNet",
     "crowdzoo.layers.rating_em": "RatingEM",
     "crowdzoo.layers.rating_squared_error": "RatingSquaredError",
     "crowdzoo.layers.standardization": "Standardization",

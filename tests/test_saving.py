@@ -56,7 +56,6 @@ def models(chosen=None):
         PairProbabilities,
         Standardization,
         doctor_net,
-        rating_doctor_net,
         rating_squared_error,
     )
     from crowdzoo.layers.masked_convolution import MaskedConvolution
@@ -94,12 +93,11 @@ def models(chosen=None):
         if not wanted(f"rating-{method}"):
             continue
         layer = create_crowd_layer(method, R, 1, kind="regression", center=3.0, unit=2.0)
-        base = TextRegressor(9, "bag-of-words", head=False) if method == "doctor-net" else FeatureRegressor(D)
-        yield f"rating-{method}", compiled(CrowdModel(base, layer)), codes if method == "doctor-net" else x
+        yield f"rating-{method}", compiled(CrowdModel(FeatureRegressor(D), layer)), x
     for loss in (
         doctor_net.VoteShareCrossentropy(), losses.MaskedCrossentropy(), losses.MaskedCrowdMeanSquaredError(),
         losses.MaskedCrowdEvidence(),
-        rating_doctor_net.MeanRatingError(), rating_squared_error.RatingSquaredError(2.0),
+        rating_squared_error.RatingSquaredError(2.0),
     ):  # fmt: skip
         if wanted(type(loss).__name__):
             model = keras.Sequential([keras.Input((D,)), keras.layers.Dense(K)])
@@ -116,6 +114,7 @@ def models(chosen=None):
     yield "image-classifier", compiled(CrowdModel(ImageClassifier(num_classes=K, **small))), pixels
     yield "image-regressor", compiled(CrowdModel(ImageRegressor(**small))), pixels
     yield "text-classifier", compiled(CrowdModel(TextClassifier(9, K, "bag-of-words"))), codes
+    yield "text-regressor", compiled(CrowdModel(TextRegressor(9, "bag-of-words"))), codes
     tagger = SequenceTagger(9, K, embedding=2, filters=2, units=2, crf=True)
     yield "tagger", compiled(CrowdModel(tagger), optimizer=LazyAdam()), {"words": codes}
     # the zoo's own bases make these layers anew: they stand in a file where somebody's own model holds them

@@ -83,9 +83,6 @@ ROWS: dict[str, Any] = {
     "CL (S+B)": ("crowdsourced-layer", {"connection": "S+B"}),
     "deep EM": ("rating-em", {}),
     "deep EM, precisions": ("rating-em", {"bias": False}),
-    "Doctor Net": ("doctor-net", {}),
-    "Doctor Net by ratings": ("doctor-net", {"weighting": "ratings"}),
-    "weighted Doctor Net": ("doctor-net", {"weighting": "learned"}),
 }
 # R2 of the authors' notebook, one run
 PUBLISHED = {"gold": "R2 .453", "mean": "R2 .301", "CL (B)": "R2 .400"}

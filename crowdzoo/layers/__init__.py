@@ -20,7 +20,6 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.layers.pair_annotators": "PairAnnotators",
         "crowdzoo.layers.pair_probabilities": "PairProbabilities",
         "crowdzoo.layers.pooled_confusions": "PooledConfusions",
-        "crowdzoo.layers.rating_doctor_net": "RatingDoctorNet",
         "crowdzoo.layers.rating_em": "RatingEM",
         "crowdzoo.layers.standardization": "Standardization",
         "crowdzoo.layers.trace_regularization": "TraceRegularization",

@@ -8,8 +8,11 @@ import numpy as np
 from keras import ops
 
 from crowdzoo.checks.constraints import FLAG, checked
-from crowdzoo.layers.annotator_heads import LOWEST, AnnotatorHeads
+from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.ranges import BATCH, CLASSES, PHASE
+
+# Far below every logit and every logarithm of a weight, and finite, so that no gradient becomes NaN.
+LOWEST = -1e30
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -42,7 +45,7 @@ class VoteShareCrossentropy(keras.losses.Loss):
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
-class DoctorNet(AnnotatorHeads):
+class DoctorNet(CrowdLayer):
     """A softmax head for every annotator on a shared hidden layer; the truth is the heads' mean.
 
     With h the last hidden layer's output, `P(r says l | x) = softmax(h W_r + b_r)[l]`, trained on r's own labels. The
@@ -105,6 +108,8 @@ class DoctorNet(AnnotatorHeads):
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("classification", "sequence")
+    stands_on_hidden_layer: ClassVar[bool] = True
+    log_weight: Any = None  # [R] where weights are learnt
 
     no_confusions = (
         "the heads look at the instance and know no truth, so there are no confusion matrices and no posteriors; "
@@ -138,7 +143,37 @@ class DoctorNet(AnnotatorHeads):
         self.weighted = weighted
         self.weight_epochs = weight_epochs
         self.heads_at_once = heads_at_once
-        self.learns_weights = weighted
+
+    def build(self, inputs_shape: tuple[int | None, ...]) -> None:
+        """Makes the heads.
+
+        Args:
+            inputs_shape: `[B, D]` (sequences `[B, T, D]`) of the hidden layer; D must be known.
+        """
+        size, outputs = self._check_hidden(inputs_shape), self._num_classes or 1
+        # Glorot's range of one head; Keras' own would count the annotators' axis as inputs
+        limit = np.sqrt(6 / (size + outputs))
+        start = keras.initializers.RandomUniform(-limit, limit)
+        self.kernel = self._weight("kernel", (self.num_annotators, size, outputs), start)
+        self.bias = self._weight("bias", (self.num_annotators, outputs))
+        if self.weighted:
+            self.log_weight = self._weight("log_weight", (self.num_annotators,))
+            self.log_weight.trainable = False  # until the second phase
+        self.seen = self._weight("seen", (self.num_annotators,), trainable=False)
+        super().build(inputs_shape)
+
+    def annotator_weights(self) -> np.ndarray:
+        """How much every annotator's head counts in the estimate of the truth.
+
+        Returns:
+            float64 `[R]`, sums to one; 0 for annotators without labels in training. Before training all are equal.
+
+        Raises:
+            ValueError: the layer has no weights yet.
+        """
+        self._check_built()
+        weights = ops.convert_to_numpy(self._weights()).astype("float64")
+        return weights / weights.sum()
 
     # === What a layer says ===
 
@@ -216,12 +251,6 @@ class DoctorNet(AnnotatorHeads):
 
     # === For the recipe ===
 
-    weight_inputs: ClassVar[tuple[str, ...]] = ("annotators",)  # of the second phase
-
-    def weight_loss(self) -> keras.losses.Loss:
-        """The loss of the second phase."""
-        return VoteShareCrossentropy()
-
     def count_labels(self, counts: np.ndarray) -> None:
         """Notes whose heads are trained: `counts` are the annotators' labels, int `[R]`."""
         self.seen.assign(np.maximum(ops.convert_to_numpy(self.seen), (counts > 0).astype("float32")))
@@ -237,3 +266,21 @@ class DoctorNet(AnnotatorHeads):
         """Ranges of annotators whose heads are held at the same time."""
         starts = range(0, self.num_annotators, self.heads_at_once)
         return [(start, min(start + self.heads_at_once, self.num_annotators)) for start in starts]
+
+    def _weights(self) -> Any:
+        """Weights of all heads, `[R]`; equal ones if nobody was seen yet."""
+        seen = self._cast(self.seen)
+        return ops.softmax(ops.where(seen > 0, self._log_weights(seen), LOWEST))
+
+    def _log_weights(self, seen: Any) -> Any:
+        return ops.zeros_like(seen) if self.log_weight is None else self._cast(self.log_weight)
+
+    def _check_hidden(self, shape: tuple[int | None, ...]) -> int:
+        """Units of the hidden layer, of an input of the right shape."""
+        name = type(self).__name__
+        written = "[batch, tokens, units]" if self.label_kind.has_positions else "[batch, units]"
+        if len(shape) != 1 + self.label_kind.axes or shape[-1] is None:
+            raise ValueError(f"{name}: the input must have shape {written}, units known, got {tuple(shape)}")
+        if self.built and shape[-1] != self.kernel.shape[1]:
+            raise ValueError(f"{name}: built for {self.kernel.shape[1]} units, got {tuple(shape)}")
+        return shape[-1]

@@ -187,7 +187,7 @@ class ImageRegressor(ImageNetwork):
         augment: whether images are mirrored and shifted in training.
         center: mean of the ratings, such as of `crowdzoo.models.rating_unit`.
         unit: their standard deviation, above 0.
-        head: False leaves out the last layer, for crowd layers that stand on a hidden layer (`RatingDoctorNet`).
+        head: False leaves out the last layer, for crowd layers that stand on a hidden layer.
         **kwargs: `keras.Model`'s `name`, `trainable`.
 
     Call arguments:

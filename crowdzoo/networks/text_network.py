@@ -164,7 +164,7 @@ class TextRegressor(TextNetwork):
         dropout: share dropped in training, 0 <= dropout < 1.
         center: mean of the ratings; see `crowdzoo.models.rating_unit`.
         unit: their standard deviation, above 0.
-        head: False leaves out the last layer, for crowd layers that stand on a hidden layer (`RatingDoctorNet`).
+        head: False leaves out the last layer, for crowd layers that stand on a hidden layer.
         **kwargs: `keras.Model`'s `name`, `trainable`.
 
     Call arguments:

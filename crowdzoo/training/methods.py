@@ -34,7 +34,6 @@ METHODS = (*_LAYERS, AGGREGATED)
 _RATING_LAYERS = {
     "crowdsourced-layer": "CrowdsourcedLayer",
     "rating-em": "RatingEM",
-    "doctor-net": "RatingDoctorNet",
 }
 RATING_METHODS = (*_RATING_LAYERS, AGGREGATED)
 

@@ -59,7 +59,7 @@ def test_the_figures_are_those_of_the_results():
     networks = RESULTS["bag of words"]
     r2 = {row: statistics.mean(seed["R2"] for seed in seeds.values()) for row, seeds in networks.items()}
     rows = {
-        "aggregated": "EM", "rating-em": "deep EM", "crowdsourced-layer": "CL (B)", "doctor-net": "Doctor Net",
+        "aggregated": "EM", "rating-em": "deep EM", "crowdsourced-layer": "CL (B)",
         "mean": "mean", "gold": "gold",
     }  # fmt: skip
     assert list(shown) == list(rows)

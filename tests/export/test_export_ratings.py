@@ -16,8 +16,8 @@ if keras.backend.backend() != "tensorflow":
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.export.saved_model import export_model
 from crowdzoo.files.served_model import MODEL_CARD_FILE, REQUEST_FILES, load_saved_model
-from crowdzoo.layers import CrowdsourcedLayer, RatingDoctorNet, RatingEM
-from crowdzoo.networks.feature_network import FeatureClassifier, FeatureRegressor
+from crowdzoo.layers import CrowdsourcedLayer, RatingEM
+from crowdzoo.networks.feature_network import FeatureRegressor
 from crowdzoo.training.crowd_model import CrowdModel
 
 CENTER, UNIT = 60.0, 15.0
@@ -30,7 +30,6 @@ LAYERS = {
     "S+B": lambda: CrowdsourcedLayer(3, "S+B", "regression", center=CENTER, unit=UNIT),
     "anchored B": lambda: CrowdsourcedLayer(3, "B", "regression", center=CENTER, unit=UNIT, anchor=True),
     "rating-em": lambda: RatingEM(3, center=CENTER, unit=UNIT),
-    "doctor-net": lambda: RatingDoctorNet(3, center=CENTER, unit=UNIT),
 }
 
 
@@ -43,16 +42,13 @@ def standardised(model, x):
     layers = {layer.name: layer for layer in model.base.layers}
     dense = [layer for layer in layers.values() if isinstance(layer, keras.layers.Dense)]
     hidden = np.maximum(x @ dense[0].kernel.numpy() + dense[0].bias.numpy(), 0).astype("float64")
-    return hidden, (hidden @ dense[1].kernel.numpy() + dense[1].bias.numpy())[:, 0] if len(dense) > 1 else None
+    return (hidden @ dense[1].kernel.numpy() + dense[1].bias.numpy())[:, 0]
 
 
 def expected(name, model, x):
     """The truth [N] and each annotator's rating [N, R], from the definitions of the layers."""
-    hidden, z = standardised(model, x)
+    z = standardised(model, x)
     own = {} if model.crowd is None else weights_of(model.crowd)
-    if name == "doctor-net":
-        heads = hidden @ own["kernel"].T + own["bias"]
-        return CENTER + UNIT * heads.mean(axis=1), CENTER + UNIT * heads
     bias = own.get("bias", np.zeros(3))
     scale = own.get("kernel", np.ones(3))
     z = z + own.get("shift", 0.0)
@@ -62,25 +58,20 @@ def expected(name, model, x):
 def regressor(name):
     """A model with random weights, far from the start."""
     keras.utils.set_random_seed(0)
-    if name == "doctor-net":
-        base = FeatureClassifier(4, None, hidden=(5,))
-    else:
-        base = FeatureRegressor(4, hidden=(5,), center=CENTER, unit=UNIT)
+    base = FeatureRegressor(4, hidden=(5,), center=CENTER, unit=UNIT)
     crowd = LAYERS[name]() if name in LAYERS else None
     model = CrowdModel(base, crowd, features="standardize")
     rng = np.random.default_rng(0)
     for layer in [base.get_layer(index=at) for at in range(len(base.layers))] + ([crowd] if crowd else []):
         if layer.name != "standardize":
             layer.set_weights([rng.normal(size=weight.shape) for weight in layer.get_weights()])
-    if name == "doctor-net":
-        crowd.seen.assign([1.0, 7.0, 2.0])
     return model
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("B", "S", "anchored B", "S+B", "doctor-net")),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("B", "S", "anchored B", "S+B")),
         *("rating-em", "aggregated"),
     ],
 )

@@ -77,7 +77,6 @@ def test_center_and_unit_are_mean_and_deviation_of_the_ratings():
         ("crowdsourced-layer", {"connection": "S+B"}),
         pytest.param("crowdsourced-layer", {"anchor": True}, marks=pytest.mark.slow),
         pytest.param("rating-em", {}, marks=pytest.mark.slow),
-        pytest.param("doctor-net", {"weighting": "ratings"}, marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.usefixtures("eager")
@@ -85,8 +84,7 @@ def test_every_method_speaks_in_the_labels_unit(method, arguments):
     model, _ = train(TrainingSettings(method=method, arguments=arguments, **QUICK), X, annotations=ANNOTATIONS)
     found = model.predict(X, verbose=0)[:, 0]
     assert np.sqrt(np.mean((found - TRUTH) ** 2)) < 4  # ratings alone differ by 10
-    if method != "doctor-net":
-        assert np.isfinite(model.annotator_biases()).all()
+    assert np.isfinite(model.annotator_biases()).all()
 
 
 def test_labels_that_the_method_needs_must_be_there_and_on_the_scale():
@@ -102,4 +100,4 @@ def test_labels_that_the_method_needs_must_be_there_and_on_the_scale():
         train(TrainingSettings(low=0, high=1, **QUICK), X, annotations=ANNOTATIONS)
     with pytest.raises(DataError, match="the settings are of task regression, the annotations of kind classification"):
         train(TrainingSettings(**QUICK), X, annotations=Annotations.from_dense(np.zeros((N, 2), int)))
-    assert RATING_METHODS == ("crowdsourced-layer", "rating-em", "doctor-net", "aggregated")
+    assert RATING_METHODS == ("crowdsourced-layer", "rating-em", "aggregated")

@@ -125,9 +125,9 @@ def test_other_tasks_keep_an_aggregation_of_their_own(tmp_path, task, method):
          "has tolerance, minimum_r2"),
         ("evaluation.minimum_r2", -0.1, "evaluation.minimum_r2: must be a number from 0 to 1, got -0.1"),
         ("aggregation.method", "dawid-skene", "aggregation: unknown aggregation method 'dawid-skene': choose one of "
-         "mean, median, rating-em, ordinal"),
+         "mean, median, rating-em"),
         ("method.name", "deep-em", "method: method 'deep-em' is not for task regression; choose one of "
-         "crowdsourced-layer, rating-em, doctor-net, aggregated"),
+         "crowdsourced-layer, rating-em, aggregated"),
         ("method.connection", "MW", "method: CrowdsourcedLayer: unknown connection 'MW': choose one of S, B, S+B"),
         ("aggregation", "mean", "aggregation: must be a section"),
     ],

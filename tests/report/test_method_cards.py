@@ -71,8 +71,6 @@ def test_the_line_of_a_deep_method_runs(card, eager):
     else:
         base = models.FeatureClassifier(3, None if card.name == "doctor-net" else 3)
         result = aggregation.MajorityVote().fit(crowd)
-    if card.kind == "regression" and card.name == "doctor-net":
-        base = models.FeatureClassifier(3, None)
     names = {name: getattr(place, name) for place in (layers, models) for name in place.__all__}
     given = {"base": base, "x": x, "annotations": crowd, "ids": crowd.tasks, "result": result}
     assert eval(card.python, {**names, **given}).history["loss"]

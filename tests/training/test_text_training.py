@@ -34,7 +34,6 @@ QUICK = {
     [
         ("crowdsourced-layer", {"anchor": True}),
         ("rating-em", {}),
-        ("doctor-net", {}),
     ],
 )
 def test_every_method_learns_what_words_are_worth(method, arguments):

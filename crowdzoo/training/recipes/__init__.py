@@ -24,7 +24,6 @@ _RECIPES = {
     "LIA": ("fit", "lia"),
     "MaxMIG": ("descend_from_votes", "descent"),
     "PooledConfusions": ("descend_with_counts", "descent"),
-    "RatingDoctorNet": ("fit", "doctor_net"),
     "RatingEM": ("fit_ratings", "deep_em"),
     "WAUM": ("fit", "waum"),
 }

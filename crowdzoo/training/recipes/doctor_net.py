@@ -1,4 +1,4 @@
-"""The recipe of `DoctorNet` and `RatingDoctorNet`: heads first, then, where they are wanted, the heads' weights."""
+"""The recipe of `DoctorNet`: heads first, then, where they are wanted, the heads' weights."""
 
 import copy
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from crowdzoo.layers.doctor_net import VoteShareCrossentropy
 from crowdzoo.training.expectation import annotation_columns
 from crowdzoo.training.phases import compiled_with, joined
 from crowdzoo.training.recipes.descent import descend
@@ -17,8 +18,7 @@ def fit(
     """Trains the heads, then, where they are wanted, the weights; see `descend`.
 
     Epochs of the second phase continue the count of the first, also where a callback ended it early. It gets copies of
-    the callbacks as they were before the first, for which no loss of the first is the best so far. Where its loss takes
-    other inputs than the first phase's (`RatingDoctorNet`), it gets no validation data.
+    the callbacks as they were before the first, for which no loss of the first is the best so far.
     """
     layer = model.crowd
     layer.count_labels(np.bincount(annotation_columns(data)[1], minlength=layer.num_annotators))
@@ -31,9 +31,7 @@ def fit(
     start = initial_epoch + len(history.epoch)
     more = epochs - initial_epoch if layer.weight_epochs is None else layer.weight_epochs
     settings = {**kwargs, "callbacks": callbacks, "epochs": start + more, "initial_epoch": start}
-    if "labels" in layer.weight_inputs:
-        settings.pop("validation_data", None)
     weights_alone = {"frozen": (model.base, layer.kernel, layer.bias), "trained": (layer.log_weight,)}
-    with compiled_with(model, **weights_alone, optimizer=optimizer, loss=layer.weight_loss()):
-        second = model.fit_batches(data.batches(**order, inputs=layer.weight_inputs), **settings)
+    with compiled_with(model, **weights_alone, optimizer=optimizer, loss=VoteShareCrossentropy()):
+        second = model.fit_batches(data.batches(**order), **settings)
     return joined(model, history, second)
