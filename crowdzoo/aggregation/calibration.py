@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine.block import checked_gold
@@ -16,7 +17,6 @@ from crowdzoo.aggregation.engine.kernel_logistic import KernelLogistic, kernel_l
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.params import TINY
 from crowdzoo.aggregation.engine.softmax import softmax
-from crowdzoo.aggregation.engine.student import student_quantile
 from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.errors import DataError
 
@@ -261,5 +261,5 @@ def _interval(
     value = min(max(float(confidence.mean() + difference.mean()), 0.0), 1.0)
     variance = max(float(difference.var(ddof=1)), value * (1 - value), implied)
     error = math.sqrt(variance / number + implied / confidence.size)
-    half = error * student_quantile((1 + level) / 2, number - 1)
+    half = error * special.stdtrit(number - 1, (1 + level) / 2)
     return value, max(value - half, 0.0), min(value + half, 1.0)

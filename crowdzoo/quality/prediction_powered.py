@@ -6,8 +6,8 @@ from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
-from crowdzoo.aggregation.engine.student import student_quantile
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.errors import DataError
 
@@ -115,7 +115,7 @@ def prediction_powered_mean(
     value = float(power * more.mean() + y_mean - power * f_mean)
     error = math.sqrt(variance(power))
     upper = 0.5 + level / 2
-    reach = error * (student_quantile(upper, number - 1) if few else NormalDist().inv_cdf(upper))
+    reach = error * (special.stdtrit(number - 1, upper) if few else NormalDist().inv_cdf(upper))
     worth = labelled * variance(0.0) / error**2 if error > 0 else None
     return PoweredMean(value, value - reach, value + reach, error, power, worth)
 
