@@ -1,10 +1,7 @@
 """data_notes: what about a crowd makes the results of a method doubtful."""
 
-import numpy as np
-
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.dependence import effective_votes, effective_votes_interval
-from crowdzoo.quality.opposition import opposed_groups
 
 MATRICES = ("dawid-skene", "ibcc", "ebcc", "mmce", "label-model")  # K (K - 1) numbers an annotator, little shrunk
 LEAST_PER_CLASS = 10.0  # annotations of an annotator, on average
@@ -12,7 +9,6 @@ LEAST_WORTH = 0.5  # of a task's annotations, in independent ones
 LEAST_ANNOTATIONS = 3.0  # of a task, on average
 UNTOLD = 0.8  # of a task's annotations: where the interval of their worth reaches it, they may be independent
 CALIBRATION = 200  # tasks that are labelled for a correction
-NAMED = 5  # annotators of a group
 
 
 def data_notes(
@@ -28,8 +24,6 @@ def data_notes(
       class on average.
     - The annotations of a task are worth less than half as many independent ones (see `effective_votes`), a task has
       three or more on average, and they were not counted for what they are worth.
-    - Two groups of annotators agree among themselves and not with each other (see `opposed_groups`), such as people and
-      models, and nobody said who is a model.
 
     Args:
         annotations: kind classification.
@@ -44,8 +38,6 @@ def data_notes(
         if value is not None and value < LEAST_WORTH * sizes.mean():
             interval = worth or effective_votes_interval(annotations)
             found += (_worth_note(sizes.mean(), len(sizes), interval, models_named),)
-    if method != "people-and-models" and not models_named:
-        found += _opposed_note(annotations)
     return found
 
 
@@ -73,24 +65,6 @@ def _worth_note(number: float, num_tasks: int, worth: tuple[float, float, float]
     if models_named:
         return found
     return f"{found} If people and models labelled them, say who is a model (--annotator-table)."
-
-
-def _opposed_note(annotations: Annotations) -> tuple[str, ...]:
-    opposed = opposed_groups(annotations)
-    if opposed is None:
-        return ()
-    groups = []
-    for group in (opposed.outvoted, opposed.outvoting):
-        names = ", ".join(map(str, annotations.annotators[np.flatnonzero(group)[:NAMED]].tolist()))
-        more = f" and {group.sum() - NAMED:,} more" if group.sum() > NAMED else ""
-        groups.append(f"{group.sum():,} annotators ({names}{more})")
-    return (
-        f"Two groups contradict each other, and each agrees in itself: {groups[0]} against {groups[1]}. The second "
-        f"group has more votes on {opposed.outvoted_share:.0%} of the tasks. At least one group agrees on wrong "
-        "labels, and the labels alone do not say which. If one group are models, say who is a model "
-        "(--annotator-table): people's labels then decide what those of models count for. If not, label some tasks "
-        "yourself, and see which group gives the same labels.",
-    )
 
 
 def matrix_notes(method: str | None, num_annotations: int, num_annotators: int, num_classes: int) -> tuple[str, ...]:
