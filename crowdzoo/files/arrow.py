@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from crowdzoo.errors import CrowdzooError, DataError
-from crowdzoo.files.json import MAX_DEPTH
+from crowdzoo.files.json import MAX_DEPTH, read_json
 from crowdzoo.files.regular import check_regular
 
 LONGEST_TEXT = 1 << 17
@@ -222,6 +222,37 @@ def read_parquet(path: str | os.PathLike[str], columns: Sequence[str] | None = N
         table = file.read(columns=None if columns is None else list(columns))
         table.validate(full=True)
         return table
+
+
+def read_dataset_folder(path: str | os.PathLike[str]) -> pa.Table | dict[str, pa.Table]:
+    """Reads a folder that `save_to_disk` of Hugging Face's library `datasets` wrote, without that library.
+
+    Args:
+        path: the folder.
+
+    Returns:
+        The rows, mapped into memory; of a `DatasetDict` those of each split.
+
+    Raises:
+        DataError: another folder, a part that is missing or damaged; a string that is not UTF-8.
+    """
+    folder = Path(path)
+    try:
+        if (folder / "dataset_dict.json").is_file():
+            splits = read_json(folder / "dataset_dict.json")["splits"]
+            return {split: cast(pa.Table, read_dataset_folder(folder / Path(split).name)) for split in splits}
+        if not (folder / "state.json").is_file():
+            raise DataError(f"{folder} is a folder. Name a file in it, or a folder that Dataset.save_to_disk wrote.")
+        files = [folder / Path(each["filename"]).name for each in read_json(folder / "state.json")["_data_files"]]
+    except (KeyError, TypeError) as error:
+        raise DataError(f"{folder}: is no folder as Dataset.save_to_disk writes it. Save it again.") from error
+    parts = []
+    for file in files:
+        check_regular(file)
+        with parquet_errors(file, " inside"):
+            parts.append(pa.ipc.open_stream(pa.memory_map(os.fspath(file))).read_all())
+            parts[-1].validate(full=True)
+    return pa.concat_tables(parts)
 
 
 def parse_csv(

@@ -10,6 +10,7 @@ import pyarrow as pa
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import BadRow, ConfigError, DataError
 from crowdzoo.files.text import is_utf8
+from crowdzoo.reading.tables.answer_rows import answer_rows, code_names
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.sources import BATCH_ROWS, Batch, Source, json_originals, plain_array
 
@@ -38,13 +39,19 @@ class TableSource(Source):
         self.columns = columns
         self.name = name
         self.objects = objects or {}
+        self.rows: np.ndarray | None = None  # int64 [A], where several answers stand in one row
+
+    def read_header(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.found.values())
 
     def batches(self) -> Iterator[Batch]:
         """Walks through the table."""
         total = len(next(iter(self.columns.values())))
         for start in range(0, total, 8 * BATCH_ROWS):
             part = {name: column.slice(start, 8 * BATCH_ROWS) for name, column in self.columns.items()}
-            yield Batch(part, start, json_originals(part))
+            rows = start if self.rows is None else self.rows[start : start + 8 * BATCH_ROWS]
+            yield Batch(part, rows, json_originals(part))
 
 
 def array_source(columns: Mapping[str, Any], kind: str, given: Container[str], name: str = "arrays") -> TableSource:
@@ -87,35 +94,43 @@ def array_source(columns: Mapping[str, Any], kind: str, given: Container[str], n
     return source
 
 
-def frame_source(frame: Any, kind: str, given: Container[str], layout: Layout | None = None) -> TableSource:
+def frame_source(
+    frame: Any, kind: str, given: Container[str], layout: Layout | None = None, name: str = "frame"
+) -> TableSource:
     """A source of a frame's columns.
 
     Args:
         frame: a pandas or polars frame, an Arrow table, a dictionary of columns, or anything that has
-            `to_arrow`, `__arrow_c_stream__` or `__dataframe__`.
+            `to_arrow`, `__arrow_c_stream__` or `__dataframe__`; a `Dataset` or `DatasetDict` of Hugging Face.
         kind: "classification", "regression" or "sequence".
         given: as in `array_source`.
         layout: names of the columns.
+        name: name of the source in error messages.
 
     Raises:
         DataError: for a missing column or an object that is no frame.
     """
-    if isinstance(frame, Mapping):
+    table = None
+    if isinstance(frame, Mapping) and not any(map(_is_table, frame.values())):
         header, column = list(frame), frame.__getitem__
     elif hasattr(frame, "iloc"):  # pandas, without importing it
         header, column = [str(name) for name in frame.columns], lambda name: frame[name].to_numpy()
     else:
         table = _table(frame)
         header, column = table.column_names, table.column
-    matched = TableSource({}, kind, "frame", layout=layout)
+    matched = TableSource({}, kind, name, layout=layout)
     if matched.layout.wide:
         raise ConfigError("a wide frame is not read as one: make it long, in pandas with frame.melt().")
     found = matched.match(header)
-    columns = {ours: column(theirs) for ours, theirs in found.items()}
+    columns, rows = {ours: column(theirs) for ours, theirs in found.items()}, None
+    if table is not None:
+        matched.code_names = code_names(table.schema)
+        matched.take_names(header)
+        columns, rows = answer_rows(columns, found, matched.code_names, name)
     if matched.by_winner:  # it is written anew when the sides are mixed
         columns["label"] = np.zeros(len(columns["left"]), np.int64)
-    source = array_source(columns, kind, given, "frame")
-    source.by_winner = matched.by_winner
+    source = array_source(columns, kind, given, name)
+    source.by_winner, source.names, source.rows = matched.by_winner, matched.names, rows
     source.layout, source.found, source.guessed = matched.layout, found, matched.guessed
     return source
 
@@ -136,7 +151,19 @@ def _with_shared_ids(columns: Mapping[str, Any], given: bool) -> tuple[dict[str,
     return {**columns, "left": ids[: len(sides[0])], "right": ids[len(sides[0]) :]}, joint
 
 
+def _is_table(part: Any) -> bool:
+    """Whether a value of a dictionary is the table of a split, and no column."""
+    return isinstance(part, pa.Table) or hasattr(part, "with_format")
+
+
 def _table(frame: Any) -> pa.Table:
+    if isinstance(frame, Mapping):  # of splits
+        parts = {split: _table(part) for split, part in frame.items()}
+        return pa.concat_tables(
+            part.append_column("split", pa.array([split] * len(part), pa.string())) for split, part in parts.items()
+        )
+    if hasattr(frame, "with_format"):  # a Dataset, with the rows that were selected
+        return frame.with_format("arrow")[:]
     if isinstance(frame, pa.Table):
         return frame
     if isinstance(frame, pa.RecordBatch):

@@ -14,6 +14,7 @@ _ALIASES = {
     "instance instanceid record recordid post postid tweetid",
     "annotator": "annotator annotatorid annotatorname worker workerid workername user userid username rater raterid "
     "ratername judge judgeid coder coderid labeler labelerid labeller labellerid assessor assessorid "
+    "annotators annotatorids workers workerids raters raterids "
     "observer observerid contributor contributorid participant participantid respondent respondentid reviewer "
     "reviewerid turker turkerid crowdworker crowdworkerid annotatedby labeledby labelledby",
     "label": "label labels answer answers response category rating class classlabel annotation judgment judgement vote "

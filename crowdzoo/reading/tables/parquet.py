@@ -18,6 +18,7 @@ from crowdzoo.files.arrow import open_parquet, parquet_batches, parquet_errors
 from crowdzoo.files.json import JsonError, check_format, parse_json
 from crowdzoo.files.text import is_utf8
 from crowdzoo.files.writing import atomic_file
+from crowdzoo.reading.tables.answer_rows import answer_rows, code_names
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.sources import BATCH_ROWS, Batch, Source, json_originals, plain_array
 
@@ -50,6 +51,11 @@ class ParquetSource(Source):
         self.names = names | (dict.fromkeys(("left", "right"), sides[0]) if sides else {})
         self.repeats = repeats
         self.own = own_kind is not None
+        with open_parquet(path) as file:
+            schema = file.schema_arrow
+        self.code_names = code_names(schema)
+        if self.code_names:
+            self.take_names(schema.names)
 
     def read_header(self) -> list[str]:
         """Names of the columns."""
@@ -60,21 +66,25 @@ class ParquetSource(Source):
         """Walks through the file from its start."""
         with open_parquet(self.name) as file, parquet_errors(self.name):
             self.found = found = self.match(file.schema_arrow.names)
-            for column, name in found.items():  # a type that is refused is not read
-                plain_array(pa.array([], file.schema_arrow.field(name).type), column, name, self.name)
+            # a type that is refused is not read
+            self._plain({ours: pa.array([], file.schema_arrow.field(name).type) for ours, name in found.items()})
         start = 0
         for part in parquet_batches(self.name, list(found.values()), BATCH_ROWS):
             with parquet_errors(self.name, f" after row {start}"):
-                columns = {
-                    column: plain_array(part.column(part.schema.get_field_index(name)), column, name, self.name)
-                    for column, name in found.items()
-                }
-            yield self._batch(columns, found, start)
+                arrays = {ours: part.column(part.schema.get_field_index(name)) for ours, name in found.items()}
+                columns, rows = self._plain(arrays, start)
+            yield self._batch(columns, found, start if rows is None else rows)
             start += part.num_rows
 
-    def _batch(self, columns: dict[str, pa.Array], found: dict[str, str], start: int) -> Batch:
+    def _plain(self, arrays: dict[str, pa.Array], start: int = 0) -> tuple[dict[str, pa.Array], np.ndarray | None]:
+        """Plain columns, and the rows that answers stand in, as `answer_rows` gives them."""
+        arrays, rows = answer_rows(arrays, self.found, self.code_names, self.name, start)
+        return {ours: plain_array(each, ours, self.found[ours], self.name) for ours, each in arrays.items()}, rows
+
+    def _batch(self, columns: dict[str, pa.Array], found: dict[str, str], start: int | np.ndarray) -> Batch:
         """The rows, but for those with bytes that are not UTF-8, which Arrow reads without a look."""
         bad: dict[int, tuple[BadRow, str]] = {}
+        rows = start if isinstance(start, np.ndarray) else range(start, start + len(next(iter(columns.values()))))
         for column, array in columns.items():
             try:
                 array.validate(full=True)
@@ -83,13 +93,13 @@ class ParquetSource(Source):
                     text = "" if value is None else value.decode("utf-8", "backslashreplace")
                     if value is not None and text.encode() != value and place not in bad:
                         reason = "is not UTF-8. Write the file again."
-                        bad[place] = BadRow(self.name, start + place, found[column], text, reason), text
+                        bad[place] = BadRow(self.name, int(rows[place]), found[column], text, reason), text
         if not bad:
             return Batch(columns, start, json_originals(columns))
         good = np.ones(len(next(iter(columns.values()))), dtype=bool)
         good[list(bad)] = False
         columns = {column: array.filter(pa.array(good)) for column, array in columns.items()}
-        return Batch(columns, start + np.flatnonzero(good), json_originals(columns), list(bad.values()))
+        return Batch(columns, np.asarray(rows)[good], json_originals(columns), list(bad.values()))
 
 
 def write_parquet(

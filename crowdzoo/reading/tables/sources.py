@@ -94,6 +94,7 @@ class Source:
             and there is none of labels; known once it is open.
         names: column -> names in code order that the source brings itself.
         objects: column -> what its integers stand for, where names are neither strings nor integers.
+        code_names: the source's column -> names behind its codes, as `code_names` finds them.
     """
 
     name: str
@@ -119,6 +120,7 @@ class Source:
         self.by_winner = False
         self.names: dict[str, np.ndarray] = {}
         self.objects: dict[str, np.ndarray] = {}
+        self.code_names: dict[str, list[str]] = {}
 
     def batches(self) -> Iterator[Batch]:
         """Walks through the source from its start."""
@@ -160,6 +162,15 @@ class Source:
         if missing:
             raise DataError(self._missing(missing, header, found))
         return found
+
+    def take_names(self, header: Sequence[str]) -> None:
+        """Takes the names behind the labels' codes, in their order, for the classes; ratings keep their numbers."""
+        kinds = {ours: name for ours, name in self.match(header).items() if ours.startswith("label")}
+        if not self.label_kind.has_classes:
+            self.code_names = {name: known for name, known in self.code_names.items() if name not in kinds.values()}
+        classes = {tuple(self.code_names.get(name, ())) for name in kinds.values()}
+        if len(classes) == 1 and not self.label_kind.has_pairs and (names := next(iter(classes))):
+            self.names["label"] = np.array(names, object)
 
     def _annotators(self, header: Sequence[str], task: str) -> dict[str, str]:
         """The columns of annotators in a wide table: those that are given, or all but the tasks'."""

@@ -4,8 +4,10 @@ import os
 from pathlib import Path
 
 from crowdzoo.errors import ConfigError, DataError, did_you_mean
+from crowdzoo.files.arrow import read_dataset_folder
 from crowdzoo.files.regular import plain_name
 from crowdzoo.reading.tables.csv import CsvSource
+from crowdzoo.reading.tables.frames import TableSource, frame_source
 from crowdzoo.reading.tables.jsonl import JsonlSource
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.parquet import ParquetSource
@@ -17,11 +19,11 @@ SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 def source_of(
     path: str | os.PathLike[str], kind: str | None = None, layout: Layout | None = None
-) -> TextSource | ParquetSource:
+) -> TextSource | ParquetSource | TableSource:
     """The source of a file: .csv, .tsv, .jsonl (each also in .gz or .zip) or .parquet.
 
     Args:
-        path: path of the file.
+        path: path of the file; or a folder that `save_to_disk` of Hugging Face's library `datasets` wrote.
         kind: of the labels; None: "classification", and of a Parquet file what it says.
         layout: how the file lays out its table.
 
@@ -30,6 +32,8 @@ def source_of(
     """
     layout = layout or Layout()
     suffix = Path(plain_name(path)).suffix
+    if suffix not in SUFFIXES and Path(path).is_dir():
+        return frame_source(read_dataset_folder(path), kind or "classification", (), layout, os.fspath(path))
     if layout.separator or not layout.header:
         if suffix in (".parquet", ".jsonl"):
             raise ConfigError(f"{os.fspath(path)}: separator and header are options of CSV files; leave them out.")

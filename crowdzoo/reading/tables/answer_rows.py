@@ -1,0 +1,79 @@
+"""What tables of Hugging Face hold beyond plain columns: codes with names, and cells with lists of answers."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crowdzoo.errors import DataError
+from crowdzoo.files.arrow import one_array
+from crowdzoo.files.json import JsonError, parse_json
+
+_KEY = b"huggingface"
+_LISTS = ("annotator", "label")
+
+
+def code_names(schema: pa.Schema) -> dict[str, list[str]]:
+    """Column -> the names behind its codes, where the library `datasets` wrote them: features of type `ClassLabel`."""
+    found: dict[str, list[str]] = {}
+    try:
+        features = parse_json((schema.metadata or {})[_KEY])["info"]["features"].items()
+        for column, feature in features:
+            while "feature" in feature:  # of lists
+                feature = feature["feature"]
+            names = feature.get("names")
+            if feature.get("_type") == "ClassLabel" and all(isinstance(name, str) for name in names):
+                found[column] = list(dict.fromkeys(names))
+    except (JsonError, KeyError, TypeError, AttributeError):  # not of this library, or of another version
+        pass
+    return found
+
+
+def answer_rows(
+    columns: Mapping[str, pa.Array | pa.ChunkedArray],
+    found: Mapping[str, str],
+    names: Mapping[str, Sequence[str]],
+    source: str,
+    first: int = 0,
+) -> tuple[dict[str, pa.Array], np.ndarray | None]:
+    """A row an answer, with names: cells of lists become rows of their own, and codes their names; -1 is no label.
+
+    Args:
+        columns: our name -> array [n]; lists of the annotators and of their labels are of the same length in a row.
+        found: our name -> the source's.
+        names: the source's name -> names behind the codes.
+        source: name of the source in error messages.
+        first: number of the first row.
+
+    Returns:
+        The columns [A], and the row that each stands in, int64 [A]; None: the rows are as they were.
+
+    Raises:
+        DataError: lists of different lengths in a row.
+    """
+    arrays = {ours: one_array(each) if isinstance(each, pa.ChunkedArray) else each for ours, each in columns.items()}
+    rows = None
+    if all(ours in arrays and _is_list(arrays[ours].type) for ours in _LISTS):
+        annotators, labels = (pc.fill_null(pc.list_value_length(arrays[ours]), 0).to_numpy() for ours in _LISTS)
+        for row in np.flatnonzero(annotators != labels)[:1]:
+            who, what = (found[ours] for ours in _LISTS)
+            raise DataError(
+                f"{source}, row {first + row}: '{who}' holds {annotators[row]} values and '{what}' {labels[row]}. "
+                "Write a label for each annotator."
+            )
+        rows = np.repeat(np.arange(len(labels)), labels)
+        arrays = {
+            ours: pc.list_flatten(array) if ours in _LISTS else array.take(pa.array(rows))
+            for ours, array in arrays.items()
+        }
+    for ours, array in arrays.items():
+        if (known := names.get(found[ours])) is not None and pa.types.is_integer(array.type):
+            has_name = pc.and_(pc.greater_equal(array, 0), pc.less(array, len(known)))
+            codes = pc.if_else(has_name, array, pa.scalar(None, array.type))
+            arrays[ours] = pa.array(known, pa.large_string()).take(codes)
+    return arrays, None if rows is None else first + rows
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind)

@@ -1,0 +1,144 @@
+"""Tables of Hugging Face's library `datasets`: a Dataset, its Parquet, and folders that `save_to_disk` wrote."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.commands.main import main
+from crowdzoo.errors import DataError
+
+NAMES = ("yes", "no", "maybe")
+CODES = {"names": list(NAMES), "_type": "ClassLabel"}
+TEXT = {"dtype": "string", "_type": "Value"}
+LONG = {"task": ["a", "a", "b"], "annotator": ["x", "y", "x"], "label": [0, 1, 1]}
+LISTS = {"task": ["a", "b"], "annotator": [["x", "y"], ["x"]], "label": [[0, 1], [1]]}
+
+
+def table(columns: dict, label: object = CODES) -> pa.Table:
+    """As the library keeps a Dataset: Arrow columns, and the features in the schema's metadata."""
+    features = {"task": TEXT, "annotator": TEXT, "label": label}
+    return pa.table(columns).replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+
+
+class Dataset:
+    """Stands for the library's, of which these two are used."""
+
+    def __init__(self, rows: pa.Table):
+        self.rows = rows
+
+    def with_format(self, form: str) -> "Dataset":
+        assert form == "arrow"
+        return self
+
+    def __getitem__(self, rows: slice) -> pa.Table:
+        return self.rows[rows]
+
+
+def saved(folder: Path, *parts: pa.Table) -> Path:
+    """A folder as `Dataset.save_to_disk` writes it."""
+    folder.mkdir(parents=True)
+    files = [f"data-{place:05}-of-{len(parts):05}.arrow" for place in range(len(parts))]
+    for file, part in zip(files, parts, strict=True):
+        with pa.ipc.new_stream(folder / file, part.schema) as writer:
+            writer.write_table(part)
+    (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": file} for file in files]}))
+    return folder
+
+
+EXPECTED = Annotations.from_arrays(LONG["task"], LONG["annotator"], ["yes", "no", "no"], classes=NAMES)
+TABLES = {
+    "rows": table(LONG),
+    "lists": table(LISTS, {"feature": CODES, "_type": "List"}),
+    "lists of an earlier release": table(LISTS, {"feature": CODES, "length": -1, "_type": "Sequence"}),
+}
+
+
+@pytest.mark.parametrize("rows", TABLES.values(), ids=TABLES)
+def test_a_dataset_its_parquet_and_its_folder_are_the_same_annotations(rows, tmp_path):
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    folder = saved(tmp_path / "folder", rows[:1], rows[1:])
+    for read in (
+        Annotations.from_frame(Dataset(rows)),
+        Annotations.from_frame({"train": Dataset(rows[:1]), "test": Dataset(rows[1:])}),
+        Annotations.read(tmp_path / "rows.parquet"),
+        Annotations.read(folder),
+    ):
+        assert read == EXPECTED
+
+
+def test_a_code_of_minus_one_or_without_a_name_is_no_label(tmp_path):
+    rows = table({**LONG, "label": [-1, 1, 3]})
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    for read in (lambda: Annotations.from_frame(rows), lambda: Annotations.read(tmp_path / "rows.parquet")):
+        with pytest.raises(DataError, match="2 bad rows") as caught:
+            read()
+        assert [row.row for row in caught.value.rows] == [0, 2]
+
+
+def test_ratings_keep_the_numbers_of_their_codes():
+    assert Annotations.from_frame(table(LONG), kind="regression").labels.tolist() == [0, 1, 1]
+
+
+def test_bad_answers_of_a_list_are_named_by_the_row_of_the_list(tmp_path):
+    rows = table({"task": ["a", "b"], "annotator": [["x", "y"], ["x", "x"]], "label": [["1", "0"], ["1", "1"]]}, TEXT)
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    for read in (lambda: Annotations.from_frame(rows), lambda: Annotations.read(tmp_path / "rows.parquet")):
+        with pytest.raises(DataError) as caught:
+            read()
+        assert [row.row for row in caught.value.rows] == [1]
+
+
+def test_lists_of_different_lengths_are_named():
+    rows = table({**LISTS, "label": [[0, 1], [1, 0]]})
+    with pytest.raises(DataError, match="frame, row 1: 'annotator' holds 1 values and 'label' 2"):
+        Annotations.from_frame(rows)
+
+
+@pytest.mark.parametrize("about", ["no JSON", "[]", '{"info": {"features": {"label": {"_type": "ClassLabel"}}}}'])
+def test_metadata_of_another_form_are_passed_over(about):
+    rows = pa.table(LONG).replace_schema_metadata({"huggingface": about})
+    assert Annotations.from_frame(rows).classes.tolist() == [0, 1]
+
+
+def test_the_command_line_takes_a_folder_with_splits(tmp_path, capsys):
+    saved(tmp_path / "sets" / "train", TABLES["rows"][:2])
+    saved(tmp_path / "sets" / "test", TABLES["rows"][2:])
+    (tmp_path / "sets" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    out = tmp_path / "out"
+    assert main(["aggregate", str(tmp_path / "sets"), "--method", "majority-vote", "--out", str(out)]) == 0
+    assert "annotations  3" in capsys.readouterr().out
+    assert (out / "tasks.parquet").is_file()
+
+
+def test_a_damaged_folder_is_an_error(tmp_path):
+    folder = saved(tmp_path / "folder", TABLES["rows"])
+    file = folder / "data-00000-of-00001.arrow"
+    file.write_bytes(file.read_bytes()[:200])
+    with pytest.raises(DataError, match=r"data-00000-of-00001\.arrow"):
+        Annotations.read(folder)
+    (folder / "state.json").write_text("[]")
+    with pytest.raises(DataError, match="Save it again"):
+        Annotations.read(folder)
+    with pytest.raises(DataError, match=r"is a folder\. Name a file in it"):
+        Annotations.read(tmp_path)
+
+
+def test_the_library_itself(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    of = {"task": datasets.Value("string"), "annotator": datasets.Sequence(datasets.Value("string"))}
+    of["label"] = datasets.Sequence(datasets.ClassLabel(names=list(NAMES)))
+    rows = datasets.Dataset.from_dict(LISTS, features=datasets.Features(of))
+    both = datasets.DatasetDict(train=rows.select([0]), test=rows.select([1]))
+    both.save_to_disk(tmp_path / "sets")
+    rows.to_parquet(tmp_path / "rows.parquet")
+    assert Annotations.from_frame(rows) == EXPECTED
+    assert Annotations.from_frame(both) == EXPECTED
+    assert Annotations.read(tmp_path / "sets") == EXPECTED
+    assert Annotations.read(tmp_path / "rows.parquet") == EXPECTED
+    assert Annotations.from_frame(rows.select([1, 0])).tasks[0] == "a"
+    back = datasets.Dataset.from_pandas(EXPECTED.to_frame())
+    assert Annotations.from_frame(back, classes=NAMES) == EXPECTED
