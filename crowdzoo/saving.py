@@ -65,12 +65,12 @@ _CLASSES = {
 def load_model(
     path: str | Path, *, custom_objects: Mapping[str, Any] | None = None, compile: bool = True, safe_mode: bool = True
 ) -> Any:
-    """Loads a model that was saved by `model.save("model.keras")`.
+    """Loads a model that was saved by `model.save("model.keras")`, or the folder of `save_pretrained`.
 
     `keras.saving.load_model` does the same in a process that has imported crowdzoo.
 
     Args:
-        path: the `.keras` file.
+        path: the `.keras` file, or the folder.
         custom_objects: classes of your own that the model holds, by name; not needed for those that are registered by
             `keras.saving.register_keras_serializable`.
         compile: whether to load optimizer and loss, so that training can go on.
@@ -84,14 +84,15 @@ def load_model(
             can be loaded.
     """
     path = Path(path)
-    if path.is_dir():
+    if path.is_dir() and not (path / "config.json").is_file():
         raise DataError(
             f"{path}: is a folder. A model that was exported for serving cannot be trained on; load the .keras file "
             "that model.save wrote."
         )
-    check_regular(path)
-    if path.suffix != ".keras":
-        raise DataError(f"{path}: the name of a model's file ends in .keras.")
+    if not path.is_dir():
+        check_regular(path)
+        if path.suffix != ".keras":
+            raise DataError(f"{path}: the name of a model's file ends in .keras.")
     check_keras_file(path)
     import keras
 

@@ -1,4 +1,4 @@
-"""`crowdzoo export`: a trained model as the next version of a served folder."""
+"""`crowdzoo export`: a trained model as the next version of a served folder, or as a folder that travels."""
 
 import argparse
 
@@ -6,7 +6,7 @@ from crowdzoo.checks.option_types import path
 from crowdzoo.commands import options
 from crowdzoo.commands.outputs import names_path
 from crowdzoo.data.instance_kinds import VECTORS
-from crowdzoo.errors import DataError
+from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.model_files import read_model_names
 from crowdzoo.files.paths import check_output_folder
 from crowdzoo.files.version_folders import next_version
@@ -19,7 +19,7 @@ from crowdzoo.training.bases import own_function
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    command.add_argument("model", type=path, help="a .keras file from `crowdzoo train`")
+    command.add_argument("model", type=path, help="a .keras file from `crowdzoo train`, or a folder of --hub")
     command.add_argument("out", type=path, help="the served folder; the model becomes its next version")
     command.add_argument("--base", metavar="FILE.py:FUNCTION",
         help="the function that made a base of your own, whose module defines classes of the model",
@@ -27,21 +27,32 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--warmup", type=path, metavar="INSTANCES", help="file of instances; its first rows become warm-up requests"
     )
+    command.add_argument("--hub", metavar="LICENCE",
+        help="write a folder for the hub of Hugging Face or Kaggle instead, with Keras' own files and a card, under "
+        "this licence (by its name on the hub, such as cc-by-4.0)",
+    )  # fmt: skip
+    command.add_argument("--card", action="append", default=[], metavar="NAME=VALUE",
+        help="with --hub: a figure or a sentence for the card, such as accuracy=0.76; may be given several times",
+    )  # fmt: skip
     options.add_second_columns(command, "instance")
     options.add_text_options(command)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Writes the next version of a served folder and prints its path."""
+    """Writes the next version of a served folder, or the folder that travels, and prints its path."""
+    hub = arguments.hub is not None
+    if not hub and arguments.card:
+        raise ConfigError("--card is for a folder that travels: give --hub LICENCE.")
     use_tensorflow()
+    from crowdzoo.export.pretrained import save_pretrained
     from crowdzoo.export.saved_model import export_model
     from crowdzoo.saving import load_model
 
-    if not arguments.model.is_file():
+    if not arguments.model.exists():
         raise DataError(
             f"{arguments.model}: the file does not exist. `crowdzoo train --out {arguments.model}` makes one."
         )
-    target = arguments.out / str(next_version(arguments.out))
+    target = arguments.out if hub else arguments.out / str(next_version(arguments.out))
     check_output_folder(target, "out")
     beside = names_path(arguments.model)
     if not beside.is_file():
@@ -57,6 +68,12 @@ def run(arguments: argparse.Namespace) -> None:
         own_function(arguments.base)  # registers its classes
     model = load_model(arguments.model)
     vocabularies = {name: names[name] for name in ("classes", "annotators")}
+    if hub:
+        print(save_pretrained(
+            model, target, **vocabularies, features=features, encoder=encoder, training=names.get("training"),
+            licence=arguments.hub, card=options.settings_of(arguments.card, "--card", {}),
+        ))  # fmt: skip
+        return
     card = {} if features is None else {"features": features}
     export_model(model, target, **vocabularies, encoder=encoder, warmup_instances=warmup, model_card=card)
     print(target)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from crowdzoo.files.model_files import FOLDER_NAMES
 from crowdzoo.files.paths import check_apart, check_output_file, check_output_folder
 from crowdzoo.kinds import KINDS
 from crowdzoo.reading.tables.row_checks import HEADER
@@ -66,7 +67,7 @@ def check_outputs(arguments: argparse.Namespace) -> None:
 
 def names_path(path: Path) -> Path:
     """The file beside a model that holds the names of its classes and annotators."""
-    return path.with_suffix(".names.json")
+    return path / FOLDER_NAMES if path.is_dir() else path.with_suffix(".names.json")
 
 
 def is_result(path: Path) -> bool:

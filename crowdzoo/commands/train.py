@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,14 @@ from crowdzoo.commands.outputs import Output, is_model, is_names, names_path
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.data.instance_kinds import InstanceKind
 from crowdzoo.errors import ConfigError, shorten
-from crowdzoo.files.json import FORMAT_VERSION
 from crowdzoo.files.paths import check_apart
 from crowdzoo.files.writing import atomic_file, atomic_path
 from crowdzoo.kinds import Kind, TrainingSet, kind_of
-from crowdzoo.networks.encoders import encoder_config
+from crowdzoo.networks.encoders import model_names
 from crowdzoo.report.tables import print_table
 from crowdzoo.training.bases import is_own
 from crowdzoo.training.candidates import AUTO, Candidates, check_candidates, compared, title_of
+from crowdzoo.training.digest import digest_of
 from crowdzoo.training.length import length_rows, num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
 
@@ -116,7 +117,8 @@ def run(arguments: argparse.Namespace) -> None:
             settings, data.instances, data.used, targets=targets, crowd=data.crowd, callbacks=[each_epoch],
             checkpoint=keep,
         )  # fmt: skip
-    _save_model(model, encoder, data, arguments.out)
+    training = {"method": named, "settings": asdict(settings), "sha-256 of the annotations": digest_of(data.used)}
+    _save_model(model, encoder, data, training, arguments.out)
     if keep is not None:
         remove_checkpoint(keep.folder)
     rows = [
@@ -268,22 +270,16 @@ def _own_fields(arguments: argparse.Namespace, instances: InstanceKind, fields: 
     }
 
 
-def _save_model(model: Any, encoder: Any, data: TrainingSet, place: Path) -> None:
-    """Saves beside the model's file the names that its codes stand for.
+def _save_model(model: Any, encoder: Any, data: TrainingSet, training: dict[str, Any], place: Path) -> None:
+    """Saves beside the model's file the names that its codes stand for, and what is known of the training.
 
     Each file appears complete or not at all, the names first: a kill in between leaves them beside the model before.
     """
-    classes, annotators = data.annotations.classes, data.annotations.annotators
-    names = {
-        "classes": None if classes is None else [str(name) for name in classes],
-        "annotators": [str(name) for name in annotators],
-        **({} if data.names is None else {"features": data.names}),
-        **encoder_config(encoder),
-        "format_version": FORMAT_VERSION,
-    }
+    known = data.annotations
+    names = model_names(known.classes, known.annotators, data.names, encoder, training)
     with atomic_path(place) as scratch, atomic_file(names_path(place)) as file:
         model.save(scratch)
-        file.write(json.dumps(names).encode())
+        file.write(json.dumps(names, default=str).encode())
 
 
 def _whole_numbers(flag: str, text: str) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from crowdzoo.files.regular import check_regular
 from crowdzoo.files.text import is_utf8
 
 WEIGHTS = "model.weights.h5"
+FOLDER_NAMES = "crowdzoo.json"  # the file of names in a folder of `save_pretrained`
 NEEDED = ("metadata.json", "config.json", WEIGHTS)
 LARGEST_JSON = 64 << 20  # bytes of metadata.json and config.json each
 MOST_GROWTH, FREE_BYTES = 20, 64 << 20  # an archive may unpack to this many times its size, and so many bytes more
@@ -20,15 +21,22 @@ _AGAIN = "Save the model again, or copy the file again."
 
 
 def check_keras_file(path: str | os.PathLike[str]) -> None:
-    """Checks that a file is an archive as Keras writes them, before anything is unpacked.
+    """Checks that a file is an archive as Keras writes them, or a folder with its parts, before Keras reads it.
 
     Raises:
-        DataError: not a regular file, not a zip archive or a damaged one, parts missing, parts that unpack to far more
-            than the file's size, names or HDF5 links that lead out of the file.
+        DataError: not a regular file or a folder, not a zip archive or a damaged one, parts missing, parts that unpack
+            to far more than the file's size, names or HDF5 links that lead out of the file.
     """
-    check_regular(path)
     name = os.fspath(path)
+    if not os.path.isdir(path):
+        check_regular(path)
     try:
+        if os.path.isdir(path):
+            for part in NEEDED:
+                check_regular(Path(path, part))
+            with open(Path(path, WEIGHTS), "rb") as weights:
+                _check_weights(name, weights, os.path.getsize(Path(path, WEIGHTS)))
+            return
         with zipfile.ZipFile(path) as archive:
             _check_members(name, archive, os.path.getsize(path))
             with archive.open(WEIGHTS) as weights:
@@ -89,7 +97,8 @@ def read_model_names(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     Returns:
         `classes` (list of str, or None for ratings), `annotators` (list of str), `features` (list of str, where the
-        columns of the training instances had names), and the settings of an encoder under its key.
+        columns of the training instances had names), the settings of an encoder under its key, and `training`, what is
+        known of the training.
 
     Raises:
         DataError: not a regular file, not JSON, something else in it, or written by a later release.

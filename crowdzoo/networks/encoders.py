@@ -7,11 +7,34 @@ from pathlib import Path
 from typing import Any
 
 from crowdzoo.errors import DataError
+from crowdzoo.files.json import FORMAT_VERSION
 
 
 def encoder_config(encoder: Any) -> dict[str, Any]:
     """The entry of a file of names for an encoder: its key and its configuration; nothing for None."""
     return {} if encoder is None else {encoder.key: encoder.get_config()}
+
+
+def model_names(
+    classes: Any, annotators: Any, features: Any, encoder: Any, training: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What is saved beside a model: what its codes stand for, its encoder, and what is known of the training.
+
+    Args:
+        classes: names [K]; None of ratings.
+        annotators: names [R].
+        features: names of the columns of feature vectors, or None.
+        encoder: what turns instances into the input of the model, or None.
+        training: anything JSON can hold.
+    """
+    return {
+        "classes": None if classes is None else [str(name) for name in classes],
+        "annotators": [str(name) for name in annotators],
+        **({} if features is None else {"features": list(features)}),
+        **encoder_config(encoder),
+        "training": dict(training),
+        "format_version": FORMAT_VERSION,
+    }
 
 
 def encoder_of(names: Mapping[str, Any], path: Path) -> Any:

@@ -60,6 +60,7 @@ WRITERS = {
     "crowdzoo.commands.predict": "a table",
     "crowdzoo.commands.train": "model.names.json; the .keras file in its CrowdModel",
     "crowdzoo.datasets.write_files": "tables",
+    "crowdzoo.export.pretrained": "crowdzoo.json, as model.names.json; the rest is Keras' and for people",
     "crowdzoo.export.saved_model": "model_card.json; the rest is TensorFlow's",
     "crowdzoo.export.warmup": "TensorFlow Serving's format",
     "crowdzoo.reading.instances.export_instances": "a table",
