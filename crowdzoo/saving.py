@@ -55,6 +55,7 @@ _CLASSES = {
     "crowdzoo.training.crowd_model": "CrowdModel",
     "crowdzoo.networks.feature_network": "FeatureClassifier FeatureRegressor",
     "crowdzoo.networks.image_network": "ImageClassifier ImageRegressor",
+    "crowdzoo.networks.preprocessed": "Preprocessed",
     "crowdzoo.networks.reward_model": "RewardModel",
     "crowdzoo.networks.sequence_tagger": "SequenceTagger",
     "crowdzoo.networks.text_network": "TextClassifier TextRegressor",

@@ -59,9 +59,6 @@ def save_pretrained(
 
     Raises:
         ConfigError: the folder is not empty.
-
-    Example:
-        >>> save_pretrained(model, "my-model", licence="cc-by-4.0", card={"accuracy": 0.76})
     """
     path = Path(path)
     check_output_folder(path, "path")

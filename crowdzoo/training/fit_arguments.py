@@ -245,9 +245,11 @@ def check_shapes(model: Any, x: Any) -> None:
             model.base(keras.tree.map_structure(lambda part: part[:1], x))
         except Exception as error:
             one = given == [shape[1:] for shape in known]
+            raw = getattr(model.base, "preprocessor", None) is not None  # a task of Keras Hub
             raise DataError(
                 f"x has the shape {', '.join(map(str, given))}, the model takes {', '.join(map(str, known))}, with any "
                 f"number of rows for None.{' For a single instance write x[None].' if one else ''}"
+                f"{' Raw strings or images need crowdzoo.models.Preprocessed(base) as base.' if raw else ''}"
             ) from error
 
 
