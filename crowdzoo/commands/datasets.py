@@ -1,4 +1,4 @@
-"""`crowdzoo datasets`: the data sets that ship with crowdzoo."""
+"""`crowdzoo datasets`: the data sets that ship with crowdzoo, and public ones that it downloads."""
 
 import argparse
 
@@ -14,6 +14,9 @@ def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument("name", nargs="?", help="show this one; without it, list all")
     command.add_argument("--write", type=path, metavar="DIR", help="write its annotations and instances as files")
+    command.add_argument("--fetch", action="store_true",
+        help="download this public set into the folder that CROWDZOO_DATA names (default: crowdzoo-data)",
+    )  # fmt: skip
     own = holds(
         {"annotations.csv", "instances.parquet"}, {"annotations.csv", "images", "instances.csv"}, {"spans.jsonl"}
     )
@@ -21,10 +24,12 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Lists, shows or writes data sets."""
+    """Lists, shows, writes or downloads data sets."""
     from crowdzoo import datasets
 
     if arguments.name is None:
+        if arguments.fetch:
+            raise ConfigError("--fetch needs the name of a public data set, as in `crowdzoo datasets rte --fetch`.")
         if arguments.write:
             raise ConfigError("--write needs the name of a data set, as in `crowdzoo datasets labelme --write DIR`.")
         loaded = [datasets.load(name) for name in datasets.names()]
@@ -39,6 +44,12 @@ def run(arguments: argparse.Namespace) -> None:
         for kind in list(KINDS.values())[1:]:
             if names := datasets.names(kind.name):
                 print(f"of {kind.title}: {', '.join(names)}")
+        print(f"to download with --fetch: {', '.join(datasets.public_files())}")
+        return
+    if arguments.fetch:
+        for path in datasets.fetch(arguments.name):
+            print(path)
+        print(f"licence: {datasets.public_files()[arguments.name][0]['licence']}")
         return
     chosen = datasets.load(arguments.name)
     if arguments.write:

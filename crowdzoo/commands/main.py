@@ -43,7 +43,7 @@ COMMANDS = {
     "deploy": "Write files that run TensorFlow Serving in containers.",
     "predict": "Predict with a served folder or a running server.",
     "methods": "List the deep methods and the aggregations, or show the card of one: paper, needs, figures.",
-    "datasets": "List the data sets that ship with crowdzoo, or write one as files.",
+    "datasets": "List the data sets that ship with crowdzoo, write one as files, or download a public one.",
     "demo": "Run the pipeline on a data set that ships, and compare methods.",
 }
 

@@ -6,6 +6,7 @@ from typing import Any
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.instance_kinds import IMAGES, SENTENCES, VECTORS, InstanceKind
 from crowdzoo.datasets.crowd_dataset import CrowdDataset, data_folder
+from crowdzoo.datasets.fetch import fetch, public_files
 from crowdzoo.datasets.generated_ner import generated_ner
 from crowdzoo.datasets.generated_ratings import generated_ratings
 from crowdzoo.datasets.labelme import load_labelme, load_labelme_images
@@ -21,6 +22,7 @@ __all__ = [
     "MovieReviews",
     "NerAmt",
     "data_folder",
+    "fetch",
     "generated_ner",
     "generated_ratings",
     "has",
@@ -31,6 +33,7 @@ __all__ = [
     "load_movie_reviews",
     "load_ner_amt",
     "names",
+    "public_files",
     "simulate_annotations",
     "write_files",
 ]

@@ -59,6 +59,7 @@ WRITERS = {
     "crowdzoo.commands.next": "a table, or Label Studio's format",
     "crowdzoo.commands.predict": "a table",
     "crowdzoo.commands.train": "model.names.json; the .keras file in its CrowdModel",
+    "crowdzoo.datasets.fetch": "files of others, as they were",
     "crowdzoo.datasets.write_files": "tables",
     "crowdzoo.export.pretrained": "crowdzoo.json, as model.names.json; the rest is Keras' and for people",
     "crowdzoo.export.saved_model": "model_card.json; the rest is TensorFlow's",

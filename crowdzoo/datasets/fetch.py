@@ -1,0 +1,63 @@
+"""Public crowd sets that may be downloaded: where each file is, its licence and its SHA-256. Nothing of them ships."""
+
+import csv
+import http.client
+import urllib.request
+from hashlib import sha256
+from importlib import resources
+from pathlib import Path
+
+from crowdzoo.datasets.crowd_dataset import data_folder
+from crowdzoo.errors import DataError, unknown
+from crowdzoo.files.writing import atomic_file
+
+TIMEOUT = 60  # seconds without an answer
+
+
+def public_files() -> dict[str, list[dict[str, str]]]:
+    """Name of a set -> its files: licence, url, file (below `data_folder`) and sha256 of each."""
+    found: dict[str, list[dict[str, str]]] = {}
+    table = resources.files("crowdzoo.datasets").joinpath("public.csv").read_text("utf-8")
+    for row in csv.DictReader(table.splitlines()):
+        found.setdefault(row["name"], []).append(row)
+    return found
+
+
+def fetch(name: str, folder: str | Path | None = None) -> list[Path]:
+    """Downloads a public crowd set; files that are there already, and whole, are kept.
+
+    Args:
+        name: of the set, a key of `public_files()`.
+        folder: where the sets lie; None: `data_folder()`.
+
+    Returns:
+        Paths of its files.
+
+    Raises:
+        DataError: no set of that name, no connection, or a file with another content than the set had.
+    """
+    files = public_files()
+    if name not in files:
+        raise DataError(unknown("public data set", name, list(files)))
+    paths = []
+    for row in files[name]:
+        path = (data_folder() if folder is None else Path(folder)) / row["file"]
+        paths.append(path)
+        if path.is_file() and sha256(path.read_bytes()).hexdigest() == row["sha256"]:
+            continue
+        try:
+            with urllib.request.urlopen(row["url"], timeout=TIMEOUT) as answer:
+                content = answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise DataError(
+                f"{row['url']} cannot be fetched: {error}. Try again where there is a connection (a proxy is named by "
+                f"HTTPS_PROXY), or save it as {path}."
+            ) from error
+        if (found := sha256(content).hexdigest()) != row["sha256"]:
+            raise DataError(
+                f"{row['url']}: has the SHA-256 {found}, and the set had {row['sha256']}. It was not written. Look at "
+                "the page of its source, and try again later."
+            )
+        with atomic_file(path) as file:
+            file.write(content)
+    return paths
