@@ -12,11 +12,15 @@ Crowds of one source are one family: means are of families. The result goes to b
 """
 
 import json
+import sys
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-from real_crowds import read
+
+sys.path.insert(0, str(Path(__file__).parent / "reproduce"))
+from needed import need
+from real_crowds import CROWDS, read
 
 from crowdzoo import compare
 from crowdzoo.report.tables import print_table
@@ -51,19 +55,16 @@ def summary(crowds):
 
 def main():
     crowds = json.loads(RESULT.read_text()) if RESULT.exists() else {}
-    there = False
     for crowd, annotations, gold in read():
-        there = True
         if crowd.name in crowds or len(annotations) > MOST or (annotations.redundancy > 1).sum() < 20:
             continue
         crowds[crowd.name] = {"family": crowd.family, "gains": measured(annotations, gold)}
         print(crowd.name, {name: round(value, 3) for name, value in crowds[crowd.name]["gains"].items()}, flush=True)
         RESULT.write_text(json.dumps(crowds, indent=1) + "\n", encoding="utf-8")
-    if not there:
-        raise SystemExit("No crowd was found: CROWDZOO_DATA names the folder that holds them (CONTRIBUTING.md).")
     header = ("method", "families", "crowds", "below .01", "worst")
     print_table(f"{len(crowds)} crowds, accuracy less majority vote's", header, summary(crowds))
 
 
 if __name__ == "__main__":
+    need(*(crowd.place for crowd in CROWDS.values()), some=True)
     main()

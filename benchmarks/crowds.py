@@ -36,6 +36,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent / "reproduce"))
+from needed import need
 from real_crowds import CROWDS, OLD, fold_of, read
 from stack import stack
 
@@ -211,4 +212,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    need(*(crowd.place for crowd in CROWDS.values()), some=True)
     main()

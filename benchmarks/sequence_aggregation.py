@@ -23,12 +23,16 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent / "reproduce"))
+from needed import need
 
 from crowdzoo.aggregation import ConvergenceWarning, create
 from crowdzoo.aggregation.engine.threads import num_threads
@@ -165,4 +169,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    need(FOLDER, flag="--sets", values=("ner",))
     main()

@@ -299,8 +299,8 @@ def main() -> None:
     args = parser.parse_args()
     if args.part == "compare":
         compare(args.folder)
-    elif args.data is None:
-        parser.error("--data or CROWDZOO_DATA says where the photographs are")
+    elif args.data is None or not (Path(args.data) / "labelme-amt").is_dir():
+        parser.error("--data or CROWDZOO_DATA says where the photographs are; docs/datasets.md where they come from")
     else:
         write_features(args.folder, args.data)
 

@@ -18,6 +18,7 @@ import hashlib
 import io
 import json
 import os
+import sys
 import zipfile
 from pathlib import Path
 
@@ -25,6 +26,9 @@ import numpy as np
 from PIL import Image
 from scipy import ndimage
 from sklearn.mixture import GaussianMixture
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "reproduce"))
+from needed import need
 
 SIZE = 256  # pixels, height and width of every image
 PATCH_SIZES = (16, 24, 32, 48)  # pixels
@@ -336,4 +340,5 @@ def main():
 
 
 if __name__ == "__main__":
+    need("labelme-amt", flag="--data")
     main()

@@ -11,10 +11,14 @@ import hashlib
 import io
 import json
 import os
+import sys
 import zipfile
 from pathlib import Path
 
 from PIL import Image
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "reproduce"))
+from needed import need
 
 SIZE = 64  # pixels, height and width
 QUALITY = 90
@@ -59,4 +63,5 @@ def main():
 
 
 if __name__ == "__main__":
+    need("labelme-amt")
     main()

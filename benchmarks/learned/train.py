@@ -26,7 +26,9 @@ import tensorflow as tf
 from keras import ops
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from real_crowds import FOLDS, fold_of, read
+sys.path.insert(0, str(Path(__file__).parents[1] / "reproduce"))
+from needed import need
+from real_crowds import CROWDS, FOLDS, fold_of, read
 from simulate import Sample, augment, simulate
 
 from crowdzoo.aggregation.engine.learned_step import LAST_SIZES, SIZES, Crowd, evidence, facts_of, readout, softmax
@@ -283,4 +285,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    if not {"simulated", "plain"} & {*sys.argv}:
+        need(*(crowd.place for crowd in CROWDS.values()), some=True)
     main()

@@ -23,11 +23,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from needed import need
 from rows import Parts, run
 from sklearn.ensemble import ExtraTreesClassifier
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from real_crowds import real_sets
+from real_crowds import CROWDS, real_sets
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import Aggregation, MajorityVote, VotesWarning, calibrate, create
@@ -143,4 +144,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    need(*(CROWDS[name].place for name in ("llm-judges", *OTHERS)))
     main()

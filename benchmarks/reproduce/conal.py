@@ -34,6 +34,7 @@ from typing import Any
 import keras
 import numpy as np
 from deep_methods import DATA, ROWS, Row, common_confusions, layer, trained
+from needed import need
 from rows import Parts, run
 from simulated_crowds import simulate_common_confusions
 
@@ -165,4 +166,5 @@ PARTS["mixing, music-conal"] = {name: partial(accuracies, "music-conal", row, SE
 
 
 if __name__ == "__main__":
+    need("music-genre-amt", flag="--parts", values=[part for part in PARTS if "music" in part])
     run(RESULTS, PARTS, __doc__)

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 from intervals import Runs, packed, shown, shown_bootstrap, unpacked
+from needed import need
 from run_alone import run_alone
 from stack import stack
 
@@ -351,4 +352,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    need("music-genre-amt", flag="--data", values=("music", "music-conal", "music-folds"))
     main()

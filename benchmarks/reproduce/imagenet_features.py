@@ -37,6 +37,7 @@ import numpy as np
 from deep_methods import ROWS, SEEDS, Data, mean, mean_and_deviation, one_fold, runs_of, trained
 from deep_methods import task_posteriors as posteriors_of
 from intervals import shown
+from needed import need
 from stack import same_stack, stack
 
 RESULTS = Path(__file__).parents[1] / "results" / "imagenet_features.json"
@@ -164,4 +165,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    need("bluebirds-lia")
     main()

@@ -85,6 +85,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from needed import need
 from stack import same_stack, stack
 
 from crowdzoo.data.annotations import Annotations
@@ -758,4 +759,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    need("bluebirds-lia", "snow2008", "wordsim-lia", "medical-relation-extraction")
     main()

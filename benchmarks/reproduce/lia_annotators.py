@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 from lia import SETS, SETTINGS, CrowdSet, fitted_lia
+from needed import need
 from rows import Parts, run
 
 from crowdzoo.aggregation import create
@@ -87,4 +88,5 @@ PARTS: Parts = {
 
 
 if __name__ == "__main__":
+    need("bluebirds-lia", "snow2008", "wordsim-lia")
     run(RESULTS, PARTS, __doc__)

@@ -58,6 +58,7 @@ from typing import Any
 
 import numpy as np
 from deep_methods import DATA, Data
+from needed import need
 from recipe import GENERATED
 from rows import Parts, run
 
@@ -196,4 +197,5 @@ def parts() -> Parts:
 
 
 if __name__ == "__main__":
+    need("music-genre-amt", flag="--parts", values=("Music",))
     run(RESULTS, parts(), __doc__)

@@ -34,6 +34,7 @@ from typing import Any
 
 import numpy as np
 from intervals import Runs, mean_interval
+from needed import need
 from rows import run
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -211,6 +212,7 @@ def show_table() -> None:
 
 
 if __name__ == "__main__":
+    need("llm-judges")
     parts = {
         f"a model's answer costs {price:g}": {way: partial(replay, way, price) for way in WAYS} for price in PRICES
     }

@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from needed import need
 from stack import stack
 
 from crowdzoo.aggregation import RATING_METHODS, create
@@ -394,4 +395,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    need("movie-reviews-amt", "snow2008")
     main()

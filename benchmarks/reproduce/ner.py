@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 from intervals import Runs, shown
+from needed import need
 from run_alone import run_alone
 from stack import stack
 
@@ -250,4 +251,5 @@ def saved_at(path: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    need("conll2003-ner-amt-izhx")
     main()

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from intervals import Runs, mean_interval
+from needed import need
 from rows import run
 from simulated_next import simulate_next
 
@@ -23,7 +24,7 @@ from crowdzoo.aggregation import create
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
-from real_crowds import real_sets  # noqa: E402  it stands in the folder above, which Python does not search by itself
+from real_crowds import CROWDS, real_sets  # noqa: E402  it stands in the folder above, which Python does not search by itself
 
 TITLES = {"bluebird": "Blue Birds", "dog": "dog", "rte": "RTE", "web": "web", "d_sentiment": "positive sentiment"}
 HEAD = (
@@ -79,4 +80,5 @@ def show_table() -> None:
 
 
 if __name__ == "__main__":
+    need(*(CROWDS[name].place for name in SETS))
     run(RESULTS, {"until equal accuracy": {name: partial(replay, name) for name in SETS}}, __doc__, show_table)

@@ -39,6 +39,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from needed import need
 from rows import Parts, run
 
 from crowdzoo.aggregation import PREFERENCE_METHODS, AnnotatorBradleyTerry, BradleyTerry, create
@@ -307,4 +308,5 @@ PARTS: Parts = {
 }
 
 if __name__ == "__main__":
+    need("convincing-arguments")
     run(RESULTS, PARTS, __doc__)

@@ -54,6 +54,7 @@ import lia
 import numpy as np
 from deep_methods import FOLDS, RECIPE, ROWS, Data, one_fold, task_posteriors, training_labels
 from intervals import Runs, mean_interval, packed
+from needed import need
 from stack import stack
 
 RESULTS = Path(__file__).parents[1] / "results" / "recipe.json"
@@ -271,4 +272,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    need("bluebirds-lia", "snow2008", "wordsim-lia")
     main()

@@ -36,6 +36,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
 from lia import MEDICAL, medical, rte
+from needed import need
 from rows import Parts, grid, run, shown
 from stack import told
 
@@ -150,4 +151,5 @@ def show_table() -> None:
 
 
 if __name__ == "__main__":
+    need("movie-reviews-amt", "snow2008", "medical-relation-extraction")
     run(RESULTS, PARTS, __doc__, show_table)

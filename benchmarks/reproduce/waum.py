@@ -33,6 +33,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import keras
 import numpy as np
 import sklearn
+from needed import need
 from simulated_crowds import ask_annotators, make_circles, neighbour_annotators
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.svm import SVC, LinearSVC
@@ -331,4 +332,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    need("music-genre-amt", flag="--parts", values=("ranking", "training"))
     main()

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from needed import need
 from rows import Parts, run
 from waum import (
     BATCH_SIZE,
@@ -222,4 +223,5 @@ for _name, _crowd in (("labelme", partial(labelme, "train")), ("music", music)):
 
 
 if __name__ == "__main__":
+    need("music-genre-amt", flag="--parts", values=[part for part in PARTS if "music" in part])
     run(RESULTS, PARTS, __doc__)
