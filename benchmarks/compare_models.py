@@ -19,6 +19,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent / "reproduce"))
 from deep_methods import labelme, music
 from lost_classes import digits
+from needed import need
 from stack import stack
 
 from crowdzoo import Annotations, compare
@@ -90,4 +91,5 @@ def main():
 
 
 if __name__ == "__main__":
+    need("music-genre-amt", "movie-reviews-amt")
     main()

@@ -38,6 +38,7 @@ import numpy as np
 from deep_methods import labelme, music
 from keras import ops
 from lost_classes import digits
+from needed import need
 from recipe import GENERATED, read_set
 from stack import stack
 
@@ -252,4 +253,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    need("music-genre-amt", "bluebirds-lia", "snow2008", "wordsim-lia")
     sys.exit(main())
