@@ -4,6 +4,7 @@ from inspect import signature
 from typing import Any
 
 from crowdzoo.aggregation.classes.methods import METHODS
+from crowdzoo.aggregation.free_texts.methods import TEXT_METHODS
 from crowdzoo.aggregation.named import FOR_CLASSES, aggregator_named, of_kind
 from crowdzoo.aggregation.preferences.methods import PREFERENCE_METHODS
 from crowdzoo.aggregation.ratings.methods import RATING_METHODS
@@ -13,7 +14,7 @@ from crowdzoo.checks.constraints import Choice
 from crowdzoo.plugins import Table
 
 # By kind of label, as the classes say it
-_ALL: tuple[dict[str, Any], ...] = (METHODS, RATING_METHODS, SEQUENCE_METHODS, PREFERENCE_METHODS)
+_ALL: tuple[dict[str, Any], ...] = (METHODS, RATING_METHODS, SEQUENCE_METHODS, PREFERENCE_METHODS, TEXT_METHODS)
 _OTHERS: dict[str, dict[str, type]] = {"sequence": {"classification": TokenAggregation}}  # every token is a task
 METHODS_OF = {
     kind: Table("aggregator", methods, of_kind(kind, _OTHERS.get(kind)))

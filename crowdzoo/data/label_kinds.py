@@ -14,12 +14,15 @@ class LabelKind:
 
     Attributes:
         name: as it stands in files and configurations.
-        title: what is labelled, in messages; the kind's folder in `crowdzoo/kinds/` has that name.
+        title: what is labelled, in messages; the kind's folder in `crowdzoo/kinds/` has that name, with _.
         result: name of the class that holds what an aggregation found.
         has_classes: labels are codes of classes; otherwise they are numbers on a scale.
         has_positions: a task has one label a token; otherwise it has one.
         answers: names of the classes where the kind has its own, in the order of their codes; an annotation is then
             about two tasks, left and right.
+        is_text: the classes are texts that annotators wrote, as many as there are distinct ones.
+        label_names: usual names of the column of labels, beyond those of every kind.
+        trained: deep methods learn from such labels.
     """
 
     name: str
@@ -28,6 +31,9 @@ class LabelKind:
     has_classes: bool = True
     has_positions: bool = False
     answers: tuple[str, ...] = ()
+    is_text: bool = False
+    label_names: tuple[str, ...] = ()
+    trained: bool = True
 
     @property
     def has_pairs(self) -> bool:
@@ -36,8 +42,8 @@ class LabelKind:
 
     @property
     def one_class(self) -> bool:
-        """Whether a task has one class: neither a number, nor a class a token, nor another task beside it."""
-        return self.has_classes and not self.has_positions and not self.has_pairs
+        """Whether a task has one class: no number, no class a token, no other task beside it, and no text."""
+        return self.has_classes and not self.has_positions and not self.has_pairs and not self.is_text
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -72,8 +78,15 @@ class LabelKind:
 CLASSIFICATION = LabelKind("classification", "classes", "Aggregation")
 REGRESSION = LabelKind("regression", "ratings", "RatingAggregation", has_classes=False)
 SEQUENCE = LabelKind("sequence", "sentences", "SequenceAggregation", has_positions=True)
-PREFERENCE = LabelKind("preference", "preferences", "PreferenceAggregation", answers=("left", "right", "equal"))
-LABEL_KINDS = {kind.name: kind for kind in (CLASSIFICATION, SEQUENCE, REGRESSION, PREFERENCE)}
+PREFERENCE = LabelKind(
+    "preference", "preferences", "PreferenceAggregation",
+    answers=("left", "right", "equal"), label_names=("winner", "preferred", "preference"),
+)  # fmt: skip
+FREE_TEXT = LabelKind(
+    "free-text", "free texts", "TextAggregation",
+    is_text=True, label_names=("text", "output", "transcription", "transcript", "translation"), trained=False,
+)  # fmt: skip
+LABEL_KINDS = {kind.name: kind for kind in (CLASSIFICATION, SEQUENCE, REGRESSION, PREFERENCE, FREE_TEXT)}
 
 
 def label_kind(name: object) -> LabelKind:

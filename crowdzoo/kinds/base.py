@@ -65,6 +65,7 @@ class Kind(ABC):
         reading: names of the options of `read`.
         aggregation: default method of aggregation.
         refused: options of other kinds, and why they are not for this one.
+        own_options: names of those that `add_arguments` adds, and that other kinds refuse.
         scale: those of its options that aggregators and settings of a training take as well.
         inputs: keys of its input files, in the order in which `crowdzoo.datasets.write_files` writes those of a
             shipped data set.
@@ -83,6 +84,7 @@ class Kind(ABC):
     reading: ClassVar[tuple[str, ...]]
     aggregation: ClassVar[str]
     refused: ClassVar[Mapping[str, str]] = {}
+    own_options: ClassVar[tuple[str, ...]] = ()
     scale: ClassVar[tuple[str, ...]] = ()
     inputs: ClassVar[tuple[str, ...]] = ("annotations", "instances")
     needed: ClassVar[tuple[str, ...]] = ("annotations", "instances")
@@ -118,7 +120,13 @@ class Kind(ABC):
         Raises:
             ConfigError: names the option and why it is refused.
         """
-        for name, why in self.refused.items():
+        from crowdzoo.kinds.kind import KINDS
+
+        of_others = {
+            name: f"is for --task {kind.name}; leave it out." for kind in KINDS.values() for name in kind.own_options
+        }
+        own = {name: why for name, why in of_others.items() if name not in self.own_options}
+        for name, why in (own | dict(self.refused)).items():
             value = getattr(arguments, name, None)
             if value is not None:
                 # task=x would be read as an option of Python's

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def folder_of(kind: str) -> str:
     """Name of the folder of a kind; see `part_of`."""
-    return "several_labels" if kind == "multi-label" else label_kind(kind).title
+    return "several_labels" if kind == "multi-label" else label_kind(kind).title.replace(" ", "_")
 
 
 def part_of(kind: str, part: str) -> Any:

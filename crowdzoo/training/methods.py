@@ -59,9 +59,15 @@ def default_method(kind: str) -> str:
         kind: of labels, "classification", "regression", "sequence" or "preference".
 
     Raises:
-        ConfigError: another one.
+        ConfigError: another one, or one that no method learns from.
     """
-    return "ccem" if label_kind(kind).one_class else next(iter(methods_of(kind)))  # docs/methods.md
+    facts = label_kind(kind)
+    if not facts.trained:
+        raise ConfigError(
+            f"no method learns from {facts.title}. Aggregate them (crowdzoo aggregate FILE --task {kind} --out DIR), and "
+            "train a model of your own on the result."
+        )
+    return "ccem" if facts.one_class else next(iter(methods_of(kind)))  # docs/methods.md
 
 
 def methods_of(kind: str) -> Table:
@@ -76,7 +82,9 @@ def methods_of(kind: str) -> Table:
     Raises:
         ConfigError: another one.
     """
-    return Table("layer", {**_layers_of(label_kind(kind)), AGGREGATED: None}, partial(_for_kind, kind))
+    facts = label_kind(kind)
+    own = {**_layers_of(facts), AGGREGATED: None} if facts.trained else {}
+    return Table("layer", own, partial(_for_kind, kind))
 
 
 def _layers_of(kind: LabelKind) -> Mapping[str, str]:

@@ -28,6 +28,7 @@ _ATTRIBUTES = {
     "position": "positions",
 }
 
+LONG, MANY = 3, 20  # words of a class that looks like a text, and number of classes from which that is looked for
 LEAST_LABELS = 5  # of a column of a wide table of which no other column has one, from which on it is no annotator
 MOST_CLASSES = 10_000  # with more, a label made of others is not looked for
 
@@ -151,7 +152,13 @@ class Collector(RowChecks):
 
     def _tell_suspicious(self, classes: np.ndarray, counts: np.ndarray) -> None:
         """Says what is odd about classes that occur, each so often; [K] both."""
-        if self.rules.names["label"] is None:
+        if self.rules.names["label"] is not None or self.source.label_kind.is_text:
+            return
+        long = sum(len(str(name).split()) >= LONG for name in classes.tolist())
+        if len(classes) >= MANY and 2 * long > len(classes) and 2 * len(classes) > counts.sum():
+            found = f"{len(classes):,} classes of {counts.sum():,} annotations look like texts that annotators wrote"
+            self._tell([f"{found}, such as {short_repr(classes[0])}. If they are, use kind 'free-text'."])
+        else:
             self._tell(suspicious_classes(classes.tolist(), counts, self.source.layout.no_label))
 
     def _tell_alike(self, annotators: np.ndarray | pa.Array) -> None:

@@ -32,7 +32,6 @@ BATCH_ROWS = 1 << 17
 CHUNK_BYTES = 8 << 20
 SLOW_ROWS = 1 << 16
 REQUIRED = ("task", "annotator", "label")
-PREFERRED = {"label": ("winner", "preferred", "preference")}  # usual names in tables of preferences alone
 LABEL_OF = "label of "  # with the column's name: what we call the columns of annotators in a wide table
 LIKENESS = 0.75  # of a column's name to ours, from which it may be a slip
 NUL = "holds a NUL byte. Save the file as UTF-8 text."
@@ -149,7 +148,7 @@ class Source:
             DataError: for a missing column, one that is there twice, or two that may be meant.
         """
         wanted = ("task",) if self.layout.wide else (*self.required, *OPTIONAL)
-        more = PREFERRED if self.label_kind.has_pairs else None
+        more = {"label": self.label_kind.label_names}
         found, self.guessed = find_columns(self.name, header, wanted, self.layout, more)
         if self.layout.wide and "task" in found:
             return found | self._annotators(header, found["task"])

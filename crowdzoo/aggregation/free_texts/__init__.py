@@ -1,0 +1,1 @@
+"""Algorithms for free texts, one a file."""

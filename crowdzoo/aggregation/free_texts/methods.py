@@ -1,0 +1,15 @@
+"""TEXT_METHODS: the algorithms for free texts by name."""
+
+from crowdzoo.aggregation.free_texts.medoid import TextMedoid
+from crowdzoo.aggregation.free_texts.most_frequent import MostFrequentText
+from crowdzoo.aggregation.free_texts.rover import ROVER
+from crowdzoo.aggregation.free_texts.text_hrrasa import TextHRRASA
+from crowdzoo.aggregation.free_texts.text_rasa import TextRASA
+
+TEXT_METHODS: dict[str, type] = {
+    "most-frequent": MostFrequentText,
+    "medoid": TextMedoid,
+    "rover": ROVER,
+    "text-rasa": TextRASA,
+    "text-hrrasa": TextHRRASA,
+}

@@ -1,0 +1,169 @@
+"""TextTable: free texts by task, and the pairs of texts of one task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.aggregation.free_texts.edits import error_rates
+from crowdzoo.aggregation.free_texts.tokens import Tokens
+from crowdzoo.data.label_kinds import FREE_TEXT, require_annotations, require_kind
+from crowdzoo.errors import DataError
+
+if TYPE_CHECKING:
+    from crowdzoo.data.annotations import Annotations
+
+LONGEST = {"tokens": 2, "characters": 4}  # features -> longest sequence that is counted
+AT_ONCE = 1 << 24  # numbers
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class TextTable:
+    """Free texts sorted by task; within a task they keep their order.
+
+    Attributes:
+        annotations: A texts of N tasks.
+        tokens: of the distinct texts.
+        tasks: task of each row, ascending, [A].
+        who: annotator, [A].
+        said: place of the text in `tokens`, [A].
+    """
+
+    annotations: Annotations
+    tokens: Tokens
+    tasks: Codes
+    who: Codes
+    said: Codes
+
+    @classmethod
+    def of(cls, annotations: Annotations, title: str, unit: str = "words", normalize: str = "blanks") -> TextTable:
+        """Sorts annotations.
+
+        Args:
+            annotations: kind "free-text".
+            title: who takes them, for messages.
+            unit: see `Tokens`.
+            normalize: see `normalized`.
+
+        Raises:
+            DataError: another kind, no annotations, or several texts of one annotator for one task.
+        """
+        require_annotations(annotations, f"{title}: fit", "fit_predict(frame), or fit on ")
+        require_kind(annotations.label_kind, title, FREE_TEXT)
+        annotations.check_no_repeats(title)
+        if len(annotations) == 0:
+            raise DataError(f"{title} needs at least one text: there are no annotations.")
+        order = np.argsort(annotations.task_ids, kind="stable")
+        tokens = Tokens.of([] if annotations.classes is None else annotations.classes.tolist(), unit, normalize)
+        columns = annotations.task_ids, annotations.annotator_ids, annotations.labels
+        return cls(annotations, tokens, *(column[order] for column in columns))
+
+    @cached_property
+    def sizes(self) -> Codes:
+        """Texts of each task, [N]."""
+        return np.bincount(self.tasks, minlength=self.annotations.num_tasks)
+
+    @cached_property
+    def pairs(self) -> tuple[Codes, Codes]:
+        """Rows of all pairs of texts of one task, the earlier first, [P] each."""
+        after = np.cumsum(self.sizes)[self.tasks] - 1 - np.arange(len(self.tasks))
+        left = np.repeat(np.arange(len(self.tasks)), after)
+        return left, left + 1 + np.arange(len(left)) - np.repeat(np.cumsum(after) - after, after)
+
+    @cached_property
+    def distances(self) -> Array:
+        """Error rates of the pairs, [P]; see `error_rates`."""
+        left, right = self.pairs
+        return error_rates(self.tokens, self.said[left], self.said[right])
+
+    def sums(self, of_pairs: Array, left_weights: Array | None = None) -> Array:
+        """Of each row the sum over its pairs, each times the weight of the other row, [A].
+
+        Args:
+            of_pairs: numbers, [P].
+            left_weights: of all rows, [A]; None is 1.
+        """
+        weights = np.ones(len(self.tasks)) if left_weights is None else left_weights
+        (left, right), size = self.pairs, len(self.tasks)
+        return np.bincount(left, of_pairs * weights[right], size) + np.bincount(right, of_pairs * weights[left], size)
+
+    def of_tasks(self, of_rows: Array) -> Array:
+        """Sums over the rows of each task, [N]."""
+        return np.bincount(self.tasks, of_rows, len(self.sizes))
+
+    def first_best(self, scores: Array) -> Codes:
+        """Of each task the row with the highest score, of equal ones (to 12 decimals) the first, [n]."""
+        order = np.lexsort((np.arange(len(scores)), -np.round(scores, 12), self.tasks))
+        return np.asarray(order[np.r_[True, np.diff(self.tasks) > 0]]) if len(order) else order
+
+    # === Texts as vectors ===
+
+    def products(self, features: str | Callable[[list[str]], Any]) -> tuple[Array, Array]:
+        """Inner products of the texts' vectors: with itself [A], and of the pairs [P].
+
+        Args:
+            features: "tokens" (the frequencies of tokens and of two in a row) or "characters" (of up to four characters
+                in a row), as vectors of length 1; or a function from texts to vectors, [n, d], as they are.
+
+        Raises:
+            DataError: the function gives anything but a finite vector for each text.
+        """
+        left, right = (self.said[side] for side in self.pairs)
+        if isinstance(features, str):
+            words = features == "tokens" or self.tokens.unit == "characters"
+            tokens = self.tokens if words else Tokens.of(self.tokens.texts, "characters")
+            grams = tokens.ngrams(LONGEST[features])
+            own, both = (_overlaps(*grams, *sides)[:, 0] for sides in ((self.said, self.said), (left, right)))
+            lengths = np.sqrt(np.maximum(np.bincount(self.said, own) / np.maximum(np.bincount(self.said), 1), 1e-300))
+            return (own > 0).astype(float), both / lengths[left] / lengths[right]
+        vectors = np.asarray(features(self.tokens.texts), np.float64)
+        if vectors.ndim != 2 or len(vectors) != len(self.tokens.texts) or not np.isfinite(vectors).all():
+            raise DataError(
+                f"features: the function must give a finite vector for each of {len(self.tokens.texts):,} texts, "
+                f"[texts, size], got shape {vectors.shape}."
+            )
+        parts = np.array_split(np.arange(len(left)), 1 + len(left) * vectors.shape[1] // AT_ONCE)
+        pairs = [np.einsum("pd,pd->p", vectors[left[part]], vectors[right[part]]) for part in parts]
+        return np.einsum("nd,nd->n", vectors, vectors)[self.said], np.concatenate(pairs)
+
+    def gleu(self) -> Array:
+        """Google's BLEU of the pairs, [P]: sequences of one to four tokens that both have, over those of the longer.
+
+        Source:
+            Y. Wu and others: Google's Neural Machine Translation System, 2016, section 4.3.
+        """
+        starts, grams, counts = self.tokens.ngrams(4)
+        totals = np.add.reduceat(np.r_[counts, 0.0], starts[:-1]) * (np.diff(starts) > 0)
+        left, right = (self.said[side] for side in self.pairs)
+        both = _overlaps(starts, grams, counts, left, right)[:, 1]
+        return np.asarray(both / np.maximum(np.maximum(totals[left], totals[right]), 1))
+
+
+@compiled()
+def _overlaps(
+    starts: Codes, grams: Codes, counts: Array, left: Codes, right: Codes
+) -> Array:  # pragma: no cover
+    """Sums over what two texts both have, [P, 2]: of the products of the counts, and of the lower count."""
+    found = np.zeros((len(left), 2))
+    for pair in range(len(left)):
+        one, other = starts[left[pair]], starts[right[pair]]
+        end, last = starts[left[pair] + 1], starts[right[pair] + 1]
+        while one < end and other < last:
+            if grams[one] == grams[other]:
+                found[pair, 0] += counts[one] * counts[other]
+                found[pair, 1] += min(counts[one], counts[other])
+            step = grams[one] <= grams[other]
+            if grams[one] >= grams[other]:
+                other += 1
+            if step:
+                one += 1
+    return found

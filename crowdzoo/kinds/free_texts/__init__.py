@@ -1,0 +1,1 @@
+"""Free texts: transcriptions, translations, answers of language models."""

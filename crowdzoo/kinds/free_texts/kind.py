@@ -1,0 +1,130 @@
+"""Free texts: one text for each task, written by annotators."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from crowdzoo.aggregation.free_texts.edits import ERRORS, edits
+from crowdzoo.aggregation.free_texts.tokens import NORMALIZATIONS, UNITS, Tokens
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows
+from crowdzoo.kinds.training_set import TrainingSet
+from crowdzoo.reading.instances.gold import check_shared
+from crowdzoo.reading.instances.table import check_has, read_table, task_names
+from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
+from crowdzoo.reading.tables.options import ROW_OPTIONS
+from crowdzoo.training.methods import default_method
+
+
+class FreeTexts(Kind):
+    """Labels are texts that annotators wrote; no model learns from them."""
+
+    name = "free-text"
+    counted = "texts"
+    needed = ("annotations",)
+    reading = (*ROW_OPTIONS, *EXPORT_OPTIONS, *LAYOUT_OPTIONS)
+    aggregation = "text-rasa"
+    metric = "word_error"
+    metric_title = "word error"
+    answer = "text"
+    header = ("task", "text")
+    own_options = scale = ("normalize", "unit")
+    refused: ClassVar = {
+        **RATINGS_ONLY,
+        "classes": "texts have no classes; leave it out.",
+        "image": "texts are named by a column of tasks; leave it out.",
+        "calibrate": "calibration is for classes; leave it out.",
+        "predictions": "a report compares with predictions of classes only; leave it out.",
+        "use_gold": "no method for free texts takes known texts; leave it out.",
+    }
+
+    def add_arguments(self, command: argparse.ArgumentParser) -> None:
+        """How texts are compared."""
+        command.add_argument(
+            "--normalize", choices=tuple(NORMALIZATIONS),
+            help="free texts: what does not count when they are compared: the number of blanks (default), case as well, "
+            "punctuation as well, or both (words)",
+        )  # fmt: skip
+        command.add_argument(
+            "--unit", choices=tuple(UNITS), help="free texts: what is compared (characters: for scripts without blanks)"
+        )
+
+    def gold_of(self, crowd: Annotations, path: Path | None, layout: Layout | None = None) -> np.ndarray | None:
+        """True texts, objects [N], empty where the file does not know."""
+        if path is None:
+            return None
+        needed = ("task", "gold")
+        table = read_table(path, needed, partial(check_has, needed=needed), layout, needed)
+        known = dict(zip(map(str, task_names(table).tolist()), table.names("gold").tolist(), strict=True))
+        check_shared(path, known, crowd.tasks)
+        return np.array([known.get(str(task), "") for task in crowd.tasks.tolist()], object)
+
+    # === Aggregation ===
+
+    def result_rows(self, result: Any, crowd: Annotations, gold: np.ndarray | None, used_gold: bool) -> Rows:
+        """Confidence, and word and character error against gold."""
+        rows = [("mean confidence", f"{result.confidence.mean():.3f}")] if len(result.texts) else []
+        if gold is None:
+            return rows
+        known = gold != ""
+        if not known.any():
+            return [*rows, ("word error against gold", "unknown (on 0 tasks with gold)")]
+        found = self.scores(gold[known], {"text": result.texts[known]}, normalize=result.normalize)
+        kinds = ", ".join(f"{name} {found[name]:.4f}" for name in ERRORS)
+        return [
+            *rows,
+            ("word error against gold", f"{found['word_error']:.4f} (on {known.sum():,} tasks with gold)"),
+            ("of which", kinds),
+            ("character error", f"{found['character_error']:.4f}"),
+        ]
+
+    # === Training ===
+
+    @property
+    def method(self) -> str:
+        """See `Kind.method`: there is none.
+
+        Raises:
+            ConfigError: says what to do instead.
+        """
+        return default_method(self.name)
+
+    def split_method(self, method: str) -> tuple[str, str | None]:
+        """See `Kind.split_method` and `method`."""
+        return self.method, None
+
+    def targets(self, result: Any, annotations: Annotations) -> Any:
+        """See `Kind.targets` and `method`."""
+        return self.method
+
+    def training_rows(self, model: Any, encoder: Any, data: TrainingSet) -> Rows:
+        """See `Kind.training_rows`: there are none."""
+        return []
+
+    # === Evaluation ===
+
+    def scores(self, truth: np.ndarray, answers: Mapping[str, np.ndarray], **about: Any) -> dict[str, Any]:
+        """Edits over tokens of the truth, of words and of characters, and those of words by kind.
+
+        Args:
+            truth: texts, [N].
+            answers: `text`, [N].
+            **about: `normalize`, as methods take it.
+        """
+        number, both = len(truth), [*answers["text"].tolist(), *truth.tolist()]
+        found, places = {}, np.arange(number)
+        for unit, name in (("characters", "character_error"), ("words", "word_error")):
+            tokens = Tokens.of(both, unit, about.get("normalize", "blanks"))
+            counts = edits(tokens, places, number + places).sum(axis=0)
+            size = max(int(tokens.lengths[number:].sum()), 1)
+            found[name] = float(counts.sum() / size)
+        return found | dict(zip(ERRORS, (counts / size).tolist(), strict=True))
+
+
+KIND = FreeTexts()
