@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> None:
     elif arguments.instances is None and (trains is None or not kind.labels.has_positions):
         if trains is not None:
             raise ConfigError(f"{trains}: is for deep methods: name the file of instances behind the annotations.")
-        given |= options.given(arguments, kind.scale)
+        given |= options.given(arguments, ("low", "high"))
         crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
         gold = kind.gold_of(crowd, arguments.gold, layout)
     else:

@@ -122,13 +122,12 @@ class Kind(ABC):
         """
         from crowdzoo.kinds.kind import KINDS
 
-        of_others = {
+        others = {
             name: f"is for --task {kind.name}; leave it out." for kind in KINDS.values() for name in kind.own_options
         }
-        own = {name: why for name, why in of_others.items() if name not in self.own_options}
-        for name, why in (own | dict(self.refused)).items():
+        for name, why in {**others, **dict.fromkeys(self.own_options), **self.refused}.items():
             value = getattr(arguments, name, None)
-            if value is not None:
+            if value is not None and why:
                 # task=x would be read as an option of Python's
                 shown = f" {value:g}" if isinstance(value, float) else f" {value}"
                 shown = "" if isinstance(value, bool) or "=" in shown else shown
@@ -264,9 +263,9 @@ class Kind(ABC):
 
     # === Training ===
 
-    @abstractmethod
     def targets(self, result: Any, annotations: Annotations) -> Any:
-        """What a base is trained on by method "aggregated", one row a task."""
+        """What a base is trained on by method "aggregated", one row a task; None for a kind without deep methods."""
+        return None
 
     @property
     def instance_kinds(self) -> tuple[InstanceKind, ...]:
@@ -466,9 +465,9 @@ class Kind(ABC):
             **about: what else the kind needs to compare them.
         """
 
-    @abstractmethod
     def training_rows(self, model: Any, encoder: Any, data: TrainingSet) -> Rows:
-        """Rows of a table: how a trained model compares with gold."""
+        """Rows of a table: how a trained model compares with gold; a kind without deep methods has none."""
+        return []
 
     # === Prediction ===
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from crowdzoo.data.label_kinds import label_kind, require_annotations
+from crowdzoo.errors import ConfigError
 
 if TYPE_CHECKING:
     from crowdzoo.kinds.compared import Compared
@@ -29,9 +31,14 @@ def part_of(kind: str, part: str) -> Any:
         part: name of the module.
 
     Raises:
-        ConfigError: no such kind.
+        ConfigError: no such kind, or one without this part.
     """
-    return import_module(f"{__package__}.{folder_of(kind)}.{part}")
+    name = f"{__package__}.{folder_of(kind)}.{part}"
+    if find_spec(name) is None:
+        raise ConfigError(
+            f"{label_kind(kind).title} have no {part!r}. crowdzoo aggregate --gold FILE compares with gold."
+        )
+    return import_module(name)
 
 
 def compared_by(crowd: Any, gold: Any) -> type[Compared]:

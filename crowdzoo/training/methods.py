@@ -63,10 +63,8 @@ def default_method(kind: str) -> str:
     """
     facts = label_kind(kind)
     if not facts.trained:
-        raise ConfigError(
-            f"no method learns from {facts.title}. Aggregate them (crowdzoo aggregate FILE --task {kind} --out DIR), and "
-            "train a model of your own on the result."
-        )
+        way_out = f"Aggregate them (crowdzoo aggregate FILE --task {kind} --out DIR), and train a model of your own"
+        raise ConfigError(f"no method learns from {facts.title}. {way_out}.")
     return "ccem" if facts.one_class else next(iter(methods_of(kind)))  # docs/methods.md
 
 

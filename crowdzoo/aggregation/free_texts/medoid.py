@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -43,11 +42,9 @@ class TextMedoid(TextMethod):
     title: ClassVar[str] = "The text nearest to the others"
     name: ClassVar[str] = "medoid"
 
-    features: str | Callable[[list[str]], Any] = setting("edits", Features(("edits",)))
+    features: Any = setting("edits", Features())  # noqa: RUF009
 
     def _scores(self, table: TextTable) -> tuple[NDArray[np.float64], dict[str, Any]]:
-        if self.features == "edits":
-            return -table.sums(table.distances), {}
         own, products = table.products(self.features)
         left, right = table.pairs
         return -table.sums(own[left] + own[right] - 2 * products), {}

@@ -4,12 +4,8 @@ from crowdzoo.aggregation.free_texts.medoid import TextMedoid
 from crowdzoo.aggregation.free_texts.most_frequent import MostFrequentText
 from crowdzoo.aggregation.free_texts.rover import ROVER
 from crowdzoo.aggregation.free_texts.text_hrrasa import TextHRRASA
+from crowdzoo.aggregation.free_texts.text_method import TextMethod
 from crowdzoo.aggregation.free_texts.text_rasa import TextRASA
 
-TEXT_METHODS: dict[str, type] = {
-    "most-frequent": MostFrequentText,
-    "medoid": TextMedoid,
-    "rover": ROVER,
-    "text-rasa": TextRASA,
-    "text-hrrasa": TextHRRASA,
-}
+_ALL: tuple[type[TextMethod], ...] = (MostFrequentText, TextMedoid, ROVER, TextRASA, TextHRRASA)
+TEXT_METHODS: dict[str, type] = {method.name: method for method in _ALL}

@@ -12,6 +12,7 @@ from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.free_texts.text_aggregation import TextAggregation
 from crowdzoo.aggregation.free_texts.text_method import TextMethod
 from crowdzoo.aggregation.free_texts.text_table import TextTable
+from crowdzoo.aggregation.free_texts.tokens import Tokens
 
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
@@ -21,7 +22,7 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ROVER(TextMethod):
-    """The texts of a task, aligned one after the other with the fewest edits, and the most frequent token at each place.
+    """The texts of a task, aligned one after the other with the fewest edits; at each place the most frequent token.
 
     No token counts as one, too. Of tokens that are equally frequent the longer one wins, then the later one in the
     alphabet. The text is made of normalized tokens, and may be one that nobody wrote. It depends on the order of a
@@ -53,51 +54,50 @@ class ROVER(TextMethod):
     def fit(self, annotations: Annotations) -> TextAggregation:
         """Aligns and votes; see `TextMethod.fit`."""
         table = TextTable.of(annotations, self.title, self.unit, self.normalize)
-        bounds = np.r_[0, np.cumsum(table.sizes)]
-        codes, starts = _voted(table.tokens.codes, table.tokens.starts, table.said, bounds)
-        texts = np.array([table.tokens.joined(part) for part in np.split(codes, starts[1:-1])], object)
-        return TextAggregation.of(self, table, texts, (codes, starts))
+        parts = np.split(table.tokens.codes, table.tokens.starts[1:-1])
+        rows = [parts[place] for place in table.said.tolist()]
+        starts = np.cumsum([0, *map(len, rows)])
+        codes, ends = _voted(np.concatenate(rows), starts, np.r_[0, np.cumsum(table.sizes)])
+        texts = np.array([table.tokens.joined(part) for part in np.split(codes, ends[1:-1])], object)
+        tokens = Tokens.of([*table.tokens.texts, *texts], self.unit)
+        return TextAggregation.of(self, table, texts, tokens, len(parts) + np.arange(len(texts)))
 
 
 @compiled()
-def _aligned(slots: Codes, number: int, said: Codes, before: int) -> Codes:  # pragma: no cover
+def _aligned(slots: Codes, said: Codes, before: int) -> Codes:  # pragma: no cover
     """Adds a text to a network of words.
 
     Args:
-        slots: how often each token was said at each place, [places or more, 1 + V]; the first is no token.
-        number: of places.
+        slots: how often each token was said at each place, [places, 1 + V]; the first is no token.
         said: tokens of the text, from 1.
         before: texts in the network.
 
     Returns:
         The network, [places, 1 + V].
     """
-    length = len(said)
-    costs = np.empty((length + 1, number + 1), np.int64)
-    moves = np.empty((length + 1, number + 1), np.int8)  # 0 to the same place, 1 without a token, 2 to a place of its own
+    length, number = len(said), len(slots)
+    costs = np.zeros((length + 1, number + 1), np.int64)
+    moves = np.zeros((length + 1, number + 1), np.int8)  # 0 to the same place, 1 without a token, 2 to a new place
     for row in range(length + 1):
-        costs[row, 0], moves[row, 0] = row, 2
-    for place in range(1, number + 1):
-        costs[0, place], moves[0, place] = place, 1
-    for row in range(1, length + 1):
-        for place in range(1, number + 1):
-            least = costs[row - 1, place - 1] + (slots[place - 1, said[row - 1]] == 0)
-            move = 0
-            if costs[row, place - 1] + (slots[place - 1, 0] == 0) < least:
-                least, move = costs[row, place - 1] + (slots[place - 1, 0] == 0), 1
-            if costs[row - 1, place] + 1 < least:
+        for place in range(number + 1):
+            least, move = (row + place) << 32, 0
+            if row and place:
+                least = costs[row - 1, place - 1] + (slots[place - 1, said[row - 1]] == 0)
+            if place and costs[row, place - 1] + (row == 0 or slots[place - 1, 0] == 0) < least:
+                least, move = costs[row, place - 1] + (row == 0 or slots[place - 1, 0] == 0), 1
+            if row and costs[row - 1, place] + 1 < least:
                 least, move = costs[row - 1, place] + 1, 2
             costs[row, place], moves[row, place] = least, move
     made = np.zeros((length + number, slots.shape[1]), np.int64)
     row, place, at = length, number, length + number
-    while row > 0 or place > 0:
+    while row or place:
         at -= 1
         move = moves[row, place]
         if move == 2:
             made[at, 0] = before
         else:
-            made[at] = slots[place - 1]
             place -= 1
+            made[at] = slots[place]
         if move == 1:
             made[at, 0] += 1
         else:
@@ -107,32 +107,18 @@ def _aligned(slots: Codes, number: int, said: Codes, before: int) -> Codes:  # p
 
 
 @compiled()
-def _voted(codes: Codes, starts: Codes, said: Codes, bounds: Codes) -> tuple[Codes, Codes]:  # pragma: no cover
+def _voted(codes: Codes, starts: Codes, bounds: Codes) -> tuple[Codes, Codes]:  # pragma: no cover
     """Tokens that win, one task after the other, and starts of the tasks, [N + 1]."""
-    size = 0
-    for text in said:
-        size += starts[text + 1] - starts[text]
-    found, ends, number = np.empty(size, np.int64), np.zeros(len(bounds), np.int64), 0
+    found, ends, number = np.empty_like(codes), np.zeros_like(bounds), 0
     for task in range(len(bounds) - 1):
-        texts = said[bounds[task] : bounds[task + 1]]
-        size = 0
-        for text in texts:
-            size += starts[text + 1] - starts[text]
-        everything, size = np.empty(size, np.int64), 0
-        for text in texts:
-            own = codes[starts[text] : starts[text + 1]]
-            everything[size : size + len(own)] = own
-            size += len(own)
-        known = np.unique(everything)
+        begin, end = bounds[task], bounds[task + 1]
+        known = np.unique(codes[starts[begin] : starts[end]])
         slots = np.zeros((0, 1 + len(known)), np.int64)
-        for before, text in enumerate(texts):
-            own = np.searchsorted(known, codes[starts[text] : starts[text + 1]]) + 1
-            slots = _aligned(slots, len(slots), own, before)
+        for row in range(begin, end):
+            own = np.searchsorted(known, codes[starts[row] : starts[row + 1]]) + 1
+            slots = _aligned(slots, own, row - begin)
         for place in range(len(slots)):
-            best = 0
-            for token in range(1, slots.shape[1]):
-                if slots[place, token] >= slots[place, best]:
-                    best = token
+            best = len(known) - np.argmax(slots[place][::-1])  # of equal ones the last
             if best:
                 found[number] = known[best - 1]
                 number += 1

@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.free_texts.text_rasa import TextRASA
-from crowdzoo.aggregation.free_texts.text_table import TextTable
+from crowdzoo.aggregation.free_texts.text_table import Array, TextTable
 from crowdzoo.checks.constraints import Number, setting
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -46,13 +44,11 @@ class TextHRRASA(TextRASA):
     lambda_emb: float = setting(0.5, Number(0, 1))
     lambda_out: float = setting(0.5, Number(0, 1))
 
-    def _local(self, table: TextTable, own: Array, products: Array) -> Array:
+    def _local(self, table: TextTable, own: Array, products: Array) -> tuple[Array, NDArray[np.bool_]]:
         left, right = table.pairs
         norms, apart = own[left] * own[right], own[left] + own[right] - 2 * products
         near = np.exp(-np.divide(apart, norms, out=np.full(len(norms), 700.0), where=norms > 0))
-        both = self.lambda_emb * near + self.lambda_out * table.gleu()
-        others = np.maximum(table.sizes - 1, 1)[table.tasks]
-        return np.where(self._counted(table), np.maximum(table.sums(both) / others, 1e-300), 1.0)
-
-    def _counted(self, table: TextTable) -> NDArray[np.bool_]:
-        return np.asarray(table.sizes[table.tasks] > 1)
+        both = self.lambda_emb * near + self.lambda_out * (1 - table.distances)
+        others = table.sizes[table.tasks] - 1
+        means = table.sums(both) / np.maximum(others, 1)
+        return np.where(others > 0, np.maximum(means, 1e-300), 1.0), others > 0

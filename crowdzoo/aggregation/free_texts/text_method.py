@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.free_texts.text_aggregation import TextAggregation
-from crowdzoo.aggregation.free_texts.text_table import LONGEST, TextTable
+from crowdzoo.aggregation.free_texts.text_table import TextTable
 from crowdzoo.aggregation.free_texts.tokens import NORMALIZATIONS, UNITS
 from crowdzoo.checks.constraints import Choice, setting
 
@@ -25,11 +25,9 @@ class TextMethod(Aggregator):
     Attributes:
         title: the method's name in messages.
         name: the method's name in `TEXT_METHODS`.
-        whole_table: it takes the whole table.
     """
 
     kind: ClassVar[str] = "free-text"
-    whole_table: ClassVar[bool] = True
     title: ClassVar[str]
     name: ClassVar[str]
 
@@ -53,26 +51,18 @@ class TextMethod(Aggregator):
         best = table.first_best(scores)
         chosen = np.zeros(annotations.num_tasks, np.int64)
         chosen[table.tasks[best]] = table.said[best]
-        assert annotations.classes is not None
-        written = annotations.classes.astype(str).astype(object)
+        written = np.asarray(annotations.classes, str).astype(object)
         texts = np.where(table.sizes > 0, written[chosen], "")
-        return TextAggregation.of(self, table, texts, chosen=chosen, **found)
+        return TextAggregation.of(self, table, texts, table.tokens, chosen, **found)
 
     def _scores(self, table: TextTable) -> tuple[NDArray[np.float64], dict[str, Any]]:
         """Scores of the rows, [A], the highest wins; and arguments of `TextAggregation.of`."""
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
 class Features:
-    """A rule: what texts become vectors by, a word or a function.
-
-    Args:
-        others: words that are no vectors.
-    """
-
-    others: tuple[str, ...] = ()
+    """A rule: what texts are compared by, "edits" or a function."""
 
     def checked(self, where: str, name: str, value: object) -> Any:
         """See `Rule`."""
-        return value if callable(value) else Choice((*self.others, *LONGEST)).checked(where, name, value)
+        return value if callable(value) else Choice(("edits",)).checked(where, name, value)

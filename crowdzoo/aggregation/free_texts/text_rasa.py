@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,12 +11,10 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.aggregator import warn_not_converged
 from crowdzoo.aggregation.free_texts.chi_squared import upper_quantile
 from crowdzoo.aggregation.free_texts.text_method import Features, TextMethod
-from crowdzoo.aggregation.free_texts.text_table import TextTable
+from crowdzoo.aggregation.free_texts.text_table import Array, TextTable
 from crowdzoo.checks.constraints import MAX_ITER, TOL, Number, setting
 
 _LEAST = 1e-5  # of the sum of an annotator's squared distances
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -30,8 +27,9 @@ class TextRASA(TextMethod):
     Args:
         unit: what tokens are: "words", or "characters" for scripts without blanks.
         normalize: what does not count: "blanks" (only their number), "case", "punctuation", or both ("words").
-        features: vectors of the texts: "tokens" (how often tokens and two in a row occur), "characters" (up to four in
-            a row), or a function from a list of texts to an array [n, d], such as `encode` of a sentence transformer.
+        features: vectors of the texts: "edits" (vectors whose squared distances are the error rates of two texts: edits
+            over the tokens of the longer), or a function from a list of texts to an array [n, d], such as `encode` of a
+            sentence transformer.
         max_iter: most iterations.
         tol: they end when the squared change of the tasks' vectors, over their squares, is below.
         alpha: of the quantile, which is that of alpha / 2.
@@ -46,28 +44,25 @@ class TextRASA(TextMethod):
     title: ClassVar[str] = "RASA"
     name: ClassVar[str] = "text-rasa"
 
-    features: str | Callable[[list[str]], Any] = setting("tokens", Features())
+    features: Any = setting("edits", Features())  # noqa: RUF009
     max_iter: int = setting(100, MAX_ITER)
     tol: float = setting(1e-5, TOL)
     alpha: float = setting(0.05, Number(0, 1, above=True, below=True))
 
-    def _local(self, table: TextTable, own: Array, products: Array) -> Array:
-        """What the others of its task say of a text, [A]."""
-        return np.ones(len(own))
-
-    def _counted(self, table: TextTable) -> NDArray[np.bool_]:
-        """Rows from which skills are learnt, bool [A]."""
-        return np.ones(len(table.tasks), bool)
+    def _local(self, table: TextTable, own: Array, products: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """What the others of its task say of a text, and whether skills are learnt from it, [A] each."""
+        return np.ones(len(own)), np.ones(len(own), bool)
 
     def _scores(self, table: TextTable) -> tuple[Array, dict[str, Any]]:
         own, products = table.products(self.features)
-        local, counted = self._local(table, own, products), self._counted(table)
+        local, counted = self._local(table, own, products)
         number = table.annotations.num_annotators
         counts = np.bincount(table.who[counted], minlength=number)
         quantiles = {size: upper_quantile(self.alpha / 2, size) for size in np.unique(counts[counts > 0]).tolist()}
         prior = np.array([quantiles.get(size, np.nan) for size in counts.tolist()])
         skills, last, change, steps = np.ones(number), None, np.inf, 0
-        for steps in range(1, self.max_iter + 1):
+        for _ in range(self.max_iter):
+            steps += 1
             weights = skills[table.who] * local
             shares = weights / table.of_tasks(weights)[table.tasks]
             along = own * shares + table.sums(products, shares)  # of a text's vector and its task's
@@ -82,9 +77,8 @@ class TextRASA(TextMethod):
                 if change < self.tol:
                     break
             last = shares
-        if change >= self.tol and counted.any():
+        if not (converged := change < self.tol):
             warn_not_converged(self.title, self.max_iter, self.tol, change, "of the squares of the tasks' vectors", 4)
         lengths = np.sqrt(own * squares[table.tasks])
         scores = np.divide(along, lengths, out=np.full(len(own), -np.inf), where=lengths > 0)
-        return scores, {"weights": weights, "skills": skills, "num_iterations": steps,
-                        "converged": change < self.tol or not counted.any()}  # fmt: skip
+        return scores, {"skills": skills, "num_iterations": steps, "converged": converged}

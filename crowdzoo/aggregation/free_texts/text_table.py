@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.free_texts.edits import error_rates
 from crowdzoo.aggregation.free_texts.tokens import Tokens
 from crowdzoo.data.label_kinds import FREE_TEXT, require_annotations, require_kind
@@ -19,7 +18,6 @@ from crowdzoo.errors import DataError
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-LONGEST = {"tokens": 2, "characters": 4}  # features -> longest sequence that is counted
 AT_ONCE = 1 << 24  # numbers
 
 Array = NDArray[np.float64]
@@ -85,15 +83,15 @@ class TextTable:
         left, right = self.pairs
         return error_rates(self.tokens, self.said[left], self.said[right])
 
-    def sums(self, of_pairs: Array, left_weights: Array | None = None) -> Array:
+    def sums(self, of_pairs: Array, weights: Array | None = None) -> Array:
         """Of each row the sum over its pairs, each times the weight of the other row, [A].
 
         Args:
             of_pairs: numbers, [P].
-            left_weights: of all rows, [A]; None is 1.
+            weights: of all rows, [A]; None is 1.
         """
-        weights = np.ones(len(self.tasks)) if left_weights is None else left_weights
         (left, right), size = self.pairs, len(self.tasks)
+        weights = np.ones(size) if weights is None else weights
         return np.bincount(left, of_pairs * weights[right], size) + np.bincount(right, of_pairs * weights[left], size)
 
     def of_tasks(self, of_rows: Array) -> Array:
@@ -105,65 +103,22 @@ class TextTable:
         order = np.lexsort((np.arange(len(scores)), -np.round(scores, 12), self.tasks))
         return np.asarray(order[np.r_[True, np.diff(self.tasks) > 0]]) if len(order) else order
 
-    # === Texts as vectors ===
-
     def products(self, features: str | Callable[[list[str]], Any]) -> tuple[Array, Array]:
         """Inner products of the texts' vectors: with itself [A], and of the pairs [P].
 
         Args:
-            features: "tokens" (the frequencies of tokens and of two in a row) or "characters" (of up to four characters
-                in a row), as vectors of length 1; or a function from texts to vectors, [n, d], as they are.
+            features: "edits": vectors of length 1 whose squared distances are the error rates; or a function from
+                texts to vectors, [n, d].
 
         Raises:
             DataError: the function gives anything but a finite vector for each text.
         """
+        if not callable(features):
+            return np.ones(len(self.said)), 1 - self.distances / 2
+        vectors, number = np.asarray(features(self.tokens.texts), np.float64), len(self.tokens.texts)
+        if vectors.ndim != 2 or len(vectors) != number or not np.isfinite(vectors).all():
+            raise DataError(f"features: must give finite numbers [{number:,} texts, size], got shape {vectors.shape}.")
         left, right = (self.said[side] for side in self.pairs)
-        if isinstance(features, str):
-            words = features == "tokens" or self.tokens.unit == "characters"
-            tokens = self.tokens if words else Tokens.of(self.tokens.texts, "characters")
-            grams = tokens.ngrams(LONGEST[features])
-            own, both = (_overlaps(*grams, *sides)[:, 0] for sides in ((self.said, self.said), (left, right)))
-            lengths = np.sqrt(np.maximum(np.bincount(self.said, own) / np.maximum(np.bincount(self.said), 1), 1e-300))
-            return (own > 0).astype(float), both / lengths[left] / lengths[right]
-        vectors = np.asarray(features(self.tokens.texts), np.float64)
-        if vectors.ndim != 2 or len(vectors) != len(self.tokens.texts) or not np.isfinite(vectors).all():
-            raise DataError(
-                f"features: the function must give a finite vector for each of {len(self.tokens.texts):,} texts, "
-                f"[texts, size], got shape {vectors.shape}."
-            )
         parts = np.array_split(np.arange(len(left)), 1 + len(left) * vectors.shape[1] // AT_ONCE)
         pairs = [np.einsum("pd,pd->p", vectors[left[part]], vectors[right[part]]) for part in parts]
         return np.einsum("nd,nd->n", vectors, vectors)[self.said], np.concatenate(pairs)
-
-    def gleu(self) -> Array:
-        """Google's BLEU of the pairs, [P]: sequences of one to four tokens that both have, over those of the longer.
-
-        Source:
-            Y. Wu and others: Google's Neural Machine Translation System, 2016, section 4.3.
-        """
-        starts, grams, counts = self.tokens.ngrams(4)
-        totals = np.add.reduceat(np.r_[counts, 0.0], starts[:-1]) * (np.diff(starts) > 0)
-        left, right = (self.said[side] for side in self.pairs)
-        both = _overlaps(starts, grams, counts, left, right)[:, 1]
-        return np.asarray(both / np.maximum(np.maximum(totals[left], totals[right]), 1))
-
-
-@compiled()
-def _overlaps(
-    starts: Codes, grams: Codes, counts: Array, left: Codes, right: Codes
-) -> Array:  # pragma: no cover
-    """Sums over what two texts both have, [P, 2]: of the products of the counts, and of the lower count."""
-    found = np.zeros((len(left), 2))
-    for pair in range(len(left)):
-        one, other = starts[left[pair]], starts[right[pair]]
-        end, last = starts[left[pair] + 1], starts[right[pair] + 1]
-        while one < end and other < last:
-            if grams[one] == grams[other]:
-                found[pair, 0] += counts[one] * counts[other]
-                found[pair, 1] += min(counts[one], counts[other])
-            step = grams[one] <= grams[other]
-            if grams[one] >= grams[other]:
-                other += 1
-            if step:
-                one += 1
-    return found

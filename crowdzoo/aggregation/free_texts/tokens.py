@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +17,10 @@ UNITS = {"words": " ", "characters": ""}  # what a text is made of -> what stand
 _QUOTES = re.compile(r"(?<!\w)'|'(?!\w)")
 
 
-class _Marks(dict[int, int]):
-    """Code of a character -> what it becomes: punctuation and symbols a blank, a curved apostrophe a straight one."""
-
-    def __missing__(self, code: int) -> int:
-        apostrophe, mark = code in (0x27, 0x2019), unicodedata.category(chr(code))[0] in "PS"
-        return self.setdefault(code, 0x27 if apostrophe else 0x20 if mark else code)
-
-
-_MARKS = _Marks()
+@cache
+def _unmarked(letter: str) -> str:
+    """A blank for punctuation and symbols, a straight apostrophe for a curved one."""
+    return "'" if letter in "'’" else " " if unicodedata.category(letter)[0] in "PS" else letter
 
 
 def normalized(text: str, how: str) -> str:
@@ -39,7 +35,7 @@ def normalized(text: str, how: str) -> str:
     lower, bare = NORMALIZATIONS[how]
     text = unicodedata.normalize("NFC", text)
     text = text.lower() if lower else text
-    return " ".join((_QUOTES.sub(" ", text.translate(_MARKS)) if bare else text).split())
+    return " ".join((_QUOTES.sub(" ", "".join(map(_unmarked, text))) if bare else text).split())
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,22 +74,3 @@ class Tokens:
     def joined(self, codes: NDArray[np.int64]) -> str:
         """The text of some codes."""
         return UNITS[self.unit].join(self.names[code] for code in codes.tolist())
-
-    def ngrams(self, longest: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """How often each text has each sequence of up to so many tokens.
-
-        Returns:
-            Starts of the texts in what follows [n + 1]; codes of the sequences, ascending in a text; how often each is
-            there.
-        """
-        text = np.repeat(np.arange(len(self.texts)), self.lengths)
-        keys, owners, above = [self.codes], [text], len(self.names)
-        grams = self.codes
-        for length in range(2, longest + 1):
-            grams = np.unique(grams[:-1] * (len(self.names) + 1) + self.codes[length - 1 :], return_inverse=True)[1]
-            whole = text[: len(grams)] == text[length - 1 :]
-            keys.append(grams[whole] + above)
-            owners.append(text[: len(grams)][whole])
-            above += len(grams)
-        both, counts = np.unique(np.stack([np.concatenate(owners), np.concatenate(keys)]), axis=1, return_counts=True)
-        return np.searchsorted(both[0], np.arange(len(self.texts) + 1)), both[1], counts.astype(np.float64)

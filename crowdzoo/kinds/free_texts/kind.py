@@ -14,7 +14,6 @@ from crowdzoo.aggregation.free_texts.edits import ERRORS, edits
 from crowdzoo.aggregation.free_texts.tokens import NORMALIZATIONS, UNITS, Tokens
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows
-from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.reading.instances.gold import check_shared
 from crowdzoo.reading.instances.table import check_has, read_table, task_names
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
@@ -48,8 +47,8 @@ class FreeTexts(Kind):
         """How texts are compared."""
         command.add_argument(
             "--normalize", choices=tuple(NORMALIZATIONS),
-            help="free texts: what does not count when they are compared: the number of blanks (default), case as well, "
-            "punctuation as well, or both (words)",
+            help="free texts: what does not count when they are compared: the number of blanks (default), case as "
+            "well, punctuation as well, or both (words)",
         )  # fmt: skip
         command.add_argument(
             "--unit", choices=tuple(UNITS), help="free texts: what is compared (characters: for scripts without blanks)"
@@ -68,44 +67,20 @@ class FreeTexts(Kind):
     # === Aggregation ===
 
     def result_rows(self, result: Any, crowd: Annotations, gold: np.ndarray | None, used_gold: bool) -> Rows:
-        """Confidence, and word and character error against gold."""
+        """Confidence, and what `scores` says of gold."""
         rows = [("mean confidence", f"{result.confidence.mean():.3f}")] if len(result.texts) else []
         if gold is None:
             return rows
         known = gold != ""
-        if not known.any():
-            return [*rows, ("word error against gold", "unknown (on 0 tasks with gold)")]
         found = self.scores(gold[known], {"text": result.texts[known]}, normalize=result.normalize)
-        kinds = ", ".join(f"{name} {found[name]:.4f}" for name in ERRORS)
-        return [
-            *rows,
-            ("word error against gold", f"{found['word_error']:.4f} (on {known.sum():,} tasks with gold)"),
-            ("of which", kinds),
-            ("character error", f"{found['character_error']:.4f}"),
-        ]
+        of_gold = ((f"{name.replace('_', ' ')} against gold", f"{value:.4f}") for name, value in found.items())
+        return [*rows, ("tasks with gold", f"{known.sum():,}"), *of_gold]
 
     # === Training ===
 
-    @property
-    def method(self) -> str:
-        """See `Kind.method`: there is none.
-
-        Raises:
-            ConfigError: says what to do instead.
-        """
-        return default_method(self.name)
-
     def split_method(self, method: str) -> tuple[str, str | None]:
-        """See `Kind.split_method` and `method`."""
-        return self.method, None
-
-    def targets(self, result: Any, annotations: Annotations) -> Any:
-        """See `Kind.targets` and `method`."""
-        return self.method
-
-    def training_rows(self, model: Any, encoder: Any, data: TrainingSet) -> Rows:
-        """See `Kind.training_rows`: there are none."""
-        return []
+        """See `Kind.split_method`: there is no deep method, so this raises what `default_method` does."""
+        return default_method(self.name), None
 
     # === Evaluation ===
 

@@ -7,18 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from crowdzoo.aggregation.free_texts.edits import ERRORS
+from crowdzoo.aggregation.free_texts.edits import ERRORS, edits, error_rates
 from crowdzoo.aggregation.free_texts.text_table import TextTable
 from crowdzoo.aggregation.free_texts.tokens import UNITS, Tokens
 from crowdzoo.data.label_kinds import FREE_TEXT
-from crowdzoo.kinds.free_texts.agreement import TextAgreement
-from crowdzoo.kinds.kind_page import KindPage, below_and_at_chance, interval
+from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, below_and_at_chance, interval
 from crowdzoo.kinds.page_parts import listed, rows_of
 from crowdzoo.quality.annotators import FEW
+from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.copies import copies
+from crowdzoo.quality.krippendorff import Alpha, drawn, with_interval
+from crowdzoo.quality.wilson import NORMAL_975
 
-MOST_FAR = 10  # texts of an annotator
+DRAWN = 100_000  # pairs of texts of any tasks, for the error rate by chance
 MOST_TOKENS = 200  # of a text that is aligned
+FORMS = {"equal": "{0}", "replace": "[{0} ← {1}]", "insert": "[+ {0}]", "delete": "[− {1}]"}
 
 
 class TextPage(KindPage):
@@ -27,65 +30,86 @@ class TextPage(KindPage):
     kind, labels, given = "free-text", FREE_TEXT, "free texts"
     metrics = ("edits",)
     not_metric = "the distance of two texts is their error rate; leave it out."
-    own_values = ("error_rate", "mean_confidence")
-    compared = "text"
-    judged = "agreement"
+    own_values = ("error_rate",)
+    compared, judged = "text", "agreement"
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
-        found, asked = self.aggregation, self.asked
-        self.texts = TextTable.of(self.table, "A page of a report", found.unit, found.normalize)
-        self.measured = agreement = TextAgreement.of(self.texts, asked.bootstrap, asked.seed, asked.on_sample)
-        self.alpha = agreement.alpha
-        sizes = self.texts.sizes
-        known = sizes > 0
-        self.count(
-            sizes,
-            error_rate=agreement.error_rate,
-            mean_confidence=float(found.confidence[known].mean()) if known.any() else None,
-            aggregation=found.method,
-            unit=found.unit,
-            normalize=found.normalize,
-        )
-        far = self.texts.of_tasks(self.texts.sums(self.texts.distances))
-        pairs = sizes * (sizes - 1)
+        found = self.aggregation
+        self.texts = texts = TextTable.of(self.table, "A page of a report", found.unit, found.normalize)
+        sizes, far = texts.sizes, texts.sums(texts.distances)
+        means = ratio(texts.of_tasks(far), sizes * (sizes - 1))
+        self.alpha = self._alpha(means)
+        rate = float(texts.distances.mean()) if len(texts.distances) else None
+        self.count(sizes, error_rate=rate, aggregation=found.method, unit=found.unit, normalize=found.normalize)
         self.tasks = listed({
             "task": self.table.tasks,
             "annotations": sizes,
             "text": found.texts,
-            "confidence": np.where(known, found.confidence, np.nan),
-            "error_rate": np.divide(far, pairs, out=np.full(len(sizes), np.nan), where=pairs > 0),
+            "confidence": found.confidence,
+            "error_rate": means,
         })  # fmt: skip
         self.shown = self.most("error_rate")
         self.measure_annotators()
 
+    def _alpha(self, means: Any) -> Alpha | None:
+        """Krippendorff's alpha with the error rate of two texts as distance; None where it is not defined.
+
+        The expected distance is that of pairs of texts of any tasks, drawn at random; the bootstrap leaves it as it is.
+
+        Args:
+            means: of the distances of each task, [N].
+        """
+        texts, asked, several = self.texts, self.asked, self.texts.sizes > 1
+        rows = np.flatnonzero(several[texts.tasks])
+        if not len(rows):
+            return None
+        pair = np.random.default_rng(asked.seed).choice(rows, (2, DRAWN))
+        expected = float(error_rates(texts.tokens, *texts.said[pair[:, pair[0] != pair[1]]]).mean())
+        sizes, means = texts.sizes[several], means[several]
+        observed = float(sizes @ means / sizes.sum())
+        if expected == 0:
+            return None
+        alpha = Alpha(1 - observed / expected, "edits", observed, expected, len(sizes), len(rows))
+        samples = drawn(len(sizes), asked.bootstrap if len(sizes) > 1 else 0, asked.seed, asked.on_sample)
+        found = [1 - float((each * sizes) @ means / (each @ sizes)) / expected for each in samples]
+        return with_interval(alpha, found)
+
     def measure_annotators(self) -> None:
-        """Sets the table of annotators."""
-        measured, table = self.measured, self.table
-        value, low, high = 1 - measured.rates, 1 - measured.high, 1 - measured.low
-        chance = 1 - (self.alpha.expected if self.alpha else 1.0)
-        against, random = below_and_at_chance(value, low, high, measured.shared >= FEW, chance)
-        counts = np.bincount(table.annotator_ids, minlength=table.num_annotators)
+        """Sets the table of annotators, whose texts are compared with the medoid of the others' texts of the task."""
+        texts, table = self.texts, self.table
+        (left, right), far = texts.pairs, texts.distances
+        rows, others, apart = np.r_[left, right], np.r_[right, left], np.r_[far, far]
+        rest = texts.sums(far)[others] - apart  # how far the other text is from those of the rest
+        order = np.lexsort((others, np.round(rest, 12), rows))
+        rows, firsts = np.unique(rows[order], return_index=True)
+        true = texts.said[others[order][firsts]]
+        wrong, sizes = edits(texts.tokens, texts.said[rows], true), texts.tokens.lengths[true]
+        who, number = texts.who[rows], table.num_annotators
+        shared, tokens = np.bincount(who, minlength=number), np.bincount(who, sizes, number)
+        kinds = [ratio(np.bincount(who, each, number), tokens) for each in wrong.T]
+        rates = sum(kinds)
+        squares = np.bincount(who, (wrong.sum(axis=1) - rates[who] * sizes) ** 2, number)  # of a ratio of sums
+        width = NORMAL_975 * ratio(np.sqrt(squares * ratio(shared, shared - 1)), tokens)
+        ends = 1 - rates, 1 - rates - width, np.minimum(1 - rates + width, 1)
+        against, random = below_and_at_chance(*ends, shared >= FEW, 1 - self.alpha.expected if self.alpha else 0.0)
         self.annotators = self.of_annotators(
-            counts, measured.shared, {"random": random | against},
-            **interval("agreement", value, low, high),
-            **dict(zip(ERRORS, measured.kinds.T, strict=True)),
-            reliability=np.where(counts > 0, self.aggregation.reliability, np.nan),
+            np.bincount(table.annotator_ids, minlength=number), shared, {"random": random | against},
+            **interval("agreement", *ends), **dict(zip(ERRORS, kinds, strict=True)),
             copies=copies(table.annotators, table.task_ids, table.annotator_ids, table.labels),
         )  # fmt: skip
 
-    def aligned(self, task: int, text: str) -> str:
+    def aligned(self, task: int, code: int) -> str:
         """A text beside that of its task: [one ← other] where it says one for the other, [+ more], [− less]."""
-        found = self.aggregation
-        tokens = Tokens.of([found.texts[task], text], found.unit, found.normalize)
-        names = [tokens.names[code] for code in tokens.codes.tolist()]
-        true, said = names[: tokens.lengths[0]][:MOST_TOKENS], names[tokens.lengths[0] :][:MOST_TOKENS]
-        between, parts = UNITS[found.unit], []
-        for what, start, end, first, last in SequenceMatcher(None, true, said, autojunk=False).get_opcodes():
-            one, other = between.join(said[first:last]), between.join(true[start:end])
-            form = {"equal": "{0}", "replace": "[{0} ← {1}]", "insert": "[+ {0}]", "delete": "[− {1}]"}[what]
-            parts.append(form.format(one, other))
-        return between.join(parts)
+        found, classes = self.aggregation, np.asarray(self.table.classes)
+        tokens = Tokens.of([found.texts[task], classes[code]], found.unit, found.normalize)
+        codes = np.split(tokens.codes, tokens.starts[1:-1])
+        true, said = ([tokens.names[each] for each in part[:MOST_TOKENS].tolist()] for part in codes)
+        blank = UNITS[found.unit]
+        return blank.join(
+            FORMS[what].format(blank.join(said[first:last]), blank.join(true[start:end]))
+            for what, start, end, first, last in SequenceMatcher(None, true, said, False).get_opcodes()
+        )
 
     def annotator_details(self, shown: list[int]) -> list[dict[str, Any]]:
         """Nothing opens under an annotator."""
@@ -93,19 +117,16 @@ class TextPage(KindPage):
 
     def task_details(self) -> list[dict[str, Any]]:
         """Who wrote what, aligned with the text of the task."""
-        table, classes = self.table, self.table.classes
-        assert classes is not None
-        rows = rows_of(table.task_ids, np.argsort(table.task_ids, kind="stable"), self.shown, MOST_FAR)
+        table = self.table
+        rows = rows_of(table.task_ids, np.arange(len(table)), self.shown, MOST_VOTES)
         return [
-            {"voters": [[self.names[table.annotator_ids[row]], self.aligned(task, str(classes[table.labels[row]]))]
-                        for row in of]}
+            {"voters": [[self.names[table.annotator_ids[row]], self.aligned(task, table.labels[row])] for row in of]}
             for task, of in zip(self.shown, rows, strict=True)
-        ]  # fmt: skip
+        ]
 
     def second(self) -> str:
         """See `KindPage.second`."""
-        rate = self.measured.error_rate
-        if rate is None:
+        if (rate := self.overall["error_rate"]) is None:
             return "No task has two texts"
         return f"Two texts of one task differ in {100 * rate:.0f} % of their {self.aggregation.unit}"
 

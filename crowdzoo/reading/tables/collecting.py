@@ -154,10 +154,10 @@ class Collector(RowChecks):
         """Says what is odd about classes that occur, each so often; [K] both."""
         if self.rules.names["label"] is not None or self.source.label_kind.is_text:
             return
-        long = sum(len(str(name).split()) >= LONG for name in classes.tolist())
-        if len(classes) >= MANY and 2 * long > len(classes) and 2 * len(classes) > counts.sum():
-            found = f"{len(classes):,} classes of {counts.sum():,} annotations look like texts that annotators wrote"
-            self._tell([f"{found}, such as {short_repr(classes[0])}. If they are, use kind 'free-text'."])
+        number, long = len(classes), sum(len(str(name).split()) >= LONG for name in classes.tolist())
+        if number >= MANY and 2 * min(long / number, number / counts.sum()) > 1:
+            look = f"{number:,} classes look like texts that annotators wrote, such as {short_repr(classes[0])}"
+            self._tell([f"{look}. If they are, use kind 'free-text' (--task free-text)."])
         else:
             self._tell(suspicious_classes(classes.tolist(), counts, self.source.layout.no_label))
 
