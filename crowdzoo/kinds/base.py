@@ -120,11 +120,8 @@ class Kind(ABC):
         Raises:
             ConfigError: names the option and why it is refused.
         """
-        from crowdzoo.kinds.kind import KINDS
-
-        others = {
-            name: f"is for --task {kind.name}; leave it out." for kind in KINDS.values() for name in kind.own_options
-        }
+        kinds = Kind.__subclasses__()
+        others = {name: f"is for --task {kind.name}; leave it out." for kind in kinds for name in kind.own_options}
         for name, why in {**others, **dict.fromkeys(self.own_options), **self.refused}.items():
             value = getattr(arguments, name, None)
             if value is not None and why:

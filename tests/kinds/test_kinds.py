@@ -52,6 +52,12 @@ def test_every_kind_has_every_part(kind):
     assert not inspect.isabstract(type(kind))
     assert set(kind.needed) <= set(kind.inputs)
     assert kind.aggregation in kind.aggregators()
+    if not kind.labels.trained:
+        assert not [*kind.methods()]
+        assert not kind.bases
+        with pytest.raises(ConfigError, match=rf"no method learns from {kind.title}\. Aggregate them"):
+            kind.split_method(kind.aggregation)
+        return
     assert AGGREGATED in kind.methods()
     assert kind.method in kind.methods()
     assert kind.bases

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdzoo.aggregation.free_texts.edits import ERRORS, edits
 from crowdzoo.aggregation.free_texts.tokens import NORMALIZATIONS, UNITS, Tokens
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows
@@ -92,6 +91,8 @@ class FreeTexts(Kind):
             answers: `text`, [N].
             **about: `normalize`, as methods take it.
         """
+        from crowdzoo.aggregation.free_texts.edits import ERRORS, edits
+
         number, both = len(truth), [*answers["text"].tolist(), *truth.tolist()]
         found, places = {}, np.arange(number)
         for unit, name in (("characters", "character_error"), ("words", "word_error")):

@@ -1,0 +1,136 @@
+"""Free texts: word errors of all methods on four crowds, and times beside Crowd-Kit's.
+
+    python benchmarks/free_texts.py            # about two minutes
+    python benchmarks/free_texts.py --print    # the tables of the saved results
+
+The crowds lie below CROWDZOO_DATA in `crowds/`: transcriptions of English speech by workers of Toloka (CrowdSpeech,
+LibriSpeech dev-other; A. Pavlichenko and others, NeurIPS Datasets and Benchmarks 2021) and translations from Japanese
+(CrowdWSA2019; J. Li and F. Fukumoto, AnnoNLP 2019). Tasks without gold and rows that are damaged are left out. Nothing
+is fitted to gold; texts are compared without case and punctuation, as is the gold. "mean" is the mean of the tasks'
+word errors, as the papers have it; "all" is all edits over all words. Times are of one fit in one process, after a
+smaller one that compiled the code; Crowd-Kit gets the same normalized texts, and vectors where it needs them that count
+letters, as ours do here. Crowd-Kit's own time has the encoding, ours too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crowdzoo.aggregation import ROVER, TEXT_METHODS, TextHRRASA, TextRASA
+from crowdzoo.aggregation.free_texts.edits import edits
+from crowdzoo.aggregation.free_texts.tokens import Tokens, normalized
+from crowdzoo.datasets import data_folder
+from crowdzoo.kinds import kind_of
+from crowdzoo.report.tables import print_table
+from crowdzoo.tables import Annotations
+
+RESULTS = Path(__file__).parent / "results" / "free_texts.json"
+SETS = ("crowdspeech", "wsa_j1", "wsa_t1", "wsa_t2")
+HOW = "words"
+TIMED = 200  # tasks of crowdspeech
+
+
+def read(name: str) -> tuple[Annotations, np.ndarray]:
+    """A crowd, and gold of its tasks."""
+    folder = data_folder() / "crowds" / name
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        crowd = kind_of("free-text").read(folder / "answers.csv", on_bad_rows="reject")
+        gold = kind_of("free-text").gold_of(crowd, folder / "gold.csv")
+    return crowd.select_tasks(gold != ""), gold[gold != ""]
+
+
+def errors(texts: Any, gold: np.ndarray) -> dict[str, float]:
+    """Word errors: of all words, and the mean of the tasks."""
+    tokens, number = Tokens.of([*texts, *gold], normalize=HOW), len(gold)
+    wrong = edits(tokens, np.arange(number), number + np.arange(number)).sum(axis=1)
+    words = tokens.lengths[number:]
+    return {"all": float(wrong.sum() / words.sum()), "mean": float((wrong / words).mean())}
+
+
+def again(crowd: Annotations) -> Annotations:
+    """A crowd with the texts that occur alone."""
+    said = crowd.classes[crowd.labels]
+    return Annotations.from_arrays(
+        crowd.tasks[crowd.task_ids], crowd.annotators[crowd.annotator_ids], said, kind="free-text"
+    )
+
+
+def letters(texts: Any) -> np.ndarray:
+    """How often each letter occurs."""
+    single = isinstance(texts, str)
+    found = np.array([[text.count(letter) for letter in "abcdefghijklmnopqrstuvwxyz "] for text in
+                      ([texts] if single else texts)], float)  # fmt: skip
+    return found[0] if single else found
+
+
+def times(crowd: Annotations) -> dict[str, dict[str, float]]:
+    """Seconds of crowdzoo and of Crowd-Kit."""
+    import pandas as pd
+    from crowdkit.aggregation import ROVER as KitROVER  # noqa: N811
+    from crowdkit.aggregation import TextHRRASA as KitHRRASA
+    from crowdkit.aggregation import TextRASA as KitRASA
+
+    crowd = again(crowd.select_tasks(np.arange(min(TIMED, crowd.num_tasks))))
+    texts = [normalized(str(text), HOW) for text in crowd.classes]
+    names = crowd.tasks[crowd.task_ids], crowd.annotators[crowd.annotator_ids]
+    frame = pd.DataFrame({"task": names[0], "worker": names[1], "text": [texts[code] for code in crowd.labels]})
+    pairs: dict[str, tuple[Any, Any]] = {
+        "rover": (ROVER(normalize=HOW), lambda: KitROVER(str.split, " ".join).fit_predict(frame)),
+        "text-rasa": (TextRASA(normalize=HOW, features=letters), lambda: KitRASA(letters).fit_predict(frame, None)),
+        "text-hrrasa": (TextHRRASA(normalize=HOW, features=letters, lambda_out=0.0),
+                        lambda: KitHRRASA(letters, lambda_out=0.0).fit_predict(frame, None)),
+    }  # fmt: skip
+    found = {}
+    for name, (ours, theirs) in pairs.items():
+        ours.fit(again(crowd.select_tasks(np.arange(5))))
+        start = time.perf_counter()
+        result = ours.fit(crowd)
+        middle = time.perf_counter()
+        expected = theirs().to_dict()
+        end = time.perf_counter()
+        same = np.mean(
+            [normalized(text, HOW) == expected[task] for task, text in zip(result.tasks, result.texts, strict=True)]
+        )
+        found[name] = {"crowdzoo": middle - start, "crowd-kit": end - middle,
+                       "ratio": (end - middle) / (middle - start), "same": float(same)}  # fmt: skip
+    return found
+
+
+def main() -> None:
+    """Runs, saves and prints."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--print", action="store_true", help="print the saved results")
+    if not parser.parse_args().print:
+        sets = {}
+        warnings.simplefilter("ignore")
+        for name in SETS:
+            crowd, gold = read(name)
+            rows = {method: made(normalize=HOW).fit(crowd).texts for method, made in TEXT_METHODS.items()}
+            single = errors(crowd.classes[crowd.labels], gold[crowd.task_ids])
+            sets[name] = {"tasks": crowd.num_tasks, "texts": len(crowd), "errors": {
+                "one text": single, **{method: errors(texts, gold) for method, texts in rows.items()}}}  # fmt: skip
+        about = {"crowd-kit": version("crowd-kit"), "numpy": np.__version__}
+        saved = {"versions": about, "sets": sets, "times": times(read("crowdspeech")[0])}
+        RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
+    saved = json.loads(RESULTS.read_text(encoding="utf-8"))
+    methods = [*next(iter(saved["sets"].values()))["errors"]]
+    for which in ("mean", "all"):
+        table = [
+            (method, *(f"{saved['sets'][name]['errors'][method][which]:.4f}" for name in SETS)) for method in methods
+        ]
+        print_table(f"word error, {which}", ("", *SETS), table)
+    table = [(name, *(f"{value:.4g}" for value in each.values())) for name, each in saved["times"].items()]
+    print_table(f"{TIMED} tasks of crowdspeech", ("", "crowdzoo s", "crowd-kit s", "ratio", "same texts"), table)
+
+
+if __name__ == "__main__":
+    main()

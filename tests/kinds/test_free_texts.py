@@ -1,0 +1,103 @@
+"""Free texts through their doors: read, aggregated, compared with gold, reported; refused where they do not belong."""
+
+import json
+
+import numpy as np
+import pytest
+
+from crowdzoo.commands.main import main
+from crowdzoo.errors import ConfigError, DataError, DataWarning
+from crowdzoo.kinds import kind_of
+from crowdzoo.kinds.parts import part_of
+from crowdzoo.tables import Annotations
+
+TRUE = ["it was late in the day", "we saw the big dog run", "she has an old red hat", "they went home by train"]
+NAMED = ("--task", "free-text", "--columns", "label=text")
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Four annotators of eight tasks: one has it right, three make an error in turn; the last one tells nothing."""
+    rows = ["task,annotator,text"]
+    for task in range(8):
+        words = TRUE[task % 4].split()
+        said = [words, [*words[:-1], "x"], words[1:], [words[0], *words]]
+        said = [said[(who + task) % 3 + 1] if who else words for who in range(4)]
+        rows += [f'{task},w{who},"{" ".join(each).capitalize()}."' for who, each in enumerate(said)]
+        rows.append(f"{task},spam,nothing here at all {task}")
+    (tmp_path / "texts.csv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "gold.csv").write_text("task,gold\n" + "".join(f"{task},{TRUE[task % 4]}\n" for task in range(6)))
+    return tmp_path
+
+
+def test_texts_are_aggregated_and_compared_with_gold(files, capsys):
+    main(["aggregate", f"{files}/texts.csv", *NAMED, "--normalize", "words", "--gold", f"{files}/gold.csv",
+          "--out", f"{files}/out.jsonl"])  # fmt: skip
+    printed = capsys.readouterr().out
+    assert "tasks with gold" in printed
+    assert [line.split()[-1] for line in printed.splitlines() if line.startswith("word error")] == ["0.0000"]
+    first = json.loads((files / "out.jsonl").read_text().splitlines()[0])
+    assert first["text"] == "It was late in the day."  # as it was written
+
+
+def test_errors_against_gold_are_counted_by_kind():
+    truth, said = np.array(["a b c", "d e"], object), np.array(["a x c y", "e"], object)
+    found = kind_of("free-text").scores(truth, {"text": said})
+    assert found["word_error"] == pytest.approx(3 / 5)
+    assert [found[name] for name in ("substitutions", "insertions", "deletions")] == [0.2] * 3
+    assert found["character_error"] == pytest.approx(5 / 8)
+
+
+def test_the_report_aligns_texts_and_notes_who_tells_nothing(files):
+    main(["report", f"{files}/texts.csv", *NAMED, "--normalize", "words", "--out", f"{files}/r.html"])
+    found = json.loads((files / "r.json").read_text())
+    people = {row["annotator"]: row for row in rows_of(found["tables"]["annotators"])}
+    assert people["spam"]["notes"] == ["random"]
+    assert people["w0"]["agreement"] > people["w1"]["agreement"]
+    assert people["spam"]["substitutions"] > 0.5
+    assert 0 < found["summary"]["krippendorff_alpha"]["value"] < 1
+    page = (files / "r.html").read_text()
+    assert "[+ it]" in page
+    assert "[x ← day]" in page
+
+
+def rows_of(table):
+    """A table of report.json by rows."""
+    return [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]
+
+
+@pytest.mark.parametrize("name", ["output", "transcription", "translation", "label"])
+def test_the_column_of_texts_has_usual_names(tmp_path, name):
+    (tmp_path / "a.csv").write_text(f"task,annotator,{name}\n1,ann,a cat\n1,bob,\n")
+    with pytest.raises(DataError, match="row 3, column .* is empty"):
+        with pytest.warns(DataWarning) if name != "label" else np.errstate():
+            kind_of("free-text").read(tmp_path / "a.csv")
+
+
+def test_texts_that_are_read_as_classes_are_warned_of():
+    texts = [f"this is text {number}" for number in range(30)]
+    with pytest.warns(DataWarning, match="30 classes look like texts .*--task free-text"):
+        Annotations.from_arrays(range(30), ["ann"] * 30, texts)
+    assert Annotations.from_arrays(range(30), ["ann"] * 30, texts, kind="free-text").num_classes == 30
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(["train", "instances.csv", "--task", "free-text"], "no method learns from free texts"),
+     (["train", "instances.csv", "--task", "free-text", "--method", "medoid"], "no method learns from free texts"),
+     (["compare", "--task", "free-text", "--columns", "label=text"], "free texts have no 'compared'"),
+     (["aggregate", "--normalize", "words"], "--normalize words: is for --task free-text; leave it out"),
+     (["aggregate", "--task", "free-text", "--low", "0"], "--low 0"),
+     (["quality", "--task", "free-text"], "crowdzoo report FILE --task free-text")],
+)  # fmt: skip
+def test_what_is_not_for_free_texts_is_refused(files, capsys, words, message):
+    command, *rest = words
+    rest = [f"{files}/{word}" if word.endswith(".csv") else word for word in rest]
+    out = [] if command == "quality" else ["--out", f"{files}/{'m.keras' if command == 'train' else 'out'}"]
+    assert main([command, f"{files}/texts.csv", *rest, *out]) != 0
+    assert message in capsys.readouterr().err
+
+
+def test_a_part_that_a_kind_lacks_is_refused():
+    with pytest.raises(ConfigError, match="free texts have no 'records'"):
+        part_of("free-text", "records")
