@@ -41,7 +41,7 @@ def left_out(
         How much better labels made without them agree with answers of the other annotators, which took no part in
         either: share of equal answers (to all labels, where there are several); of ratings share of their
         variance; and the ends of its interval of 95 %, for the number of tasks. None where fewer than three annotators
-        would be left, there are more than `MOST_TRIED` annotations (times labels), or the method is not one that is
+        would be left, labels are free texts, there are more than `MOST_TRIED` annotations (times labels), or the method is not one that is
         made by its name.
     """
     table = crowd.annotations if isinstance(crowd, CrowdSequences) else crowd
@@ -50,7 +50,7 @@ def left_out(
     questions = len(table) * (1 if labels is None else len(labels))
     if len(kept) < LEAST_KEPT or questions > MOST_TRIED or method not in METHODS_OF[table.kind]:
         return None
-    if labels is None and table.repeats:
+    if (labels is None and table.repeats) or table.label_kind.is_text:
         return None
     folds = np.full(len(gone), -1)
     folds[kept] = np.random.default_rng(seed).permutation(len(kept)) % FOLDS

@@ -1,10 +1,13 @@
 """Free texts through their doors: read, aggregated, compared with gold, reported; refused where they do not belong."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from crowdzoo.aggregation import TEXT_METHODS
 from crowdzoo.commands.main import main
 from crowdzoo.errors import ConfigError, DataError, DataWarning
 from crowdzoo.kinds import kind_of
@@ -17,9 +20,9 @@ NAMED = ("--task", "free-text", "--columns", "label=text")
 
 @pytest.fixture
 def files(tmp_path):
-    """Four annotators of eight tasks: one has it right, three make an error in turn; the last one tells nothing."""
+    """Four annotators of 24 tasks: one has it right, three make an error in turn; the last one tells nothing."""
     rows = ["task,annotator,text"]
-    for task in range(8):
+    for task in range(24):
         words = TRUE[task % 4].split()
         said = [words, [*words[:-1], "x"], words[1:], [words[0], *words]]
         said = [said[(who + task) % 3 + 1] if who else words for who in range(4)]
@@ -63,15 +66,16 @@ def test_the_report_aligns_texts_and_notes_who_tells_nothing(files):
 
 def rows_of(table):
     """A table of report.json by rows."""
-    return [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]
+    values = table["values"]
+    return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
 
 
-@pytest.mark.parametrize("name", ["output", "transcription", "translation", "label"])
+@pytest.mark.filterwarnings("ignore:.*columns were found by usual names")
+@pytest.mark.parametrize("name", ["text", "output", "transcription", "transcript", "translation", "label"])
 def test_the_column_of_texts_has_usual_names(tmp_path, name):
     (tmp_path / "a.csv").write_text(f"task,annotator,{name}\n1,ann,a cat\n1,bob,\n")
-    with pytest.raises(DataError, match="row 3, column .* is empty"):
-        with pytest.warns(DataWarning) if name != "label" else np.errstate():
-            kind_of("free-text").read(tmp_path / "a.csv")
+    with pytest.raises(DataError, match=r"row 3, column .* is empty"):
+        kind_of("free-text").read(tmp_path / "a.csv")
 
 
 def test_texts_that_are_read_as_classes_are_warned_of():
@@ -101,3 +105,19 @@ def test_what_is_not_for_free_texts_is_refused(files, capsys, words, message):
 def test_a_part_that_a_kind_lacks_is_refused():
     with pytest.raises(ConfigError, match="free texts have no 'records'"):
         part_of("free-text", "records")
+
+
+def test_the_guide_runs_and_its_figures_are_the_saved_ones():
+    root = Path(__file__).parents[2]
+    guide = (root / "docs" / "free_texts.md").read_text(encoding="utf-8")
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", guide, flags=re.S):
+        exec(compile(block, "free_texts.md", "exec"), names)
+    assert names["found"].texts.tolist() == ["The cat sat.", "it was late"]
+    assert names["aligned"].texts.tolist() == ["the cat sat", "it was late"]
+    saved = json.loads((root / "benchmarks" / "results" / "free_texts.json").read_text(encoding="utf-8"))
+    for method in ("one text", *TEXT_METHODS):
+        shown = [f"{each['errors'][method]['mean']:.3f}".lstrip("0") for each in saved["sets"].values()]
+        assert f"| {method} | {' | '.join(shown)} |" in guide
+    assert all(f"{each['ratio']:.0f} times" in guide for each in saved["times"].values())
+    assert all(each["same"] == 1 for each in saved["times"].values())
