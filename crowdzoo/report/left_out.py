@@ -41,8 +41,8 @@ def left_out(
         How much better labels made without them agree with answers of the other annotators, which took no part in
         either: share of equal answers (to all labels, where there are several); of ratings share of their
         variance; and the ends of its interval of 95 %, for the number of tasks. None where fewer than three annotators
-        would be left, labels are free texts, there are more than `MOST_TRIED` annotations (times labels), or the method is not one that is
-        made by its name.
+        would be left, labels are free texts, there are more than `MOST_TRIED` annotations (times labels), or the
+        method is not one that is made by its name.
     """
     table = crowd.annotations if isinstance(crowd, CrowdSequences) else crowd
     who = table.annotator_ids

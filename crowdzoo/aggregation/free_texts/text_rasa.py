@@ -71,7 +71,7 @@ class TextRASA(TextMethod):
             learnt = prior / np.maximum(np.bincount(table.who[counted], far[counted], number), _LEAST)
             skills = np.where(counts > 0, learnt, np.nanmedian(learnt) if counts.any() else 1.0)
             if last is not None:
-                moved = (shares - last) * counted
+                moved = np.where(counted, shares - last, 0.0)
                 across = own * moved + table.sums(products, moved)
                 change = float(moved @ across / max(table.of_tasks(shares * along * counted).sum(), 1e-300))
                 if change < self.tol:

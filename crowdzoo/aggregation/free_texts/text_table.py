@@ -92,11 +92,12 @@ class TextTable:
         """
         (left, right), size = self.pairs, len(self.tasks)
         weights = np.ones(size) if weights is None else weights
-        return np.bincount(left, of_pairs * weights[right], size) + np.bincount(right, of_pairs * weights[left], size)
+        found = np.bincount(left, of_pairs * weights[right], size) + np.bincount(right, of_pairs * weights[left], size)
+        return found.astype(np.float64)
 
     def of_tasks(self, of_rows: Array) -> Array:
         """Sums over the rows of each task, [N]."""
-        return np.bincount(self.tasks, of_rows, len(self.sizes))
+        return np.bincount(self.tasks, of_rows, len(self.sizes)).astype(np.float64)
 
     def first_best(self, scores: Array) -> Codes:
         """Of each task the row with the highest score, of equal ones (to 12 decimals) the first, [n]."""

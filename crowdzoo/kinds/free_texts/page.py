@@ -88,14 +88,15 @@ class TextPage(KindPage):
         who, number = texts.who[rows], table.num_annotators
         shared, tokens = np.bincount(who, minlength=number), np.bincount(who, sizes, number)
         kinds = [ratio(np.bincount(who, each, number), tokens) for each in wrong.T]
-        rates = sum(kinds)
+        rates = np.sum(kinds, axis=0)
         squares = np.bincount(who, (wrong.sum(axis=1) - rates[who] * sizes) ** 2, number)  # of a ratio of sums
         width = NORMAL_975 * ratio(np.sqrt(squares * ratio(shared, shared - 1)), tokens)
-        ends = 1 - rates, 1 - rates - width, np.minimum(1 - rates + width, 1)
+        columns: dict[str, Any] = dict(zip(ERRORS, kinds, strict=True))
+        ends: Any = (1 - rates, 1 - rates - width, np.minimum(1 - rates + width, 1))
         against, random = below_and_at_chance(*ends, shared >= FEW, 1 - self.alpha.expected if self.alpha else 0.0)
         self.annotators = self.of_annotators(
             np.bincount(table.annotator_ids, minlength=number), shared, {"random": random | against},
-            **interval("agreement", *ends), **dict(zip(ERRORS, kinds, strict=True)),
+            **interval("agreement", *ends), **columns,
             copies=copies(table.annotators, table.task_ids, table.annotator_ids, table.labels),
         )  # fmt: skip
 
