@@ -72,8 +72,7 @@ class TextPage(KindPage):
             return None
         alpha = Alpha(1 - observed / expected, "edits", observed, expected, len(sizes), len(rows))
         samples = drawn(len(sizes), asked.bootstrap if len(sizes) > 1 else 0, asked.seed, asked.on_sample)
-        found = [1 - float((each * sizes) @ means / (each @ sizes)) / expected for each in samples]
-        return with_interval(alpha, found)
+        return with_interval(alpha, [1 - float(each * sizes @ means / (each @ sizes)) / expected for each in samples])
 
     def measure_annotators(self) -> None:
         """Sets the table of annotators, whose texts are compared with the medoid of the others' texts of the task."""
@@ -92,11 +91,12 @@ class TextPage(KindPage):
         squares = np.bincount(who, (wrong.sum(axis=1) - rates[who] * sizes) ** 2, number)  # of a ratio of sums
         width = NORMAL_975 * ratio(np.sqrt(squares * ratio(shared, shared - 1)), tokens)
         columns: dict[str, Any] = dict(zip(ERRORS, kinds, strict=True))
-        ends: Any = (1 - rates, 1 - rates - width, np.minimum(1 - rates + width, 1))
-        against, random = below_and_at_chance(*ends, shared >= FEW, 1 - self.alpha.expected if self.alpha else 0.0)
+        chance = 1 - self.alpha.expected if self.alpha else 0.0
+        value, low, high = 1 - rates, 1 - rates - width, np.minimum(1 - rates + width, 1)
+        against, random = below_and_at_chance(value, low, high, shared >= FEW, chance)
         self.annotators = self.of_annotators(
             np.bincount(table.annotator_ids, minlength=number), shared, {"random": random | against},
-            **interval("agreement", *ends), **columns,
+            **interval("agreement", value, low, high), **columns,
             copies=copies(table.annotators, table.task_ids, table.annotator_ids, table.labels),
         )  # fmt: skip
 
