@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from crowdzoo.checks.constraints import TABLE_FORMATS
 from crowdzoo.files.model_files import FOLDER_NAMES
 from crowdzoo.files.paths import check_apart, check_output_file, check_output_folder
 from crowdzoo.kinds import KINDS
@@ -105,12 +106,12 @@ def is_deployment(folder: Path) -> bool:
 
 def is_quality(folder: Path) -> bool:
     """Whether `crowdzoo quality` wrote the folder, and nothing else is in it."""
-    from crowdzoo.quality.report import FORMATS, OF_MODELS
+    from crowdzoo.quality.report import OF_MODELS
 
     tables = ("tasks", "annotators", "classes")
     written = (
         {"summary.json", *(f"{table}.{ending}" for table in each)}
-        for ending in FORMATS
+        for ending in TABLE_FORMATS
         for each in (tables, (*tables, *OF_MODELS))
     )
     return holds(*written)(folder)

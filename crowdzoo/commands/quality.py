@@ -2,7 +2,9 @@
 
 import argparse
 
-from crowdzoo.checks.constraints import SEED
+import numpy as np
+
+from crowdzoo.checks.constraints import SEED, TABLE_FORMATS
 from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
 from crowdzoo.commands.options import PEOPLE_AND_MODELS
@@ -27,8 +29,15 @@ def describe(command: argparse.ArgumentParser) -> None:
         "named people-and-models, as in aggregate --annotator-table); none: no comparison",
     )  # fmt: skip
     command.add_argument("--out", type=path, metavar="DIR", help="folder for the tables (new or empty)")
-    command.add_argument("--format", choices=("parquet", "csv"), default="parquet",
+    command.add_argument("--format", choices=TABLE_FORMATS, default="parquet",
         help="format of the tables in --out (default parquet)",
+    )  # fmt: skip
+    command.add_argument("--pay", type=number(0), metavar="X",
+        help="what an answer costs: the tables say what each annotator is due and what tasks cost that are not sure "
+        "(by annotator: column cost of --annotator-table)",
+    )  # fmt: skip
+    command.add_argument("--gold", type=path, metavar="FILE",
+        help="true classes of some tasks, columns task, gold: the tables say how many answers of each are right",
     )  # fmt: skip
     command.add_argument("--plot", type=path, metavar="FILE.png", help="file for a plot (needs matplotlib)")
     command.add_argument(
@@ -56,17 +65,19 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="kind of labels: this command is for classes, and says which one is for others",
     )  # fmt: skip
     options.add_seed(command, "the bootstrap")
-    options.add_reading(command)
+    options.add_reading(command, "gold")
     options.add_image(command)
     outputs = Output("out", "--out", is_quality, folder=True), Output("plot", "--plot", is_picture), options.REJECTS
-    options.add_outputs(command, ("annotations", "annotator_table"), *outputs)
+    options.add_outputs(command, ("annotations", "annotator_table", "gold"), *outputs)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Measures, prints lists, and writes tables and a picture."""
     from crowdzoo.quality import people_and_models, quality_report
+    from crowdzoo.reading.instances.annotator_table import read_annotator_table
     from crowdzoo.report.plots import plot_quality
     from crowdzoo.report.quality_tables import print_class_agreement, print_quality, print_replacements
+    from crowdzoo.report.sheets import print_sheets, with_sheets
 
     if not kind_of(arguments.task).labels.one_class:
         raise ConfigError(f"--task {arguments.task}: crowdzoo quality is for classes. {OTHERS.format(arguments.task)}")
@@ -102,7 +113,14 @@ def run(arguments: argparse.Namespace) -> None:
             annotations, aggregation, metric=arguments.metric, bootstrap=arguments.bootstrap, seed=arguments.seed,
             models=models, on_sample=step, **options.given(arguments, ["epsilon"]),
         )  # fmt: skip
+    gold = kind.gold_of(annotations, arguments.gold, options.second_layout(arguments))
+    prices = None if arguments.pay is None else np.full(annotations.num_annotators, arguments.pay)
+    if prices is None and arguments.annotator_table is not None:
+        prices = read_annotator_table(arguments.annotator_table, annotations.annotators).costs
+    if gold is not None or prices is not None or arguments.out is not None:
+        report = with_sheets(report, annotations, aggregation, gold=gold, prices=prices, seed=arguments.seed)
     print_quality(report, arguments.top)
+    print_sheets(report)
     if report.replacements:
         print()
         print_replacements(report.replacements)

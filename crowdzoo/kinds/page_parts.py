@@ -38,6 +38,7 @@ class Flag:
         out: whether the annotations may tell nothing, so that leaving them out may pay.
         keep: whether they are as good as those of others once it is known: no warning of it is serious, and they do not
             count in `noted_share`.
+        words: what one annotator does, for a sheet, with columns of the table of annotators in braces; classes only.
     """
 
     title: str
@@ -46,6 +47,7 @@ class Flag:
     serious: bool
     out: bool
     keep: bool
+    words: str
 
     def said_of(self, number: int) -> tuple[str, str]:
         """What was found of so many annotators, and what to do."""
@@ -63,7 +65,9 @@ def _lines(name: str) -> list[dict[str, str]]:
 
 # By name, as report.json has them
 FLAGS = {
-    each["name"]: Flag(each["title"], each["text"], each["fix"], *(each[name] == "yes" for name in _OF_FLAGS))
+    each["name"]: Flag(
+        each["title"], each["text"], each["fix"], *(each[name] == "yes" for name in _OF_FLAGS), each["words"]
+    )
     for each in _lines("flags.csv")
 }
 WORDS = {"exchange": "exchanges", "copy": "copies"}  # columns that say of a note what for what, or who

@@ -40,7 +40,8 @@ def annotator_table(
       others less often than labels drawn by the annotator's own shares would), `same` (one answer nearly always, not
       where others give it), `random` (agrees as by chance, and clearly less than the crowd), `vague` (a spammer score
       below .1); `copy` (the answers of another, see `copies`); `alone` (shares no task), `few` (fewer than ten shared);
-    - `exchanges`: which class is given for which, in words; null without that note;
+    - `exchanges`: which class is given for which, in words (two that are exchanged: "cat and dog"); null without that
+      note;
     - `copies`: names of those who have the same answers; null without the note `copy`;
     - `labels`: how many different classes; `top_label` (name) and `top_share`: the most frequent and its share. Near 1
       it is someone who repeats one answer, unless the tasks really are of one class;
@@ -168,8 +169,13 @@ def _notes(
         "copy": np.array(copied, bool), "alone": alone, "few": ~enough & ~alone,
     }  # fmt: skip
     classes = [str(name) for name in np.asarray(annotations.classes).tolist()]
-    words = {place: " and ".join(f"{classes[said]} for {classes[true]}" for true, said in found)
-             for place, found in pairs.items()}  # fmt: skip
+    words = {
+        place: "; ".join(
+            f"{classes[true]} and {classes[said]}" if (said, true) in found else f"{classes[said]} for {classes[true]}"
+            for true, said in found if (said, true) not in found or true < said
+        )
+        for place, found in pairs.items()
+    }  # fmt: skip
     return [",".join(each) for each in notes_of(marks, number)], [words.get(place) for place in range(number)]
 
 
@@ -191,7 +197,8 @@ def exchanged_classes(answers: NDArray[np.float64]) -> dict[int, list[tuple[int,
     """Pairs (true, said) of classes for which an annotator has another name, by annotator; most have none.
 
     Where the others think of a class, the annotator usually gives another one (clearly in more than half of the cases,
-    by Wilson's interval), who gives that one for little else, and not where the others do. Such labels say as much as
+    by Wilson's interval), who gives that one for little else, and not where the others do. Where one name stands for
+    another, the way back is a pair, too, once it is seen in more than half of the cases. Such labels say as much as
     the right ones, once the matrix is known.
 
     Args:
@@ -203,8 +210,8 @@ def exchanged_classes(answers: NDArray[np.float64]) -> dict[int, list[tuple[int,
     only = answers / np.maximum(said, 1e-12)[:, None, :] > MOST_LIKELY
     own = np.diagonal(answers / true, axis1=1, axis2=2) > MOST_LIKELY
     found: dict[int, list[tuple[int, int]]] = {}
-    for who, one, other in np.argwhere(
-        usual & only & ~own[:, None, :] & ~np.eye(answers.shape[1], dtype=bool)
-    ).tolist():
+    clear = usual & only & ~own[:, None, :] & ~np.eye(answers.shape[1], dtype=bool)
+    back = clear.transpose(0, 2, 1) & (answers / true > MOST_LIKELY)
+    for who, one, other in np.argwhere(clear | back).tolist():
         found.setdefault(who, []).append((one, other))
     return found

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.parquet
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.checks.constraints import Choice, checked
+from crowdzoo.aggregation.result_files import write_table
+from crowdzoo.checks.constraints import TABLE_FORMATS, Choice, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import require_annotations
 from crowdzoo.errors import DataError
@@ -40,7 +39,6 @@ from crowdzoo.reading.tables.suspicious import suspicious_classes
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMATS = ("parquet", "csv")
 OF_MODELS = ("models", "model_people", "model_classes")  # tables that there are where models are named
 MAX_CLASSES = 256  # of a coincidence matrix in a report
 MOST_SAMPLES = 50  # of the bootstrap of `effective_votes`
@@ -112,17 +110,17 @@ class QualityReport:
         found = {**self.overall, "krippendorff_alpha": alpha, "redundancy": spreads, "notes": list(self.notes)}
         return {**found, "models": _models(self.replacements).to_pylist()} if self.replacements else found
 
-    @checked(file_format=Choice(FORMATS))
+    @checked(file_format=Choice(TABLE_FORMATS))
     def write(self, folder: str | Path, file_format: str = "parquet", *, replace: bool = False) -> Path:
         """Writes a folder that appears whole or not at all.
 
-        `tasks`, `annotators` and `classes`, each .parquet or .csv (null is an empty cell), and `summary.json`. Where
-        models are named also `models` (a row a model: what `AlternativeAnnotator` has), `model_people` (a row a model
-        and person, its table `people`) and `model_classes` (the table of `class_agreement`).
+        `tasks`, `annotators` and `classes`, each .parquet, .csv (null is an empty cell) or .jsonl, and `summary.json`.
+        Where models are named also `models` (a row a model: what `AlternativeAnnotator` has), `model_people` (a row a
+        model and person, its table `people`) and `model_classes` (the table of `class_agreement`).
 
         Args:
             folder: new or empty.
-            file_format: "parquet" or "csv".
+            file_format: "parquet", "csv" or "jsonl".
             replace: the folder may hold something, which is replaced.
 
         Raises:
@@ -135,10 +133,7 @@ class QualityReport:
         with atomic_folder(folder, replace=replace) as fresh:
             for name, table in self._tables().items():
                 with open(fresh / f"{name}.{file_format}", "wb") as file:  # given a path, Arrow may take it for a URL
-                    if file_format == "csv":
-                        pyarrow.csv.write_csv(table, file)
-                    else:
-                        pyarrow.parquet.write_table(table, file)
+                    write_table(table, file, file_format)
             text = json.dumps({**self.summary(), "format_version": FORMAT_VERSION}, indent=2, ensure_ascii=False)
             (fresh / "summary.json").write_text(text + "\n", encoding="utf-8")
         return folder

@@ -1,0 +1,201 @@
+"""Tables for those who run a crowd: whom to look at and what is owed, and which tasks to ask again at what cost."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crowdzoo.aggregation.engine.block import whole_block
+from crowdzoo.aggregation.engine.dependence import SharedTasks
+from crowdzoo.kinds.page_parts import FLAGS, median_seconds
+from crowdzoo.quality import sure_tasks
+from crowdzoo.quality.columns import defined, name_column
+from crowdzoo.quality.copies import LEAST_SHARED
+from crowdzoo.quality.next_annotation import FEWEST, SURE
+from crowdzoo.quality.wilson import wilson
+from crowdzoo.report.left_out import left_out
+from crowdzoo.report.tables import print_table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from crowdzoo.aggregation import Aggregation
+    from crowdzoo.data.annotations import Annotations
+    from crowdzoo.quality import QualityReport
+
+MOST_LEFT_OUT = 20  # annotators; each takes ten fits
+FIRST = (
+    "annotator", "flag", "reason", "advice", "annotations", "reliability", "reliability_low", "reliability_high",
+)  # fmt: skip
+
+
+def with_sheets(
+    report: QualityReport,
+    annotations: Annotations,
+    aggregation: Aggregation | None = None,
+    *,
+    gold: NDArray[np.int64] | None = None,
+    prices: NDArray[np.float64] | None = None,
+    seed: int = 0,
+) -> QualityReport:
+    """A report whose tables of annotators and tasks say what to do, the first rows first.
+
+    Annotators with a serious note come first, then the least reliable. Further columns: `flag`, `reason` and `advice`
+    (empty without a note); `seconds` (median of an answer); `gold` (answers to tasks with gold), `gold_share` (right
+    ones) and its interval; `agrees_with` (whose answers agree most, of those who share seven tasks), `agrees_share`;
+    `due` (annotations by price); of up to twenty flagged `gain_without` and its interval (see `left_out`).
+
+    Tasks that are not sure come first, the least probable label first: `redo` says why, `further_answers` about how
+    many answers would make them sure, and `cost` what these cost at the mean price of those without a note.
+
+    Args:
+        report: of the annotations and the aggregation.
+        annotations: kind classification, R annotators.
+        aggregation: a result for them; without it no reliability and no tasks to redo.
+        gold: true classes, codes [N], -1 where unknown.
+        prices: of an answer by each annotator, [R].
+        seed: of `left_out`.
+    """
+    notes = [text.split(",") if text else [] for text in report.annotators["notes"].to_pylist()]
+    flagged = np.array([any(FLAGS[note].serious for note in each) for each in notes], bool)
+    people = _people(report.annotators, notes, flagged)
+    who, number = annotations.annotator_ids, annotations.num_annotators
+    if (seconds := median_seconds(annotations)) is not None:
+        people["seconds"] = defined(seconds, np.isfinite(seconds))
+    if gold is not None:
+        known = gold[annotations.task_ids] >= 0
+        right = known & (gold[annotations.task_ids] == annotations.labels)
+        count = np.bincount(who[known], minlength=number)
+        share = np.bincount(who[right], minlength=number) / np.maximum(count, 1)
+        people["gold"] = pa.array(count)
+        for name, values in zip(("", "_low", "_high"), (share, *wilson(share, count)), strict=True):
+            people[f"gold_share{name}"] = defined(values, count > 0)
+    people |= _agree_most(annotations)
+    if prices is not None:
+        people["due"] = pa.array(np.round(prices * np.bincount(who, minlength=number), 6))
+    tasks = report.tasks
+    if aggregation is not None:
+        people |= _gains(annotations, aggregation, flagged, seed)
+        tasks = _to_redo(report, annotations, aggregation, flagged, prices)
+    rest = {name: report.annotators[name] for name in report.annotators.column_names if name not in people}
+    table = pa.table({**people, **rest})
+    worst = report.annotators["reliability" if aggregation is not None else "agreement"].to_numpy()
+    return replace(report, annotators=table.take(np.lexsort((worst, ~flagged))), tasks=tasks)
+
+
+def _people(table: pa.Table, notes: list[list[str]], flagged: NDArray[np.bool_]) -> dict[str, Any]:
+    """The first columns: the flag and what it means in words."""
+    rows = table.to_pylist()
+    names = [sorted(each, key=lambda note: not FLAGS[note].serious) for each in notes]
+    texts = {
+        "flag": [", ".join(FLAGS[note].title for note in each if FLAGS[note].serious) for each in names],
+        "reason": [", ".join(FLAGS[note].words.format_map(row) for note in each)
+                   for each, row in zip(names, rows, strict=True)],
+        "advice": ["; ".join(FLAGS[note].said_of(1)[1] for note in each if FLAGS[note].serious) for each in names],
+    }  # fmt: skip
+    columns = {name: table[name] for name in FIRST if name in table.column_names}
+    columns |= {name: pa.array(values, pa.string()) for name, values in texts.items()}
+    return {name: columns[name] for name in FIRST if name in columns}
+
+
+def _agree_most(annotations: Annotations) -> dict[str, Any]:
+    """With whom each annotator agrees most: by the lower end of Wilson's interval."""
+    shared = SharedTasks.of(whole_block(annotations), annotations.num_annotators)
+    enough = shared.shared >= LEAST_SHARED
+    one, other = shared.left[enough], shared.right[enough]
+    one, other = np.concatenate([one, other]), np.concatenate([other, one])
+    share = np.tile(shared.agreement[enough], 2)
+    order = np.argsort(wilson(share, np.tile(shared.shared[enough], 2))[0], kind="stable")
+    best = np.full(annotations.num_annotators, -1)
+    best[one[order]] = order  # the last one stays
+    found = best >= 0
+    with_whom = name_column(annotations.annotators).take(defined(np.append(other, 0)[best], found))
+    return {"agrees_with": with_whom, "agrees_share": defined(np.append(share, 0.0)[best], found)}
+
+
+def _gains(annotations: Annotations, aggregation: Aggregation, flagged: NDArray[np.bool_], seed: int) -> dict[str, Any]:
+    """What is gained by leaving each of the flagged annotators out, those with most annotations."""
+    counts = np.bincount(annotations.annotator_ids, minlength=len(flagged))
+    found = np.full((3, len(flagged)), np.nan)
+    for place in sorted(np.flatnonzero(flagged), key=lambda each: -counts[each])[:MOST_LEFT_OUT]:
+        alone = np.arange(len(flagged)) == place
+        found[:, place] = left_out(annotations, aggregation.method, alone, seed) or np.nan
+    names = ("gain_without", "gain_without_low", "gain_without_high")
+    return {name: defined(values, np.isfinite(values)) for name, values in zip(names, found, strict=True)}
+
+
+def _to_redo(
+    report: QualityReport,
+    annotations: Annotations,
+    aggregation: Aggregation,
+    flagged: NDArray[np.bool_],
+    prices: NDArray[np.float64] | None,
+) -> pa.Table:
+    """The table of tasks, those to redo first."""
+    sizes, open_tasks = aggregation.annotations_per_task, ~sure_tasks(aggregation)
+    probability = report.tasks["probability"].to_numpy()
+    tied = report.tasks["tied"].fill_null(False).to_numpy()
+    few = [sizes == 0, sizes < FEWEST, tied]
+    reasons = np.select(few, ["no answer", "one answer", "tied votes"], f"less sure than {SURE:g}")
+    reliability = report.annotators["reliability"].to_numpy()[~flagged]
+    further = further_answers(probability, sizes, np.nanmean(reliability), annotations.num_classes)
+    columns: dict[str, Any] = {
+        "task": report.tasks["task"],
+        "redo": pa.array(np.where(open_tasks, reasons, "").tolist(), pa.string()),
+        "further_answers": pa.array(further, pa.int64(), mask=~open_tasks | (further < 0)),
+    }
+    if prices is not None:
+        price = prices[~flagged].mean() if not flagged.all() else prices.mean()
+        columns["cost"] = pa.array(np.round(further * price, 6), mask=~open_tasks | (further < 0))
+    rest = {name: report.tasks[name] for name in report.tasks.column_names if name not in columns}
+    order = np.lexsort((probability, ~open_tasks))
+    return pa.table({**columns, **rest}).take(order)
+
+
+def print_sheets(report: QualityReport) -> None:
+    """Prints what the tables of `with_sheets` amount to: money that is due, and what the tasks to redo would take."""
+    rows = []
+    if "due" in report.annotators.column_names:
+        rows.append(("due for all annotations", f"{pc.sum(report.annotators['due']).as_py():,.2f}"))
+    if "redo" in report.tasks.column_names:
+        to_redo = report.tasks.filter(pc.not_equal(report.tasks["redo"], ""))
+        rows.append(("tasks to redo", f"{to_redo.num_rows:,}"))
+        rows.append(("further answers, about", f"{pc.sum(to_redo['further_answers']).as_py() or 0:,}"))
+        if "cost" in to_redo.column_names:
+            rows.append(("their cost", f"{pc.sum(to_redo['cost']).as_py() or 0:,.2f}"))
+    if rows:
+        print()
+        print_table("what is due and what is left", ("", ""), rows)
+
+
+def further_answers(
+    probabilities: NDArray[np.float64], sizes: NDArray[np.int64], accuracy: float, num_classes: int
+) -> NDArray[np.int64]:
+    """About how many more answers make each label sure, [N]; -1 where answers tell nothing.
+
+    The log odds of a label lack as much as they have to rise, and an answer of the accuracy `a` raises them by
+    (a - b) log(a / b) on average, where b = (1 - a) / (K - 1) is the chance of each other class.
+
+    Args:
+        probabilities: of the labels, [N].
+        sizes: annotations of each task, [N]; a sure task has two at least.
+        accuracy: of an answer.
+        num_classes: K.
+
+    Source:
+        The mean number of observations in A. Wald: Sequential Tests of Statistical Hypotheses. Annals of Mathematical
+        Statistics 16(2), 1945.
+    """
+    right = min(accuracy, 0.99)
+    wrong = (1 - right) / max(num_classes - 1, 1)
+    if not right > wrong:
+        return np.full(len(probabilities), -1)
+    kept = np.clip(probabilities, 1e-6, 1 - 1e-6)
+    lacking = math.log(SURE / (1 - SURE)) - np.log(kept / (1 - kept))
+    found = np.ceil(lacking / ((right - wrong) * math.log(right / wrong)))
+    return np.maximum(found, np.maximum(FEWEST - sizes, 1)).astype(np.int64)

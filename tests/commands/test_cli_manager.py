@@ -1,0 +1,99 @@
+"""What who runs a crowd asks: whom to look at, what is owed, what to ask again."""
+
+import csv
+from datetime import datetime, timedelta, timezone
+
+import numpy as np
+import pytest
+
+from crowdzoo.commands import main as cli
+from crowdzoo.report.sheets import further_answers
+
+CLASSES = ("furniture", "tools", "toys", "garden")
+BAD = {3: "random", 8: "random", 14: "constant", 19: "swap"}
+READ = ("--platform", "mturk", "--on-duplicate", "last")
+START = datetime(2026, 3, 1, tzinfo=timezone.utc)
+
+
+def name(who: int) -> str:
+    return f"{('Jürgen Müller', 'Zoë Köhler', 'Ann Öst')[who % 3]} {who}"
+
+
+@pytest.fixture
+def hits(tmp_path, monkeypatch):
+    """400 tasks, 5 of 25 annotators each: 2 guess, 1 says one class, 1 swaps two; rows twice, and without an answer."""
+    rng = np.random.default_rng(3)
+    skill, truth = rng.uniform(0.75, 0.95, 25), rng.integers(0, 4, 400)
+    rows = []
+    for task, true in enumerate(truth.tolist()):
+        for place, who in enumerate(rng.permutation(25)[:5].tolist()):
+            said = true if rng.random() < skill[who] else int(rng.integers(4))
+            bad = BAD.get(who)
+            said = {"random": int(rng.integers(4)), "constant": 0, "swap": {0: 1, 1: 0}.get(said, said)}.get(bad, said)
+            seconds = 2 if bad in ("random", "constant") else 14
+            when = f"{START + timedelta(minutes=10 * task + place):%a %b %d %H:%M:%S UTC %Y}"
+            rows.append([f"HIT{task:03}", name(who), "Approved", when, seconds, f"{task}.jpg", CLASSES[said]])
+    rows += [list(row) for row in rows[:4]]
+    for row in rows[100:110]:
+        row[-1] = ""
+    header = ["HITId", "WorkerId", "AssignmentStatus", "SubmitTime", "WorkTimeInSeconds", "Input.image", "Answer.class"]
+    monkeypatch.chdir(tmp_path)
+    with open("hits.csv", "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, *(rows[row] for row in rng.permutation(len(rows)))])
+    with open("gold.csv", "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["HIT", "truth"], *([f"HIT{i:03}", CLASSES[truth[i]]] for i in range(0, 400, 5))])
+    return tmp_path
+
+
+def run(*words) -> int:
+    return cli.main([*map(str, words)])
+
+
+def table(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_sheet_of_people_names_the_four_with_what_they_do_and_that_of_tasks_what_to_ask_again(hits, capsys):
+    gold = ("--gold", "gold.csv", "--gold-columns", "task=HIT,gold=truth")
+    assert (
+        run("quality", "hits.csv", *READ, *gold, "--pay", 0.04, "--out", "q", "--format", "csv", "--bootstrap", 0) == 0
+    )
+    people, tasks = table("q/annotators.csv"), table("q/tasks.csv")
+    reasons = {
+        "random": "answers at random", "constant": "always says furniture", "swap": "exchanges furniture and tools",
+    }  # fmt: skip
+    assert {row["annotator"]: row["reason"] for row in people[:4]} == {name(who): reasons[BAD[who]] for who in BAD}
+    assert not any(row["flag"] or row["reason"] for row in people[4:])
+    worst = [float(row["reliability"]) for row in people[4:]]
+    assert worst == sorted(worst)
+    answers = {row["WorkerId"]: 0 for row in table("hits.csv")}
+    for row in {(row["HITId"], row["WorkerId"]): row for row in table("hits.csv") if row["Answer.class"]}.values():
+        answers[row["WorkerId"]] += 1
+    truth = {row["HIT"]: row["truth"] for row in table("gold.csv")}
+    for row in people:
+        who = int(row["annotator"].split()[-1])
+        said = [each for each in table("hits.csv") if each["WorkerId"] == row["annotator"] and each["HITId"] in truth]
+        right = {each["HITId"] for each in said if each["Answer.class"] == truth[each["HITId"]]}
+        assert int(row["annotations"]) == answers[row["annotator"]]
+        assert float(row["due"]) == pytest.approx(0.04 * answers[row["annotator"]])
+        assert float(row["seconds"]) == (2 if BAD.get(who) in ("random", "constant") else 14)
+        assert float(row["gold_share"]) * int(row["gold"]) == pytest.approx(len(right))
+        assert (row["gain_without"] != "") == (who in BAD)
+        assert row["agrees_with"] != row["annotator"]
+    again = [row for row in tasks if row["redo"]]
+    assert tasks[: len(again)] == again
+    assert all(float(row["cost"]) == pytest.approx(0.04 * int(row["further_answers"])) for row in again)
+    assert {row["redo"] for row in again} == {"tied votes", "less sure than 0.95"}
+    printed = capsys.readouterr().out
+    assert f"tasks to redo              {len(again)}\n" in printed
+    assert f"{sum(answers.values()) * 0.04:.2f}" in printed
+
+
+def test_answers_that_are_lacking_are_the_missing_log_odds_by_what_an_answer_adds():
+    # of two classes an answer that is right in 9 of 10 cases adds 0.8 log 9 = 1.76 to log odds; .95 are 2.94
+    found = further_answers(np.array([0.5, 0.9, 0.99, 0.5]), np.array([2, 3, 1, 0]), 0.9, 2)
+    assert found.tolist() == [2, 1, 1, 2]
+    assert further_answers(np.array([0.5]), np.array([2]), 0.5, 2).tolist() == [-1]
