@@ -3,6 +3,7 @@
 import argparse
 import math
 from collections.abc import Callable
+from datetime import datetime, timezone
 from pathlib import Path
 
 from crowdzoo.errors import ConfigError, shorten
@@ -51,3 +52,16 @@ def number(low: float = -math.inf, high: float = math.inf) -> Callable[[str], fl
         return value
 
     return read
+
+
+def date(text: str) -> float:
+    """A date, or a time, in ISO 8601 as seconds since 1970; UTC, where it names no zone.
+
+    Raises:
+        ArgumentTypeError: another text.
+    """
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{shorten(text)!r} is not a date such as 2026-03-01") from None
+    return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp()

@@ -28,8 +28,8 @@ TRAINING = {name: f"--{name.replace('_', '-')}" for name in (*FIELDS, "hidden", 
 }  # fmt: skip
 OTHERS = {name: f"--{name.replace('_', '-')}" for name in (
     "task", "low", "high", "platform", "field", "image", "columns", "separator", "encoding", "decimal", "header",
-    "wide", "missing", "label_separator", "no_label", "classes", "on_bad_rows", "exclude", "on_duplicate", "scheme",
-    "on_bad_tags", "multi_label",
+    "wide", "missing", "label_separator", "no_label", "classes", "on_bad_rows", "exclude", "only", "since",
+    "on_duplicate", "scheme", "on_bad_tags", "multi_label",
 )}  # fmt: skip
 FILES = {"runs.parquet", "comparison.csv", "comparison.png", "tensorboard"}
 

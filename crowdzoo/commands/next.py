@@ -47,8 +47,11 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--budget", type=number(0), default=100.0, metavar="X",
         help="the questions together cost at most this (default 100: a hundred answers that cost 1)",
     )  # fmt: skip
+    command.add_argument("--pay", type=number(0), default=1.0, metavar="X",
+        help="what an answer costs of whom --cost does not name (default 1)",
+    )  # fmt: skip
     command.add_argument("--cost", action="append", default=[], metavar="NAME=X", dest="costs",
-        help="what an answer of this annotator costs (default 1); may be given several times",
+        help="what an answer of this annotator costs (default: --pay); may be given several times",
     )  # fmt: skip
     options.add_annotator_table(command, "what answers cost, in place of --cost")
     command.add_argument("--annotators", metavar="A,B,…", help="who can be asked (default: all of the annotations)")
@@ -97,7 +100,7 @@ def run(arguments: argparse.Namespace) -> None:
     known = None
     if arguments.annotator_table is not None:
         known = read_annotator_table(arguments.annotator_table, crowd.annotators)
-    costs = _costs(arguments.costs, crowd) if known is None or known.costs is None else known.costs
+    costs = _costs(arguments.costs, arguments.pay, crowd) if known is None or known.costs is None else known.costs
     who = _asked(arguments.annotators, crowd)
     mixed = _mixed(arguments, crowd, known)
     result = fitted(aggregator, crowd) if mixed is None else mixed.aggregation
@@ -174,6 +177,8 @@ def _asked_by_source(found: NextAnnotations, table: AnnotatorTable | None) -> li
 
 def _check(arguments: argparse.Namespace) -> None:
     """Refuses options that do not go together, before anything is read."""
+    if arguments.pay == 0:
+        raise ConfigError("--pay 0: write what an answer costs, above 0, such as 0.04.")
     if arguments.costs and arguments.annotator_table is not None:
         raise ConfigError("--cost and --annotator-table both say what answers cost; leave one out.")
     if arguments.out is not None and arguments.out.suffix not in ENDINGS:
@@ -200,9 +205,9 @@ def _why_stopped(
     return [("why not more", reason)]
 
 
-def _costs(words: list[str], crowd: Annotations) -> np.ndarray:
+def _costs(words: list[str], pay: float, crowd: Annotations) -> np.ndarray:
     """What an answer of each annotator costs, [R]."""
-    costs = np.ones(crowd.num_annotators)
+    costs = np.full(crowd.num_annotators, pay)
     names = {str(name): code for code, name in enumerate(crowd.annotators.tolist())}
     for word in words:
         name, equals, text = word.rpartition("=")

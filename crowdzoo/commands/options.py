@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdzoo.checks.constraints import Flag, Number
-from crowdzoo.checks.option_types import integer, number, path
+from crowdzoo.checks.option_types import date, integer, number, path
 from crowdzoo.commands.outputs import Output, is_rejects
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, shorten
@@ -84,6 +84,10 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
     command.add_argument("--rejects", type=path, metavar="FILE", help="file for skipped rows, with the reasons")
     command.add_argument("--exclude", metavar="NAME,…|FILE",
         help="annotators whose annotations are left out: names with commas between, or a text file with a name a line",
+    )  # fmt: skip
+    command.add_argument("--only", metavar="NAME,…|FILE", help="annotators who are kept, in the same form")
+    command.add_argument("--since", type=date, metavar="DATE",
+        help="keep annotations from this time on, such as 2026-03-01 or 2026-03-01T12:00 (UTC), by their timestamps",
     )  # fmt: skip
     command.add_argument(
         "--on-duplicate", choices=("error", "first", "last", "all"), default="error",
@@ -263,15 +267,22 @@ def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]
             raise ConfigError(f"--classes {arguments.classes!r}: has an empty name; write names with commas between.")
         if len(set(found["classes"])) < len(found["classes"]):
             raise ConfigError(f"--classes {arguments.classes}: names a class twice.")
-    if arguments.exclude is not None:
-        lines = arguments.exclude.split(",")
-        if os.path.isfile(arguments.exclude):
-            with open_regular(arguments.exclude) as file:
-                lines = readable(file.read()).removeprefix("\ufeff").splitlines()
-        found["exclude"] = [name for line in lines if (name := line.strip())]
-        if not found["exclude"]:
-            raise ConfigError(f"--exclude {arguments.exclude!r}: has no name; write names with commas between.")
-    return found
+    for option in ("exclude", "only"):
+        if (text := getattr(arguments, option)) is not None:
+            found[option] = _names(text, option)
+    return found | given(arguments, ["since"])
+
+
+def _names(text: str, option: str) -> list[str]:
+    """Names with commas between, or those of a file."""
+    lines = text.split(",")
+    if os.path.isfile(text):
+        with open_regular(text) as file:
+            lines = readable(file.read()).removeprefix("\ufeff").splitlines()
+    names = [name for line in lines if (name := line.strip())]
+    if not names:
+        raise ConfigError(f"--{option} {text!r}: has no name; write names with commas between.")
+    return names
 
 
 def check_multi_label(arguments: argparse.Namespace, kind: Kind, others: Iterable[str]) -> None:

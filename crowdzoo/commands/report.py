@@ -86,6 +86,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_seed(command, "the bootstrap, random ties and starts")
     options.add_kinds(command)
     options.add_reading(command, "instance")
+    options.add_second_columns(command, "gold")
     options.add_image(command)
     page = Output("out", "--out", is_page)
     numbers = Output("out", "numbers of --out", is_page_data, place=page_data_path)
@@ -146,7 +147,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.predictions is not None:
         predictions = read_predictions(arguments.predictions, annotations.tasks, annotations.classes, encoded)
     if arguments.gold is not None:
-        gold = kind.gold_of(annotations, arguments.gold, encoded)
+        layout = Layout.of_second(arguments.gold_columns, vars(arguments), "gold_columns")
+        gold = kind.gold_of(annotations, arguments.gold, layout)
     quick = kind.labels.one_class and arguments.method is None and not mixed and len(annotations) > MOST_BY_DEFAULT
     if quick:
         aggregator = kind.create_aggregator(QUICK, seed=arguments.seed)

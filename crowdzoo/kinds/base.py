@@ -35,6 +35,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.instance_kinds import IMAGES, INSTANCE_KINDS, TABLES, InstanceKind
 from crowdzoo.data.label_kinds import LabelKind, label_kind
 from crowdzoo.errors import ConfigError, DataError, unknown
+from crowdzoo.kinds.chosen import chosen
 from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.plugins import Table
 from crowdzoo.reading.instances.export_instances import named_by_image, write_export_instances
@@ -132,12 +133,23 @@ class Kind(ABC):
 
     # === Input ===
 
-    def read(self, annotations: str | Path, *, tasks: Any = None, **options: Any) -> Any:
+    def read(
+        self,
+        annotations: str | Path,
+        *,
+        tasks: Any = None,
+        only: Any = None,
+        since: float | None = None,
+        **options: Any,
+    ) -> Any:
         """Reads annotators' labels.
 
         Args:
             annotations: file; see `crowdzoo.data.annotations.Annotations.read`; of sentences spans or columns.
             tasks: names of the tasks, in the order of their codes; None takes those that occur. Not for sentences.
+            only: names of the annotators who are kept; None: all. Tasks that nobody else labelled go, unless `tasks`
+                names them. Not for sentences.
+            since: annotations with a timestamp from this one on are kept, seconds since 1970. Not for sentences.
             **options: any of `reading`.
 
         Returns:
@@ -146,7 +158,8 @@ class Kind(ABC):
         Raises:
             DataError: a file that cannot be used.
         """
-        return Annotations.read(annotations, kind=self.name, tasks=tasks, **options)
+        found = Annotations.read(annotations, kind=self.name, tasks=tasks, **options)
+        return chosen(found, annotations, only, since, tasks is not None)
 
     @abstractmethod
     def gold_of(self, crowd: Any, path: Path | None, layout: Layout | None = None) -> Any:

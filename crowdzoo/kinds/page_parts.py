@@ -251,10 +251,10 @@ def look_first(warnings: Sequence[Warned], noted: int, more: Sequence[str] = (),
 
 
 def annotators_first(annotators: Mapping[str, list[Any]], most: int) -> list[int]:
-    """Those whom the page shows: a third by the number of annotations, then those with a serious note."""
+    """Those whom the page shows: first those with a serious note, the others by the number of annotations."""
     by_number = np.argsort(-np.array(annotators["annotations"], np.int64), kind="stable")
     noted = by_number[np.array(serious_notes(annotators), bool)[by_number]]
-    return list(dict.fromkeys(np.concatenate([by_number[: most // 3], noted, by_number]).tolist()))[:most]
+    return list(dict.fromkeys(np.concatenate([noted, by_number]).tolist()))[:most]
 
 
 def shares_of_flags(annotators: Mapping[str, list[Any]]) -> dict[str, float | None]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from crowdzoo.commands import main as cli
+from crowdzoo.kinds.page_parts import annotators_first
 from crowdzoo.report.sheets import further_answers
 
 CLASSES = ("furniture", "tools", "toys", "garden")
@@ -97,3 +98,79 @@ def test_answers_that_are_lacking_are_the_missing_log_odds_by_what_an_answer_add
     found = further_answers(np.array([0.5, 0.9, 0.99, 0.5]), np.array([2, 3, 1, 0]), 0.9, 2)
     assert found.tolist() == [2, 1, 1, 2]
     assert further_answers(np.array([0.5]), np.array([2]), 0.5, 2).tolist() == [-1]
+
+
+@pytest.fixture
+def dated(tmp_path, monkeypatch):
+    """Six tasks of three annotators, one a day in March; who is c answered none of the first three."""
+    rows = [
+        f"t{i},{who},{('no', 'yes')[i % 2]},2026-03-0{i + 1}" for i in range(6) for who in "abc" if who < "c" or i > 2
+    ]
+    (tmp_path / "a.csv").write_text("\n".join(["task,annotator,label,timestamp", *rows]) + "\n")
+    (tmp_path / "texts.csv").write_text("task,text\n" + "".join(f"t{i},text {i}\n" for i in range(6)))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "annotations", "tasks", "annotators"),
+    [
+        (("--only", "a,c"), 9, 6, 2),
+        (("--only", "c"), 3, 3, 1),
+        (("--since", "2026-03-05"), 6, 2, 3),
+        (("--since", "2026-03-05T00:00:01+00:00", "--only", "a,b"), 2, 1, 2),
+    ],
+)
+def test_some_annotators_and_days_are_as_if_there_were_no_others(dated, words, annotations, tasks, annotators, capsys):
+    commands = (
+        ("quality", "a.csv", "--bootstrap", 0, "--method", "none"),
+        ("next", "a.csv", "--method", "one-coin"),
+        ("aggregate", "a.csv", "--method", "majority-vote", "--out", "labels", "--force"),
+    )
+    for command in commands:
+        assert run(*command, *words) == 0
+        lines = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines() if "  " in line)
+        found = [int(lines[name]) for name in ("annotations", "tasks", "annotators")]
+        assert found == [annotations, tasks, annotators], command
+
+
+def test_tasks_of_a_file_of_instances_stay_and_pairs_are_chosen_too(dated, tmp_path):
+    assert (
+        run("next", "a.csv", "texts.csv", "--method", "one-coin", "--only", "c", "--out", "b.csv", "--per-task", 1) == 0
+    )
+    assert {row["task"] for row in table("b.csv")} == {"t0", "t1", "t2"}  # that c did not see
+    (tmp_path / "p.csv").write_text("left,right,annotator,label\nx,y,a,left\ny,z,b,right\nz,x,a,left\n")
+    assert run("aggregate", "p.csv", "--task", "preference", "--only", "b", "--out", "p", "--format", "csv") == 0
+    assert {row["task"] for row in table("p/tasks.csv")} == {"y", "z"}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--only", "a,x"), "--only: no annotation of a.csv is by 'x'"),
+        (("--since", "2027-01-01"), "leave no annotation of 15"),
+        (("--since", "2026-03-05", "--columns", "timestamp="), "has no timestamps"),
+        (("--only", ","), "has no name"),
+    ],
+)
+def test_what_chooses_nothing_is_refused(dated, words, told, capsys):
+    assert run("quality", "a.csv", *words) != 0
+    assert told in capsys.readouterr().err
+
+
+def test_pay_is_what_a_question_costs(dated):
+    words = ("--method", "one-coin", "--pay", 0.5, "--cost", "c=2", "--per-task", 3, "--out", "b.csv")
+    assert run("next", "a.csv", "texts.csv", "--only", "c,b", *words, "--since", "2026-03-04") == 0
+    assert {row["annotator"]: float(row["cost"]) for row in table("b.csv")} == {"b": 0.5, "c": 2}
+
+
+def test_a_report_takes_other_names_of_gold_and_says_how_far_its_share_may_be_off(dated, tmp_path, capsys):
+    (tmp_path / "gold.csv").write_text("id,truth\nt0,no\nt1,yes\nt2,no\nt3,no\n")
+    words = ("--gold", "gold.csv", "--gold-columns", "task=id,gold=truth", "--curve", 0, "--bootstrap", 0)
+    assert run("report", "a.csv", *words, "--out", "r.html") == 0
+    # three of four: Wilson's interval
+    assert "75 % (30 % to 95 %) of the labels with gold are right" in capsys.readouterr().out
+
+
+def test_who_has_a_serious_note_comes_first_on_the_page():
+    values = {"annotations": [9, 8, 1, 2], "notes": [[], ["few"], ["random"], ["same"]]}
+    assert annotators_first(values, 3) == [3, 2, 0]

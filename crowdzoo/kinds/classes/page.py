@@ -18,6 +18,7 @@ from crowdzoo.kinds.page_parts import PageTable, Warned, percent, plain, warning
 from crowdzoo.metrics import lost_classes
 from crowdzoo.quality import AlternativeAnnotator, coincidence_matrix, quality_report, sure_tasks
 from crowdzoo.quality.next_annotation import SURE
+from crowdzoo.quality.wilson import wilson
 
 MOST_CLASSES = 24  # of a picture of who says what
 MOST_CELLS = 60  # of an annotator's confusion matrix
@@ -182,7 +183,9 @@ class ClassPage(KindPage):
             of_tasks = f"{percent(sure)} of the tasks ({round(sure * self.labelled):,} of {self.labelled:,})"
             found += f"; {overall['aggregation']} is sure ({percent(SURE)} or more) of the label of {of_tasks}"
         if (right := overall["aggregate_accuracy"]) is not None:
-            found += f"; {percent(right)} of the labels with gold are right"
+            known = self.against.calibration["tasks"] if self.against.calibration else 0
+            low, high = (percent(float(end)) for end in wilson(right, known))
+            found += f"; {percent(right)} ({low} to {high}) of the labels with gold are right"
         return found
 
     def standing_out(self) -> list[str]:

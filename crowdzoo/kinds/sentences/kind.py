@@ -53,6 +53,7 @@ class Sentences(Kind):
         "form": "a form belongs to texts, with --task classification or --task regression.",
         "hidden": "a tagger has no such layers; leave it out.",
         "image": "sentences have no images; leave it out.",
+        **dict.fromkeys(("only", "since"), "sentences are chosen by --exclude alone."),
         "keep": "spans are written with their text alone; leave it out.",
         "calibrate": "calibration is for classes; leave it out.",
         "predictions": "a report compares with predictions of classes only; leave it out.",

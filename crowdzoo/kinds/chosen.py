@@ -1,0 +1,53 @@
+"""chosen: the annotations of some annotators, or of the time since a date."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.errors import ConfigError, DataError, short_repr
+
+
+def chosen(
+    crowd: Annotations, place: str | Path, only: Sequence[str] | None, since: float | None, keep_tasks: bool
+) -> Annotations:
+    """Some of the annotations, as if there were no others.
+
+    Args:
+        crowd: all of them.
+        place: their file, for messages.
+        only: names of the annotators who are kept; None: all.
+        since: seconds since 1970, from which timestamps are kept; None: all. Annotations without one go.
+        keep_tasks: whether tasks without annotations stay.
+
+    Raises:
+        ConfigError: nobody has one of the names.
+        DataError: there are no timestamps, or nothing is left.
+    """
+    rows = np.ones(len(crowd), bool)
+    if only is not None:
+        names = list(map(str, crowd.annotators.tolist()))
+        if unmet := [name for name in only if name not in names]:
+            raise ConfigError(
+                f"only: no annotation of {place} is by {short_repr(unmet[0])}. Write names as they stand there."
+            )
+        rows &= np.isin(crowd.annotator_ids, [names.index(name) for name in only])
+    if since is not None:
+        if crowd.timestamp is None:
+            raise DataError(f"{place}: has no timestamps, which --since needs: name their column, timestamp=COLUMN.")
+        rows &= crowd.timestamp >= since
+    if rows.all():
+        return crowd
+    if not rows.any():
+        raise DataError(f"{place}: --only and --since leave no annotation of {len(rows):,}.")
+    kept = crowd.select_rows(rows)
+    who, annotator_ids = np.unique(kept.annotator_ids, return_inverse=True)
+    kept = replace(kept, annotators=crowd.annotators[who], annotator_ids=annotator_ids)
+    if keep_tasks:
+        return kept
+    sides = [kept.task_ids] if kept.right_ids is None else [kept.task_ids, kept.right_ids]
+    tasks, codes = np.unique(np.concatenate(sides), return_inverse=True)
+    right = None if kept.right_ids is None else codes[len(kept) :]
+    return replace(kept, tasks=crowd.tasks[tasks], task_ids=codes[: len(kept)], right_ids=right)
