@@ -34,20 +34,20 @@ class Flag:
         title: short, for a table.
         text: what was found, after a name and a colon.
         fix: what to do.
+        words: what one annotator does, for a sheet, with columns of the table of annotators in braces; classes only.
         serious: whether the annotator is one to look at.
         out: whether the annotations may tell nothing, so that leaving them out may pay.
         keep: whether they are as good as those of others once it is known: no warning of it is serious, and they do not
             count in `noted_share`.
-        words: what one annotator does, for a sheet, with columns of the table of annotators in braces; classes only.
     """
 
     title: str
     text: str
     fix: str
+    words: str
     serious: bool
     out: bool
     keep: bool
-    words: str
 
     def said_of(self, number: int) -> tuple[str, str]:
         """What was found of so many annotators, and what to do."""
@@ -66,7 +66,7 @@ def _lines(name: str) -> list[dict[str, str]]:
 # By name, as report.json has them
 FLAGS = {
     each["name"]: Flag(
-        each["title"], each["text"], each["fix"], *(each[name] == "yes" for name in _OF_FLAGS), each["words"]
+        each["title"], each["text"], each["fix"], each["words"], *(each[name] == "yes" for name in _OF_FLAGS)
     )
     for each in _lines("flags.csv")
 }
