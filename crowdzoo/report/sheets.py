@@ -1,4 +1,4 @@
-"""Tables for those who run a crowd: whom to look at and what is owed, and which tasks to ask again at what cost."""
+"""Tables for those who run a crowd: annotators with what they do and are due, and tasks to ask again, with the cost."""
 
 from __future__ import annotations
 
