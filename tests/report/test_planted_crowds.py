@@ -1,5 +1,6 @@
 """Whom the page, `quality` and `next` name in crowds of which is known who answers how."""
 
+import csv
 import json
 import sys
 from pathlib import Path
@@ -191,9 +192,7 @@ def test_report_quality_and_next_say_the_same_of_annotators_and_of_sure_tasks(tm
     for name, note in (("r0", "as by chance"), ("r1", "as by chance"), ("s0", "exchanges")):
         assert any(line.startswith(name) and line.endswith(note) for line in listed.splitlines())
     table = numbers["tables"]["annotators"]["values"]
-    header, *rows = [
-        line.replace('"', "").split(",") for line in (tmp_path / "q" / "annotators.csv").read_text().splitlines()
-    ]
+    header, *rows = csv.reader((tmp_path / "q" / "annotators.csv").read_text().splitlines())
     rows.sort(key=lambda row: table["annotator"].index(row[header.index("annotator")]))  # flagged ones come first
     for key in ("reliability", "reliability_low", "reliability_high"):
         assert [float(row[header.index(key)]) for row in rows] == pytest.approx(table[key], abs=1e-4)
