@@ -91,6 +91,50 @@ def bootstrap(
     return mean, float(low), float(high)
 
 
+def loss_bounds(
+    new: ArrayLike, old: ArrayLike, *, level: float = LEVEL, draws: int = 10_000, seed: int = 0
+) -> tuple[float, float, float]:
+    """How much lower one model scores than another on the same tasks, and one-sided bounds of that.
+
+    For a test of non-inferiority: the new model is not worse by more than a tolerance if the upper bound is not above
+    it. One more task is counted against each bound, on which one model is right and the other wrong. So few tasks that
+    all agree do not make a bound of 0 but one near 3/N, as the exact binomial bound is.
+
+    Args:
+        new: of each task, whether the new model is right, or another score of which the mean is compared, [N].
+        old: the same of the old model.
+        level: share of such upper (and lower) bounds that hold.
+        draws: see `bootstrap`.
+        seed: see `bootstrap`.
+
+    Returns:
+        Mean of old less new, lower and upper bound.
+    """
+    new, old = np.asarray(new, float), np.asarray(old, float)
+    more = {"level": 2 * level - 1, "draws": draws, "seed": seed}
+    _, low, _ = bootstrap([[*old, 0]], [[*new, 1]], **more)
+    _, _, high = bootstrap([[*old, 1]], [[*new, 0]], **more)
+    return float((old - new).mean()), low, high
+
+
+def tasks_needed(new: ArrayLike, old: ArrayLike, tolerance: float, *, level: float = LEVEL, power: float = 0.95) -> int:
+    """About how many tasks show, with this power, that of two equally good models the new one is not worse.
+
+    Args:
+        new: see `loss_bounds`; how often the two differ is taken from here.
+        old: the same of the old model.
+        tolerance: how much worse the new one may be, above 0.
+        level: see `loss_bounds`.
+        power: share of the pairs of equal models of which it is shown.
+    """
+    variance = np.var(np.asarray(new, float) - np.asarray(old, float))
+    tasks = np.geomspace(3 / tolerance, 1e12, 5000)
+    # the additional task is 1/N of the bound, and of its variance
+    bound = 1 / tasks + special.ndtri(level) * np.sqrt(variance / tasks + 1 / tasks**2)
+    enough = bound + special.ndtri(power) * np.sqrt(variance / tasks) <= tolerance
+    return int(np.ceil(tasks[enough.argmax()]))
+
+
 @lru_cache(maxsize=2)
 def _drawn(tasks: int, draws: int, seed: int) -> NDArray[np.float32]:
     """How often each task is in each draw, [draws, tasks]; kept, because the rows of a table have the same draws."""
