@@ -17,6 +17,7 @@ from crowdzoo.components.remote_files import is_remote
 from crowdzoo.components.remote_serving import remote_baseline
 from crowdzoo.components.serving_folder import baseline_of, fingerprint
 from crowdzoo.components.tfx_internals import (
+    EVALUATED,
     SERVING_MODEL,
     BeamComponentParameter,
     InputArtifact,
@@ -74,7 +75,7 @@ def Evaluator(  # noqa: N802, the function's name is the component's
             null where nothing was pushed before), `compared_by` (`labels` or `annotations`), `metric`, `outcome`
             (`pushed`, `not pushed` or `undecided`), `blessed` and `reason`; compared by labels also `loss`, its `mean`,
             the bounds `lower` and `upper`, and the `tolerance`.
-        blessing: receives the verdict in TFX's form, as TFX's Pusher reads it, and `reason` as `evaluated`.
+        blessing: receives the verdict in TFX's form, as TFX's Pusher reads it, and the summary as `evaluated`, JSON.
         settings: JSON of `tolerance`, `minimum` and `serving`, the folder of pushed models (a path or a URI). It may
             have `undecided`, `keep` (the served model stays; so too where it is missing) or `push`; and `compare`,
             `labels` or `annotations` (for classes only); where it is missing, classes are compared by `annotations` if
@@ -127,7 +128,10 @@ def Evaluator(  # noqa: N802, the function's name is the component's
     summary |= {"compared_by": compared_by, "metric": kind.metric, "blessed": blessed, "reason": reason}
     Path(evaluation.uri, "evaluation.json").write_text(json.dumps(summary, indent=2) + "\n")
     mark_blessing(blessing, model, blessed, models.get(BASELINE))
-    blessing.set_string_custom_property("evaluated", reason)
+    figures = {key: each for key, each in summary.items() if key not in (CANDIDATE, BASELINE)}
+    for name in (CANDIDATE, BASELINE):
+        figures[name] = {key: each for key, each in (summary[name] or {}).items() if key != "types"} or None
+    blessing.set_string_custom_property(EVALUATED, json.dumps(figures))
 
 
 def _last_pushed(given: Mapping[str, Any]) -> str:

@@ -74,6 +74,7 @@ PushDestination = _pushing.PushDestination
 EvalArgs, TrainArgs = _training.EvalArgs, _training.TrainArgs
 
 SERVING_MODEL = "Format-Serving"  # subfolder of a Model artifact that has the SavedModel
+EVALUATED = "evaluated"  # custom property of a ModelBlessing that has the Evaluator's figures, JSON
 
 
 class TrainingExecutor(trainer_executor.GenericExecutor):
