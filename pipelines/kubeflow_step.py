@@ -19,6 +19,7 @@ from crowdzoo import __version__
 from crowdzoo.components.code_version import code_version
 from crowdzoo.components.tfx_internals import run_kubeflow_executor
 from crowdzoo.errors import CrowdzooError
+from crowdzoo.pipelines.as_settings import as_settings
 
 # All that a container runs: what was compiled is compared with the image by its hash
 STEP_CODE = ("crowdzoo.pipelines.pipeline", "crowdzoo.pipelines.kubeflow_step")
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         run_kubeflow_executor(known.executor_class_path, json.dumps(call), json.dumps(inputs), beam_arguments)
     except CrowdzooError as error:  # a message for users
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        print(f"{type(error).__name__}: {as_settings(str(error))}", file=sys.stderr)
         return 1
     _put_back(call["outputs"]["outputFile"], uris)
     return 0

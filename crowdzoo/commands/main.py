@@ -85,7 +85,7 @@ def _main(argv: Sequence[str] | None) -> int:
         raise
     debug = arguments.debug or bool(os.environ.get("CROWDZOO_DEBUG"))
     quiet_libraries()
-    translate = partial(as_options, options=arguments.options)
+    translate = getattr(arguments, "translate", None) or partial(as_options, options=arguments.options)
     with command_process(debug, translate):
         code = _run_command(arguments, debug, translate)
     if (reason := finish_output()) and code == 0:
