@@ -11,6 +11,7 @@ Two things make the runs of a comparison alike, and each makes Student's interva
 import dataclasses
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -111,7 +112,7 @@ def loss_bounds(
         Mean of old less new, lower and upper bound.
     """
     new, old = np.asarray(new, float), np.asarray(old, float)
-    more = {"level": 2 * level - 1, "draws": draws, "seed": seed}
+    more: dict[str, Any] = {"level": 2 * level - 1, "draws": draws, "seed": seed}
     _, low, _ = bootstrap([[*old, 0]], [[*new, 1]], **more)
     _, _, high = bootstrap([[*old, 1]], [[*new, 0]], **more)
     return float((old - new).mean()), low, high

@@ -56,17 +56,17 @@ def model_scores(
         "preference", np.arange(number), np.zeros(number, np.int64), labels, np.arange(2 * number),
         np.array(["truth"], object), np.array(info["classes"], object), right_ids=number + np.arange(number),
     )  # fmt: skip
-    found: dict[str, dict[str, Any]] = {}
+    result: dict[str, dict[str, Any]] = {}
     for name in models:
         sides_of = np.concatenate(scores[name], axis=1)
         lead = (sides_of[0] - sides_of[1])[labels < 2]
-        found[name] = {
+        result[name] = {
             "tasks": number,
             **Preferences().scores(preferences, {"score": sides_of.ravel()}),
             "log_likelihood": _mean(np.concatenate(logs[name])),
             "by_task": np.where(lead == 0, 0.5, (lead > 0) == (labels[labels < 2] == 0)),
         }
-    return found
+    return result
 
 
 def _named(sides: Mapping[str, Any]) -> dict[str, Any]:
