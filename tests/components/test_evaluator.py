@@ -143,7 +143,8 @@ def test_the_baseline_of_a_serving_folder_in_a_store_is_measured_by_its_copy_and
         "its accuracy 0.6000 against the 0.7000 of version 7 on 1,000 tasks: a loss of 0.11"
     )
     assert summary["outcome"] == "not pushed"
-    assert blessing.get_string_custom_property("evaluated") == summary["reason"]
+    figures = json.loads(blessing.get_string_custom_property("evaluated"))
+    assert (figures["reason"], figures["loss"]) == (summary["reason"], summary["loss"])
     assert blessing.get_string_custom_property("baseline_model") == "s3://crowd/serving/7"
     assert files == ["NOT_BLESSED"]
 
