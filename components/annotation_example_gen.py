@@ -87,7 +87,9 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
         if os.path.exists(rejects):
             rename_in_rejects(rejects, copies["annotations"], files["annotations"])
         _write_tasks(tasks, annotations.uri)
-        _write_examples(tasks, examples, {**tasks.info, "kind": options["kind"], "num_tasks": counts})
+        sha256 = hashes or content_hashes(copies, layout, options.get("inputs"))
+        info = {**tasks.info, "kind": options["kind"], "num_tasks": counts, "sha256": sha256}
+        _write_examples(tasks, examples, info)
 
 
 def _write_examples(tasks: LabelledTasks, examples: Any, info: dict[str, Any]) -> None:

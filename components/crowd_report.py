@@ -15,6 +15,7 @@ from crowdzoo.components.code_version import code_version
 from crowdzoo.components.crowd_aggregator import aggregation_method
 from crowdzoo.components.serving_folder import fingerprint
 from crowdzoo.components.tfx_internals import (
+    EVALUATED,
     SERVING_MODEL,
     InputArtifact,
     OutputArtifact,
@@ -114,6 +115,8 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
         blessing.set_string_custom_property("reason", str(error))
     baseline = None if evaluated is None else evaluated.get_string_custom_property("baseline_model")
     mark_blessing(blessing, model, blessed, baseline)
+    if evaluated is not None:
+        blessing.set_string_custom_property(EVALUATED, evaluated.get_string_custom_property(EVALUATED))
 
 
 CrowdReport = computed(CrowdReport, code_version=lambda _: code_version(__name__))

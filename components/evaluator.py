@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
+import numpy as np
 
+from crowdzoo.comparison.intervals import loss_bounds, tasks_needed
 from crowdzoo.components.annotation_scores import annotation_scores
 from crowdzoo.components.code_version import code_version
 from crowdzoo.components.remote_files import is_remote
 from crowdzoo.components.remote_serving import remote_baseline
 from crowdzoo.components.serving_folder import baseline_of, fingerprint
 from crowdzoo.components.tfx_internals import (
+    EVALUATED,
     SERVING_MODEL,
     BeamComponentParameter,
     InputArtifact,
@@ -35,6 +38,7 @@ from crowdzoo.records.example_files import read_dataset_info, split_files
 
 CANDIDATE, BASELINE = "candidate", "baseline"
 LABELS, ANNOTATIONS = "labels", "annotations"  # what models are compared by
+PUSHED, NOT_PUSHED, UNDECIDED = "pushed", "not pushed", "undecided"
 
 
 # No `from __future__ import annotations` in files of components: TFX reads the annotations as they stand.
@@ -54,8 +58,10 @@ def Evaluator(  # noqa: N802, the function's name is the component's
     It is blessed if its metric (accuracy; of a tagger the spans' F1, of a regressor R² and of a reward model the share
     of pairs whose better side has the higher score, which TensorFlow Model Analysis does not know, so that this
     component asks the exported models itself) reaches `minimum`, and it is not worse than the last pushed model. Both
-    are compared on the same tasks of eval: by the metric, which may fall by no more than `tolerance`, or by the
-    log-likelihood of the annotations (see `annotation_scores`), which may fall by no more than `annotation_tolerance`.
+    are compared on the same tasks of eval: by the metric, or by the log-likelihood of the annotations (see
+    `annotation_scores`), which may fall by no more than `annotation_tolerance`. By the metric this is a test of
+    non-inferiority: the model is blessed if with 95 % confidence its loss (see `loss_bounds`) is at most `tolerance`,
+    not blessed if with 95 % confidence it is more, and otherwise undecided.
     The last pushed model is found in the serving folder. (TFX would take a Resolver node for that; open-source Kubeflow
     cannot run one, and with it a plain rerun would never come from the cache.)
 
@@ -66,12 +72,14 @@ def Evaluator(  # noqa: N802, the function's name is the component's
             `baseline` (each with `model`, `tasks`, `accuracy`, `cross_entropy`, of a tagger `f1`, `precision`,
             `recall`, `token_accuracy` and `types`, of a regressor `r2`, `mae` and `rmse`, of a reward model
             `pair_accuracy` and `log_likelihood`; compared by annotations also what `annotation_scores` gives; baseline
-            null where nothing was pushed before), `compared_by` (`labels` or `annotations`), `metric`, `blessed` and
-            `reason`.
-        blessing: receives the verdict in TFX's form, as TFX's Pusher reads it.
+            null where nothing was pushed before), `compared_by` (`labels` or `annotations`), `metric`, `outcome`
+            (`pushed`, `not pushed` or `undecided`), `blessed` and `reason`; compared by labels also `loss`, its `mean`,
+            the bounds `lower` and `upper`, and the `tolerance`.
+        blessing: receives the verdict in TFX's form, as TFX's Pusher reads it, and the summary as `evaluated`, JSON.
         settings: JSON of `tolerance`, `minimum` and `serving`, the folder of pushed models (a path or a URI). It may
-            have `compare`, `labels` or `annotations` (for classes only); where it is missing, classes are compared by
-            `annotations` if no task of eval has gold, everything else by `labels`. `annotation_tolerance`, nats for
+            have `undecided`, `keep` (the served model stays; so too where it is missing) or `push`; and `compare`,
+            `labels` or `annotations` (for classes only); where it is missing, classes are compared by `annotations` if
+            no task of eval has gold, everything else by `labels`. `annotation_tolerance`, nats for
             each annotation, 0 where it is missing. And `new_signatures`: whether a model of other classes, inputs or
             columns than the last pushed one, which it cannot be compared with, is blessed by `minimum` alone; false
             where it is missing.
@@ -96,6 +104,7 @@ def Evaluator(  # noqa: N802, the function's name is the component's
         info = read_dataset_info(examples.uri)
         kind = kind_of(info["kind"])
         scores = model_scores(kind.name, models, split_files(examples.uri, "eval"), info, evaluation.uri, beam_pipeline)
+        by_task = {name: found.pop("by_task", None) for name, found in scores.items()}
         compared_by = options.get("compare")
         if compared_by is None:
             compared_by = ANNOTATIONS if kind.labels.one_class and info["truth"] == "aggregated" else LABELS
@@ -108,14 +117,21 @@ def Evaluator(  # noqa: N802, the function's name is the component's
     summary |= {name: {"model": models[name], **found} for name, found in scores.items()}
     tolerances = {LABELS: options["tolerance"], ANNOTATIONS: options.get("annotation_tolerance", 0.0)}
     blessed, reason = _verdict(summary, kind, tolerances[compared_by], options["minimum"], compared_by)
+    if blessed and summary[BASELINE] is not None and compared_by == LABELS:
+        blessed, reason = _not_inferior(summary, kind, options["tolerance"], by_task, options.get("undecided", "keep"))
     if blessed and differs:
         blessed = options.get("new_signatures", False)
         reason = f"its classes or instances are not those {differs}, so that the two are not compared"
         if not blessed:
             reason += ". evaluation.new_signatures: true pushes it all the same"
+    summary.setdefault("outcome", PUSHED if blessed else NOT_PUSHED)
     summary |= {"compared_by": compared_by, "metric": kind.metric, "blessed": blessed, "reason": reason}
     Path(evaluation.uri, "evaluation.json").write_text(json.dumps(summary, indent=2) + "\n")
     mark_blessing(blessing, model, blessed, models.get(BASELINE))
+    figures = {key: each for key, each in summary.items() if key not in (CANDIDATE, BASELINE)}
+    for name in (CANDIDATE, BASELINE):
+        figures[name] = {key: each for key, each in (summary[name] or {}).items() if key != "types"} or None
+    blessing.set_string_custom_property(EVALUATED, json.dumps(figures))
 
 
 def _last_pushed(given: Mapping[str, Any]) -> str:
@@ -148,19 +164,44 @@ def _difference(candidate: str, last_pushed: str) -> str:
 def _verdict(
     summary: dict[str, Any], kind: Kind, tolerance: float, minimum: float, compared_by: str = LABELS
 ) -> tuple[bool, str]:
+    """By the minimum, and by annotations."""
     candidate, last = summary[CANDIDATE], summary[BASELINE]
     value = candidate[kind.metric]
     if value < minimum:
         return False, f"its {kind.metric_title} {value:.4f} is below the minimum {minimum:g}"
     if last is None:
         return True, "no model was pushed before it"
-    metric, name = kind.metric, kind.metric_title
-    if compared_by == ANNOTATIONS:
-        metric, name = "annotation_log_likelihood", "log-likelihood of held-out annotations"
-    value, before = candidate[metric], last[metric]
+    if compared_by == LABELS:
+        return True, ""
+    name, key = "log-likelihood of held-out annotations", "annotation_log_likelihood"
+    value, before = candidate[key], last[key]
     version = f"version {Path(last['model']).name}"
     if value < before - tolerance:
         allowed = f" by more than the tolerance {tolerance:g}" if tolerance else ""
         return False, f"its {name} {value:.4f} is below the {before:.4f} of {version}{allowed}"
     near = f"is within the tolerance {tolerance:g} of" if value < before else "is at least"
     return True, f"its {name} {value:.4f} {near} the {before:.4f} of {version}"
+
+
+def _not_inferior(
+    summary: dict[str, Any], kind: Kind, tolerance: float, by_task: Mapping[str, np.ndarray], undecided: str
+) -> tuple[bool, str]:
+    """By labels: pushed if a one-sided 95 % bound of the loss is within the tolerance; see `loss_bounds`."""
+    new, old = by_task[CANDIDATE], by_task[BASELINE]
+    loss, lower, upper = loss_bounds(new, old)
+    outcome = PUSHED if upper <= tolerance else NOT_PUSHED if lower > tolerance else UNDECIDED
+    summary |= {"loss": {"mean": loss, "lower": lower, "upper": upper, "tolerance": tolerance}, "outcome": outcome}
+    value, before = (summary[name][kind.metric] for name in (CANDIDATE, BASELINE))
+    reason = (
+        f"its {kind.metric_title} {value:.4f} against the {before:.4f} of version "
+        f"{Path(summary[BASELINE]['model']).name} on {len(new):,} tasks: a loss of {loss:.4f}, with 95 % confidence "
+    )
+    if outcome == PUSHED:
+        return True, f"{reason}at most {upper:.4f}, within the tolerance {tolerance:g}"
+    if outcome == NOT_PUSHED:
+        return False, f"{reason}at least {lower:.4f}, above the tolerance {tolerance:g}"
+    enough = f"; about {tasks_needed(new, old, tolerance):,} tasks are needed" if tolerance else ""
+    reason += f"{lower:.4f} to {upper:.4f}, undecided at the tolerance {tolerance:g}{enough}"
+    if undecided == "push":
+        return True, f"{reason}. Pushed by evaluation.undecided"
+    return False, f"{reason}. A higher evaluation.tolerance decides sooner; evaluation.undecided: push pushes it"

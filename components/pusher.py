@@ -1,5 +1,6 @@
 """Pusher: TFX's own, made safe to interrupt."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,17 @@ from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.push_version import copy_model, push_version
 from crowdzoo.components.remote_files import is_remote
 from crowdzoo.components.remote_serving import push_remote_version
+from crowdzoo.components.serving_folder import fingerprint
+from crowdzoo.files.json import FORMAT_VERSION
+from crowdzoo.files.served_model import BLESSING_FILE
 
 
 class PusherExecutor(tfx.pusher_executor.Executor):
     """Pushes a blessed model by one rename, so that a server never sees half a version.
 
     TFX's executor copies file by file into the version's folder, where a server may find an incomplete version, also
-    after a kill. See `push_version`, and of a serving folder in an object store `push_remote_version`.
+    after a kill. The pushed version has the Evaluator's figures as `assets.extra/blessing.json`, where it came from
+    crowdzoo's. See `push_version`, and of a serving folder in an object store `push_remote_version`.
     """
 
     def Do(  # noqa: N802, TFX's name
@@ -32,6 +37,12 @@ class PusherExecutor(tfx.pusher_executor.Executor):
         serving = destination.filesystem.base_directory
         model = Path(self.GetModelPath(input_dict))
         copy_model(model, pushed.uri)  # before the push: once a version is visible nothing is left that can fail
+        (blessing,) = input_dict["model_blessing"]
+        if figures := blessing.get_string_custom_property(tfx.EVALUATED):
+            said = {"model": fingerprint(model), **json.loads(figures), "format_version": FORMAT_VERSION}
+            Path(pushed.uri, BLESSING_FILE).parent.mkdir(exist_ok=True)
+            Path(pushed.uri, BLESSING_FILE).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+            model = Path(pushed.uri)
         version = push_remote_version(model, serving) if is_remote(serving) else str(push_version(model, serving))
         logging.info("The served version is %s.", version)
         self._MarkPushed(pushed, pushed_destination=version, pushed_version=Path(version).name)

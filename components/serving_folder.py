@@ -3,14 +3,15 @@
 import hashlib
 from pathlib import Path
 
+from crowdzoo.files.served_model import BLESSING_FILE
 from crowdzoo.files.version_folders import complete_versions
 
 
 def fingerprint(model: str | Path) -> str:
-    """Hash of the names and contents of all files below a folder: equal for a model and its copies."""
+    """Hash of the names and contents of all files below a folder but its blessing: equal for a model and its copies."""
     digest = hashlib.sha256()
     root = Path(model)
-    for path in sorted(path for path in root.rglob("*") if path.is_file()):
+    for path in sorted(path for path in root.rglob("*") if path.is_file() and path != root / BLESSING_FILE):
         content = hashlib.sha256()
         with path.open("rb") as file:
             while block := file.read(1 << 20):

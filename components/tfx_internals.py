@@ -74,6 +74,7 @@ PushDestination = _pushing.PushDestination
 EvalArgs, TrainArgs = _training.EvalArgs, _training.TrainArgs
 
 SERVING_MODEL = "Format-Serving"  # subfolder of a Model artifact that has the SavedModel
+EVALUATED = "evaluated"  # custom property of a ModelBlessing that has the Evaluator's figures, JSON
 
 
 class TrainingExecutor(trainer_executor.GenericExecutor):
@@ -244,16 +245,25 @@ def kubeflow_job(pipeline: Any, image: str, command: list[str]) -> dict[str, Any
     return kubeflow_v2_dag_runner.KubeflowV2DagRunner(config).run(pipeline, write_out=False)
 
 
-def kubeflow_resources(cpu: float | None, memory_gb: float | None, gpus: int, gpu_type: str) -> Any:
-    """What a component's container asks for, in the form that TFX's runner for Kubeflow takes."""
+def kubeflow_resources(
+    cpu: tuple[float | None, float | None], memory_gb: tuple[float | None, float | None], gpus: int, gpu_type: str
+) -> Any:
+    """What a component's container asks for and its limits, in the form that TFX's runner for Kubeflow takes.
+
+    Args:
+        cpu: cores that it asks for, and the limit; either stands for the other where that is None.
+        memory_gb: the same of memory, GB.
+        gpus: number of GPUs.
+        gpu_type: the cluster's name for one.
+    """
     from kfp.pipeline_spec import pipeline_spec_pb2
 
     container: Any = pipeline_spec_pb2.PipelineDeploymentConfig.PipelineContainerSpec
     resources = container.ResourceSpec()
-    if cpu is not None:
-        resources.cpu_request = resources.cpu_limit = cpu
-    if memory_gb is not None:
-        resources.memory_request = resources.memory_limit = memory_gb
+    for name, (request, limit) in {"cpu": cpu, "memory": memory_gb}.items():
+        if request or limit:
+            setattr(resources, f"{name}_request", request or limit)
+            setattr(resources, f"{name}_limit", limit or request)
     if gpus:
         resources.accelerator.type, resources.accelerator.count = gpu_type, gpus
     return resources

@@ -14,8 +14,9 @@ import tensorflow as tf
 from absl import logging
 
 from crowdzoo.comparison.method_choice import choose_method, num_trainings
+from crowdzoo.components.lineage import training_lineage
 from crowdzoo.components.remote_files import fetch, is_remote, last_part, remote_files, remove, upload_file
-from crowdzoo.components.tfx_internals import FnArgs
+from crowdzoo.components.tfx_internals import SERVING_MODEL, FnArgs
 from crowdzoo.export.saved_model import export_model
 from crowdzoo.files.json import FORMAT_VERSION
 from crowdzoo.kinds.kind import kind_of
@@ -83,6 +84,11 @@ def run_fn(fn_args: FnArgs) -> None:
     if checkpoint is not None:
         checkpoint.say()
 
+    parent = None
+    if trained.began:  # TFX numbers the folders of an execution's outputs alike
+        start = Path(config["warm_start"])
+        parent = start.parents[1] / "model" / start.name / SERVING_MODEL
+    lineage = training_lineage(config, info, parent)
     folder = Path(fn_args.model_run_dir)
     folder.mkdir(parents=True, exist_ok=True)
     trained.model.save(folder / "model.keras")
@@ -91,6 +97,7 @@ def run_fn(fn_args: FnArgs) -> None:
         "classes": info["classes"],
         "annotators": info["annotators"],
         INSTANCES: instances_of(info),
+        "lineage": lineage,
         "format_version": FORMAT_VERSION,
     }
     (folder / NAMES_FILE).write_text(json.dumps({**names, **encoder_config(trained.encoder)}), encoding="utf-8")
@@ -115,6 +122,7 @@ def run_fn(fn_args: FnArgs) -> None:
             "training": {**config["training"], "epochs": settings.epochs, "batch_size": settings.batch_size},
             **({"tuned": tuned} if tuned else {}),
             "aggregation": info["aggregation"],
+            "lineage": lineage,
             **{key: info[key] for key in ("scheme", "features") if info.get(key) is not None},
         },
     )

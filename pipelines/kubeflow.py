@@ -7,13 +7,16 @@ from typing import Any
 import yaml
 
 from crowdzoo.components import tfx_internals as tfx
+from crowdzoo.components.code_version import code_version
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.pipelines.config import PipelineConfig
 from crowdzoo.pipelines.config.kubeflow_checks import run_parameters
+from crowdzoo.pipelines.kubeflow_step import STEP_CODE
 from crowdzoo.pipelines.pipeline import create_pipeline
 
 # What a container runs: TFX's own entry point, with the artifacts where Kubeflow's launcher has put them
 COMMAND = ["python", "-m", "crowdzoo.pipelines.kubeflow_step"]
+ON_SERVED = ("Evaluator", "Pusher")  # components whose results depend on what is served
 _TYPES = {int: "NUMBER_INTEGER", float: "NUMBER_DOUBLE", str: "STRING"}
 
 
@@ -35,24 +38,41 @@ def compile_pipeline(config: PipelineConfig, out: str | Path, *, vertex: bool = 
     for node in pipeline.components:
         wanted = kubeflow.resources_of(node.id)
         node.with_platform_config(
-            tfx.kubeflow_resources(wanted.cpu, wanted.memory_gb, wanted.gpus or 0, kubeflow.gpu_type)
+            tfx.kubeflow_resources(
+                (wanted.cpu, wanted.cpu_limit),
+                (wanted.memory_gb, wanted.memory_limit_gb),
+                wanted.gpus or 0,
+                kubeflow.gpu_type,
+            )
         )
     job = tfx.kubeflow_job(pipeline, str(kubeflow.image), COMMAND)
     spec = job["pipelineSpec"]
     # the launcher's API has this beside the spec, and takes it from the spec where a run does not say another
     spec["defaultPipelineRoot"] = kubeflow.pipeline_root
-    for component in spec["components"].values():
+    version = code_version(*STEP_CODE)
+    for name, component in spec["components"].items():
         container = spec["deploymentSpec"]["executors"][component["executorLabel"]]["container"]
-        container["args"] += _local_paths(component)
-        if kubeflow.env:
-            container["env"] = [{"name": key, "value": value} for key, value in sorted(kubeflow.env.items())]
+        container["args"] += [*_local_paths(component), "--compiled_from", version]
+        wanted = kubeflow.resources_of(name)
+        if wanted.env:
+            container["env"] = [{"name": key, "value": value} for key, value in sorted(wanted.env.items())]
+        if wanted.gpus:
+            container["image"] = kubeflow.gpu_image
+        task = spec["root"]["dag"]["tasks"][name]
+        if wanted.retries:
+            task["retryPolicy"] = {"maxRetryCount": wanted.retries, "backoffDuration": "30s", "backoffFactor": 2}
+        if kubeflow.cache and name not in ON_SERVED:
+            task["cachingOptions"] = {"enableCache": True}
     values = run_parameters(config)
     for key in kubeflow.parameters:
         _add_parameter(spec, key, values[key])
     if vertex:
         text = json.dumps(job, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     else:
-        documents = [spec, *_platform(config, [each["executorLabel"] for each in spec["components"].values()])]
+        documents = [
+            spec,
+            *_platform(config, {name: each["executorLabel"] for name, each in spec["components"].items()}),
+        ]
         text = yaml.safe_dump_all(documents, sort_keys=True, allow_unicode=True)
     with atomic_file(out) as file:
         file.write(text.encode())
@@ -89,23 +109,29 @@ def _add_parameter(spec: dict[str, Any], key: str, value: Any) -> None:
         executor["container"]["args"] += ["--setting", f"{name}={settings}.{inside}"]
 
 
-def _platform(config: PipelineConfig, executors: list[str]) -> list[dict[str, Any]]:
-    """The document for Kubernetes: secrets and volumes; none where there are none."""
-    kubeflow = config.kubeflow
-    wanted: dict[str, Any] = {}
-    if kubeflow.secrets:
-        wanted["secretAsEnv"] = [
-            {
-                "secretName": secret,
-                "keyToEnv": [{"secretKey": key, "envVar": name} for name, key in sorted(keys.items())],
-            }
-            for secret, keys in sorted(kubeflow.secrets.items())
-        ]
-    if kubeflow.volumes:
-        wanted["pvcMount"] = [
-            {"constant": claim, "mountPath": mount} for claim, mount in sorted(kubeflow.volumes.items())
-        ]
-    if not wanted:
-        return []
-    copies = {label: json.loads(json.dumps(wanted)) for label in executors}  # or YAML would write anchors
-    return [{"platforms": {"kubernetes": {"deploymentSpec": {"executors": copies}}}}]
+def _platform(config: PipelineConfig, executors: dict[str, str]) -> list[dict[str, Any]]:
+    """The document for Kubernetes, in the form of `kfp.kubernetes`; none where nothing is asked of it.
+
+    Args:
+        config: of the pipeline.
+        executors: label of each component's executor.
+    """
+    kubeflow, found = config.kubeflow, {}
+    for name, label in executors.items():
+        wanted = kubeflow.resources_of(name)
+        parts: dict[str, Any] = {
+            "secretAsEnv": [
+                {
+                    "secretName": secret,
+                    "keyToEnv": [{"secretKey": key, "envVar": name} for name, key in sorted(keys.items())],
+                }
+                for secret, keys in sorted(wanted.secrets.items())
+            ],
+            "pvcMount": [{"constant": claim, "mountPath": mount} for claim, mount in sorted(kubeflow.volumes.items())],
+            "imagePullSecret": [{"secretName": secret} for secret in kubeflow.image_pull_secrets],
+            "nodeSelector": {"labels": wanted.node_selector} if wanted.node_selector else {},
+            "tolerations": [each.model_dump(exclude_none=True) for each in wanted.tolerations or ()],
+        }
+        if parts := {key: part for key, part in parts.items() if part}:
+            found[label] = json.loads(json.dumps(parts))  # or YAML would write anchors
+    return [{"platforms": {"kubernetes": {"deploymentSpec": {"executors": found}}}}] if found else []

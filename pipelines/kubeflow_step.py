@@ -15,8 +15,14 @@ from typing import Any
 
 import tensorflow as tf
 
+from crowdzoo import __version__
+from crowdzoo.components.code_version import code_version
 from crowdzoo.components.tfx_internals import run_kubeflow_executor
 from crowdzoo.errors import CrowdzooError
+from crowdzoo.pipelines.as_settings import as_settings
+
+# All that a container runs: what was compiled is compared with the image by its hash
+STEP_CODE = ("crowdzoo.pipelines.pipeline", "crowdzoo.pipelines.kubeflow_step")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -25,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     Args:
         arguments: those of TFX's entry point; for each artifact `--local_path inputs.NAME=PATH` (or `outputs.`); for
             each parameter of the run `--setting NAME=PARAMETER.KEY`, which says where in the JSON of a parameter of
-            the component its value goes.
+            the component its value goes; and `--compiled_from`, hash of the code that the pipeline was compiled from.
 
     Returns:
         The process' exit code.
@@ -36,7 +42,16 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--json_serialized_inputs_spec_args", required=True)
     parser.add_argument("--local_path", action="append", default=[])
     parser.add_argument("--setting", action="append", default=[])
+    parser.add_argument("--compiled_from", required=True)
     known, beam_arguments = parser.parse_known_args(arguments)
+    if known.compiled_from != code_version(*STEP_CODE):
+        print(
+            f"PipelineError: the image's crowdzoo {__version__} is not the code that the pipeline was compiled from, "
+            "whose settings and components may differ. Build the image from the commit that you compile with, or "
+            "compile the pipeline again in the image.",
+            file=sys.stderr,
+        )
+        return 1
     call = json.loads(known.json_serialized_invocation_args)
     inputs = json.loads(known.json_serialized_inputs_spec_args)
     uris = _with_paths(call, inputs, dict(each.split("=", 1) for each in known.local_path))
@@ -44,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         run_kubeflow_executor(known.executor_class_path, json.dumps(call), json.dumps(inputs), beam_arguments)
     except CrowdzooError as error:  # a message for users
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        print(f"{type(error).__name__}: {as_settings(str(error))}", file=sys.stderr)
         return 1
     _put_back(call["outputs"]["outputFile"], uris)
     return 0

@@ -65,6 +65,8 @@ class LocalRunner(LocalDagRunner):
                 if execution == before:
                     raise RuntimeError(f"{name} was not run: what it reads is missing")
                 step.cached = self._keep_outputs(name, execution)
+                if name == "Trainer" and not step.cached:
+                    self._record_parent(node, execution)
             self._seconds[name] = step.seconds
             if step.cached:
                 self._cached.append(name)
@@ -106,6 +108,15 @@ class LocalRunner(LocalDagRunner):
             runs = self._config.output.root / "artifacts" / "Trainer"
             start = _training_of(complete_versions(self._config.output.serving)[-1:], runs)
         set_parameter(node, "custom_config", json.dumps({**settings, "warm_start": start}))
+
+    def _record_parent(self, node: Any, execution: int) -> None:
+        """Makes the training whose weights this one began with an input of it in ML Metadata."""
+        start = json.loads(parameter(node, "custom_config")).get("warm_start")
+        for artifact in self._store.get_artifacts_by_uri(start) if start else ():
+            steps = [mlmd.Event.Path.Step(key="warm_start"), mlmd.Event.Path.Step(index=0)]
+            event = mlmd.Event(artifact_id=artifact.id, execution_id=execution, type=mlmd.Event.INPUT)
+            event.path.steps.extend(steps)
+            self._store.put_events([event])
 
     def _start_of_the_same(self, settings: dict[str, Any], examples: int) -> str | None:
         """Where a complete training of the same Examples and settings began; None where there is none."""

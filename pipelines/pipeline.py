@@ -21,6 +21,8 @@ from crowdzoo.training.candidates import AUTO, named_candidates
 
 # Settings of AnnotationExampleGen beside options of the kind's reader
 _READING = ("instance_columns", "eval_fraction")
+# Settings of Evaluator beside the minimum, which goes by kind
+_EVALUATION = {"tolerance", "undecided", "compare", "annotation_tolerance", "new_signatures"}
 
 
 def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pipeline:
@@ -118,7 +120,7 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
         examples=aggregator.outputs["aggregated_examples"],
         model=trainer.outputs["model"],
         settings=_json(
-            **config.evaluation.model_dump(include={"tolerance", "compare", "annotation_tolerance", "new_signatures"}),
+            **config.evaluation.model_dump(include=_EVALUATION),
             minimum=config.minimum,
             serving=serving,
         ),

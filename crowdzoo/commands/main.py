@@ -38,6 +38,7 @@ COMMANDS = {
     "convert": "Write a labelling platform's export as files of crowdzoo.",
     "train": "Train a model from annotators' labels, without the pipeline.",
     "run": "Run the TFX pipeline from a YAML file, ending in a pushed model.",
+    "lineage": "Say what data, settings, code and decision a served model comes from.",
     "export": "Write a trained model as the next version of a served folder.",
     "serve": "Answer TF Serving's REST and gRPC APIs for a served folder.",
     "deploy": "Write files that run TensorFlow Serving in containers.",
@@ -84,7 +85,7 @@ def _main(argv: Sequence[str] | None) -> int:
         raise
     debug = arguments.debug or bool(os.environ.get("CROWDZOO_DEBUG"))
     quiet_libraries()
-    translate = partial(as_options, options=arguments.options)
+    translate = getattr(arguments, "translate", None) or partial(as_options, options=arguments.options)
     with command_process(debug, translate):
         code = _run_command(arguments, debug, translate)
     if (reason := finish_output()) and code == 0:

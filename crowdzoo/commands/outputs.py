@@ -100,7 +100,7 @@ def is_deployment(folder: Path) -> bool:
     """Whether `crowdzoo deploy` wrote all files of a folder, and nothing else is in it."""
     files = [path for path in folder.rglob("*") if not path.is_dir()]
     return bool(files) and all(
-        path.is_file() and _start(path).startswith(b"# Written by `crowdzoo deploy`") for path in files
+        path.is_file() and b"Written by `crowdzoo deploy`" in _start(path)[:80] for path in files
     )
 
 

@@ -33,7 +33,15 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--out", type=path, metavar="FILE",
         help="with --on: the file that Kubeflow (FILE.yaml) or Vertex AI (FILE.json) takes; an earlier one is replaced",
     )  # fmt: skip
+    command.set_defaults(translate=_as_settings)
     command.add_argument("--force", action="store_true", help="with --on: replace any file that --out names")
+
+
+def _as_settings(message: str) -> str:
+    """Imports what translates only where there is a message."""
+    from crowdzoo.pipelines.as_settings import as_settings
+
+    return as_settings(message)
 
 
 def run(arguments: argparse.Namespace) -> int:

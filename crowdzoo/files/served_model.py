@@ -10,6 +10,7 @@ import numpy as np
 # TF Serving looks for warm-up requests here, and nowhere else.
 WARMUP_FILE = "assets.extra/tf_serving_warmup_requests"
 MODEL_CARD_FILE = "assets.extra/model_card.json"
+BLESSING_FILE = "assets.extra/blessing.json"  # why it was pushed; the only file that its copies do not share
 # One real request a signature, so that a `curl` line can be pasted whatever the length of an instance.
 REQUEST_FILES = {
     "serving_default": "assets.extra/request.json",

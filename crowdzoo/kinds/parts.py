@@ -94,7 +94,8 @@ def model_scores(
         pipeline: runs the analysis.
 
     Returns:
-        For each model `tasks`, and what `Kind.scores` gives.
+        For each model `tasks`, what `Kind.scores` gives, and of several models `by_task`, float [N]: of each task
+        whose truth is known a score; their mean is the kind's metric.
 
     Raises:
         FileNotFoundError: no file fits.

@@ -40,12 +40,14 @@ class Trained:
         history: of its training, Keras' own.
         encoder: from instances to its input; None where instances are the input.
         warmup: instances for warm-up requests.
+        began: whether it began with the weights of an earlier training.
     """
 
     model: Any
     history: Any
     encoder: Any
     warmup: Any
+    began: bool = False
 
 
 @in_training_scope
@@ -87,8 +89,7 @@ def train_on_instances(
     keras.utils.set_random_seed(settings.seed)
     model = build_model(settings, sizes, encoder)
     base.adapt(model.base, encoder, data.instances().as_numpy_iterator)
-    if names is not None:
-        _begin_with(model, Path(start or ""), names, info)
+    began = names is not None and _begin_with(model, Path(start or ""), names, info)
     callbacks = []
     if settings.patience is not None:
         held = np.zeros(num_tasks, dtype=bool)
@@ -102,7 +103,7 @@ def train_on_instances(
     history = fit_and_check(model, settings, batches, callbacks=callbacks, checkpoint=keep, verbose=2)
     first = next(data.instances(LOOKED_AT).as_numpy_iterator())
     check_answers(model, settings.kind, first if encoder is None else encoder.to_numpy(first), labels, classes)
-    return Trained(model, history, encoder, take_rows(first, slice(WARMUP)))
+    return Trained(model, history, encoder, take_rows(first, slice(WARMUP)), began)
 
 
 def instances_of(info: dict[str, Any]) -> dict[str, Any]:
@@ -129,14 +130,15 @@ def _names_to_begin_with(start: Path, info: dict[str, Any]) -> dict[str, Any] | 
     return None
 
 
-def _begin_with(model: Any, start: Path, names: dict[str, Any], info: dict[str, Any]) -> None:
-    """Puts the weights of an earlier training in, and prints what came of it."""
+def _begin_with(model: Any, start: Path, names: dict[str, Any], info: dict[str, Any]) -> bool:
+    """Puts the weights of an earlier training in, and prints what came of it; whether they fit."""
     unseen = warm_start(model, keras.saving.load_model(start / "model.keras"), names["annotators"], info["annotators"])
     if unseen is None:
         print(f"warm_start: the weights are fresh, as the model of {start} has other layers")
     else:
         new = "1 annotator is new" if unseen == 1 else f"{unseen} annotators are new"
         print(f"warm_start: the weights are those of {start}; {new}")
+    return unseen is not None
 
 
 def _early_stopping(

@@ -2,30 +2,66 @@
 
 import re
 from pathlib import PurePosixPath
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from crowdzoo.errors import short_repr
 from crowdzoo.pipelines.config.sections import Section
-from crowdzoo.pipelines.config.values import Count, Resource
+from crowdzoo.pipelines.config.values import Bool, Count, Resource
 
 _CLAIM = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
+class Toleration(Section):
+    """A taint of nodes that a component's pod may run in spite of; the keys are Kubernetes' own."""
+
+    key: str | None = None
+    operator: Literal["Equal", "Exists"] = "Equal"
+    value: str | None = None
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+
+
 class ComponentResources(Section):
-    """What the container of a component asks for, and may use at most.
+    """What the container of a component asks for, may use at most, is given, and where it runs.
 
     Attributes:
-        cpu: number of cores.
-        memory_gb: memory in GB.
+        cpu: number of cores that it asks for.
+        cpu_limit: number of cores that it may use at most; `cpu` where it is not set.
+        memory_gb: memory that it asks for, in GB.
+        memory_limit_gb: memory that it may use at most, in GB; `memory_gb` where it is not set.
         gpus: number of GPUs, of the kind `kubeflow.gpu_type`.
+        retries: how often Kubeflow starts it again after it failed.
+        node_selector: labels that its node must have.
+        tolerations: taints that its node may have.
+        env: environment variables beside those of all containers, name -> value.
+        secrets: beside those of all containers; see `KubeflowConfig`.
     """
 
     cpu: Resource | None = None
+    cpu_limit: Resource | None = None
     memory_gb: Resource | None = None
+    memory_limit_gb: Resource | None = None
     gpus: Count | None = None
+    retries: Count | None = None
+    node_selector: dict[str, str] | None = None
+    tolerations: tuple[Toleration, ...] | None = None
+    env: dict[str, str] = Field(default={})
+    secrets: dict[str, dict[str, str]] = Field(default={})
+
+    @model_validator(mode="after")
+    def _limits(self) -> "ComponentResources":
+        for asked, limit in (("cpu", "cpu_limit"), ("memory_gb", "memory_limit_gb")):
+            if (getattr(self, limit) or 1e9) < (getattr(self, asked) or 0):
+                raise ValueError(f"'{limit}' is below '{asked}', which it asks for")
+        return self
+
+    @field_validator("env", "secrets")
+    @classmethod
+    def _names(cls, found: dict[str, Any]) -> dict[str, Any]:
+        _check_names(found)
+        return found
 
 
 class ResourcesConfig(Section):
@@ -51,17 +87,24 @@ class KubeflowConfig(Section):
         image: of the containers, with crowdzoo and its extra `pipeline` installed.
         pipeline_root: URI below which Kubeflow keeps the artifacts.
         serving: folder of pushed models, a URI or a path on one of the volumes; takes the place of `output.serving`.
+        gpu_image: of the containers that ask for GPUs, with the extra `gpu`, too.
+        image_pull_secrets: names of Kubernetes secrets with which images are pulled.
+        cache: whether a component whose parameters and inputs are those of an earlier run is not run again. Kubeflow
+            compares names of input files and not their content: only for files that are never written again.
         parameters: settings that are parameters of a run, such as `training.epochs`; the file's value is the default.
         resources: of each component's container.
         gpu_type: name of the cluster's resource that a GPU is.
         env: environment variables of all containers, name -> value.
-        secrets: name of a Kubernetes secret -> environment variable -> key of the secret.
+        secrets: of all containers, name of a Kubernetes secret -> environment variable -> key of the secret.
         volumes: name of a persistent volume claim -> where it is mounted in all containers.
     """
 
     image: Annotated[str, Field(min_length=1)] | None = None
     pipeline_root: str | None = None
     serving: str | None = None
+    gpu_image: Annotated[str, Field(min_length=1)] | None = None
+    image_pull_secrets: tuple[str, ...] = ()
+    cache: Bool = False
     parameters: tuple[str, ...] = ()
     resources: ResourcesConfig = ResourcesConfig()
     gpu_type: str = "nvidia.com/gpu"
@@ -69,28 +112,25 @@ class KubeflowConfig(Section):
     secrets: dict[str, dict[str, str]] = Field(default={})
     volumes: dict[str, str] = Field(default={})
 
-    @field_validator("image")
+    @field_validator("image", "gpu_image")
     @classmethod
     def _one_word(cls, image: str | None) -> str | None:
         if image is not None and len(image.split()) != 1:
             raise ValueError("must be the name of an image, such as registry.example.com/crowdzoo:1.0")
         return image
 
-    @field_validator("env")
+    @field_validator("env", "secrets")
     @classmethod
-    def _env(cls, env: dict[str, str]) -> dict[str, str]:
-        for name in env:
-            _check_variable(name)
-        return env
+    def _names(cls, found: dict[str, Any]) -> dict[str, Any]:
+        _check_names(found)
+        return found
 
-    @field_validator("secrets")
+    @field_validator("image_pull_secrets")
     @classmethod
-    def _secrets(cls, secrets: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
-        for secret, keys in secrets.items():
-            _check_object("secret", secret)
-            for name in keys:
-                _check_variable(name)
-        return secrets
+    def _pull_secrets(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            _check_object("secret", name)
+        return names
 
     @field_validator("volumes")
     @classmethod
@@ -108,8 +148,21 @@ class KubeflowConfig(Section):
 
     def resources_of(self, component: str) -> ComponentResources:
         """Resources of a component, the defaults filled in."""
-        own = getattr(self.resources, component).model_dump(exclude_none=True)
-        return ComponentResources(**{**self.resources.default.model_dump(exclude_none=True), **own})
+        own = getattr(self.resources, component).model_dump(exclude_unset=True)
+        found = {**self.resources.default.model_dump(exclude_unset=True), **own}
+        for key in ("env", "secrets"):
+            found[key] = {**getattr(self, key), **found.get(key, {})}
+        return ComponentResources(**found)
+
+
+def _check_names(found: dict[str, Any]) -> None:
+    """Checks names of variables, and of the secrets that they may be grouped by."""
+    for name, value in found.items():
+        if isinstance(value, dict):
+            _check_object("secret", name)
+            _check_names(value)
+        else:
+            _check_variable(name)
 
 
 def _check_variable(name: str) -> None:

@@ -35,8 +35,14 @@ def vertex_problems(config: PipelineConfig) -> list[str]:
     kubeflow = config.kubeflow
     problems = [
         f"kubeflow.{key}: is for Kubernetes, and Vertex AI has none. Remove it."
-        for key in ("secrets", "volumes")
+        for key in ("secrets", "volumes", "image_pull_secrets")
         if getattr(kubeflow, key)
+    ]
+    problems += [
+        f"kubeflow.resources.{name}.{key}: is for Kubernetes, and Vertex AI has none. Remove it."
+        for name in type(kubeflow.resources).model_fields
+        for key in ("secrets", "node_selector", "tolerations")
+        if getattr(getattr(kubeflow.resources, name), key)
     ]
     places = {"kubeflow.pipeline_root": kubeflow.pipeline_root, "kubeflow.serving": kubeflow.serving}
     for key, place in {**places, **{f"data.{key}": place for key, place in _inputs(config).items()}}.items():
@@ -75,6 +81,12 @@ def _own_problems(config: PipelineConfig) -> list[str]:
         )
     if kubeflow.image is None:
         problems.append("kubeflow.image: is missing. Name an image that has crowdzoo, see docs/kubeflow.md.")
+    asking = [name for name in type(kubeflow.resources).model_fields if getattr(kubeflow.resources, name).gpus]
+    if asking and kubeflow.gpu_image is None:
+        problems.append(
+            f"kubeflow.gpu_image: is missing. {asking[0]} asks for GPUs, which an image without CUDA does not use. "
+            "Name an image that was built with --extra gpu, see docs/kubeflow.md."
+        )
     if kubeflow.pipeline_root is None:
         problems.append("kubeflow.pipeline_root: is missing. Name a folder of an object store, like s3://bucket/runs.")
     elif scheme_of(kubeflow.pipeline_root) not in _ROOTS:

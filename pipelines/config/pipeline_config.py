@@ -96,7 +96,7 @@ class PipelineConfig(Section):
         by_annotations = ("compare", "annotation_tolerance") if kind.labels.one_class else ()
         for section, allowed in {
             "data": dict.fromkeys(("dataset", *reading, "eval_fraction")),
-            "evaluation": ("tolerance", *by_annotations, f"minimum_{kind.metric}", "new_signatures"),
+            "evaluation": ("tolerance", "undecided", *by_annotations, f"minimum_{kind.metric}", "new_signatures"),
             "model": ("base", *self._base_keys),
         }.items():
             strange = sorted(getattr(self, section).model_fields_set - set(allowed))

@@ -221,7 +221,9 @@ class EvaluationConfig(Section):
 
     Attributes:
         tolerance: how far accuracy (F1, R², share of pairs) may fall below that of the last pushed model (0.01 is one
-            point).
+            point), with 95 % confidence.
+        undecided: what happens where the held-out tasks are too few to say whether it falls by more: `keep` the served
+            model, or `push` the new one.
         compare: what a new classifier and the last pushed one are compared by: `labels` is accuracy, against gold or
             aggregated labels; `annotations` is the log-likelihood of the annotations of the held-out tasks. Where it is
             not set, `labels` if any held-out task has gold, else `annotations`.
@@ -236,7 +238,8 @@ class EvaluationConfig(Section):
             model must have.
     """
 
-    tolerance: Fraction = 0.0
+    tolerance: Fraction = 0.02
+    undecided: Literal["keep", "push"] = "keep"
     compare: Literal["labels", "annotations"] | None = None
     annotation_tolerance: Nats = 0.01
     new_signatures: Bool = False

@@ -15,6 +15,7 @@ from crowdzoo.files.writing import atomic_folder
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _CONFIGS = ("models.config", "monitoring.config")
+_MORE = {"kubernetes": ("monitoring.yaml", "network.yaml", "dashboard.json")}
 # What may follow each target, as a regular expression; a folder is of this machine, or of every node
 _PLACES = {
     "pvc": r"pvc://(?P<claim>[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?)(?:/(?P<path>[A-Za-z0-9][A-Za-z0-9._/-]*))?",
@@ -58,11 +59,12 @@ def write_deployment(
     files = {f"{target}.yaml": _filled(f"{target}.yaml", {**values, **indented}, kind)}
     if target == "compose":
         files |= {f"config/{name}": text for name, text in texts.items()}
+    files |= {name: _filled(name, values, kind) for name in _MORE.get(target, ())}
     head = f"# Written by `crowdzoo deploy` {crowdzoo.__version__}.\n"
     with atomic_folder(folder, replace=replace) as new:
         for name, text in files.items():
             (new / name).parent.mkdir(exist_ok=True)
-            (new / name).write_text(head + text, encoding="utf-8")
+            (new / name).write_text(text if name.endswith(".json") else head + text, encoding="utf-8")
     return list(files)
 
 

@@ -1,11 +1,12 @@
 import contextlib
 import math
+import re
 import struct
 
 import numpy as np
 import pytest
 
-from crowdzoo import DataError
+from crowdzoo import ConfigError, DataError
 from crowdzoo.aggregation.classes.glad import Abilities
 from crowdzoo.aggregation.classes.ibcc import Beliefs, Priors
 from crowdzoo.aggregation.engine.block import Block
@@ -26,11 +27,15 @@ from crowdzoo.aggregation.engine.agreement import Agreement
 from crowdzoo.aggregation.engine.coding import KINDS, decode, encode
 from crowdzoo.aggregation.engine.right_wrong import Answers
 from crowdzoo.aggregation.ratings.rating_steps import RatingAnnotators, RatingBeliefs, RatingCrowd
+from crowdzoo.aggregation.sentences.bayesian_sequence_combination import BayesianSequenceCombination
 from crowdzoo.aggregation.sentences.chain_model import ChainBeliefs, ChainSums
+from crowdzoo.aggregation.sentences.hmm_crowd import HMMCrowd
 from crowdzoo.aggregation.sentences.sentence_block import SentenceBlock
+from crowdzoo.data.tags import TagSet, allowed_tags
 from crowdzoo.large.beam.coding import Item, Starts, ValueCoder
 from crowdzoo.large.forms.base import BlockPosteriors, Tally
-from crowdzoo.large.forms.ratings_and_sentences import RatingSums
+from crowdzoo.large.forms.job import form_of
+from crowdzoo.large.forms.ratings_and_sentences import MOST_BYTES, RatingSums
 
 RNG = np.random.default_rng(5)
 
@@ -346,3 +351,16 @@ def test_an_error_in_any_byte_is_no_other_exception(value):
                 decode(bytes(data))
             data[place] ^= bits
     assert_same(decode(bytes(data)), value)
+
+
+def test_sentences_of_more_annotators_than_workers_can_hold_are_refused_with_a_number_that_is_not():
+    tag_set = TagSet(allowed_tags({"LOC", "MISC", "ORG", "PER"}, "BIO"), "BIO")
+    with pytest.raises(
+        ConfigError, match=r"10,000 annotators take 65 MB in each block.*HMMCrowd \(hmm-crowd\)"
+    ) as found:
+        form_of(BayesianSequenceCombination(), 10_000, 0, tag_set)
+    most = int(re.search(r"at most ([\d,]+) are left", str(found.value))[1].replace(",", ""))
+    assert form_of(BayesianSequenceCombination(), most, 0, tag_set).zero().counts.says.nbytes <= MOST_BYTES
+    with pytest.raises(ConfigError, match="at most"):
+        form_of(BayesianSequenceCombination(), most + 1, 0, tag_set)
+    form_of(HMMCrowd(), 10_000, 0, tag_set)  # the advice

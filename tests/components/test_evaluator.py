@@ -1,12 +1,14 @@
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet
 import pytest
 
+from crowdzoo.comparison.intervals import loss_bounds, tasks_needed
 from crowdzoo.components import evaluator
-from crowdzoo.components.evaluator import _verdict
+from crowdzoo.components.evaluator import _not_inferior, _verdict
 from crowdzoo.kinds import kind_of
 
 GOOD, BAD = np.eye(3), -np.eye(3)
@@ -78,6 +80,8 @@ def test_a_model_worse_than_the_last_pushed_one_is_not_blessed(evaluate, linear_
     assert summary["baseline"]["accuracy"] == pytest.approx(expected(evaluate.records, GOOD)[0], abs=1e-6)
     assert summary["candidate"]["accuracy"] == pytest.approx(expected(evaluate.records, BAD)[0], abs=1e-6)
     assert summary["candidate"]["accuracy"] < summary["baseline"]["accuracy"]
+    loss = summary["baseline"]["accuracy"] - summary["candidate"]["accuracy"]
+    assert summary["loss"]["mean"] == pytest.approx(loss, abs=1e-6)
     assert files == ["NOT_BLESSED"]
     assert blessing.get_int_custom_property("blessed") == 0
     assert "of version 7" in summary["reason"]
@@ -125,42 +129,84 @@ def test_the_baseline_of_a_serving_folder_in_a_store_is_measured_by_its_copy_and
 
     def scores(kind, models, *_):
         assert Path(models["baseline"], "saved_model.pb").is_file()
-        return {"candidate": {"accuracy": 0.6}, "baseline": {"accuracy": 0.7}}
+        right = np.arange(1000) < 700
+        return {
+            "candidate": {"accuracy": 0.6, "by_task": np.roll(right, 10) & (np.arange(1000) < 600)},
+            "baseline": {"accuracy": 0.7, "by_task": right},
+        }
 
     monkeypatch.setattr(evaluator, "remote_baseline", baseline)
     monkeypatch.setattr(evaluator, "model_scores", scores)
     summary, blessing, files = evaluate(BAD, serving="s3://crowd/serving/")
     assert summary["baseline"] == {"model": "s3://crowd/serving/7", "accuracy": 0.7}
-    assert summary["reason"] == "its accuracy 0.6000 is below the 0.7000 of version 7"
+    assert summary["reason"].startswith(
+        "its accuracy 0.6000 against the 0.7000 of version 7 on 1,000 tasks: a loss of 0.11"
+    )
+    assert summary["outcome"] == "not pushed"
+    figures = json.loads(blessing.get_string_custom_property("evaluated"))
+    assert (figures["reason"], figures["loss"]) == (summary["reason"], summary["loss"])
     assert blessing.get_string_custom_property("baseline_model") == "s3://crowd/serving/7"
     assert files == ["NOT_BLESSED"]
 
 
-VERDICTS = {
-    # candidate, baseline, tolerance, minimum: blessed
-    "first": (0.4, None, 0.0, 0.0, True),
-    "first but too bad": (0.4, None, 0.0, 0.5, False),
-    "equal": (0.7, 0.7, 0.0, 0.0, True),
-    "better": (0.8, 0.7, 0.0, 0.0, True),
-    "worse": (0.69, 0.7, 0.0, 0.0, False),
-    "worse within tolerance": (0.69, 0.7, 0.02, 0.0, True),
-    "worse beyond tolerance": (0.69, 0.72, 0.02, 0.0, False),
-    "better but below the minimum": (0.8, 0.7, 0.0, 0.9, False),
-}
-
-
-@pytest.mark.parametrize(("kind", "other"), [("classification", "f1"), ("sequence", "token_accuracy")])
-@pytest.mark.parametrize("case", VERDICTS)
-def test_verdict(case, kind, other):
+@pytest.mark.parametrize(("value", "minimum", "blessed", "said"), [
+    (0.4, 0.0, True, "no model was pushed before it"), (0.4, 0.5, False, "0.4000 is below the minimum 0.5"),
+])  # fmt: skip
+@pytest.mark.parametrize("kind", ["classification", "sequence"])
+def test_a_first_model_is_judged_by_the_minimum(kind, value, minimum, blessed, said):
     kind = kind_of(kind)
-    metric, word = kind.metric, kind.metric_title
-    value, last, tolerance, minimum, blessed = VERDICTS[case]
-    # the other metric says the opposite
-    baseline = None if last is None else {"model": "/serving/7", metric: last, other: float(blessed)}
-    summary = {"candidate": {metric: value, other: float(not blessed)}, "baseline": baseline}
-    found, reason = _verdict(summary, kind, tolerance, minimum)
-    assert found is blessed
-    assert reason.startswith(f"its {word} {value:.4f} ") or (baseline is None and blessed)
+    found, reason = _verdict({"candidate": {kind.metric: value}, "baseline": None}, kind, 0.0, minimum)
+    assert (found, said in reason) == (blessed, True)
+
+
+PAIRED = {
+    # tasks, right only in the old model, only in the new one, tolerance, undecided: outcome, blessed, what is said
+    "issue 42": (533, 20, 12, 0.01, "keep", "undecided", False, r"487.* loss of 0.0150, with 95 % confidence -0.00"),
+    "pushed though undecided": (533, 20, 12, 0.01, "push", "undecided", True, r"Pushed by evaluation.undecided$"),
+    "too few tasks, no difference": (100, 0, 0, 0.02, "keep", "undecided", False, "about 150 tasks are needed. A"),
+    "no difference": (200, 0, 0, 0.02, "keep", "pushed", True, r"loss of 0.0000, .* at most 0.0149, within the tol"),
+    "worse": (533, 60, 12, 0.01, "push", "not pushed", False, r"at least 0.06\d\d, above the tolerance 0.01$"),
+    "better": (533, 5, 38, 0.0, "keep", "pushed", True, r"a loss of -0.0619, with 95 % confidence at most -0.0"),
+    "no tolerance": (533, 9, 9, 0.0, "keep", "undecided", False, r"at the tolerance 0. A higher evaluation.tolerance"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PAIRED)
+def test_compared_by_labels_a_model_is_pushed_if_its_loss_is_surely_within_the_tolerance(case):
+    tasks, lost, won, tolerance, undecided, outcome, blessed, said = PAIRED[case]
+    old = np.arange(tasks) >= 38
+    new = old.copy()
+    new[:won], new[-lost or tasks :] = True, False
+    names = {"candidate": {"accuracy": new.mean(), "model": ""}, "baseline": {"accuracy": old.mean(), "model": "x/7"}}
+    by_task = {"candidate": new, "baseline": old}
+    found, reason = _not_inferior(names, kind_of("classification"), tolerance, by_task, undecided)
+    assert (found, names["outcome"]) == (blessed, outcome)
+    assert re.search(said.replace("487", f"{487 / 533:.4f} against the {495 / 533:.4f}"), reason), reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("tolerance", "disagree"), [(0.05, 0.1), (0.02, 0.02), (0.02, 0.05), (0.1, 0.3)])
+def test_in_simulation_few_worse_models_are_pushed_and_few_equal_ones_held_back(tolerance, disagree):
+    generator = np.random.default_rng(0)
+
+    def rate(tasks, loss, runs=400):
+        """How often a model is pushed that loses on (disagree + loss) / 2 of the tasks and wins on the other half."""
+        pushed = 0
+        for _ in range(runs):
+            place = generator.random(tasks)
+            old, new = place >= (disagree - loss) / 2, (place < (disagree - loss) / 2) | (place >= disagree)
+            pushed += loss_bounds(new, old)[2] <= tolerance
+        return pushed / runs
+
+    half = np.repeat([1.0, -1.0, 0.0], [round(500 * disagree)] * 2 + [1000 - 2 * round(500 * disagree)])
+    enough = tasks_needed(half, np.zeros(1000), tolerance)
+    assert rate(enough, 0.0) >= 0.9
+    for tasks in (enough // 4, enough):
+        worse = min(1.25 * tolerance, disagree)
+        assert rate(tasks, worse) <= 0.05
+        assert (
+            rate(tasks, min(tolerance, disagree)) <= 0.08
+        )  # at the tolerance itself, 5 % up to chance and whole tasks
 
 
 @pytest.mark.parametrize(("value", "tolerance", "blessed"), [

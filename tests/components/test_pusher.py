@@ -1,9 +1,12 @@
+import json
+
 import pytest
 from google.protobuf import json_format
 
 from crowdzoo.components import push_version
 from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.pusher import PusherExecutor
+from crowdzoo.components.serving_folder import fingerprint
 from crowdzoo.components.tfx_internals import standard_artifacts
 
 
@@ -18,8 +21,10 @@ def model(tmp_path):
     return artifact
 
 
-def push(tmp_path, model, blessed=True):
+def push(tmp_path, model, blessed=True, evaluated=None):
     blessing = standard_artifacts.ModelBlessing()
+    if evaluated:
+        blessing.set_string_custom_property("evaluated", json.dumps(evaluated))
     blessing.set_int_custom_property("blessed", int(blessed))
     pushed = standard_artifacts.PushedModel()
     pushed.uri = str(tmp_path / "pushed")
@@ -48,6 +53,17 @@ def test_a_blessed_model_is_pushed_whole(tmp_path, model):
     for folder in (tmp_path / "serving" / version, tmp_path / "pushed"):
         assert (folder / "saved_model.pb").read_text() == "graph"
         assert (folder / "variables" / "data").read_text() == "weights"
+
+
+def test_a_version_has_the_figures_of_its_blessing_and_is_still_the_same_model(tmp_path, model):
+    push(tmp_path, model, evaluated={"outcome": "pushed", "loss": {"upper": 0.01}})
+    (version,) = visible(tmp_path)
+    blessing = json.loads((tmp_path / "serving" / version / "assets.extra" / "blessing.json").read_text())
+    own = fingerprint(f"{model.uri}/Format-Serving")
+    assert blessing == {"model": own, "outcome": "pushed", "loss": {"upper": 0.01}, "format_version": 1}
+    assert fingerprint(tmp_path / "serving" / version) == own
+    push(tmp_path, model, evaluated={"outcome": "undecided"})
+    assert visible(tmp_path) == [version], "the newest version is not pushed again, whatever its blessing says now"
 
 
 def test_a_model_without_blessing_is_not_pushed(tmp_path, model):

@@ -235,6 +235,7 @@ def test_errors_are_those_of_the_tasks_whose_rating_is_known(ratings_folder, tmp
     model = line_model(tmp_path / "model", 2.0)
     files = f"{examples.uri}/Split-eval/*"
     scores = model_scores({"candidate": model}, files, info, "", None)
+    assert scores["candidate"].pop("by_task").mean() == pytest.approx(scores["candidate"]["r2"])
     # e0: says 3, is 3.5; e2: says 8, is -2.25; their mean is 0.625, squares about it 2 * 2.875^2
     assert scores == {
         "candidate": {
@@ -268,5 +269,7 @@ def test_a_regressor_is_blessed_by_its_r2(ratings_folder, tmp_path):
     line_model(tmp_path / "serving" / "7", slope, 3.5 - 1.5 * slope)
     mean = evaluate(slope, 4.0 - 1.5 * slope)  # everything half a point too high: R² is 1 - 0.25 / 2.875^2
     assert mean["baseline"]["r2"] == pytest.approx(1)
-    assert (mean["blessed"], mean["reason"]) == (False, "its R² 0.9698 is below the 1.0000 of version 7")
-    assert evaluate(slope, 4.0 - 1.5 * slope, tolerance=0.05)["blessed"]
+    assert (mean["blessed"], mean["outcome"]) == (False, "undecided")
+    assert mean["loss"]["mean"] == pytest.approx(1 - mean["candidate"]["r2"])
+    assert mean["reason"].startswith("its R² 0.9698 against the 1.0000 of version 7 on 2 tasks: a loss of 0.0302")
+    assert evaluate(slope, 4.0 - 1.5 * slope, undecided="push")["blessed"]

@@ -335,6 +335,8 @@ def test_scores_are_those_of_spans_counted_by_hand(spans, tmp_path):
     (files,) = pattern(spans.aggregated, "eval")
     summary = model_scores({"candidate": good, "baseline": none}, files, info, "", None)
     assert summary["candidate"]["tasks"] == np.sum(spans.split == "eval")
+    for found in summary.values():
+        assert (len(found["by_task"]), found["by_task"].mean()) == (found["tasks"], pytest.approx(found["f1"]))
     assert [summary["candidate"][key] for key in ("f1", "precision", "recall", "token_accuracy")] == [1, 1, 1, 1]
     assert [summary["baseline"][key] for key in ("f1", "recall")] == [0, 0]
     assert summary["baseline"]["token_accuracy"] == pytest.approx(1 / 3)

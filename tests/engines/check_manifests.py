@@ -12,11 +12,12 @@ import kubernetes_validate
 import yaml
 
 SCHEMAS = Path(sys.prefix)
+CUSTOM = ("InferenceService", "Gateway", "HTTPRoute", "PodMonitor", "PrometheusRule")
 KUBERNETES = ("1.29", "1.37")  # the oldest and the newest release that are looked at
 
 
 def closed(schema):
-    """A schema of KServe's in which a name that it does not have is an error; the cluster drops it without a word."""
+    """A schema in which a name that it does not have is an error; the cluster drops it without a word."""
     if isinstance(schema, list):
         return [closed(one) for one in schema]
     if not isinstance(schema, dict):
@@ -27,9 +28,11 @@ def closed(schema):
     return found
 
 
-def kserve_schema():
-    definition = yaml.safe_load((SCHEMAS / "serving.kserve.io_inferenceservices.yaml").read_text())
-    version = next(one for one in definition["spec"]["versions"] if one["name"] == "v1beta1")
+def custom_schema(content):
+    """The schema of an object that a cluster does not know by itself."""
+    group, _, name = content["apiVersion"].partition("/")
+    definition = yaml.safe_load((SCHEMAS / f"{group}_{content['kind'].lower()}s.yaml").read_text())
+    version = next(one for one in definition["spec"]["versions"] if one["name"] == name)
     schema = closed(version["schema"]["openAPIV3Schema"])
     schema["properties"]["metadata"] = {"type": "object"}  # Kubernetes' own, which the definition leaves open
     return schema
@@ -44,8 +47,8 @@ def faults(path):
 def faults_of(content, name):
     if name == "compose.yaml":
         schema = json.loads((SCHEMAS / "compose-spec.json").read_text())
-    elif content["kind"] == "InferenceService":
-        schema = kserve_schema()
+    elif content["kind"] in CUSTOM:
+        schema = custom_schema(content)
     else:
         for version in KUBERNETES:
             try:

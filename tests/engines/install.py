@@ -35,7 +35,7 @@ PYTHON = ENGINES / "python" / "bin" / "python"  # with the Beam of the job serve
 STORE = ENGINES / "store" / "bin" / "moto_server"  # an object store that speaks Amazon's language
 JAVA_JARS = ENGINES / "tensorflow-java"
 OPENVINO = ENGINES / "openvino" / "bin" / "python"
-SCHEMAS = ENGINES / "schemas"  # KServe's and Compose's, and a Python that knows Kubernetes'
+SCHEMAS = ENGINES / "schemas-2"  # of KServe, Compose and others, and a Python that knows Kubernetes'
 
 FLINK_BEAM = "2.62.0"  # the last one of which all jars could be had when this was written
 FLINK_PACKAGE = "apache-flink-libraries"
@@ -55,15 +55,29 @@ JAVA_PARTS = (
     ("org.bytedeco", "javacpp", "1.5.10", "linux-x86_64"),
 )
 SCHEMA_PACKAGES = ("kubernetes-validate==1.37.0", "jsonschema==4.26.0", "pyyaml==6.0.3")
-# Go's module -> the file of it, and the checksum that Go gives
+# Go's module -> the files of it, and the checksum that Go gives
 SCHEMA_MODULES = {
     "github.com/kserve/kserve@v0.15.2": (
-        "config/crd/full/serving.kserve.io_inferenceservices.yaml",
+        ("config/crd/full/serving.kserve.io_inferenceservices.yaml",),
         "h1:uph7Umk331fvBMrHHpTJNDt6+lf3IAuyiskaQw8wIAk=",
     ),
     "github.com/compose-spec/compose-go/v2@v2.6.0": (
-        "schema/compose-spec.json",
+        ("schema/compose-spec.json",),
         "h1:/+oBD2ixSENOeN/TlJqWZmUak0xM8A7J08w/z661Wd4=",
+    ),
+    "sigs.k8s.io/gateway-api@v1.2.1": (
+        (
+            "config/crd/standard/gateway.networking.k8s.io_gateways.yaml",
+            "config/crd/standard/gateway.networking.k8s.io_httproutes.yaml",
+        ),
+        "h1:fZZ/+RyRb+Y5tGkwxFKuYuSRQHu9dZtbjenblleOLHM=",
+    ),
+    "github.com/prometheus-operator/prometheus-operator@v0.79.2": (
+        (
+            "example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml",
+            "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
+        ),
+        "h1:H/HCiMS4dXQyiFHw28PFlWMh15YUraL3MFe8u7k7dGA=",
     ),
 }
 LOGS = ("org.slf4j", "slf4j-simple", "1.7.36", "")
@@ -198,12 +212,13 @@ def install_schemas() -> None:
         folder = Path(name, "schemas")
         make_environment(folder / "bin" / "python", SCHEMA_PACKAGES)
         Path(name, "go.mod").write_text("module crowdzoo/schemas\n")
-        for module, (file, wanted) in SCHEMA_MODULES.items():
+        for module, (files, wanted) in SCHEMA_MODULES.items():
             command = ["go", "mod", "download", "-json", module]
             done = subprocess.run(command, cwd=name, check=True, capture_output=True, text=True)
             found = json.loads(done.stdout)
             check(found["Sum"], wanted, module)
-            shutil.copyfile(Path(found["Dir"], file), folder / Path(file).name)
+            for file in files:
+                shutil.copyfile(Path(found["Dir"], file), folder / Path(file).name)
         folder.replace(SCHEMAS)
 
 

@@ -51,6 +51,10 @@ def test_the_files_fit_the_official_schemas(target, place, tmp_path):
 @pytest.mark.parametrize(
     ("target", "number", "path", "value", "says"),
     [
+        ("monitoring", 0, ("spec", "podMetricsEndpoints", 0, "portt"), "x", "portt"),
+        ("monitoring", 1, ("spec", "groups", 0, "rules", 0, "expression"), "x", "expression"),
+        ("network", 0, ("spec", "ingress", 0, "form"), [], "form"),
+        ("network", 2, ("spec", "rules", 0, "backendRefs", 0, "weigth"), 1, "weigth"),
         ("kubernetes", 1, ("spec", "template", "spec", "containers", 0, "imagee"), "x", "imagee"),
         ("kubernetes", 3, ("spec", "maxReplicas"), "many", "maxReplicas"),
         ("kubernetes", 4, ("spec", "max"), 1, "'max' was unexpected"),
@@ -63,7 +67,8 @@ def test_the_check_finds_what_does_not_fit(target, number, path, value, says, tm
     (tmp_path / "served" / "1").mkdir(parents=True)
     (tmp_path / "served" / "1" / "saved_model.pb").touch()
     place = tmp_path / "served" if target == "compose" else "gs://crowd/labelme"
-    assert cli.main(["deploy", "--target", target, "--model", f"a={place}", "--out", str(tmp_path / "out")]) == 0
+    whole = "kubernetes" if target in ("monitoring", "network") else target
+    assert cli.main(["deploy", "--target", whole, "--model", f"a={place}", "--out", str(tmp_path / "out")]) == 0
     file = tmp_path / "out" / f"{target}.yaml"
     contents = list(yaml.safe_load_all(file.read_text()))
     *way, last = path

@@ -76,6 +76,7 @@ WRITERS = {
     "crowdzoo.reading.tables.row_checks": "a table",
     "crowdzoo.training.checkpoint": "checkpoint.json and each phase-*.npz; only the code that wrote them reads them",
     "crowdzoo.components.evaluator": "evaluation.json, an artifact that TFX makes again for other code",
+    "crowdzoo.components.pusher": "blessing.json",
     "crowdzoo.records.example_files": "dataset.json; the rest is TensorFlow's",
     "crowdzoo.components.trainer": "artifacts that TFX makes again for other code",
     "crowdzoo.components.annotation_example_gen": "tasks.parquet, which the next component reads in the same run",

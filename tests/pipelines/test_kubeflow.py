@@ -10,6 +10,7 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 
 from crowdzoo import pipelines
 from crowdzoo.commands.main import main
+from crowdzoo.components.code_version import code_version
 from crowdzoo.errors import DataError
 from crowdzoo.pipelines import kubeflow_step
 from crowdzoo.pipelines.config import load_config
@@ -24,10 +25,22 @@ report: {fail_if: ["alpha<0.2"]}
 output: {root: here}
 kubeflow:
   image: registry.example.com/crowdzoo:1.0
+  gpu_image: registry.example.com/crowdzoo:1.0-gpu
+  image_pull_secrets: [registry]
   pipeline_root: minio://mlpipeline/runs
   serving: s3://crowd/serving
   parameters: [training.epochs, training.learning_rate, evaluation.minimum_accuracy, data.annotations]
-  resources: {default: {cpu: 2, memory_gb: 8}, Trainer: {memory_gb: 16, gpus: 1}, Pusher: {cpu: 0.5}}
+  resources:
+    default: {cpu: 2, memory_gb: 8, retries: 2}
+    Trainer:
+      memory_gb: 16
+      memory_limit_gb: 24
+      gpus: 1
+      node_selector: {pool: gpu}
+      tolerations: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}]
+      env: {TF_FORCE_GPU_ALLOW_GROWTH: "true"}
+      secrets: {hub: {HF_TOKEN: token}}
+    Pusher: {cpu: 0.5, retries: 0}
   gpu_type: nvidia.com/gpu
   env: {AWS_ENDPOINT_URL: "http://minio:9000"}
   secrets: {store: {AWS_ACCESS_KEY_ID: accesskey, AWS_SECRET_ACCESS_KEY: secretkey}}
@@ -92,6 +105,8 @@ def test_every_container_runs_the_image_with_its_environment_secrets_and_volumes
     executors = documents[1]["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
     assert {*executors} == labels
     for name, container in containers.items():
+        if name == "Trainer":  # has its own, told below
+            continue
         assert container.image == "registry.example.com/crowdzoo:1.0", name
         assert list(container.command) == ["python", "-m", "crowdzoo.pipelines.kubeflow_step"], name
         assert [(each.name, each.value) for each in container.env] == [("AWS_ENDPOINT_URL", "http://minio:9000")], name
@@ -100,6 +115,60 @@ def test_every_container_runs_the_image_with_its_environment_secrets_and_volumes
         (secret,) = own["secretAsEnv"]
         assert secret["secretName"] == "store"
         assert {"secretKey": "accesskey", "envVar": "AWS_ACCESS_KEY_ID"} in secret["keyToEnv"]
+        assert own["imagePullSecret"] == [{"secretName": "registry"}]
+        assert not {"nodeSelector", "tolerations"} & {*own}, "which are the Trainer's"
+
+
+def test_a_component_has_its_own_image_node_environment_secrets_and_retries(compiled):
+    _, documents, spec, containers = compiled
+    own = documents[1]["platforms"]["kubernetes"]["deploymentSpec"]["executors"][
+        spec.components["Trainer"].executor_label
+    ]
+    assert own["nodeSelector"] == {"labels": {"pool": "gpu"}}
+    assert own["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+    assert [each["secretName"] for each in own["secretAsEnv"]] == ["hub", "store"]
+    assert containers["Trainer"].image.endswith("-gpu")
+    assert [each.name for each in containers["Trainer"].env] == ["AWS_ENDPOINT_URL", "TF_FORCE_GPU_ALLOW_GROWTH"]
+    resources = containers["Trainer"].resources
+    assert (resources.memory_request, resources.memory_limit, resources.cpu_request, resources.cpu_limit) == (
+        16,
+        24,
+        2,
+        2,
+    )
+    retries = {name: task.retry_policy.max_retry_count for name, task in spec.root.dag.tasks.items()}
+    assert retries == {**dict.fromkeys(TASKS, 2), "Pusher": 0}
+
+
+def test_the_platforms_part_is_that_of_kubeflows_own_api(compiled):
+    proto = pytest.importorskip(
+        "kfp.kubernetes.kubernetes_executor_config_pb2", reason="kfp-kubernetes is not installed"
+    )
+    for own in compiled[1][1]["platforms"]["kubernetes"]["deploymentSpec"]["executors"].values():
+        parsed = json_format.ParseDict(own, proto.KubernetesExecutorConfig())  # names that it does not know fail
+        assert json_format.MessageToDict(parsed) == own
+
+
+def test_with_cache_only_what_depends_on_the_served_model_runs_every_time(compiled, tmp_path):
+    config = load_config(compiled[0] / "labelme.yaml", {"kubeflow.cache": True}, on="kubeflow")
+    compile_pipeline(config, tmp_path / "pipeline.yaml")
+    spec = next(yaml.safe_load_all((tmp_path / "pipeline.yaml").read_text()))
+    tasks = spec["root"]["dag"]["tasks"]
+    cached = {name for name, task in tasks.items() if task.get("cachingOptions", {}).get("enableCache")}
+    assert cached == {*TASKS} - {"Evaluator", "Pusher"}
+
+
+def test_a_container_whose_image_has_other_code_says_so_and_does_nothing(compiled, capsys, monkeypatch):
+    containers = compiled[3]
+    arguments = [*containers["Pusher"].args]
+    place = arguments.index("--compiled_from") + 1
+    monkeypatch.setattr(kubeflow_step, "run_kubeflow_executor", lambda *_: 1 / 0)
+    given = ["--executor_class_path", "x", "--json_serialized_invocation_args", "{}"]
+    given += ["--json_serialized_inputs_spec_args", "{}", "--compiled_from"]
+    with pytest.raises(ZeroDivisionError):
+        kubeflow_step.main([*given, arguments[place]])
+    assert kubeflow_step.main([*given, "0" * 32]) == 1
+    assert "is not the code that the pipeline was compiled from" in capsys.readouterr().err
 
 
 def test_parameters_of_the_run_have_the_files_values_as_defaults(compiled):
@@ -166,7 +235,7 @@ def step(tmp_path, monkeypatch, execute):
         "--executor_class_path", "package.Executor", "--json_serialized_invocation_args", json.dumps(call),
         "--json_serialized_inputs_spec_args", json.dumps({"artifacts": {"examples": {"artifactType": schema}}}),
         "--local_path", f"inputs.examples={tmp_path}/in", "--local_path", f"outputs.report={tmp_path}/out=1",
-        "--runner=FnApiRunner",
+        "--runner=FnApiRunner", "--compiled_from", code_version(*kubeflow_step.STEP_CODE),
     ])  # fmt: skip
     file = tmp_path / "output.json"
     return code, json.loads(file.read_text()) if file.exists() else None
@@ -198,9 +267,12 @@ def test_a_step_whose_input_cannot_be_used_ends_with_the_message(tmp_path, monke
     assert capsys.readouterr().err == "DataError: s3://crowd/a.csv: holds no annotations.\n"
 
 
+KUBERNETES = ("secrets", "volumes", "image_pull_secrets", "node_selector", "tolerations")
+
+
 def test_for_vertex_it_is_a_job_in_json_with_the_same_tasks_and_the_accelerator(tmp_path, capsys):
     text = CONFIG.replace("minio://mlpipeline", "gs://crowd").replace("s3://", "gs://").replace("/mnt", "gs://mnt")
-    lines = [line for line in text.splitlines() if not line.startswith(("  secrets", "  volumes"))]
+    lines = [line for line in text.splitlines() if line.split(":")[0].strip() not in KUBERNETES]
     (tmp_path / "labelme.yaml").write_text("\n".join(lines).replace("nvidia.com/gpu", "NVIDIA_TESLA_T4"))
     out = tmp_path / "job.json"
     for _ in range(2):  # it may replace its own file
@@ -218,7 +290,7 @@ def test_for_vertex_it_is_a_job_in_json_with_the_same_tasks_and_the_accelerator(
     )
     trainer = deployment.executors[spec.components["Trainer"].executor_label].container
     assert (trainer.resources.accelerator.type, trainer.resources.accelerator.count) == ("NVIDIA_TESLA_T4", 1)
-    assert trainer.resources.memory_limit == 16
+    assert trainer.resources.memory_limit == 24
     assert str(tmp_path) not in out.read_text()
 
 

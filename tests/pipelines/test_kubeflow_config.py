@@ -67,6 +67,12 @@ def test_what_kubeflow_needs_is_asked_for(tmp_path, key):
         ("kubeflow.resources.Trainer.gpu", 1, "kubeflow.resources.Trainer: unknown key 'gpu': choose one"),
         ("kubeflow.resources.Trainer.cpu", 0, "kubeflow.resources.Trainer.cpu: must be a number above 0"),
         ("kubeflow.resources.Trainer.gpus", 0.5, "kubeflow.resources.Trainer.gpus: must be an integer from 0 to 1"),
+        ("kubeflow.resources.Trainer.gpus", 1, "kubeflow.gpu_image: is missing. Trainer asks for GPUs, which an image"),
+        ("kubeflow.resources.Trainer", {"cpu": 4, "cpu_limit": 2}, "'cpu_limit' is below 'cpu', which it asks for"),
+        ("kubeflow.resources.Trainer.tolerations", [{"key": "a", "effect": "No"}], "tolerations.0.effect: must be"),
+        ("kubeflow.resources.Trainer.secrets", {"Hub": {"A": "b"}}, "must hold the name of a secret"),
+        ("kubeflow.resources.Trainer.env", {"A-B": "x"}, "must hold names of environment variables, which 'A-B'"),
+        ("kubeflow.image_pull_secrets", ["Registry"], "kubeflow.image_pull_secrets: must hold the name of a secret"),
         ("kubeflow.env", {"A-B": "x"}, "kubeflow.env: must hold names of environment variables, which 'A-B' is not"),
         ("kubeflow.env", {"A": 1}, "kubeflow.env.A: must be text (put quotes round it), got 1."),
         ("kubeflow.secrets", {"Store": {"A": "b"}}, "kubeflow.secrets: must hold the name of a secret"),
@@ -86,9 +92,10 @@ def test_what_cannot_be_used_is_named_with_its_key(tmp_path, key, value, says):
 
 def test_resources_of_a_component_go_before_the_default(tmp_path):
     resources = {"default": {"cpu": 2, "memory_gb": 8}, "Trainer": {"memory_gb": 16, "gpus": 1}}
-    kubeflow = loaded(tmp_path, **{"kubeflow.resources": resources}).kubeflow
-    assert kubeflow.resources_of("Trainer").model_dump() == {"cpu": 2, "memory_gb": 16, "gpus": 1}
-    assert kubeflow.resources_of("Pusher").model_dump() == {"cpu": 2, "memory_gb": 8, "gpus": None}
+    kubeflow = loaded(tmp_path, **{"kubeflow.resources": resources, "kubeflow.gpu_image": "gpu"}).kubeflow
+    trainer, pusher = (kubeflow.resources_of(name) for name in ("Trainer", "Pusher"))
+    assert (trainer.cpu, trainer.memory_gb, trainer.gpus) == (2, 16, 1)
+    assert (pusher.cpu, pusher.memory_gb, pusher.gpus) == (2, 8, None)
 
 
 VERTEX = {
@@ -104,6 +111,7 @@ def for_vertex(folder, **overrides):
 
 def test_vertex_takes_places_in_googles_store_and_its_own_names_of_accelerators(tmp_path):
     resources = {"kubeflow.resources": {"Trainer": {"gpus": 1}}, "kubeflow.gpu_type": "NVIDIA_TESLA_T4"}
+    resources["kubeflow.gpu_image"] = "registry.example.com/crowdzoo:1.0-gpu"
     assert for_vertex(tmp_path, **resources).kubeflow.resources_of("Trainer").gpus == 1
     assert for_vertex(tmp_path).kubeflow.gpu_type == "nvidia.com/gpu", "which nobody asks for"
 
@@ -118,6 +126,10 @@ def test_vertex_takes_places_in_googles_store_and_its_own_names_of_accelerators(
         ({"kubeflow.image": None}, "kubeflow.image: is missing"),
         ({"kubeflow.secrets": {"store": {"A": "b"}}}, "kubeflow.secrets: is for Kubernetes, and Vertex AI has none"),
         ({"kubeflow.volumes": {"crowd": "/mnt/crowd"}}, "kubeflow.volumes: is for Kubernetes"),
+        (
+            {"kubeflow.resources": {"default": {"node_selector": {"a": "b"}}}},
+            "kubeflow.resources.default.node_selector: is for Kubernetes",
+        ),
         (
             {"kubeflow.resources": {"Trainer": {"gpus": 1}}},
             "kubeflow.gpu_type: must name an accelerator of Vertex AI, which Trainer asks for, such as NVIDIA_TESLA_T4 "

@@ -1,6 +1,8 @@
 import fcntl
+import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,8 +18,10 @@ from ml_metadata import metadata_store
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 
+from crowdzoo.commands import main as cli
 from crowdzoo.components import evaluator
 from crowdzoo.components.input_files import content_hashes
+from crowdzoo.components.serving_folder import fingerprint
 from crowdzoo.errors import ConfigError, DataError, PipelineError
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.pipelines import local_runner, pipeline
@@ -285,6 +289,17 @@ def test_a_run_on_a_table_that_grew_begins_with_the_served_model_and_is_compared
     assert history[1][0] < history[0][0], "it begins where the first one ended"
     again = go(**{"training.epochs": 2})
     assert again.cached == COMPONENTS
+    capfd.readouterr()
+    assert cli.main(["lineage", str(grown.pushed or grown.model / "Format-Serving")]) == 0
+    said = capfd.readouterr().out
+    served = fingerprint(first.pushed)
+    assert re.search(rf"parent +({first.pushed}|{served})\n", said)
+    for name in ("answers.csv", "instances.parquet"):
+        assert hashlib.sha256((inputs / name).read_bytes()).hexdigest() in said
+    store = store_of(grown.metadata.parent)
+    trainings = [store.get_artifacts_by_uri(str(each.model_run))[0] for each in (first, grown)]
+    events = {(event.artifact_id, event.type) for event in store.get_events_by_execution_ids([int(grown.model.name)])}
+    assert {(trainings[0].id, mlmd.Event.INPUT), (trainings[1].id, mlmd.Event.OUTPUT)} <= events
     names = json.loads((grown.model_run / "model.names.json").read_text())
     assert "newcomer" in names["annotators"]
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from google.protobuf import text_format
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from crowdzoo.commands import main as cli
+from crowdzoo.serving import metrics
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +63,7 @@ def container(out="out"):
 )  # fmt: skip
 def test_kubernetes_has_all_objects_and_they_find_each_other(place, volume, mount):
     assert deploy("kubernetes", "--model", f"labelme={place}") == 0
-    assert os.listdir("out") == ["kubernetes.yaml"]
+    assert {*os.listdir("out")} == {"kubernetes.yaml", "monitoring.yaml", "network.yaml", "dashboard.json"}
     found = written("kubernetes")
     assert [*found] == ["ConfigMap", "Deployment", "Service", "HorizontalPodAutoscaler", "PodDisruptionBudget"]
     template = found["Deployment"]["spec"]["template"]
@@ -87,6 +89,30 @@ def test_kubernetes_has_all_objects_and_they_find_each_other(place, volume, moun
     assert (model.name, model.base_path) == ("labelme", base)
     ports = {port["name"] for port in container()["ports"]}
     assert {port["targetPort"] for port in found["Service"]["spec"]["ports"]} == ports
+
+
+def test_what_watches_and_guards_the_servers_finds_them_by_the_same_labels_ports_and_metrics():
+    assert deploy("kubernetes", "--model", "Dogs=gs://crowd/dogs") == 0
+    labels = written("kubernetes")["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    ports = {port["name"]: port["containerPort"] for port in container()["ports"]}
+    found = {one["kind"]: one["spec"] for name in ("monitoring", "network")
+             for one in yaml.safe_load_all(Path("out", f"{name}.yaml").read_text())}  # fmt: skip
+    assert found["PodMonitor"]["selector"]["matchLabels"] == labels
+    (endpoint,) = found["PodMonitor"]["podMetricsEndpoints"]
+    assert endpoint["port"] in ports
+    assert endpoint["path"] in written("kubernetes")["ConfigMap"]["data"]["monitoring.config"]
+    assert found["NetworkPolicy"]["podSelector"]["matchLabels"] == labels
+    assert {port["port"] for rule in found["NetworkPolicy"]["ingress"] for port in rule["ports"]} == {*ports.values()}
+    (backend,) = found["HTTPRoute"]["rules"][0]["backendRefs"]
+    assert (backend["name"], backend["port"]) == ("dogs", ports["http"])
+    assert found["Ingress"]["rules"][0]["http"]["paths"][0]["path"] == "/v1/models/Dogs"
+    asked = [rule["expr"] for group in found["PrometheusRule"]["groups"] for rule in group["rules"]]
+    dashboard = json.loads(Path("out/dashboard.json").read_text())
+    asked += [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    names = {name.removesuffix("_bucket") for text in asked for name in re.findall(r":tensorflow:serving:\w+", text)}
+    assert names == {metrics._COUNT, metrics._LATENCY}
+    assert all('model_name="Dogs"' in text for text in asked if ":tensorflow" in text)
+    assert "{{" not in json.dumps(dashboard)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import apache_beam as beam
+import numpy as np
 import pyarrow as pa
 import tensorflow as tf
 import tensorflow_model_analysis as tfma
@@ -11,11 +12,15 @@ from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tfx_bsl.public import tfxio
 
-from crowdzoo.records.example_dataset import files_of, held_examples
-from crowdzoo.records.instance_features import COLUMN, instance_features
+from crowdzoo.export.predict import load_predictor
+from crowdzoo.reading.instances.instances import take_rows
+from crowdzoo.records.example_dataset import files_of, held_examples, read_batches
+from crowdzoo.records.instance_features import COLUMN, instance_features, parsed_instances
 
 _TYPES = {tf.float32: "FLOAT", tf.string: "BYTES"}
 _BATCH = 1000  # most Examples that TensorFlow Model Analysis reads at a time
+_HELD = 256  # most instances that are held in memory at a time, where answers are compared
+_LABEL = {"evaluation_label": tf.io.FixedLenFeature([1], tf.int64)}
 METRICS = ("ExampleCount", "WeightedExampleCount", "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy")
 
 
@@ -27,7 +32,7 @@ def model_scores(
     Args: see `crowdzoo.kinds.parts.model_scores`.
 
     Returns:
-        For each model `tasks`, `accuracy` and `cross_entropy`.
+        For each model `tasks`, `accuracy` and `cross_entropy`; of several also `by_task`, whether it is right.
     """
     with pipeline:
         _analyse(pipeline, models, files, info, output)
@@ -41,7 +46,23 @@ def model_scores(
             "accuracy": values["sparse_categorical_accuracy"]["doubleValue"],
             "cross_entropy": values["sparse_categorical_crossentropy"]["doubleValue"],
         }
+    if len(models) > 1:
+        for name, hits in _hits(models, files, info).items():
+            scores[name]["by_task"] = hits
     return scores
+
+
+def _hits(models: Mapping[str, str], files: str, info: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Whether each model is right on each task whose class is known, which TensorFlow Model Analysis does not tell."""
+    predictors = {name: load_predictor(folder) for name, folder in models.items()}
+    hits: dict[str, list[np.ndarray]] = {name: [] for name in models}
+    for batch in read_batches([files], dict(info), "eval", _HELD, others=_LABEL, evaluation_weight=1):
+        known = batch["evaluation_weight"][:, 0] > 0
+        if known.any():
+            instances, truth = take_rows(parsed_instances(batch), known), batch["evaluation_label"][known, 0]
+            for name, predict in predictors.items():
+                hits[name].append(predict(instances, _HELD)["probabilities"].argmax(axis=1) == truth)
+    return {name: np.concatenate(parts) for name, parts in hits.items()}
 
 
 def _analyse(

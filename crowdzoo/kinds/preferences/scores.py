@@ -26,7 +26,8 @@ def model_scores(
 
     Returns:
         For each model `tasks` (pairs), what `Kind.scores` gives, and `log_likelihood`: the mean log probability of the
-        annotators' preferences by the signature "pairs", nats; None where there are none.
+        annotators' preferences by the signature "pairs", nats; None where there are none. And `by_task`, of each pair
+        whose known answer is left or right, whose mean is the share of right pairs.
 
     Raises:
         FileNotFoundError: no file fits.
@@ -55,14 +56,17 @@ def model_scores(
         "preference", np.arange(number), np.zeros(number, np.int64), labels, np.arange(2 * number),
         np.array(["truth"], object), np.array(info["classes"], object), right_ids=number + np.arange(number),
     )  # fmt: skip
-    return {
-        name: {
+    result: dict[str, dict[str, Any]] = {}
+    for name in models:
+        sides_of = np.concatenate(scores[name], axis=1)
+        lead = (sides_of[0] - sides_of[1])[labels < 2]
+        result[name] = {
             "tasks": number,
-            **Preferences().scores(preferences, {"score": np.concatenate(scores[name], axis=1).ravel()}),
+            **Preferences().scores(preferences, {"score": sides_of.ravel()}),
             "log_likelihood": _mean(np.concatenate(logs[name])),
+            "by_task": np.where(lead == 0, 0.5, (lead > 0) == (labels[labels < 2] == 0)),
         }
-        for name in models
-    }
+    return result
 
 
 def _named(sides: Mapping[str, Any]) -> dict[str, Any]:

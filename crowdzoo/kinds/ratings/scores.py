@@ -23,7 +23,7 @@ def model_scores(
     Args: see `crowdzoo.kinds.parts.model_scores`.
 
     Returns:
-        For each model `tasks`, and what `Kind.scores` gives.
+        For each model `tasks`, what `Kind.scores` gives, and `by_task`, [N], whose mean is R².
 
     Raises:
         FileNotFoundError: no file fits.
@@ -41,9 +41,10 @@ def model_scores(
             answers[name].append(predict(instances, BATCH)["value"])
     scores = {}
     for name, folder in models.items():
-        found = {"value": np.concatenate(answers[name])}
+        found, gold = {"value": np.concatenate(answers[name])}, np.concatenate(truth)
         try:
-            scores[name] = {"tasks": len(found["value"]), **Ratings().scores(np.concatenate(truth), found)}
+            scores[name] = {"tasks": len(gold), **Ratings().scores(gold, found)}
         except DataError as error:
             raise ValueError(f"{folder}: {error}") from error
+        scores[name]["by_task"] = 1 - (gold - found["value"]) ** 2 / (gold.var() or 1)
     return scores

@@ -1,6 +1,7 @@
 """Ratings and sentences on blocks."""
 
 # ruff: noqa: D102  (`Form` describes them)
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +13,11 @@ from crowdzoo.aggregation.engine.run import Run, advance
 from crowdzoo.aggregation.ratings.plain_ratings import SUMS, add_answers
 from crowdzoo.aggregation.ratings.rating_steps import COMMON, add_expected, add_ratings, iterated, started, truths
 from crowdzoo.aggregation.sentences.chain_model import ChainBeliefs, ChainLogs, ChainModel
+from crowdzoo.errors import ConfigError
 from crowdzoo.large.forms.base import BlockPosteriors, Form, Tally
 
 Array = NDArray[np.float64]
+MOST_BYTES = 2**25  # of one block's counts for sentences: a step of 64 blocks then hands on 2 GiB
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +80,22 @@ class ChainForm(Form):
     Args:
         model: the method's steps.
         num_annotators: R.
+
+    Raises:
+        ConfigError: the counts, of which every block hands on its own and a worker holds several, are above
+            `MOST_BYTES`.
     """
 
     def __init__(self, model: ChainModel, num_annotators: int):
+        one = 8 * math.prod(model.row_shape)
+        if one * num_annotators > MOST_BYTES:
+            raise ConfigError(
+                f"{type(model.settings).__name__} on Beam: the counts of {num_annotators:,} annotators take "
+                f"{one * num_annotators / 1e6:,.0f} MB in each block and several times that in each worker; at most "
+                f"{MOST_BYTES / 1e6:,.0f} MB are run. Leave out annotators with few sentences, so that at most "
+                f"{MOST_BYTES // one:,} are left; take HMMCrowd (hmm-crowd), which counts less of each annotator; or "
+                "run it without Beam."
+            )
         super().__init__(model.settings, num_annotators, model.num_classes)
         self.model = model
 

@@ -1,0 +1,38 @@
+"""`crowdzoo lineage`: what a model comes from."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from crowdzoo.checks.option_types import path
+
+
+def describe(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    command.add_argument(
+        "model", type=path, help="folder of an exported version, or a .keras file, of a run of the pipeline"
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Prints a fact a line, and then the same of the model that the training began with."""
+    from crowdzoo.components.lineage import lineage_of
+
+    model = arguments.model
+    while model is not None:
+        found = lineage_of(model)
+        rows = list(_rows(found))
+        print("\n".join(f"{name:<40} {value}" for name, value in rows))
+        parent = found["parent"] and path(found["parent"])
+        model = parent if parent and parent.is_dir() else None
+        if model is not None:
+            print()
+
+
+def _rows(found: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Nested facts by dotted names."""
+    for key, value in found.items():
+        if isinstance(value, Mapping):
+            yield from _rows(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", "-" if value is None else value
