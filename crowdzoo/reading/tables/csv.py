@@ -46,6 +46,11 @@ class CsvSource(TextSource):
         return "" if value is None else value
 
     def _read_header(self, head: bytes, line: int) -> tuple[int, int]:
+        if head[:4].lower() == b"sep=" and head[5:7].lstrip(b"\r")[:1] == b"\n":  # Excel's line above the header
+            self.usual_delimiter = head[4:5].decode("latin-1")
+            start = head.index(b"\n", 5) + 1
+            end, line = self._read_header(head[start:], line + 1)
+            return start + end, line
         end = head.find(b"\n")
         end = len(head) if end < 0 else end
         if b"\0" in head[:end]:

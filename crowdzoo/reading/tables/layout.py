@@ -24,6 +24,7 @@ class Layout:
     Attributes:
         columns: our name of a column -> the file's name, or its number from 1 where there is no header.
         separator: between values of CSV; None: what the header shows.
+        sheet: of an Excel workbook; None: the first one.
         encoding: of text; None: UTF-8, or what a byte order mark says.
         header: whether the first line holds names.
         decimal: decimal mark of numbers in CSV, "." or ",".
@@ -36,6 +37,7 @@ class Layout:
 
     columns: Mapping[str, str] = field(default_factory=dict)
     separator: str | None = None
+    sheet: str | None = None
     encoding: str | None = None
     header: bool = True
     decimal: str = "."

@@ -82,6 +82,7 @@ class FileOptions(FrameOptions, total=False):
     Attributes:
         separator: one character between the values of a CSV file. None (default): that of `,`, `;`, tab and `|` at
             which the header shows the columns.
+        sheet: name of the sheet of an Excel workbook. None (default): the first one.
         encoding: of a text file, by a name that Python knows. None (default): UTF-8, or what a byte order mark says.
         header: whether the first line of a CSV file holds names (default). If not, `columns` are numbers from 1.
         wide: a CSV or Parquet file has a row a task and a column an annotator: all columns but `task`, or those that
@@ -89,6 +90,7 @@ class FileOptions(FrameOptions, total=False):
     """
 
     separator: str | None
+    sheet: str | None
     encoding: str | None
     header: bool
     wide: bool

@@ -10,6 +10,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -24,6 +25,7 @@ from crowdzoo.files.arrow import one_array
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import LONGEST_LINE, readable
 from crowdzoo.files.utf8_blocks import utf8_blocks
+from crowdzoo.files.workbooks import is_workbook, sheet_csv
 from crowdzoo.reading.platforms.export import PLATFORMS
 from crowdzoo.reading.tables.layout import OPTIONAL, Layout
 from crowdzoo.reading.tables.naming import find_columns, is_no_annotator
@@ -39,7 +41,7 @@ NUL = "holds a NUL byte. Save the file as UTF-8 text."
 _NO_TEXT = {  # what a file begins with -> what it is, and what to do
     b"\x1f\x8b": "compressed with gzip; let its name end in .gz",
     b"PAR1": "Parquet; let its name end in .parquet, or use from_parquet()",
-    b"PK\x03\x04": "a zip archive or a spreadsheet; let the name of an archive end in .zip, export a sheet as CSV",
+    b"PK\x03\x04": "a zip archive or a workbook; let its name end in .zip, that of an Excel workbook in .xlsx",
 }
 
 
@@ -255,15 +257,21 @@ class TextSource(Source):
         self.path = Path(path)
         self.name = os.fspath(path)
 
+    def open(self) -> AbstractContextManager[IO[bytes]]:
+        """The file's bytes, of a workbook those of its sheet as CSV."""
+        if is_workbook(self.name):
+            return sheet_csv(self.name, self.layout.sheet, self.layout.decimal)
+        return open_regular(self.name)
+
     def read_header(self) -> list[str]:
         """Names of the columns, from the head of the file alone."""
-        with open_regular(self.name) as stream:
+        with self.open() as stream:
             self._read_header(*self._head(self._blocks(stream, 1 << 16)))
         return self.header
 
     def batches(self, may_be_empty: bool = False) -> Iterator[Batch]:
         """Walks through the file from its start."""
-        with open_regular(self.name) as stream:
+        with self.open() as stream:
             blocks = self._blocks(stream, CHUNK_BYTES)
             head, line = self._head(blocks)
             start, line = self._read_header(head, line)
@@ -304,7 +312,8 @@ class TextSource(Source):
 
     def _blocks(self, stream: IO[bytes], size: int) -> Iterator[bytes]:
         """The file in pieces, as UTF-8."""
-        return utf8_blocks(self._text_blocks(stream, size), self.name, self.layout.encoding)
+        encoding = None if is_workbook(self.name) else self.layout.encoding
+        return utf8_blocks(self._text_blocks(stream, size), self.name, encoding)
 
     def _text_blocks(self, stream: IO[bytes], size: int) -> Iterator[bytes]:
         """The file in pieces, which the consumer alone holds; a file that is no text is refused."""
