@@ -73,6 +73,10 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
     command.add_argument(
         "--label-separator", metavar="X", help="what separates several labels in a cell; see --on-duplicate"
     )
+    command.add_argument("--annotator-separator", metavar="X",
+        help="what separates several annotators in a cell, and their labels in another; lists are taken apart, too",
+    )  # fmt: skip
+    command.add_argument("--rename", metavar="OLD=NEW,…", help="labels that are taken for others, such as 'both=tie'")
     command.add_argument("--no-label", metavar="LABEL",
         help="the label that an answer without one stands for; with --multi-label the answer that none holds, '(none)'",
     )  # fmt: skip

@@ -119,8 +119,8 @@ def frame_source(
         table = _table(frame)
         header, column = table.column_names, table.column
     matched = TableSource({}, kind, name, layout=layout)
-    if matched.layout.wide:
-        raise ConfigError("a wide frame is not read as one: make it long, in pandas with frame.melt().")
+    if matched.layout.wide or matched.layout.joins_columns:
+        raise ConfigError("a frame has one column each for task and label: make it long, in pandas with frame.melt().")
     found = matched.match(header)
     columns, rows = {ours: column(theirs) for ours, theirs in found.items()}, None
     if table is not None:

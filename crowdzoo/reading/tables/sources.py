@@ -8,10 +8,11 @@ slower and knows every line's number. So good data costs no Python object a row,
 import itertools
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any
@@ -28,14 +29,17 @@ from crowdzoo.files.utf8_blocks import utf8_blocks
 from crowdzoo.files.workbooks import is_workbook, sheet_csv
 from crowdzoo.reading.platforms.export import PLATFORMS
 from crowdzoo.reading.tables.layout import OPTIONAL, Layout
-from crowdzoo.reading.tables.naming import find_columns, is_no_annotator
+from crowdzoo.reading.tables.naming import column_not_there, find_columns, is_no_annotator
 
 BATCH_ROWS = 1 << 17
 CHUNK_BYTES = 8 << 20
 SLOW_ROWS = 1 << 16
 REQUIRED = ("task", "annotator", "label")
 PREFERRED = {"label": ("winner", "preferred", "preference")}  # usual names in tables of preferences alone
-LABEL_OF = "label of "  # with the column's name: what we call the columns of annotators in a wide table
+LABEL_OF = "label of "  # with a name: what we call the columns of annotators in a wide table, and those of labels
+PART_OF = "part of "  # likewise the columns that make a task's name
+SEVERAL = {"task": PART_OF, "label": LABEL_OF}
+IN_LISTS = {"annotator": ("annotators", "workers", "annotatorids"), "label": ("annotations",)}  # usual names there
 LIKENESS = 0.75  # of a column's name to ours, from which it may be a slip
 NUL = "holds a NUL byte. Save the file as UTF-8 text."
 _NO_TEXT = {  # what a file begins with -> what it is, and what to do
@@ -151,16 +155,23 @@ class Source:
             DataError: for a missing column, one that is there twice, or two that may be meant.
         """
         wanted = ("task",) if self.layout.wide else (*self.required, *OPTIONAL)
-        more = PREFERRED if self.label_kind.has_pairs else None
-        found, self.guessed = find_columns(self.name, header, wanted, self.layout, more)
-        if self.layout.wide and "task" in found:
-            return found | self._annotators(header, found["task"])
+        more = PREFERRED if self.label_kind.has_pairs else IN_LISTS if self.layout.annotator_separator else None
+        several = {ours: self._several(header, ours) for ours in SEVERAL if self.layout.several(ours)}
+        given = self.layout.columns | {ours: "" for ours, columns in several.items() if columns}
+        parts = {ours: name for columns in several.values() for ours, name in columns.items()}
+        rest = [name for name in header if name not in parts.values()]
+        layout = replace(self.layout, columns=given)
+        found, self.guessed = find_columns(self.name, rest, wanted, layout, more)
+        found |= parts
+        if self.layout.wide and (parts or "task" in found or given.get("task") == ""):
+            return found | self._annotators(header, [*found.values()])
         if self.label_kind.has_pairs and not {"left", "right"} & found.keys():
             both, guessed = find_columns(self.name, header, ("winner", "loser", "annotator", *OPTIONAL), self.layout)
             if {"winner", "loser", "annotator"} <= both.keys():
                 self.by_winner, self.guessed = True, guessed
                 return {"left": both.pop("winner"), "right": both.pop("loser"), **both}
-        missing = [column for column in self.required if column not in found]
+        needed = ("task",) if self.layout.wide else self.required
+        missing = [column for column in needed if column not in found and given.get(column) != ""]
         if missing:
             raise DataError(self._missing(missing, header, found))
         return found
@@ -174,10 +185,23 @@ class Source:
         if len(classes) == 1 and not self.label_kind.has_pairs and (names := next(iter(classes))):
             self.names["label"] = np.array(names, object)
 
-    def _annotators(self, header: Sequence[str], task: str) -> dict[str, str]:
+    def _several(self, header: Sequence[str], ours: str) -> dict[str, str]:
+        """The columns that one of ours is made of, by names that tell them apart; none if one column is called so."""
+        given = self.layout.columns[ours]
+        found = {}
+        for pattern in [] if given in header else given.split(","):
+            form = re.escape(pattern.strip()).replace(r"\*", "(.*)")
+            matches = [match for name in header if (match := re.fullmatch(form, name))]
+            if not matches:
+                raise DataError(column_not_there(self.name, ours, pattern.strip(), header))
+            short = re.search(r"[\W_]\*", pattern) is not None  # the label is what follows the mark
+            found |= {SEVERAL[ours] + ("".join(match.groups()) if short else match[0]): match[0] for match in matches}
+        return found
+
+    def _annotators(self, header: Sequence[str], tasks: Sequence[str]) -> dict[str, str]:
         """The columns of annotators in a wide table: those that are given, or all but the tasks'."""
         patterns = [pattern.strip() for pattern in self.layout.columns.get("annotator", "*").split(",")]
-        names = [name for name in header if name != task and any(fnmatchcase(name, each) for each in patterns)]
+        names = [name for name in header if name not in tasks and any(fnmatchcase(name, each) for each in patterns)]
         if not names:
             raise DataError(f"{self.name}: no column of an annotator is named {' or '.join(map(repr, patterns))}.")
         if "annotator" not in self.layout.columns and (others := [name for name in names if is_no_annotator(name)]):
@@ -211,8 +235,9 @@ class Source:
         if "label" in missing and {"text", "spans"} <= {*free}:
             return f"{message} It looks like sentences with marked spans, which are read with kind='sequence'."
         sets = self.layout.no_label is not None  # of several labels, which wide tables have not
+        suffix = ".json" if self.path is not None and self.path.suffix == ".json" else ".csv"
         for platform in PLATFORMS.values():
-            if ".csv" in platform.suffixes and platform.is_own(dict.fromkeys(header, "")):
+            if suffix in platform.suffixes and platform.is_own(dict.fromkeys(header, "")):
                 return f"{message} It looks like an export of {platform.title}: write platform={platform.name!r}."
         near = {ours: did_you_mean(ours, free, LIKENESS) for ours in missing}
         if len(missing) == 1 and near[column]:
@@ -229,6 +254,8 @@ class Source:
         if self.sparse:  # optional ones were added to those that the first row has
             header = [name for name in header if name not in OPTIONAL]
         shown = ", ".join(f"'{name}'" for name in header[:20]) + (", ..." if len(header) > 20 else "")
+        if self.layout.wide:
+            message += " Where no column names it, columns='task=' takes the number of the row."
         if not sets and {"annotator", "label"} <= {*missing} and "task" in found and len(free) > 1 and not numbers:
             return (
                 f"{message} The columns are {shown}. If a row is a task and each other column an annotator, say so: "
@@ -241,6 +268,8 @@ class Source:
             *others, last = (f"'{ours}'" for ours in missing)
             message = f"{self.name}: columns {', '.join(others)} and {last} are missing."
             message, which = message + "".join(dict.fromkeys(near.values())), "they are"
+        if "label" in missing and len(free) > 2 and not self.sparse:
+            no_header += f" If each label has a column of 0 and 1: {self.layout.option}='label=FIRST,SECOND'."
         names = ",".join(f"{ours}=NAME" for ours in missing)
         return f"{message} The columns are {shown}. Say which {which}: {self.layout.option}='{names}'.{no_header}"
 
@@ -425,6 +454,11 @@ def _plain(array: pa.Array, column: str) -> pa.Array | None:
         return pa.array(values, mask=array.is_null().to_numpy(zero_copy_only=False))
     if pa.types.is_floating(kind):
         return array.cast(pa.float64())
+    if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and column in (
+        "annotator",
+        "label",
+    ):  # as text, to be split or refused
+        return pa.array([None if value is None else str(value) for value in array.to_pylist()], pa.large_string())
     if kind in (pa.null(), pa.string(), pa.large_string(), pa.bool_()):
         return array.cast(pa.large_string())
     if column == "timestamp" and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
