@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from crowdzoo.errors import ConfigError
 from crowdzoo.files.model_files import FOLDER_NAMES
 from crowdzoo.files.paths import check_apart, check_output_file, check_output_folder
 from crowdzoo.kinds import KINDS
@@ -16,7 +15,6 @@ from crowdzoo.reading.tables.row_checks import HEADER
 from crowdzoo.reading.tables.suffixes import column_names
 
 FEW_BYTES = 1 << 12
-OF_FILES = (".xls", ".ods", ".tsv", ".txt", ".json", ".gz", ".zip", ".html")  # endings that no folder has
 
 
 @dataclass(frozen=True)
@@ -58,9 +56,6 @@ def check_outputs(arguments: argparse.Namespace) -> None:
         if path is None:
             continue
         path = path if output.place is None else output.place(path)
-        if output.unless and path.suffix in OF_FILES:
-            endings = ", ".join(output.unless)
-            raise ConfigError(f"{output.flag} {path}: a table ends in one of {endings}; anything else is a folder.")
         if output.folder and path.suffix not in output.unless:
             force = arguments.force or output.goes_on
             check_output_folder(path, output.flag, is_own=output.is_own, force=force)

@@ -93,19 +93,15 @@ def write_sheet(tables: Iterable[pa.Table], file: IO[bytes]) -> None:
         ConfigError: openpyxl is missing.
         DataError: more rows than a sheet has.
     """
-    _openpyxl("the workbook")
-    from openpyxl import Workbook
-    from openpyxl.cell import WriteOnlyCell
-    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
-
-    book = Workbook(write_only=True)
+    openpyxl = _openpyxl("the workbook")
+    book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet()
     sheet.freeze_panes = "A2"
 
     def cell(value: Any) -> Any:
         if not isinstance(value, str):
             return None if value != value else value  # NaN
-        made = WriteOnlyCell(sheet, ILLEGAL_CHARACTERS_RE.sub("\ufffd", value))
+        made = openpyxl.cell.WriteOnlyCell(sheet, openpyxl.cell.cell.ILLEGAL_CHARACTERS_RE.sub("\ufffd", value))
         made.data_type = "s"  # not "f", for a formula, or "e", for an error
         return made
 

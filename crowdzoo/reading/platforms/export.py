@@ -1,6 +1,7 @@
 """Export: what a labelling platform wrote, read entry by entry."""
 
 import os
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,6 +16,7 @@ from crowdzoo.errors import SHOWN, BadRow, ConfigError, CrowdzooError, DataError
 from crowdzoo.files.text import shown
 from crowdzoo.plugins import Table
 from crowdzoo.reading.platforms.argilla import ARGILLA
+from crowdzoo.reading.platforms.brat import BRAT
 from crowdzoo.reading.platforms.coco import COCO
 from crowdzoo.reading.platforms.cvat import CVAT
 from crowdzoo.reading.platforms.doccano import DOCCANO
@@ -26,7 +28,7 @@ from crowdzoo.reading.platforms.prodigy import PRODIGY
 from crowdzoo.reading.platforms.record import BadValue, Record
 from crowdzoo.reading.platforms.toloka import TOLOKA
 
-_OWN = (LABEL_STUDIO, MTURK, TOLOKA, PRODIGY, DOCCANO, ARGILLA, CVAT, COCO)
+_OWN = (LABEL_STUDIO, MTURK, TOLOKA, PRODIGY, DOCCANO, ARGILLA, CVAT, COCO, BRAT)
 # one of a package that is no `Platform` has no suffixes, and is refused
 PLATFORMS = Table("platform", {one.name: one for one in _OWN}, lambda one: one if one.suffixes else None)
 
@@ -144,8 +146,10 @@ class Export:
                 return names[0]
             if names:
                 shown_names = ", ".join(f"'{name}'" for name in names)
+                items = " If they are items of a task: field='{}'.".format(re.sub(r"\d+$", "*", names[0]))
                 raise ConfigError(
                     f"{self.name}: answers several questions: {shown_names}. Choose one, such as field={names[0]!r}."
+                    f"{items if '*' in items else ''}"
                 )
         wanted = "spans of a text" if self.spans else "classes or numbers"
         raise DataError(f"{self.name}: has no question that is answered with {wanted}; the questions are: {listed}.")
@@ -260,11 +264,9 @@ class Export:
 def _of_item(data: Mapping[str, Any], item: str, items: Mapping[str, str]) -> dict[str, Any]:
     """What annotators saw of one item, without its number in the names of columns, and of all."""
     names = {name.removesuffix(item): name for name in data if name.endswith(item)}
-    own = {base: name for base, name in names.items() if all(f"{base}{other}" in data for other in items)}
+    own = {base: data[name] for base, name in names.items() if all(f"{base}{other}" in data for other in items)}
     others = {f"{base}{other}" for base in own for other in items}
-    return {name: value for name, value in data.items() if name not in others} | {
-        base: data[name] for base, name in own.items()
-    }
+    return {name: value for name, value in data.items() if name not in others} | own
 
 
 def _bad_row(file: ExportFile, number: int, bad: BadValue) -> BadRow:

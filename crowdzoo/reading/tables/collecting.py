@@ -216,10 +216,9 @@ class Collector(RowChecks):
         """Refuses counts of votes, and a column that nobody named as an annotator with labels of no other column."""
         if not self.source.layout.wide or "annotator" in self.source.layout.columns:
             return
-        if len(labels) and classes.dtype.kind == "i" and classes.max() >= MANY:
-            zeros = np.count_nonzero(classes[labels] == 0)
-            if zeros > len(labels) / 2:
-                raise self.source.no_annotators(annotators.tolist(), annotators.tolist(), COUNTS)
+        whole = classes.dtype.kind == "i" and classes.max(initial=0) >= MANY
+        if whole and 2 * np.count_nonzero(classes[labels] == 0) > len(labels):
+            raise self.source.no_annotators(annotators.tolist(), annotators.tolist(), COUNTS)
         pairs = np.unique(np.stack([labels, who]), axis=1)
         shared = np.isin(labels, np.flatnonzero(np.bincount(pairs[0]) > 1))
         counts, common = (np.bincount(rows, minlength=len(annotators)) for rows in (who, who[shared]))
