@@ -112,6 +112,7 @@ def write_sheet(tables: Iterable[pa.Table], file: IO[bytes]) -> None:
             sheet.append([cell(name) for name in table.column_names])
         num_rows += table.num_rows
         if num_rows >= MOST_ROWS:
+            sheet.close()
             raise DataError(f"a sheet has at most {MOST_ROWS - 1:,} rows under its header. Write .csv or .parquet.")
         for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
             sheet.append([cell(value) for value in row])

@@ -45,7 +45,7 @@ BRAT = Platform(
     suffixes=(".ann",),
     menu="Give the folder that holds a folder for each annotator.",
     records=_records,
-    is_own=lambda entry: "lines" in entry,
+    is_own=lambda entry: {"document", "lines"} <= entry.keys(),
     questions=lambda entry: [("spans", "spans")],
     read=_read,
 )

@@ -198,16 +198,14 @@ class _Spans:
             sentence.gold = tags
             return
         if annotator in sentence.lines:
-            where = f"line {sentence.lines[annotator]}"
-            if self.on_duplicate != "error":
-                reason = (
-                    f"labelled task {task!r} more than once, first in {where}; the {self.on_duplicate} one is kept."
-                )
-                self.repeated.append(BadRow(self.file.name, number, "annotator", annotator, reason))
-                if self.on_duplicate == "last":
-                    self.answers[sentence.code, annotator] = tags
-                return
-            raise _LineError("annotator", annotator, f"labelled task {task!r} before, in {where}. Keep one, or pass on_duplicate='first' or 'last'.")
+            before = f"labelled task {task!r} before, in line {sentence.lines[annotator]}"
+            if self.on_duplicate == "error":
+                raise _LineError("annotator", annotator, f"{before}. Keep one, or pass on_duplicate='first' or 'last'.")
+            reason = f"{before}; the {self.on_duplicate} one is kept."
+            self.repeated.append(BadRow(self.file.name, number, "annotator", annotator, reason))
+            if self.on_duplicate == "last":
+                self.answers[sentence.code, annotator] = tags
+            return
         if self.annotators is not None:
             names = [str(name) for name in self.annotators.tolist()]
             if annotator not in names:

@@ -103,7 +103,7 @@ class CellSource(Source):
                 batch = self._one_person(batch)
             if self.layout.wide:
                 batch = self._long(batch)
-            elif self.layout.several("label"):
+            elif any(name.startswith(LABEL_OF) for name in batch.columns):
                 batch = self._chosen(batch)
             if self.layout.missing and not self.layout.wide:
                 label = batch.columns["label"]
@@ -239,7 +239,7 @@ class CellSource(Source):
         reason = "is neither 1 nor 0. Counts do not say who voted: write a row for each annotator."
         self._refuse(batch, {
             row: (self.found[names[place]], cells[names[place]][row].as_py(), reason)
-            for place, row in np.argwhere(strange).tolist()
+            for place, row in np.argwhere(strange)[::-1].tolist()  # of several the first
         })  # fmt: skip
         row, place = np.nonzero((np.vstack([given, ~given.any(axis=0)]) & ~wrong).T)
         labels = np.array([*(name[len(LABEL_OF) :] for name in names), ""], object)

@@ -268,8 +268,8 @@ class Source:
             *others, last = (f"'{ours}'" for ours in missing)
             message = f"{self.name}: columns {', '.join(others)} and {last} are missing."
             message, which = message + "".join(dict.fromkeys(near.values())), "they are"
-        if "label" in missing and len(free) > 2 and not self.sparse:
-            no_header += f" If each label has a column of 0 and 1: {self.layout.option}='label=FIRST,SECOND'."
+        if "label" in missing and len(free) > 2 and not (self.sparse or no_header):
+            no_header = f" If each label has a column of 0 and 1: {self.layout.option}='label=FIRST,SECOND'."
         names = ",".join(f"{ours}=NAME" for ours in missing)
         return f"{message} The columns are {shown}. Say which {which}: {self.layout.option}='{names}'.{no_header}"
 
