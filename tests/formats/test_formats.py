@@ -54,7 +54,6 @@ COVERED = {
 WRITERS = {
     "crowdzoo.aggregation.base": "aggregation: summary.json",
     "crowdzoo.aggregation.result_files": "aggregation: summary.json",
-    "crowdzoo.files.workbooks": "a table",
     "crowdzoo.files.writing": "the writer of tables in CSV itself",
     "crowdzoo.commands.convert": "files of the modules that it calls",
     "crowdzoo.commands.next": "a table, or Label Studio's format",

@@ -157,7 +157,7 @@ class Source:
         wanted = ("task",) if self.layout.wide else (*self.required, *OPTIONAL)
         more = PREFERRED if self.label_kind.has_pairs else IN_LISTS if self.layout.annotator_separator else None
         several = {ours: self._several(header, ours) for ours in SEVERAL if self.layout.several(ours)}
-        given = self.layout.columns | {ours: "" for ours, columns in several.items() if columns}
+        given = dict(self.layout.columns) | {ours: "" for ours, columns in several.items() if columns}
         parts = {ours: name for columns in several.values() for ours, name in columns.items()}
         rest = [name for name in header if name not in parts.values()]
         layout = replace(self.layout, columns=given)
@@ -188,7 +188,7 @@ class Source:
     def _several(self, header: Sequence[str], ours: str) -> dict[str, str]:
         """The columns that one of ours is made of, by names that tell them apart; none if one column is called so."""
         given = self.layout.columns[ours]
-        found = {}
+        found: dict[str, str] = {}
         for pattern in [] if given in header else given.split(","):
             form = re.escape(pattern.strip()).replace(r"\*", "(.*)")
             matches = [match for name in header if (match := re.fullmatch(form, name))]
