@@ -32,7 +32,7 @@ from crowdzoo.files.workbooks import WORKBOOK
 from crowdzoo.reading.tables.csv import LONGEST_VALUE, CsvSource
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.naming import find_columns, warn_of_guess
-from crowdzoo.reading.tables.sources import plain_array
+from crowdzoo.reading.tables.plain_array import plain_array
 from crowdzoo.reading.tables.suffixes import column_names
 
 BESIDE = ("task", "gold", "split")  # columns beside what a model learns from

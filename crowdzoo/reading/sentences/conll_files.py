@@ -69,8 +69,7 @@ def read_conll(
     reader = _Conll(path, scheme, on_bad_tags, classes, header)
     if annotators is not None:
         reader.names = names_array(annotators, "annotators")
-    folder = Path(path).is_dir()
-    readers = _folder(Path(path), scheme, on_bad_tags, reader.given) if folder else [reader.read()]
+    readers = _folder(Path(path), scheme, on_bad_tags, reader.given) if Path(path).is_dir() else [reader.read()]
     known = None
     if gold is not None:
         known = _Conll(gold, scheme, on_bad_tags, reader.given, last_only=True).read()
