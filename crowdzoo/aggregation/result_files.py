@@ -95,7 +95,7 @@ def write_table(table: pa.Table, file: IO[bytes], file_format: str) -> None:
     elif file_format == "xlsx":
         from crowdzoo.files.workbooks import write_sheet
 
-        write_sheet([table], file)
+        write_sheet(table, file)
     else:
         pyarrow.parquet.write_table(table, file)
 

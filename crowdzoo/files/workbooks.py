@@ -80,13 +80,13 @@ def _text(value: Any, decimal: str) -> str:
     return "" if value is None else str(value)
 
 
-def write_sheet(tables: Iterable[pa.Table], file: IO[bytes]) -> None:
-    """Writes a table that comes in parts as a workbook of one sheet, whose first row stays in sight.
+def write_sheet(table: pa.Table, file: IO[bytes]) -> None:
+    """Writes a table as a workbook of one sheet, whose first row stays in sight.
 
     Columns of lists are left out. Text is text, also where it begins as a formula does.
 
     Args:
-        tables: one at least, with the same columns.
+        table: the table.
         file: is written to.
 
     Raises:
@@ -94,6 +94,8 @@ def write_sheet(tables: Iterable[pa.Table], file: IO[bytes]) -> None:
         DataError: more rows than a sheet has.
     """
     openpyxl = _openpyxl("the workbook")
+    if table.num_rows >= MOST_ROWS:
+        raise DataError(f"a sheet has at most {MOST_ROWS - 1:,} rows under its header. Write .csv or .parquet.")
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet()
     sheet.freeze_panes = "A2"
@@ -105,17 +107,10 @@ def write_sheet(tables: Iterable[pa.Table], file: IO[bytes]) -> None:
         made.data_type = "s"  # not "f", for a formula, or "e", for an error
         return made
 
-    num_rows = 0
-    for table in tables:
-        table = table.select([field.name for field in table.schema if not pa.types.is_nested(field.type)])
-        if not num_rows:
-            sheet.append([cell(name) for name in table.column_names])
-        num_rows += table.num_rows
-        if num_rows >= MOST_ROWS:
-            sheet.close()
-            raise DataError(f"a sheet has at most {MOST_ROWS - 1:,} rows under its header. Write .csv or .parquet.")
-        for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
-            sheet.append([cell(value) for value in row])
+    table = table.select([field.name for field in table.schema if not pa.types.is_nested(field.type)])
+    sheet.append([cell(name) for name in table.column_names])
+    for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        sheet.append([cell(value) for value in row])
     book.save(file)
 
 

@@ -33,7 +33,7 @@ def workbook(name, **sheets):
 
 def written(name, **columns):
     with open(name, "wb") as file:
-        workbooks.write_sheet([pa.table(columns)], file)
+        workbooks.write_sheet(pa.table(columns), file)
 
 
 ANSWERS = [("task", "annotator", "label"), (7, "Zoë", "größer"), (7, "bob", True), (8, "bob", "a\nb")]
@@ -89,7 +89,7 @@ def test_text_that_begins_as_a_formula_stays_text():
         {"a": ["=1+1", "+1", "-1", "@x", "#N/A", "\x01", None], "n": [1.5, None, float("nan"), 1, 2, 3, 4]}
     )
     with open("a.xlsx", "wb") as file:
-        workbooks.write_sheet([table.append_column("list", pa.array([[1]] * 7))], file)
+        workbooks.write_sheet(table.append_column("list", pa.array([[1]] * 7)), file)
     rows = [*openpyxl.load_workbook("a.xlsx").active.iter_rows(min_row=2)]
     assert [row[0].value for row in rows] == ["=1+1", "+1", "-1", "@x", "#N/A", "\ufffd", None]
     assert {row[0].data_type for row in rows[:-1]} == {"s"}
@@ -100,7 +100,7 @@ def test_text_that_begins_as_a_formula_stays_text():
 def test_more_rows_than_a_sheet_has_are_refused(monkeypatch):
     monkeypatch.setattr(workbooks, "MOST_ROWS", 3)
     with open("a.xlsx", "wb") as file, pytest.raises(DataError, match="at most 2 rows under its header"):
-        workbooks.write_sheet([pa.table({"a": [1, 2]}), pa.table({"a": [3]})], file)
+        workbooks.write_sheet(pa.table({"a": [1, 2, 3]}), file)
 
 
 def test_what_is_no_workbook_is_said():
