@@ -130,13 +130,11 @@ def test_a_form_is_read_as_it_is_meant(name, content, options, rows):
     assert rows_of(Annotations.read(write(name, content), **options)) == rows
 
 
-def test_lists_of_parquet_are_taken_apart_and_refused_without_the_option():
-    rows = {"task": [1, 2], "annotator": [["a", "b"], ["b"]], "label": [[0, None], [2]]}
+def test_lists_of_parquet_are_taken_apart_with_lists_of_labels_in_them():
+    rows = {"task": [1, 2], "annotator": [["a", "b"], ["b"]], "label": [[["x"], []], [["x", "y"]]]}
     pq.write_table(pa.table(rows), "a.parquet")
-    found = Annotations.read("a.parquet", annotator_separator=",", missing="-")
-    assert rows_of(found) == [(1, "a", "0"), (2, "b", "2")]
-    with pytest.raises(DataError, match=r"Split both: annotator_separator="):
-        Annotations.read("a.parquet")
+    found = Annotations.read("a.parquet", label_separator=",", no_label="none", on_duplicate="all")
+    assert rows_of(found) == [(1, "a", "x"), (1, "b", "none"), (2, "b", "x"), (2, "b", "y")]
 
 
 REFUSED = {
