@@ -97,7 +97,7 @@ FILES = [
     ),
     aggregate("a file cut off", b"PAR1 and no more", "not a whole Parquet file", name="a.parquet"),
     aggregate("a gzip file cut off", gzip.compress(ANNOTATIONS.encode(), mtime=0)[:30], "gzip", name="a.csv.gz"),
-    aggregate("an unknown kind of file", "hello", "a.xlsx", ".parquet", name="a.xlsx"),
+    aggregate("an unknown kind of file", "hello", "a.ods", ".parquet", name="a.ods"),
     Case("no such file", {}, "aggregate nowhere.csv --out out", 3, ("nowhere.csv", "does not exist")),
     Case(
         "gold of an unknown class", {**GOOD, "g.csv": "task,gold\n1,cat\n2,dgo\n"},
@@ -125,7 +125,7 @@ FILES = [
         "train p.csv i.csv --task preference --out model.keras", 3, ("p.csv, row 3, column 'right'", "'3'"),
     ),
     train("gold that is no class", "task,f0,gold\n1,0.5,cat\n2,2.5,dgo\n", "'dgo'", "Did you mean 'dog'"),
-    train("an unknown split", "task,f0,split\n1,0.5,train\n2,2.5,test\n", "row 3, column 'split'", "'test'"),
+    train("an unknown split", "task,f0,split\n1,0.5,train\n2,2.5,later\n", "row 3, column 'split'", "'later'"),
 ]  # fmt: skip
 
 CONFIGS = [

@@ -105,9 +105,10 @@ class Result(ABC):
         Only a folder of Parquet files is read again by `from_parquet`.
 
         Args:
-            path: the folder; or a file ending in .csv, .parquet or .jsonl, for the table of answers (of tasks, of
-                sentences the tokens) alone.
-            file_format: "parquet", "csv" or "jsonl", of the tables in a folder. CSV has no columns of lists.
+            path: the folder; or a file ending in .csv, .parquet, .jsonl or .xlsx, for the table of answers (of
+                tasks, of sentences the tokens) alone.
+            file_format: "parquet", "csv", "jsonl" or "xlsx", of the tables in a folder. CSV and .xlsx have no
+                columns of lists.
 
         Returns:
             The path.

@@ -81,7 +81,7 @@ def check_result_folder(folder: Path) -> None:
 
 
 def write_table(table: pa.Table, file: IO[bytes], file_format: str) -> None:
-    """Writes a table as "parquet", "csv" (without its columns of lists) or "jsonl"."""
+    """Writes a table as "parquet", "jsonl", "csv" or "xlsx" (both without its columns of lists)."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet
@@ -92,6 +92,10 @@ def write_table(table: pa.Table, file: IO[bytes], file_format: str) -> None:
     elif file_format == "csv":
         flat = [field.name for field in table.schema if not pa.types.is_nested(field.type)]
         pyarrow.csv.write_csv(table.select(flat), file)
+    elif file_format == "xlsx":
+        from crowdzoo.files.workbooks import write_sheet
+
+        write_sheet(table, file)
     else:
         pyarrow.parquet.write_table(table, file)
 

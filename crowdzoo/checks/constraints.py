@@ -146,7 +146,7 @@ PRIOR = Number(0, 1e9)  # pseudo-counts: more than there are annotations
 END = Number(optional=True)  # of a scale
 LEVEL = Choice(("all", "following"))  # the ratings whose biases sum to zero
 SEED = Number(0, whole=True)
-TABLE_FORMATS = ("parquet", "csv", "jsonl")  # endings of tables that are written
+TABLE_FORMATS = ("parquet", "csv", "jsonl", "xlsx")  # endings of tables that are written
 FLAG = Flag()
 
 

@@ -32,8 +32,8 @@ def describe(command: argparse.ArgumentParser) -> None:
         "preferences: annotator-bradley-terry); an unknown name prints the list",
     )  # fmt: skip
     command.add_argument("--out", type=path, required=True, metavar="DIR",
-        help="folder for the results (new or empty); or a file ending in .csv, .parquet or .jsonl, for the table of "
-        "tasks alone",
+        help="folder for the results (new or empty); or a file ending in .csv, .parquet, .jsonl or .xlsx, for "
+        "the table of tasks alone",
     )  # fmt: skip
     command.add_argument("--format", choices=TABLE_FORMATS, default="parquet",
         help="format of the tables in a folder (default parquet)",

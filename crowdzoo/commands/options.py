@@ -20,7 +20,7 @@ from crowdzoo.kinds import KINDS, Kind
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.training.settings import ImageSettings, Settings, TextSettings, TrainingSettings
 
-LABEL_FORMATS = ".csv, .tsv, .jsonl or .parquet, also .gz"
+LABEL_FORMATS = ".csv, .tsv, .jsonl, also .gz; .xlsx or .parquet"
 MOST = 10**9  # epochs, iterations, lines
 PEOPLE_AND_MODELS = "people-and-models"
 REJECTS = Output("rejects", "--rejects", is_rejects)
@@ -59,6 +59,7 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
     command.add_argument("--separator", metavar="X",
         help="character between the values of a CSV file; default: comma, semicolon, tab or |, as the header shows",
     )  # fmt: skip
+    command.add_argument("--sheet", metavar="NAME", help="sheet of an Excel workbook (default: the first one)")
     add_text_options(command)
     command.add_argument("--no-header", dest="header", action="store_const", const=False,
         help="the annotations have no header; give --columns as numbers, such as task=1,annotator=2,label=3",
@@ -72,6 +73,10 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
     command.add_argument(
         "--label-separator", metavar="X", help="what separates several labels in a cell; see --on-duplicate"
     )
+    command.add_argument("--annotator-separator", metavar="X",
+        help="what separates several annotators in a cell, and their labels in another; lists are taken apart, too",
+    )  # fmt: skip
+    command.add_argument("--rename", metavar="OLD=NEW,…", help="labels that are taken for others, such as 'both=tie'")
     command.add_argument("--no-label", metavar="LABEL",
         help="the label that an answer without one stands for; with --multi-label the answer that none holds, '(none)'",
     )  # fmt: skip

@@ -164,7 +164,11 @@ CASES = {
         python={"platform": "argilla"},
     ),
     "a table of a platform": Advice("HITId,WorkerId,Answer.mood\n1,a,x\n", ["platform"], "looks like an export"),
-    "no platform": Advice(studio("x"), ["platform"], "An export of a labelling platform", name="a.json"),
+    "no platform": Advice(studio("x"), ["platform"], "looks like an export", name="a.json"),
+    "several annotators in a cell": Advice(
+        HEAD + '1,"p,q","a,b"\n2,p,a\n', ["annotator_separator"], "looks like several"
+    ),
+    "several items": Advice(studio("x", names=("mood1", "mood2")), ["field"], "several questions", **STUDIO),
     "several questions": Advice(studio("x", names=("mood", "topic")), ["field"], "several questions", **STUDIO),
     "several images": Advice(
         studio("x", data={"one": "1.png", "two": "2.png"}),

@@ -52,7 +52,7 @@ def test_parquet_and_csv_hold_the_same_instances(tmp_path):
         ("task,a\n1,2\n2,red\n", "row 3, column 'a': 'red' is not a number"),
         ("task,a\n1,2\n2,nan\n", r"row 3, column 'a': 'nan' is not a finite number"),
         ("task,a\n1,inf\n2,3\n", r"row 2, column 'a': 'inf' is not a finite number"),
-        ("task,a,split\n1,2,test\n", "row 2, column 'split': 'test' is neither 'train' nor 'eval'"),
+        ("task,a,split\n1,2,later\n", "row 2, column 'split': 'later' is neither 'train' nor 'eval'"),
         ("task,a\n1,2,3\n", "row 2: '1,2,3' has 3 values where the header has 2"),
     ],
 )
@@ -77,8 +77,8 @@ def test_texts_are_read_beside_gold_and_split(tmp_path):
 def test_missing_and_foreign_files_are_refused(tmp_path):
     with pytest.raises(DataError, match="does not exist"):
         read_instances(tmp_path / "nowhere.csv")
-    with pytest.raises(DataError, match=r"read from .parquet, .csv"):
-        read_instances(write(tmp_path, "", "instances.xlsx"))
+    with pytest.raises(DataError, match=r"read from .parquet, .xlsx, .csv"):
+        read_instances(write(tmp_path, "", "instances.ods"))
     with pytest.raises(DataError, match="not a whole Parquet file"):
         read_instances(write(tmp_path, "no parquet", "instances.parquet"))
 

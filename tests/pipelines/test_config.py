@@ -176,9 +176,9 @@ SENTENCES = "name: x\ntask: sequence\n"
 SPANS = SENTENCES + "data: {annotations: spans.jsonl}\n"
 BROKEN_SENTENCES = {
     "key of classes in the data": (
-        SPANS.replace("}", ", on_bad_rows: reject}"),
-        ", data.on_bad_rows is not for task sequence, where data has dataset, annotations, gold, scheme, classes, "
-        "on_bad_tags, platform, field, exclude, eval_fraction.",
+        SPANS.replace("}", ", separator: x}"),
+        ", data.separator is not for task sequence, where data has dataset, annotations, gold, scheme, classes, "
+        "on_bad_tags, platform, field, on_bad_rows, on_duplicate, exclude, eval_fraction.",
     ),
     "key of the classifier": (
         SPANS + "model: {hidden: [8]}\n",
@@ -276,7 +276,11 @@ def test_inputs_that_are_not_regular_files_are_refused_and_heads_that_are_no_tab
     for name, content, message in (
         ("pipe.csv", None, "pipe.csv is a pipe. Give the path of a file."),
         ("nul.csv", b"task,annot\0ator,label\n", "nul.csv"),
-        ("deep.jsonl", b"[" * 100_000 + b"\n", "deep.jsonl: a JSON list; write one JSON object a line instead."),
+        (
+            "deep.jsonl",
+            b"[" * 100_000 + b"\n",
+            "deep.jsonl: a JSON list, not one object a line; let its name end in .json.",
+        ),
         ("cut.csv.gz", gzip.compress(b"task,annotator,label\n" * 99)[:12], "cut.csv.gz"),
         ("answers.jsonl.csv", b"task,annotator\n", "has no column 'label' among 'task', 'annotator'."),
     ):

@@ -136,7 +136,7 @@ def test_what_cannot_be_converted_is_refused_with_the_option(write, tmp_path, mo
 
 def test_an_export_without_its_platform_is_refused_with_the_way_out(write, tmp_path, capsys):
     assert run("aggregate", write("export.json", EXPORT), "--out", tmp_path / "o") == 3
-    assert "is read with its name, such as --platform label-studio" in capsys.readouterr().err
+    assert "It looks like an export of Label Studio: write --platform label-studio" in capsys.readouterr().err
     assert (
         run("aggregate", write("a.csv", "task,annotator,label\n1,2,c\n"), "--field", "x", "--out", tmp_path / "o") == 4
     )
@@ -154,7 +154,9 @@ def test_each_platform_is_recognised_from_a_file_of_its_own(write):
         "argilla": ("f.json", [{"id": "1", "fields": {"text": "a"}, "responses": {}}]),
         "cvat": ("g.xml", '<annotations><image name="a"></image></annotations>'),
         "coco": ("h.json", {"images": [{"id": 1, "file_name": "a"}], "annotations": [], "categories": []}),
+        "brat": ("i.ann", "T1\tPER 0 4\tAnna\n"),
     }
+    write("i.txt", "Anna met Bob.")
     assert set(files) == set(PLATFORMS)
     for own, (file, content) in files.items():
         path = write(file, content)

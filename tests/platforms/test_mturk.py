@@ -9,8 +9,9 @@ import pytest
 
 from crowdzoo import Annotations
 from crowdzoo.commands.main import main
-from crowdzoo.errors import DataError
+from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.kinds import kind_of
+from crowdzoo.reading.platforms.export import Export
 
 HEAD = ("HITId", "HITTypeId", "Title", "AssignmentId", "WorkerId", "AssignmentStatus", "Input.image_url")
 
@@ -171,3 +172,31 @@ def test_gold_that_names_the_photographs_goes_with_their_names(write, tmp_path, 
     assert not (tmp_path / "b").exists()
     assert main(["aggregate", str(gold), "--image", "x", "--out", str(tmp_path / "b")]) == 4
     assert "--image belongs to an export of a labelling platform" in capsys.readouterr().err
+
+
+ITEMS = """HITId,WorkerId,Input.url1,Input.url2,Input.topic,Answer.X1,Answer.X2,Reject
+H1,w1,a/u1.jpg,u2.jpg,pets,cat,dog,
+H1,w2,a/u1.jpg,u2.jpg,pets,cat,cat,
+H2,w1,u3.jpg,u4.jpg,cars,dog,dog,
+H2,w3,u3.jpg,u4.jpg,cars,cat,cat,x
+"""
+
+
+def test_each_item_of_a_hit_is_a_task(write, said):
+    file = write("batch.csv", ITEMS)
+    rows = [("w1", "cat"), ("w1", "dog"), ("w2", "cat"), ("w2", "cat"), ("w1", "dog"), ("w1", "dog")]
+    for options, tasks in (
+        ({}, ["H1/1", "H1/2", "H1/1", "H1/2", "H2/1", "H2/2"]),
+        ({"image": "url"}, ["u1", "u2", "u1", "u2", "u3", "u4"]),
+    ):
+        with pytest.warns(UserWarning, match="left out: rejected assignments: 1"):
+            found = Annotations.read(file, platform="mturk", field="X*", **options)
+        labels = zip(found.annotators[found.annotator_ids], found.classes[found.labels], strict=True)
+        assert found.tasks[found.task_ids].tolist() == tasks
+        assert list(labels) == rows
+    records = [*Export(file, "mturk", field="X*").records()]
+    assert [record.data for record in records[:2]] == [
+        {"topic": "pets", "url": "a/u1.jpg"}, {"topic": "pets", "url": "u2.jpg"}
+    ]  # fmt: skip
+    with pytest.raises(ConfigError, match=r"If they are items of a task: field='X\*'"):
+        Annotations.read(file, platform="mturk")

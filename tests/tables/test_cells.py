@@ -86,7 +86,7 @@ def test_a_bad_cell_is_named_by_its_row_and_column():
         ("a.csv", WIDE, {"columns": {"label": "ann"}}, "columns: a wide table has columns task and annotator, and no"),
         ("a.csv", "task,,b\n1,2,3\n", {}, "a.csv: a column has no name. Give it one, or name those of annotators: "),
         ("a.csv", "task,b,b\n1,2,3\n", {}, "a.csv: column 'b' is there 2 times. Keep one."),
-        ("a.csv", "x,b\n1,2\n", {}, "a.csv: columns 'task', 'annotator' and 'label' are missing."),
+        ("a.csv", "x,b\n1,2\n", {}, "a.csv: column 'task' is missing. Where no column names it, columns='task='"),
         ("a.jsonl", "{}", {}, "a.jsonl: a wide table is a CSV or Parquet file"),
         ("a.csv", WIDE, {"missing": [None]}, "missing takes marks with commas between"),
     ],
@@ -224,7 +224,7 @@ def test_an_empty_list_is_the_answer_that_no_label_holds():
 @pytest.mark.parametrize("row", ['1,"Ann1,Ann2","0,1"', "1,Ann1|Ann2,0|1", "1,\"['Ann1', 'Ann2']\",\"[0, 1]\""])
 def test_several_annotators_in_a_cell_are_not_taken_as_one(row, options):
     write("a.csv", f"task,annotator,label\n{row}\n2,Ann1,0\n")
-    with pytest.raises(DataError, match=r"looks like several, and .* like a label of each. Write a row for each"):
+    with pytest.raises(DataError, match=r"looks like several, and .* like a label of each. Split both: "):
         Annotations.read("a.csv", **options)
     # who names the classes knows what they are
     assert Annotations.read("a.csv", classes=["0", "1", "0,1", "0|1", "[0, 1]"], **options, on_duplicate="all")

@@ -92,7 +92,7 @@ def test_a_column_that_is_not_clear_is_refused_with_what_to_write(content, colum
         ("HITId", "columns takes pairs such as task=HITId,annotator=WorkerId, got 'HITId'."),
         ("task=a,task=b", "columns names a column twice: 'task=a,task=b'."),
         ({"tsk": "a"}, "columns: unknown column 'tsk': choose one of task, "),
-        ({"task": ""}, "columns: task must be the name of a column, got ''."),
+        ({"label": ""}, "columns: label must be the name of a column, got ''."),
         ({"task": "a", "label": "a"}, "columns: task and label cannot both be the column 'a'."),
         (["task"], "columns takes names by name, such as {'task': 'HITId'}, got ['task']."),
     ],

@@ -23,6 +23,7 @@ from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.sentences.sentence_files import read_sentences
 from crowdzoo.reading.sentences.span_writing import write_spans
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
+from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.training.bases import is_own
 from crowdzoo.training.settings import TaggerSettings
 
@@ -34,7 +35,7 @@ class Sentences(Kind):
     counted = "sentences"
     inputs = ("annotations", "gold")
     needed = ("annotations",)
-    reading = ("gold", "scheme", "classes", "on_bad_tags", *EXPORT_OPTIONS, "text", "exclude")
+    reading = ("gold", "scheme", "classes", "on_bad_tags", *EXPORT_OPTIONS, "text", *ROW_OPTIONS)
     aggregation = "bsc-seq"
     metric = "f1"
     metric_title = "F1"
@@ -70,16 +71,6 @@ class Sentences(Kind):
             help="sentences: tags that break the scheme, such as I- without B-, and spans that end inside a token: "
             "stop (default), or correct them",
         )  # fmt: skip
-
-    def check_arguments(self, arguments: argparse.Namespace) -> None:
-        """See `Kind.check_arguments`; also options of rows that would change nothing."""
-        super().check_arguments(arguments)
-        for name in ("on_bad_rows", "on_duplicate"):
-            if (value := getattr(arguments, name, "error")) != "error":
-                raise ConfigError(
-                    f"--{name.replace('_', '-')} {value}: lines of sentences cannot be left out. Correct the file; "
-                    "--on-bad-tags mend corrects tags and spans."
-                )
 
     # === Input ===
 
@@ -123,6 +114,7 @@ class Sentences(Kind):
             ("annotators", f"{crowd.annotations.num_annotators:,}"),
             ("sentences tagged by one annotator", f"{int(crowd.annotations.redundancy.sum()):,}"),
         ]
+        rows += [("rows left out", f"{crowd.annotations.num_rejected:,}")] if crowd.annotations.num_rejected else []
         return rows + ([("tags fixed", f"{crowd.num_mended:,}")] if crowd.num_mended else [])
 
     # === Aggregation ===

@@ -14,6 +14,7 @@ from crowdzoo.data.crowd_sequences import CrowdSequences, sentence_annotations
 from crowdzoo.data.retokenized import retokenized
 from crowdzoo.errors import DataError
 from crowdzoo.reading.sentences.sentence_files import read_sentences
+from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.records.example_dataset import files_of
 from crowdzoo.records.example_files import split_by_hash, task_and_example
 from crowdzoo.records.labelled_tasks import LabelledTasks
@@ -30,7 +31,7 @@ def read_crowd_sequences(options: dict[str, Any]) -> CrowdSequences:
         DataError: as the readers; or there is nothing to learn from.
     """
     path = options["annotations"]
-    names = ("gold", "scheme", "classes", "on_bad_tags", "platform", "field", "exclude")
+    names = ("gold", "scheme", "classes", "on_bad_tags", "platform", "field", *ROW_OPTIONS)
     sequences = read_sentences(path, **{name: options[name] for name in names if name in options})
     if len(sequences.annotations) == 0:
         raise DataError(f"{path}: holds no annotations.")
@@ -44,13 +45,14 @@ def read_labelled(options: dict[str, Any], rejects: str, folder: str) -> Labelle
 
     Args:
         options: settings of AnnotationExampleGen.
-        rejects: not written: rows with bad tags cannot be left out.
+        rejects: path of the file of rejected rows.
         folder: not used: sentences are held in memory.
 
     Raises:
         DataError: as `read_crowd_sequences`.
     """
-    sequences = read_crowd_sequences(options)
+    skips = options.get("on_bad_rows") == "reject"
+    sequences = read_crowd_sequences(options | {"rejects": rejects} if skips else options)
     crowd = sequences.annotations
     tags = [None] * len(sequences) if sequences.gold is None else sequences.gold_tags()
     return LabelledTasks(

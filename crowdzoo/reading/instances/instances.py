@@ -21,6 +21,7 @@ from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.naming import may_be_gold
 
 SPLITS = ("train", "eval")
+_USUAL_SPLITS = {"training": "train"} | dict.fromkeys(("validation", "valid", "val", "dev", "test"), "eval")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,6 +197,10 @@ def read_instances(
     gold = table.names("gold") if "gold" in table.columns else None
     split = table.names("split") if "split" in table.columns else None
     if split is not None:
+        if other := sorted({*split.tolist()} & _USUAL_SPLITS.keys()):
+            text = ", ".join(f"'{name}' is taken for '{_USUAL_SPLITS[name]}'" for name in other)
+            warnings.warn(f"{path}: of the splits {text}.", DataWarning, stacklevel=2)
+            split = np.array([_USUAL_SPLITS.get(name, name) for name in split.tolist()], object)
         table.complain(np.flatnonzero(~np.isin(split, SPLITS)), "split", split, "is neither 'train' nor 'eval'.")
     values, names = reader.values(table)
     learned = [name for name in (values if isinstance(values, dict) else names or ()) if may_be_gold(name)]

@@ -28,10 +28,11 @@ from crowdzoo.files.arrow import (
     read_parquet,
 )
 from crowdzoo.files.regular import check_regular, open_regular, plain_name
+from crowdzoo.files.workbooks import WORKBOOK
 from crowdzoo.reading.tables.csv import LONGEST_VALUE, CsvSource
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.naming import find_columns, warn_of_guess
-from crowdzoo.reading.tables.sources import plain_array
+from crowdzoo.reading.tables.plain_array import plain_array
 from crowdzoo.reading.tables.suffixes import column_names
 
 BESIDE = ("task", "gold", "split")  # columns beside what a model learns from
@@ -256,7 +257,7 @@ def read_table(
 
 def own_encoding(path: str | Path, layout: Layout) -> Layout:
     """A layout for a file that is read beside another one: without the other's encoding where this one is UTF-8."""
-    if layout.encoding is None or Path(path).suffix == ".parquet":
+    if layout.encoding is None or Path(path).suffix in (".parquet", WORKBOOK):
         return layout
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
@@ -394,8 +395,10 @@ def find_instance_columns(
 def check_ending(path: Path) -> None:
     """Refuses a file that is not regular, or whose name has another ending."""
     check_regular(path)
-    if path.suffix != ".parquet" and not plain_name(path).endswith((".csv", ".tsv")):
-        raise DataError(f"{path}: instances are read from .parquet, .csv or .tsv files; text also in .gz or .zip.")
+    if path.suffix not in (".parquet", WORKBOOK) and not plain_name(path).endswith((".csv", ".tsv")):
+        raise DataError(
+            f"{path}: instances are read from .parquet, .xlsx, .csv or .tsv files; text also in .gz or .zip."
+        )
 
 
 def check_has(name: str, header: Sequence[str], needed: Sequence[str]) -> None:

@@ -1,9 +1,11 @@
 """Export: what a labelling platform wrote, read entry by entry."""
 
 import os
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -14,6 +16,7 @@ from crowdzoo.errors import SHOWN, BadRow, ConfigError, CrowdzooError, DataError
 from crowdzoo.files.text import shown
 from crowdzoo.plugins import Table
 from crowdzoo.reading.platforms.argilla import ARGILLA
+from crowdzoo.reading.platforms.brat import BRAT
 from crowdzoo.reading.platforms.coco import COCO
 from crowdzoo.reading.platforms.cvat import CVAT
 from crowdzoo.reading.platforms.doccano import DOCCANO
@@ -25,7 +28,7 @@ from crowdzoo.reading.platforms.prodigy import PRODIGY
 from crowdzoo.reading.platforms.record import BadValue, Record
 from crowdzoo.reading.platforms.toloka import TOLOKA
 
-_OWN = (LABEL_STUDIO, MTURK, TOLOKA, PRODIGY, DOCCANO, ARGILLA, CVAT, COCO)
+_OWN = (LABEL_STUDIO, MTURK, TOLOKA, PRODIGY, DOCCANO, ARGILLA, CVAT, COCO, BRAT)
 # one of a package that is no `Platform` has no suffixes, and is refused
 PLATFORMS = Table("platform", {one.name: one for one in _OWN}, lambda one: one if one.suffixes else None)
 
@@ -39,7 +42,9 @@ class Export:
         path: a file, a zip archive, or a folder of such.
         platform: a name in `PLATFORMS`.
         kind: of the labels: "classification", "regression" or "sequence".
-        field: name of the question that is meant; None where the export has only one of this kind.
+        field: name of the question that is meant; None where the export has only one of this kind. A `*` stands for the
+            number of an item where an entry has several: `X*` with X1, X2 of a task each, whose columns of data such as
+            url1, url2 become url.
         image: name a task after the file of its image, without its ending: the column of the image, or True to find
             it. None keeps the platform's own names.
 
@@ -70,6 +75,7 @@ class Export:
         self.left_out: Counter[str] = Counter()
         self.empty: Counter[str] = Counter()
         sorts = ("class", "number") if label_kind(kind).has_classes else ("number", "class")  # the preferred one first
+        self._items: dict[str, str] = {}  # of an entry with several: number -> question
         self._sorts, self._field, self._image = ("spans",) if self.spans else sorts, field, image
         self._files = export_files(path, self.platform.suffixes)
         if not self._files:
@@ -116,6 +122,14 @@ class Export:
 
     def _chosen(self, found: Mapping[str, str]) -> str:
         listed = ", ".join(f"'{name}'" for name in found) or "none"
+        if self._field is not None and "*" in self._field:
+            before, _, after = self._field.partition("*")
+            ends = {
+                name[len(before) : len(name) - len(after)]: name for name in found if fnmatchcase(name, self._field)
+            }
+            self._items = {item: name for item, name in ends.items() if item}
+            if self._items:
+                return self._field
         if self._field is not None and self._field in found:
             if (found[self._field] == "spans") == self.spans:
                 return self._field
@@ -132,8 +146,10 @@ class Export:
                 return names[0]
             if names:
                 shown_names = ", ".join(f"'{name}'" for name in names)
+                items = " If they are items of a task: field='{}'.".format(re.sub(r"\d+$", "*", names[0]))
                 raise ConfigError(
                     f"{self.name}: answers several questions: {shown_names}. Choose one, such as field={names[0]!r}."
+                    f"{items if '*' in items else ''}"
                 )
         wanted = "spans of a text" if self.spans else "classes or numbers"
         raise DataError(f"{self.name}: has no question that is answered with {wanted}; the questions are: {listed}.")
@@ -217,15 +233,18 @@ class Export:
                 if isinstance(entry, BadRow):
                     yield entry
                     continue
-                try:
-                    record = self.platform.read(entry, question, self.spans, file.annotator)
-                except BadValue as bad:
-                    yield _bad_row(file, number, bad)
-                    continue
-                self.left_out.update(record.left_out)
-                self.empty.update(record.empty)
-                record.row, record.entry = start + number, entry
-                yield record
+                for place, (item, name) in enumerate((self._items or {"": question}).items()):
+                    try:
+                        record = self.platform.read(entry, name, self.spans, file.annotator)
+                    except BadValue as bad:
+                        yield _bad_row(file, number, bad)
+                        break
+                    self.left_out.update([] if place else record.left_out)
+                    self.empty.update(record.empty)
+                    record.row, record.entry = start + number, entry
+                    if item:
+                        record.task, record.data = f"{record.task}/{item}", _of_item(record.data, item, self._items)
+                    yield record
             start += number
 
     def warn_of(self, left_out: Mapping[str, int]) -> None:
@@ -240,6 +259,14 @@ class Export:
             if other is not self.platform and _looks_like(file, other):
                 return f"It looks like an export of {other.title}: write platform={other.name!r}."
         return self.platform.menu
+
+
+def _of_item(data: Mapping[str, Any], item: str, items: Mapping[str, str]) -> dict[str, Any]:
+    """What annotators saw of one item, without its number in the names of columns, and of all."""
+    names = {name.removesuffix(item): name for name in data if name.endswith(item)}
+    own = {base: data[name] for base, name in names.items() if all(f"{base}{other}" in data for other in items)}
+    others = {f"{base}{other}" for base in own for other in items}
+    return {name: value for name, value in data.items() if name not in others} | own
 
 
 def _bad_row(file: ExportFile, number: int, bad: BadValue) -> BadRow:

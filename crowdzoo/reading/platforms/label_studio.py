@@ -44,7 +44,9 @@ def _questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for result in _dicts(annotation.get("result")):
             name = result.get("from_name")
             if isinstance(name, str):
-                yield name, _SORTS.get(str(result.get("type")), "other")
+                value = result.get("value")
+                of_text = isinstance(value, dict) and type(value.get("start")) is int
+                yield name, "spans" if of_text else _SORTS.get(str(result.get("type")), "other")
 
 
 def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
@@ -117,6 +119,7 @@ def _labels(key: str, value: Mapping[str, Any]) -> list[str]:
 
 def _spans(key: str, value: Mapping[str, Any]) -> list[dict[str, Any]]:
     labels, start, end = (value.get(name) for name in ("labels", "start", "end"))
+    labels = value.get("choices") if labels is None else labels  # of a region
     if not isinstance(labels, list) or type(start) is not int or type(end) is not int:
         raise BadValue(key, value, "is no span of a text with start, end and labels.")
     return [{"start": start, "end": end, "label": label, "text": value.get("text")} for label in labels]

@@ -1,5 +1,7 @@
 """CoNLL columns: a line a token, a column an annotator. Read line by line, written whole or not at all."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
@@ -37,14 +39,15 @@ def read_conll(
 
     Columns are separated by tabs where a line has one, else by spaces. `?` says that the annotator did not label the
     sentence. One or more blank lines stand between sentences; lines that begin with `-DOCSTART-` are passed over.
-    UTF-8, with or without byte order mark; gzip where the name ends in .gz. The file is read line by line.
+    In a folder each file is an annotator's, named after it, with the tags in the last column and all sentences. UTF-8,
+    with or without byte order mark; gzip where the name ends in .gz. The file is read line by line.
 
     Tags that break the scheme (an I- without a B- before it, as workers on Mechanical Turk write) are an error unless
     `on_bad_tags` says what to do: no label is changed silently. "mend" is the usual answer: by conlleval's
     rules such a tag begins a span, and "mend" writes the same spans with the right letters.
 
     Args:
-        path: path of the file.
+        path: path of the file, or of the folder.
         gold: path of a file with the same sentences in the same order and the true tag in its last column; `?` at each
             token of a sentence whose truth is unknown.
         scheme: "BIO" or "IOBES".
@@ -66,13 +69,12 @@ def read_conll(
     reader = _Conll(path, scheme, on_bad_tags, classes, header)
     if annotators is not None:
         reader.names = names_array(annotators, "annotators")
-    reader.read()
+    readers = _folder(Path(path), scheme, on_bad_tags, reader.given) if Path(path).is_dir() else [reader.read()]
     known = None
     if gold is not None:
-        known = _Conll(gold, scheme, on_bad_tags, reader.given, last_only=True)
-        known.read()
-        _check_same_sentences(reader, known)
-    return _sequences(known, reader)
+        known = _Conll(gold, scheme, on_bad_tags, reader.given, last_only=True).read()
+        _check_same_sentences(readers[0], known)
+    return _sequences(known, *readers)
 
 
 @checked(on_bad_tags=Choice(BAD_TAGS))
@@ -102,9 +104,7 @@ def read_gold(
     Raises:
         DataError: as `read_conll`.
     """
-    reader = _Conll(path, scheme, on_bad_tags, classes, header, last_only=True)
-    reader.read()
-    return _sequences(reader)
+    return _sequences(_Conll(path, scheme, on_bad_tags, classes, header, last_only=True).read())
 
 
 def write_conll(
@@ -180,6 +180,19 @@ def _sentence_lines(*columns: Sequence[str]) -> str:
     return "".join("\t".join(row) + "\n" for row in zip(*columns, strict=True)) + "\n"
 
 
+def _folder(folder: Path, *options: Any) -> list[_Conll]:
+    """The files of a folder, one of each annotator, who is named after it; the last column counts."""
+    readers: list[_Conll] = []
+    for path in sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")):
+        reader = _Conll(path, *options, last_only=True).read()
+        reader.names = np.array([path.stem], object)
+        readers.append(reader)
+        _check_same_sentences(readers[0], reader)
+    if not readers:
+        raise DataError(f"{folder} holds no files.")
+    return readers
+
+
 class _Conll:
     """One file of columns while it is read; codes are of tags as they come, until the classes are known."""
 
@@ -208,7 +221,8 @@ class _Conll:
         self.answers: list[tuple[int, int, list[int]]] = []  # task, annotator, codes
         self.breaks_scheme = False
 
-    def read(self) -> None:
+    def read(self) -> _Conll:
+        """Reads the file, and gives itself."""
         width = first_line = start = 0
         rows: list[list[str]] = []
         broken = False  # a line of the sentence is bad: what the others lack by that is no news
@@ -250,6 +264,7 @@ class _Conll:
         if self.last_only and not self.answers and not self.file.num_bad:
             raise DataError(f"{self.file.name} has no true tags: its last column holds {MISSING} alone.")
         self.file.stop_if_bad(hint=_WAY * self.breaks_scheme)
+        return self
 
     def _check_width(self, number: int, line: str, width: int) -> None:
         if width < 2:
@@ -337,14 +352,17 @@ class _Conll:
 _WAY = " Fix tags that break the scheme, or read with on_bad_tags='mend' (corrects the letters and keeps the spans)."
 
 
-def _sequences(known: _Conll | None, reader: _Conll | None = None) -> CrowdSequences:
-    """The sentences of a gold file, of a file of answers, or of both."""
-    files = [file for file in (reader, known) if file is not None]
+def _sequences(known: _Conll | None, *readers: _Conll) -> CrowdSequences:
+    """The sentences of a gold file, of files of answers, or of both."""
+    files = [*readers, *([] if known is None else [known])]
     tokens, scheme = files[0].tokens, files[0].scheme
     types = {tag[2:] for file in files for tag in file.vocabulary if tag != OUTSIDE}
     tag_set = TagSet(files[0].given or allowed_tags(types, scheme), scheme)
-    answers = [] if reader is None else reader.coded(tag_set)
-    annotators = np.empty(0, np.int64) if reader is None else np.asarray(reader.names)
+    names = [name for reader in readers for name in np.asarray(reader.names).tolist()]
+    answers = [
+        (task, place + who, codes) for place, file in enumerate(readers) for task, who, codes in file.coded(tag_set)
+    ]
+    annotators = names_array(names, "annotators") if names else np.empty(0, np.int64)
     crowd = sentence_annotations(answers, np.arange(len(tokens)), annotators, tag_set.classes)
     truth = {} if known is None else {task: codes for task, _, codes in known.coded(tag_set)}
     gold = [truth.get(task) for task in range(len(tokens))]
@@ -360,13 +378,13 @@ def _check_same_sentences(reader: _Conll, known: _Conll) -> None:
             place, (here, there) = next((place, pair) for place, pair in pairs if pair[0] != pair[1])
             end = "the sentence's end"
             reason = f"stands where {name}, line {line + place}, has {here or end!r}."
-            reason += " Gold has the same sentences in the same order."
+            reason += " Both have the same sentences in the same order."
             row = BadRow(gold, other + place, "token", there or end, reason)
             raise DataError(f"{gold} does not have the tokens of {name}.", [row])
     if len(reader.tokens) != len(known.tokens):
         raise DataError(
-            f"{gold} has {len(known.tokens):,} sentences, {name} has {len(reader.tokens):,}. Gold has the same "
-            f"sentences in the same order; {MISSING} stands at each token of a sentence whose truth is unknown."
+            f"{gold} has {len(known.tokens):,} sentences, {name} has {len(reader.tokens):,}. Both have the same "
+            f"sentences in the same order; {MISSING} stands at each token of a sentence without tags."
         )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,7 @@ def read_sentences(
     field: str | None = None,
     text: str | None = None,
     exclude: Sequence[str] | None = None,
+    **rows: Any,
 ) -> CrowdSequences:
     """Reads sentences with annotators' tags.
 
@@ -37,6 +39,7 @@ def read_sentences(
         field: question of the export that is meant; see `read_spans`.
         text: column of the export that is the text; see `read_spans`.
         exclude: names of annotators whose tags are left out.
+        **rows: on_bad_rows, on_duplicate and rejects of spans; see `read_spans`.
 
     Raises:
         ConfigError: gold of spans in another file; an unknown platform, or several questions and no field; nobody has
@@ -46,13 +49,24 @@ def read_sentences(
     if field is not None and platform is None:
         raise ConfigError("field belongs to an export of a labelling platform: name the platform as well.")
     if platform is None and Path(Path(path).name.removesuffix(".gz")).suffix != ".jsonl":
+        if strange := next((name for name, value in rows.items() if value not in (None, "error")), None):
+            raise ConfigError(
+                f"{strange} is for spans; lines of files of columns cannot be left out. Correct the file."
+            )
         found = read_conll(path, gold=gold, scheme=scheme, classes=classes, on_bad_tags=on_bad_tags)
         return _without(found, exclude or (), path)
     if gold is not None:
         raise ConfigError(f'gold: spans have their gold in the same file, {path}, in lines with "gold": true.')
     types = classes and TagSet(classes, scheme).types
     found = read_spans(
-        path, scheme=scheme, types=types, on_bad_tags=on_bad_tags, platform=platform, field=field, text=text
+        path,
+        scheme=scheme,
+        types=types,
+        on_bad_tags=on_bad_tags,
+        platform=platform,
+        field=field,
+        text=text,
+        **rows,
     )
     return _without(found, exclude or (), path)
 

@@ -1,9 +1,11 @@
 """JSON lines of spans, as annotation tools write them. Read line by line, written whole or not at all."""
 
 import os
+import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +16,11 @@ from crowdzoo.data.crowd_sequences import CrowdSequences, sentence_annotations
 from crowdzoo.data.tags import OUTSIDE, TagSet, allowed_tags, check_scheme, tags_of, type_problem
 from crowdzoo.data.tokens import split_tokens
 from crowdzoo.data.vocabulary import names_array
-from crowdzoo.errors import DataError, did_you_mean, shorten
+from crowdzoo.errors import BadRow, DataError, did_you_mean, shorten
 from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.files.text import is_text, shown
 from crowdzoo.reading.sentences.text_lines import ExportLines, TextFile, integers_if_all
+from crowdzoo.reading.tables.row_checks import rejects_file
 
 _KEYS = ("task", "annotator", "gold", "text", "tokens", "spans")
 _HEAD = ("tasks", "annotators", "classes")
@@ -34,6 +37,9 @@ def read_spans(
     platform: str | None = None,
     field: str | None = None,
     text: str | None = None,
+    on_bad_rows: str = "error",
+    on_duplicate: str = "error",
+    rejects: str | os.PathLike[str] | None = None,
 ) -> CrowdSequences:
     r"""Reads spans as annotation tools write them: a JSON object a line, for one sentence by one annotator.
 
@@ -67,6 +73,12 @@ def read_spans(
             `crowdzoo.reading.platforms.export`); None: none.
         field: question of the export that is meant; None where it has only one that is answered with spans.
         text: column of the export that is the text; None: `text`, or the only one that holds strings.
+        on_bad_rows: "error" (default) stops at bad lines, "reject" leaves them out: of an export an annotator's answer
+            for a text, or the entry. `annotations.num_rejected` counts them, and a warning says so unless they go to
+            `rejects`.
+        on_duplicate: what the second line of an annotator for a task does: "error" (default) makes it a bad line,
+            "first" and "last" say which one is kept.
+        rejects: CSV file for lines left out, as in `ReadingOptions`.
 
     Returns:
         Sentences in the order in which they first appear, with gold where they have it; classes are "O", then the
@@ -80,15 +92,20 @@ def read_spans(
     """
     check_scheme(scheme)
     Choice(("error", "mend")).checked("", "on_bad_tags", on_bad_tags)
+    Choice(("error", "reject")).checked("", "on_bad_rows", on_bad_rows)
+    Choice(("error", "first", "last")).checked("", "on_duplicate", on_duplicate)
     file = TextFile(path) if platform is None else ExportLines(path, platform, field, text)
+    file.skips = on_bad_rows == "reject"
     reader = _Spans(
         file,
         scheme,
         None if annotators is None else names_array(annotators, "annotators"),
         None if types is None else list(types),
         on_bad_tags == "mend",
+        on_duplicate,
     )
     reader.read()
+    _tell_left_out(file.bad + reader.repeated, rejects)
     if isinstance(file, ExportLines):
         file.export.warn_of(file.export.left_out)
     return reader.result()
@@ -122,9 +139,11 @@ class _Spans:
     annotators: NDArray[Any] | None
     types: list[str] | None
     widens: bool
+    on_duplicate: str
     num_mended: int = 0
     sentences: dict[str, _Sentence] = field(default_factory=dict)
-    answers: list[tuple[int, str, list[str]]] = field(default_factory=list)
+    answers: dict[tuple[int, str], list[str]] = field(default_factory=dict)
+    repeated: list[BadRow] = field(default_factory=list)  # left out by `on_duplicate`
     tasks: list[Any] | None = None  # as the first line names them
     classes: list[str] | None = None
 
@@ -137,7 +156,7 @@ class _Spans:
                     is_first = False
                 except _LineError as problem:
                     self.file.note(number, *problem.args)
-        self.file.stop_if_bad()
+        self.file.stop_if_bad(hint=" Fix the file, or skip bad lines with on_bad_rows='reject'.")
         if not self.sentences:
             raise DataError(f"{name} has no sentences.")
         if self.tasks is not None and [str(name) for name in self.tasks] != list(self.sentences):
@@ -179,15 +198,21 @@ class _Spans:
             sentence.gold = tags
             return
         if annotator in sentence.lines:
-            where = f"line {sentence.lines[annotator]}"
-            raise _LineError("annotator", annotator, f"labelled task {task!r} before, in {where}. Keep one of the two.")
+            before = f"labelled task {task!r} before, in line {sentence.lines[annotator]}"
+            if self.on_duplicate == "error":
+                raise _LineError("annotator", annotator, f"{before}. Keep one, or pass on_duplicate='first' or 'last'.")
+            reason = f"{before}; the {self.on_duplicate} one is kept."
+            self.repeated.append(BadRow(self.file.name, number, "annotator", annotator, reason))
+            if self.on_duplicate == "last":
+                self.answers[sentence.code, annotator] = tags
+            return
         if self.annotators is not None:
             names = [str(name) for name in self.annotators.tolist()]
             if annotator not in names:
                 hint = did_you_mean(annotator, names)
                 raise _LineError("annotator", annotator, f"is not one of the annotators.{hint}")
         sentence.lines[annotator] = number
-        self.answers.append((sentence.code, annotator, tags))
+        self.answers[sentence.code, annotator] = tags
 
     def _names(self, row: dict[str, Any]) -> None:
         """The first line of names; what was passed as an argument counts more."""
@@ -313,20 +338,21 @@ class _Spans:
 
     def result(self) -> CrowdSequences:
         sentences = list(self.sentences.values())
-        said = [*(tags for _, _, tags in self.answers), *(sentence.gold or () for sentence in sentences)]
+        said = [*self.answers.values(), *(sentence.gold or () for sentence in sentences)]
         types = {tag[2:] for tags in said for tag in tags if tag != OUTSIDE}
         allowed = allowed_tags(types if self.types is None else self.types, self.scheme)
         tag_set = TagSet(self.classes or allowed, self.scheme)
         names = self.annotators
         if names is None:
-            names = _sorted_names({name for _, name, _ in self.answers})
+            names = _sorted_names({name for _, name in self.answers})
         place = {str(name): code for code, name in enumerate(names.tolist())}
         crowd = sentence_annotations(
-            [(task, place[name], tag_set.codes(tags)) for task, name, tags in self.answers],
+            [(task, place[name], tag_set.codes(tags)) for (task, name), tags in self.answers.items()],
             names_array(self.tasks or integers_if_all(list(self.sentences)), "tasks"),
             names,
             tag_set.classes,
         )
+        crowd = replace(crowd, num_rejected=self.file.num_bad + len(self.repeated))
         with_text = sentences[0].text is not None
         return CrowdSequences(
             [sentence.tokens for sentence in sentences],
@@ -337,6 +363,15 @@ class _Spans:
             self.scheme,
             self.num_mended,
         )
+
+
+def _tell_left_out(bad: list[BadRow], rejects: str | os.PathLike[str] | None) -> None:
+    """Writes the lines that were left out, or warns of them."""
+    with rejects_file(None if rejects is None else Path(rejects)) as write:
+        for row in bad:
+            write(row, "")
+    if bad and rejects is None:
+        warnings.warn(f"rows left out: {len(bad):,}, e.g. {bad[0]}", UserWarning, stacklevel=3)
 
 
 class _LineError(Exception):

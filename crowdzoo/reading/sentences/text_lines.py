@@ -26,19 +26,27 @@ class TextFile:
 
     Attributes:
         name: the path, for messages.
+        skips: whether bad values are left out, each with its row.
         num_bad: number of bad values so far.
+        bad: the first of them, or all where they are left out.
     """
+
+    skips = False
 
     def __init__(self, path: str | os.PathLike[str]):
         self.name = os.fspath(path)
         self.num_bad = 0
-        self._shown: list[BadRow] = []
+        self.bad: list[BadRow] = []
 
     def note(self, row: int, column: str | None, value: object, reason: str, count: int = 1) -> None:
         """Takes note of a bad value, see `BadRow`; of `count` values where it stands for several."""
+        self.note_row(BadRow(self.name, row, column, value, reason), count)
+
+    def note_row(self, bad: BadRow, count: int = 1) -> None:
+        """As `note`."""
         self.num_bad += count
-        if len(self._shown) < SHOWN:
-            self._shown.append(BadRow(self.name, row, column, value, reason))
+        if self.skips or len(self.bad) < SHOWN:
+            self.bad.append(bad)
 
     def stop_if_bad(self, message: str = "", hint: str = "") -> None:
         """Raises a `DataError` with the values noted, if there are any.
@@ -47,9 +55,9 @@ class TextFile:
             message: one sentence; by default it counts the values.
             hint: what follows the count.
         """
-        if self.num_bad:
+        if self.num_bad and not self.skips:
             count = "1 bad value" if self.num_bad == 1 else f"{self.num_bad:,} bad values"
-            rows = sorted(self._shown, key=lambda bad: bad.row or 0)
+            rows = sorted(self.bad, key=lambda bad: bad.row or 0)
             raise DataError(message or f"{self.name} has {count}.{hint}", rows, self.num_bad)
 
     def lines(self) -> Iterator[tuple[int, str | None]]:
@@ -142,7 +150,7 @@ class ExportLines(TextFile):
         gold: dict[str, tuple[int, str]] = {}
         for record in self.export.records():
             if isinstance(record, BadRow):
-                self._note(record)
+                self.note_row(record)
                 continue
             text = self._text(record)
             if text is None:
@@ -167,11 +175,6 @@ class ExportLines(TextFile):
             reason = f"is missing. Texts of the entry: {listed}. `crowdzoo convert --text NAME` names it."
             self.note(record.row, name, None, reason)
         return texts.get(name)
-
-    def _note(self, bad: BadRow) -> None:
-        self.num_bad += 1
-        if len(self._shown) < SHOWN:
-            self._shown.append(bad)
 
 
 def _line(record: Record, text: str, more: dict[str, Any]) -> str:

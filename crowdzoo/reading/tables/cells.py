@@ -1,7 +1,7 @@
 """Labels out of cells: of wide tables, without the marks of a missing label, several labels of a cell apart."""
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,22 +10,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdzoo.data.numbers import parse_numbers, without_zeros
-from crowdzoo.errors import DataError, short_repr
+from crowdzoo.errors import BadRow, DataError, short_repr
 from crowdzoo.reading.tables.options import Rules
-from crowdzoo.reading.tables.sources import LABEL_OF, Batch, Source
+from crowdzoo.reading.tables.sources import LABEL_OF, PART_OF, Batch, Source
 
 SEPARATORS = ("|", ";", ",", "\n")  # of several labels in a cell
+JOINT = " | "  # between the columns that name a task
+YES, NO = ("1", "1.0", "true", "yes", "x"), ("", "0", "0.0", "false", "no")  # in the column of a label
 HEAD = 1000  # rows that show whether a cell holds several annotators
 
 
-def listed(text: str) -> list[str] | None:
-    """What a list of JSON or Python holds, as in `["cat", "dog"]`; None where the text is none, or not of labels."""
+def listed(text: str, of: tuple[type, ...] = (str, int, float)) -> list[str] | None:
+    """What a list of JSON or Python holds, as in `["cat", "dog"]`; None where the text is none, or not of labels.
+
+    Args:
+        text: of a cell.
+        of: types of what the list may hold; None is no label.
+    """
     try:
         found: Any = ast.literal_eval(text.strip()) if text.strip()[:1] in ("[", "(", "{") else None
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
-    of_labels = isinstance(found, (list, tuple, set)) and all(isinstance(each, (str, int, float)) for each in found)
-    return [str(each).strip() for each in found] if of_labels else None
+    of_labels = isinstance(found, (list, tuple, set)) and all(isinstance(each, of) for each in found)
+    return ["" if each is None else str(each).strip() for each in found] if of_labels else None
 
 
 def check_pairs(source: Source, rules: Rules, batch: Batch) -> None:
@@ -48,9 +55,11 @@ def check_pairs(source: Source, rules: Rules, batch: Batch) -> None:
         everybody = [who for people, _ in parts for who in {*people}]
         if len({*everybody}) < len(everybody):
             who, label = several[0]
+            shown = "\\n" if mark == "\n" else mark
             raise DataError(
                 f"{source.name}: the annotator {short_repr(who)} looks like several, and {short_repr(label)} like a "
-                "label of each. Write a row for each annotator. If it is one, name all the classes with classes."
+                f"label of each. Split both: annotator_separator='{shown}'. If it is one, name all the classes with "
+                "classes."
             )
 
 
@@ -89,9 +98,14 @@ class CellSource(Source):
             self.found, self.guessed = self.inner.found, self.inner.guessed
             if self.inner.by_winner:
                 self._mix_sides(batch)
+            batch = self._named(batch)
+            if self.layout.annotator_separator:
+                batch = self._one_person(batch)
             if self.layout.wide:
                 batch = self._long(batch)
-            elif self.layout.missing:
+            elif any(name.startswith(LABEL_OF) for name in batch.columns):
+                batch = self._chosen(batch)
+            if self.layout.missing and not self.layout.wide:
                 label = batch.columns["label"]
                 present = self._present(label)
                 if self.layout.no_label is None:
@@ -101,6 +115,8 @@ class CellSource(Source):
                 if not number:
                     check_pairs(self, self.rules, batch)
                 batch = self._split(batch)
+            if self.layout.rename:
+                self._rename(batch)
             if self.layout.no_label is not None:  # also of cells in which there are separators alone
                 self._fill(batch)
             yield batch
@@ -170,6 +186,80 @@ class CellSource(Source):
             lambda one: str(names[column[one]]),
         )
 
+    def _named(self, batch: Batch) -> Batch:
+        """Tasks named after several columns, or after their rows."""
+        parts = {name: _texts(values) for name, values in batch.columns.items() if name.startswith(PART_OF)}
+        rest = {name: values for name, values in batch.columns.items() if name not in parts}
+        if parts:
+            empty = np.any([pc.equal(values, "").to_numpy(zero_copy_only=False) for values in parts.values()], axis=0)
+            joined = pc.binary_join_element_wise(*parts.values(), pa.scalar(JOINT, pa.large_string()))
+            rest = {"task": pc.if_else(pa.array(empty), "", joined), **rest}
+        elif self.layout.columns.get("task") == "":
+            rest = {"task": pa.array(batch.line_numbers()).cast(pa.large_string()), **rest}
+        for name, values in parts.items():
+            if (place := pc.index(pc.match_substring(values, JOINT), True).as_py()) >= 0:
+                reason = f"holds {JOINT!r}, which joins the columns that name a task."
+                row = BadRow(
+                    self.name, int(batch.line_numbers()[place]), self.found[name], values[place].as_py(), reason
+                )
+                raise DataError(f"{self.name}: tasks cannot be named.", [row])
+        return replace(batch, columns=rest)
+
+    def _one_person(self, batch: Batch) -> Batch:
+        """One row an annotator, where a cell holds several and another their labels."""
+        texts = [_texts(batch.columns[name]).to_pylist() for name in ("annotator", "label")]
+        people, labels = ([self._items(text) for text in column] for column in texts)
+        sizes = np.array([len(each) for each in people])
+        wrong = np.flatnonzero(sizes != [len(each) for each in labels]).tolist()
+        reason = "are {} annotators, with {} labels. Give each a label, an empty one for none."
+        self._refuse(batch, {
+            row: (self.found["annotator"], texts[0][row], reason.format(sizes[row], len(labels[row]))) for row in wrong
+        })  # fmt: skip
+        sizes[wrong] = 0
+        kept = _taken(batch, np.repeat(np.arange(len(sizes)), sizes))
+        for name, cells in (("annotator", people), ("label", labels)):
+            flat = [item for size, cell in zip(sizes, cells, strict=True) for item in cell[:size]]
+            kept.columns[name] = pa.array(flat, pa.large_string())
+        return kept
+
+    def _items(self, text: str) -> list[str]:
+        """What stands in a cell."""
+        found = listed(text, (str, int, float, list, type(None)))
+        return [part.strip() for part in text.split(str(self.layout.annotator_separator))] if found is None else found
+
+    def _chosen(self, batch: Batch) -> Batch:
+        """One row a label, where each label has a column in which 1 stands if it is given; one row where none is."""
+        cells = {
+            name: pc.utf8_lower(_texts(values)) for name, values in batch.columns.items() if name.startswith(LABEL_OF)
+        }
+        yes, no = (pa.array(words, pa.large_string()) for words in (YES, [*NO, *self.layout.missing]))
+        given = np.array([_is_in(values, yes) for values in cells.values()])
+        strange = ~given & ~np.array([_is_in(values, no) for values in cells.values()])
+        wrong, names = strange.any(axis=0), [*cells]
+        reason = "is neither 1 nor 0. Counts do not say who voted: write a row for each annotator."
+        self._refuse(batch, {
+            row: (self.found[names[place]], cells[names[place]][row].as_py(), reason)
+            for place, row in np.argwhere(strange)[::-1].tolist()  # of several the first
+        })  # fmt: skip
+        row, place = np.nonzero((np.vstack([given, ~given.any(axis=0)]) & ~wrong).T)
+        labels = np.array([*(name[len(LABEL_OF) :] for name in names), ""], object)
+        rest = {name: values for name, values in batch.columns.items() if name not in cells}
+        kept = _taken(replace(batch, columns=rest), row)
+        kept.columns["label"] = pa.array(labels[place], pa.large_string())
+        return kept
+
+    def _refuse(self, batch: Batch, wrong: Mapping[int, tuple[str, str, str]]) -> None:
+        """Adds rows to the bad ones of a batch: number -> column, value, reason."""
+        lines = batch.line_numbers()
+        for (row, problem), original in zip(wrong.items(), batch.originals([*wrong]), strict=True):
+            batch.bad.append((BadRow(self.name, int(lines[row]), *problem), original))
+
+    def _rename(self, batch: Batch) -> None:
+        """Takes labels for others."""
+        encoded = _texts(batch.columns["label"]).dictionary_encode()
+        names = [self.layout.rename.get(name, name) for name in encoded.dictionary.to_pylist()]
+        batch.columns["label"] = pa.array(names, pa.large_string()).take(encoded.indices)
+
     def _fill(self, batch: Batch) -> None:
         """Puts the label that empty cells stand for into them."""
         label = batch.columns["label"]
@@ -197,6 +287,11 @@ class CellSource(Source):
         kept = _taken(replace(batch, columns=others), row[keep])
         kept.columns["label"] = texts.filter(pa.array(keep))
         return kept
+
+
+def _texts(values: pa.Array) -> pa.Array:
+    """Cells as text without white space around it; nothing is ""."""
+    return pc.utf8_trim_whitespace(values.cast(pa.large_string()).fill_null(""))
 
 
 def _is_in(values: pa.Array, others: pa.Array) -> np.ndarray:

@@ -30,6 +30,8 @@ _ATTRIBUTES = {
 
 LONG, MANY = 3, 20  # words of a class that looks like a text, and number of classes from which that is looked for
 LEAST_LABELS = 5  # of a column of a wide table of which no other column has one, from which on it is no annotator
+MANY = 20  # labels that are integers up to this, most of them 0, look like counts
+COUNTS = ": its labels look like counts of votes, which do not say who voted. Write a row for each annotator"
 MOST_CLASSES = 10_000  # with more, a label made of others is not looked for
 
 SEVERAL_HOLD = "where several may hold for a task, give --multi-label to crowdzoo aggregate or report."
@@ -53,8 +55,7 @@ def collect(source: Source, rules: Rules) -> dict[str, Any]:
     """
     if rules.rejects is not None:
         check_output_file(rules.rejects, "rejects", inputs=[] if source.path is None else [source.path])
-    layout = source.layout
-    apart = layout.wide or layout.missing or layout.label_separator or layout.no_label or source.label_kind.has_pairs
+    apart = source.layout.takes_apart or source.label_kind.has_pairs
     rows = CellSource(source, rules) if apart else source  # one label a row
     with rejects_file(rules.rejects) as reject:
         result = Collector(rows, rules, reject).run()
@@ -123,7 +124,7 @@ class Collector(RowChecks):
                 result[VOCABULARIES[column]] = names if objects is None else objects[names]
             result[_ATTRIBUTES.get(column, column)] = values
         if result.get("classes") is not None:
-            self._check_wide(result["annotator_ids"], result["annotators"], result["labels"])
+            self._check_wide(result["annotator_ids"], result["annotators"], result["labels"], result["classes"])
             result["classes_sorted"] = self.rules.names["label"] is None
             self._tell_suspicious(result["classes"], np.bincount(result["labels"], minlength=len(result["classes"])))
         return result
@@ -218,10 +219,13 @@ class Collector(RowChecks):
                 f"of them counts; {SEVERAL_HOLD} If it is one class, name all of them with classes."
             )
 
-    def _check_wide(self, who: np.ndarray, annotators: np.ndarray, labels: np.ndarray) -> None:
-        """Refuses a column that nobody named as an annotator, and whose labels are in no other column."""
+    def _check_wide(self, who: np.ndarray, annotators: np.ndarray, labels: np.ndarray, classes: np.ndarray) -> None:
+        """Refuses counts of votes, and a column that nobody named as an annotator with labels of no other column."""
         if not self.source.layout.wide or "annotator" in self.source.layout.columns:
             return
+        whole = classes.dtype.kind == "i" and classes.max(initial=0) >= MANY
+        if whole and 2 * np.count_nonzero(classes[labels] == 0) > len(labels):
+            raise self.source.no_annotators(annotators.tolist(), annotators.tolist(), COUNTS)
         pairs = np.unique(np.stack([labels, who]), axis=1)
         shared = np.isin(labels, np.flatnonzero(np.bincount(pairs[0]) > 1))
         counts, common = (np.bincount(rows, minlength=len(annotators)) for rows in (who, who[shared]))
@@ -279,7 +283,9 @@ class Collector(RowChecks):
                 what = f"position {self.rows['position'][rows[number]]} of {what}"
             if policy == "error":
                 way_out = "Remove one, or pass on_duplicate='first' or 'last'."
-                if self.source.layout.label_separator:
+                if len(tasks) > 1:
+                    way_out = f"{way_out[:-1]}; on_duplicate='all' where it is another comparison, as of another text."
+                if self.source.layout.label_separator or self.source.layout.several("label"):
                     way_out = f"{way_out[:-1]}; {SEVERAL_HOLD}"
                 reason = f"has {did} {what} before, in row {other[number]}. {way_out}"
             else:

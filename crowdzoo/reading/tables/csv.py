@@ -46,6 +46,11 @@ class CsvSource(TextSource):
         return "" if value is None else value
 
     def _read_header(self, head: bytes, line: int) -> tuple[int, int]:
+        if head[:4].lower() == b"sep=" and head[5:7].lstrip(b"\r")[:1] == b"\n":  # Excel's line above the header
+            self.usual_delimiter = head[4:5].decode("latin-1")
+            start = head.index(b"\n", 5) + 1
+            end, line = self._read_header(head[start:], line + 1)
+            return start + end, line
         end = head.find(b"\n")
         end = len(head) if end < 0 else end
         if b"\0" in head[:end]:
@@ -84,16 +89,18 @@ class CsvSource(TextSource):
     @property
     def _wanted(self) -> set[str]:
         """Names of columns that are looked for, in the file's words where those are given."""
-        return {self.layout.columns.get(name, name) for name in self.required} | set(self.layout.columns.values())
+        named = (self.layout.columns.get(name, name) for name in (*self.required, *self.layout.columns))
+        return {part.strip() for name in named for part in (name, *name.split(","))}
 
     def _number_columns(self, headers: dict[str, list[str]]) -> None:
         """Names the columns of a file without a header by their numbers from 1."""
         try:
-            highest = max(int(number) for number in self.layout.columns.values())
+            numbers = ",".join(self.layout.columns.values()).replace("*", "").split(",")
+            highest = max(int(number or 0) for number in numbers)
         except ValueError:
             example = f"{self.layout.option}='task=1,annotator=2,label=3'"
             raise DataError(f"{self.name}: columns of a file without a header are numbers, as in {example}.") from None
-        wide = [mark for mark, values in headers.items() if len(values) >= highest]
+        wide = [mark for mark, values in headers.items() if len(values) >= max(highest, 2)]
         self.delimiter = wide[0] if wide else self.delimiter
         self.header = [str(number) for number in range(1, len(headers[self.delimiter]) + 1)]
 

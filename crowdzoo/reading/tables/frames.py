@@ -12,7 +12,8 @@ from crowdzoo.errors import BadRow, ConfigError, DataError
 from crowdzoo.files.text import is_utf8
 from crowdzoo.reading.tables.answer_rows import answer_rows, code_names
 from crowdzoo.reading.tables.layout import Layout
-from crowdzoo.reading.tables.sources import BATCH_ROWS, Batch, Source, json_originals, plain_array
+from crowdzoo.reading.tables.plain_array import plain_array
+from crowdzoo.reading.tables.sources import BATCH_ROWS, Batch, Source, json_originals
 
 SIDES = ("left", "right")
 NAMES = ("task", *SIDES, "annotator", "label")
@@ -119,8 +120,8 @@ def frame_source(
         table = _table(frame)
         header, column = table.column_names, table.column
     matched = TableSource({}, kind, name, layout=layout)
-    if matched.layout.wide:
-        raise ConfigError("a wide frame is not read as one: make it long, in pandas with frame.melt().")
+    if matched.layout.wide or matched.layout.joins_columns:
+        raise ConfigError("a frame has one column each for task and label: make it long, in pandas with frame.melt().")
     found = matched.match(header)
     columns, rows = {ours: column(theirs) for ours, theirs in found.items()}, None
     if table is not None:

@@ -1,16 +1,24 @@
-"""JSON lines: one object a line."""
+"""JSON lines: one object a line; and JSON files, as such lines."""
 
+import io
+import json
+import math
 from collections.abc import Iterator
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 
 from crowdzoo.errors import BadRow, DataError, shorten
 from crowdzoo.files.arrow import parse_json_lines
-from crowdzoo.files.json import JsonError, parse_row
+from crowdzoo.files.json import JsonError, parse_json, parse_row
+from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import is_text, readable
+from crowdzoo.reading.platforms.json_records import MOST_BYTES
+from crowdzoo.reading.platforms.record import label_text
 from crowdzoo.reading.tables.layout import OPTIONAL
-from crowdzoo.reading.tables.sources import NUL, Batch, TextSource
+from crowdzoo.reading.tables.naming import usual_columns
+from crowdzoo.reading.tables.sources import IN_LISTS, NUL, Batch, TextSource
 
 
 class JsonlSource(TextSource):
@@ -25,7 +33,7 @@ class JsonlSource(TextSource):
         except JsonError:
             self.first = {}
         if head.startswith(b"["):
-            raise DataError(f"{self.name}: a JSON list; write one JSON object a line instead.")
+            raise DataError(f"{self.name}: a JSON list, not one object a line; let its name end in .json.")
         # with a first line that is no object there is no telling which columns exist; the rows will complain
         self.header = list(self.first) or list(self.required)
         return 0, line
@@ -46,6 +54,8 @@ class JsonlSource(TextSource):
                 self.types[name] = whole if isinstance(value, str) else pa.float64()
             else:
                 self.expected[column] = "an integer" if column == "position" else "a string or an integer", (int, str)
+                if isinstance(value, list) and column in ("annotator", "label"):  # as text, to be split or refused
+                    self.expected[column] = "a list, as in the first line", (int, str, list)
                 self.types[name] = whole
 
     def _fast(self, chunk: bytes, ends: np.ndarray) -> dict[str, pa.Array] | None:
@@ -82,3 +92,41 @@ class JsonlSource(TextSource):
                 return BadRow(self.name, line, name, readable(value.encode("utf-8", "replace")), reason)
             values.append(None if value is None else str(value))
         return values
+
+
+class JsonSource(JsonlSource):
+    """A JSON file as JSON lines, counted from 1: a list of objects; or an object of tasks, each an object.
+
+    What stands under a task is a row without its task, or maps annotators to labels. Truth values are "true" and
+    "false", 1.0 is 1. A file of JSON lines is read as it is.
+    """
+
+    def open(self) -> IO[bytes]:
+        """The rows, an object a line."""
+        with open_regular(self.name) as stream:
+            content = stream.read(MOST_BYTES)
+        try:
+            value = parse_json(content, constants=True)
+        except JsonError as error:
+            if content.lstrip().startswith(b"{"):  # which is how a line begins
+                return io.BytesIO(content)
+            raise DataError(f"{self.name}, row {error.line}: {error}.") from None
+        if isinstance(value, dict) and all(isinstance(said, dict) for said in value.values()):
+            value = self._rows(value)
+        rows = value if isinstance(value, (list, Iterator)) else [value]
+        return io.BytesIO(b"\n".join(json.dumps(_plain(row)).encode() for row in rows))
+
+    def _rows(self, tasks: dict[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        for task, said in tasks.items():
+            names = {*usual_columns([*said], ("annotator", "label"), IN_LISTS), *self.layout.columns.values()}
+            if names & said.keys():
+                yield {"task": task, **said}
+            else:
+                yield from ({"task": task, "annotator": who, "label": label} for who, label in said.items())
+
+
+def _plain(row: Any) -> Any:
+    """A row whose truth values and finite numbers are labels."""
+    values = row.items() if isinstance(row, dict) else ()
+    of_labels = [name for name, value in values if isinstance(value, (bool, float)) and abs(value) != math.inf]
+    return row | {name: label_text(name, row[name]) for name in of_labels} if of_labels else row

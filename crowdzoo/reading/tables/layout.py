@@ -11,6 +11,7 @@ from typing import Any
 from crowdzoo.errors import ConfigError, did_you_mean, short_repr, unknown
 
 OPTIONAL = ("confidence", "timestamp", "seconds")  # columns that there need not be; one named "" is not read
+NUMBERED = ("task", *OPTIONAL)  # columns that may be named ""; a task is then named after its row
 _FIRST = ("task", "left", "right", "winner", "loser", "annotator", "label", "position", *OPTIONAL)  # of annotations
 _SECOND = ("task", "gold", "split", "text", "image", "features")  # columns of instances and gold
 # codecs of Python that are no encodings of files
@@ -24,24 +25,30 @@ class Layout:
     Attributes:
         columns: our name of a column -> the file's name, or its number from 1 where there is no header.
         separator: between values of CSV; None: what the header shows.
+        sheet: of an Excel workbook; None: the first one.
         encoding: of text; None: UTF-8, or what a byte order mark says.
         header: whether the first line holds names.
         decimal: decimal mark of numbers in CSV, "." or ",".
         wide: whether a row is a task, and a column an annotator.
         missing: what stands in a cell without a label, besides nothing.
         label_separator: between several labels of a cell.
+        annotator_separator: between several annotators of a cell, and their labels in another; lists are taken apart.
+        rename: a label as it stands in the file -> the one that it is.
         no_label: the label that an empty cell of a long table stands for; None: an empty cell is a bad row.
         option: what `columns` is called in messages.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
     separator: str | None = None
+    sheet: str | None = None
     encoding: str | None = None
     header: bool = True
     decimal: str = "."
     wide: bool = False
     missing: tuple[str, ...] = ()
     label_separator: str | None = None
+    annotator_separator: str | None = None
+    rename: Mapping[str, str] = field(default_factory=dict)
     no_label: str | None = None
     option: str = "columns"
 
@@ -68,16 +75,35 @@ class Layout:
             raise ConfigError(f"decimal must be '.' or ',', got {short_repr(given['decimal'])}.")
         if "missing" in given:
             given["missing"] = _marks(given["missing"])
-        if "label_separator" in given:
-            given["label_separator"] = _label_separator(given["label_separator"])
+        for name in ("label_separator", "annotator_separator"):
+            if name in given:
+                given[name] = _cell_separator(name, given[name])
+        if "rename" in given:
+            given["rename"] = _renamed(given["rename"])
         if not isinstance(given.get("no_label", "-"), str) or not given.get("no_label", "-").strip():
             raise ConfigError(f"no_label must be the name of a label, got {short_repr(given['no_label'])}.")
         layout = cls(**given, option=option)
         if layout.wide and (strange := sorted(layout.columns.keys() - {"task", "annotator"})):
             raise ConfigError(f"{option}: a wide table has columns task and annotator, and no {strange[0]}.")
         if not layout.header and not layout.columns:
-            raise ConfigError("a file without a header needs columns, such as columns='task=1,annotator=2,label=3'.")
+            numbers = "task=,annotator=1,2,3" if layout.wide else "task=1,annotator=2,label=3"
+            raise ConfigError(f"a file without a header needs columns, such as columns='{numbers}'.")
         return layout
+
+    def several(self, column: str) -> bool:
+        """Whether more than one column may be named: by commas, by a pattern with `*`."""
+        return any(mark in self.columns.get(column, "") for mark in ",*")
+
+    @property
+    def joins_columns(self) -> bool:
+        """Whether several columns, or none, are the task or the label."""
+        return self.several("task") or self.several("label") or self.columns.get("task") == ""
+
+    @property
+    def takes_apart(self) -> bool:
+        """Whether rows of the file are not the rows of annotations."""
+        cells = self.missing, self.label_separator, self.annotator_separator, self.no_label, self.rename
+        return any(cells) or self.wide or self.joins_columns
 
     @classmethod
     def of_second(cls, columns: Any, options: Mapping[str, Any], option: str = "instance_columns") -> Layout:
@@ -97,7 +123,7 @@ class Layout:
         return replace(layout, header=not numbered)
 
 
-OF_LABELS = ("missing", "label_separator", "no_label")  # which mean the same in a platform's export
+OF_LABELS = ("missing", "label_separator", "no_label", "rename")  # which mean the same in a platform's export
 LAYOUT_OPTIONS = tuple(each.name for each in fields(Layout) if each.name != "option")
 
 
@@ -119,7 +145,7 @@ def _columns(given: Any, known: Sequence[str], option: str) -> dict[str, str]:
     for name, theirs in ours.items():
         if name not in known:
             raise ConfigError(f"{option}: {unknown('column', name, known)}")
-        if isinstance(theirs, bool) or not isinstance(theirs, (str, int)) or (theirs == "" and name not in OPTIONAL):
+        if isinstance(theirs, bool) or not isinstance(theirs, (str, int)) or (theirs == "" and name not in NUMBERED):
             raise ConfigError(f"{option}: {name} must be the name of a column, got {short_repr(theirs)}.")
     named = {name: str(theirs) for name, theirs in ours.items()}
     for theirs in filter(None, named.values()):
@@ -146,10 +172,21 @@ def _marks(given: Any) -> tuple[str, ...]:
     return tuple(f"{mark:g}" if isinstance(mark, float) else str(mark).strip() for mark in marks)
 
 
-def _label_separator(given: Any) -> str:
+def _renamed(given: Any) -> dict[str, str]:
+    """Labels and what becomes of them, out of a mapping or of `yes=1,YES=1`."""
+    pairs = (
+        given.items() if isinstance(given, Mapping) else [part.rpartition("=")[::2] for part in str(given).split(",")]
+    )
+    found = {str(old).strip(): str(new).strip() for old, new in pairs}
+    if "" in (*found, *found.values()):
+        raise ConfigError(f"rename takes pairs of labels OLD=NEW with commas between, got {short_repr(given)}.")
+    return found
+
+
+def _cell_separator(name: str, given: Any) -> str:
     given = given.replace("\\n", "\n").replace("\\t", "\t") if isinstance(given, str) else given
     if not isinstance(given, str) or not given or "\0" in given:
-        raise ConfigError(f"label_separator must be text, such as '|', got {short_repr(given)}.")
+        raise ConfigError(f"{name} must be text, such as '|', got {short_repr(given)}.")
     return given
 
 

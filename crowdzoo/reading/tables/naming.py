@@ -65,7 +65,7 @@ def find_columns(
             continue
         if ours in given:
             if given[ours] not in header:
-                raise DataError(_not_there(source, ours, given[ours], header))
+                raise DataError(column_not_there(source, ours, given[ours], header))
             found[ours] = given[ours]
         elif ours in header and ours not in given.values():
             found[ours] = ours
@@ -112,7 +112,8 @@ def _squeezed(name: str) -> str:
     return re.sub(r"[\s_-]+", "", name).casefold()
 
 
-def _not_there(source: str, ours: str, theirs: str, header: Sequence[str]) -> str:
+def column_not_there(source: str, ours: str, theirs: str, header: Sequence[str]) -> str:
+    """Says that a column that was given is not in a header."""
     shown = ", ".join(f"'{name}'" for name in header[:20]) + (", ..." if len(header) > 20 else "")
     return (
         f"{source}: there is no column {short_repr(theirs)}, which was given for '{ours}'. The columns are {shown}."

@@ -58,12 +58,18 @@ class FrameOptions(ReadingOptions, total=False):
     Attributes:
         columns: our name of a column (task, annotator, label, position, confidence, timestamp, seconds; of pairs
             left and right, or winner and loser) -> the table's name, or text such as "task=HITId,annotator=WorkerId";
-            "" leaves an optional column out. A column that is not given is found by our name, else by a
-            usual name (`worker_id`, `item`, `answer`, ...), where that is one column alone; a `DataWarning` says so.
+            "" leaves an optional column out. A column that is not given is found by our name, else by a usual name
+            (`worker_id`, `item`, `answer`, ...), where that is one column alone; a `DataWarning` says so. In a file
+            "task=" names tasks after the numbers of their rows, "task=topic,document" after two columns, and with
+            "label=joy,anger" or "label=is_*" (then the label is what * stands for) each label has a column, in which
+            1 stands where it is given.
         missing: marks of a cell without a label, as "-1,NA" or a list; in a long table such rows, and those with an
             empty label, are left out.
         label_separator: what stands between several labels in a cell; each becomes an annotation, and `on_duplicate`
             says which of them counts. A list as JSON or Python write it is split into what it holds.
+        annotator_separator: what stands between several annotators in a cell, and between their labels in another, as
+            in "ann,bob" and "0,1"; lists of JSON or Parquet are taken apart as well.
+        rename: labels that are taken for others, as "tie (bothbad)=tie" or a mapping.
         no_label: the label that an empty cell of a long table stands for, such as "(none)" where a cell is a set of
             labels; None (default): an empty cell is a bad row.
         decimal: decimal mark of ratings and confidences that are text: "." (default) or ",".
@@ -72,6 +78,8 @@ class FrameOptions(ReadingOptions, total=False):
     columns: Mapping[str, str | int] | str | None
     missing: str | Sequence[Any]
     label_separator: str | None
+    annotator_separator: str | None
+    rename: Mapping[str, str] | str
     no_label: str | None
     decimal: str
 
@@ -82,6 +90,7 @@ class FileOptions(FrameOptions, total=False):
     Attributes:
         separator: one character between the values of a CSV file. None (default): that of `,`, `;`, tab and `|` at
             which the header shows the columns.
+        sheet: name of the sheet of an Excel workbook. None (default): the first one.
         encoding: of a text file, by a name that Python knows. None (default): UTF-8, or what a byte order mark says.
         header: whether the first line of a CSV file holds names (default). If not, `columns` are numbers from 1.
         wide: a CSV or Parquet file has a row a task and a column an annotator: all columns but `task`, or those that
@@ -89,6 +98,7 @@ class FileOptions(FrameOptions, total=False):
     """
 
     separator: str | None
+    sheet: str | None
     encoding: str | None
     header: bool
     wide: bool

@@ -58,7 +58,7 @@ class PlatformSource(Source):
     ):
         super().__init__(kind, layout)
         if self.label_kind.has_positions:
-            raise ConfigError("an export with spans is read by crowdzoo.sequences.read_sentences(path, platform=...).")
+            raise ConfigError("an export with spans is read by crowdzoo.sequences.read_spans(path, platform=...).")
         self.export = Export(path, platform, kind, field, image)
         self.path = self.export.path
         self.name = self.export.name

@@ -8,9 +8,11 @@ slower and knows every line's number. So good data costs no Python object a row,
 import itertools
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any
@@ -20,25 +22,28 @@ import pyarrow as pa
 
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import BadRow, ConfigError, DataError, did_you_mean
-from crowdzoo.files.arrow import one_array
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import LONGEST_LINE, readable
 from crowdzoo.files.utf8_blocks import utf8_blocks
+from crowdzoo.files.workbooks import is_workbook, sheet_csv
 from crowdzoo.reading.platforms.export import PLATFORMS
 from crowdzoo.reading.tables.layout import OPTIONAL, Layout
-from crowdzoo.reading.tables.naming import find_columns, is_no_annotator
+from crowdzoo.reading.tables.naming import column_not_there, find_columns, is_no_annotator
 
 BATCH_ROWS = 1 << 17
 CHUNK_BYTES = 8 << 20
 SLOW_ROWS = 1 << 16
 REQUIRED = ("task", "annotator", "label")
-LABEL_OF = "label of "  # with the column's name: what we call the columns of annotators in a wide table
+LABEL_OF = "label of "  # with a name: what we call the columns of annotators in a wide table, and those of labels
+PART_OF = "part of "  # likewise the columns that make a task's name
+SEVERAL = {"task": PART_OF, "label": LABEL_OF}
+IN_LISTS = {"annotator": ("annotators", "workers", "annotatorids"), "label": ("annotations",)}  # usual names there
 LIKENESS = 0.75  # of a column's name to ours, from which it may be a slip
 NUL = "holds a NUL byte. Save the file as UTF-8 text."
 _NO_TEXT = {  # what a file begins with -> what it is, and what to do
     b"\x1f\x8b": "compressed with gzip; let its name end in .gz",
     b"PAR1": "Parquet; let its name end in .parquet, or use from_parquet()",
-    b"PK\x03\x04": "a zip archive or a spreadsheet; let the name of an archive end in .zip, export a sheet as CSV",
+    b"PK\x03\x04": "a zip archive or a workbook; let its name end in .zip, that of an Excel workbook in .xlsx",
 }
 
 
@@ -148,16 +153,22 @@ class Source:
             DataError: for a missing column, one that is there twice, or two that may be meant.
         """
         wanted = ("task",) if self.layout.wide else (*self.required, *OPTIONAL)
-        more = {"label": self.label_kind.label_names}
-        found, self.guessed = find_columns(self.name, header, wanted, self.layout, more)
-        if self.layout.wide and "task" in found:
-            return found | self._annotators(header, found["task"])
+        more = IN_LISTS if self.layout.annotator_separator else {"label": self.label_kind.label_names}
+        several = {ours: self._several(header, ours) for ours in SEVERAL if self.layout.several(ours)}
+        given = dict(self.layout.columns) | {ours: "" for ours, columns in several.items() if columns}
+        parts = {ours: name for columns in several.values() for ours, name in columns.items()}
+        rest = [name for name in header if name not in parts.values()]
+        found, self.guessed = find_columns(self.name, rest, wanted, replace(self.layout, columns=given), more)
+        found |= parts
+        if self.layout.wide and (parts or "task" in found or given.get("task") == ""):
+            return found | self._annotators(header, [*found.values()])
         if self.label_kind.has_pairs and not {"left", "right"} & found.keys():
             both, guessed = find_columns(self.name, header, ("winner", "loser", "annotator", *OPTIONAL), self.layout)
             if {"winner", "loser", "annotator"} <= both.keys():
                 self.by_winner, self.guessed = True, guessed
                 return {"left": both.pop("winner"), "right": both.pop("loser"), **both}
-        missing = [column for column in self.required if column not in found]
+        needed = wanted if self.layout.wide else self.required
+        missing = [column for column in needed if column not in found and given.get(column) != ""]
         if missing:
             raise DataError(self._missing(missing, header, found))
         return found
@@ -171,10 +182,23 @@ class Source:
         if len(classes) == 1 and not self.label_kind.has_pairs and (names := next(iter(classes))):
             self.names["label"] = np.array(names, object)
 
-    def _annotators(self, header: Sequence[str], task: str) -> dict[str, str]:
+    def _several(self, header: Sequence[str], ours: str) -> dict[str, str]:
+        """The columns that one of ours is made of, by names that tell them apart; none if one column is called so."""
+        given = self.layout.columns[ours]
+        found: dict[str, str] = {}
+        for pattern in [] if given in header else given.split(","):
+            form = re.escape(pattern.strip()).replace(r"\*", "(.*)")
+            matches = [match for name in header if (match := re.fullmatch(form, name))]
+            if not matches:
+                raise DataError(column_not_there(self.name, ours, pattern.strip(), header))
+            short = re.search(r"[\W_]\*", pattern) is not None  # the label is what follows the mark
+            found |= {SEVERAL[ours] + ("".join(match.groups()) if short else match[0]): match[0] for match in matches}
+        return found
+
+    def _annotators(self, header: Sequence[str], tasks: Sequence[str]) -> dict[str, str]:
         """The columns of annotators in a wide table: those that are given, or all but the tasks'."""
         patterns = [pattern.strip() for pattern in self.layout.columns.get("annotator", "*").split(",")]
-        names = [name for name in header if name != task and any(fnmatchcase(name, each) for each in patterns)]
+        names = [name for name in header if name not in tasks and any(fnmatchcase(name, each) for each in patterns)]
         if not names:
             raise DataError(f"{self.name}: no column of an annotator is named {' or '.join(map(repr, patterns))}.")
         if "annotator" not in self.layout.columns and (others := [name for name in names if is_no_annotator(name)]):
@@ -208,8 +232,9 @@ class Source:
         if "label" in missing and {"text", "spans"} <= {*free}:
             return f"{message} It looks like sentences with marked spans, which are read with kind='sequence'."
         sets = self.layout.no_label is not None  # of several labels, which wide tables have not
+        suffix = ".json" if self.path is not None and self.path.suffix == ".json" else ".csv"
         for platform in PLATFORMS.values():
-            if ".csv" in platform.suffixes and platform.is_own(dict.fromkeys(header, "")):
+            if suffix in platform.suffixes and platform.is_own(dict.fromkeys(header, "")):
                 return f"{message} It looks like an export of {platform.title}: write platform={platform.name!r}."
         near = {ours: did_you_mean(ours, free, LIKENESS) for ours in missing}
         if len(missing) == 1 and near[column]:
@@ -226,6 +251,8 @@ class Source:
         if self.sparse:  # optional ones were added to those that the first row has
             header = [name for name in header if name not in OPTIONAL]
         shown = ", ".join(f"'{name}'" for name in header[:20]) + (", ..." if len(header) > 20 else "")
+        if self.layout.wide:
+            message += " Where no column names it, columns='task=' takes the number of the row."
         if not sets and {"annotator", "label"} <= {*missing} and "task" in found and len(free) > 1 and not numbers:
             return (
                 f"{message} The columns are {shown}. If a row is a task and each other column an annotator, say so: "
@@ -238,6 +265,8 @@ class Source:
             *others, last = (f"'{ours}'" for ours in missing)
             message = f"{self.name}: columns {', '.join(others)} and {last} are missing."
             message, which = message + "".join(dict.fromkeys(near.values())), "they are"
+        if "label" in missing and len(free) > 2 and not (self.sparse or no_header):
+            no_header = f" If each label has a column of 0 and 1: {self.layout.option}='label=FIRST,SECOND'."
         names = ",".join(f"{ours}=NAME" for ours in missing)
         return f"{message} The columns are {shown}. Say which {which}: {self.layout.option}='{names}'.{no_header}"
 
@@ -254,15 +283,21 @@ class TextSource(Source):
         self.path = Path(path)
         self.name = os.fspath(path)
 
+    def open(self) -> AbstractContextManager[IO[bytes]]:
+        """The file's bytes, of a workbook those of its sheet as CSV."""
+        if is_workbook(self.name):
+            return sheet_csv(self.name, self.layout.sheet, self.layout.decimal)
+        return open_regular(self.name)
+
     def read_header(self) -> list[str]:
         """Names of the columns, from the head of the file alone."""
-        with open_regular(self.name) as stream:
+        with self.open() as stream:
             self._read_header(*self._head(self._blocks(stream, 1 << 16)))
         return self.header
 
     def batches(self, may_be_empty: bool = False) -> Iterator[Batch]:
         """Walks through the file from its start."""
-        with open_regular(self.name) as stream:
+        with self.open() as stream:
             blocks = self._blocks(stream, CHUNK_BYTES)
             head, line = self._head(blocks)
             start, line = self._read_header(head, line)
@@ -303,7 +338,8 @@ class TextSource(Source):
 
     def _blocks(self, stream: IO[bytes], size: int) -> Iterator[bytes]:
         """The file in pieces, as UTF-8."""
-        return utf8_blocks(self._text_blocks(stream, size), self.name, self.layout.encoding)
+        encoding = None if is_workbook(self.name) else self.layout.encoding
+        return utf8_blocks(self._text_blocks(stream, size), self.name, encoding)
 
     def _text_blocks(self, stream: IO[bytes], size: int) -> Iterator[bytes]:
         """The file in pieces, which the consumer alone holds; a file that is no text is refused."""
@@ -369,59 +405,6 @@ class TextSource(Source):
         }
         lines = np.array([line for line, _, _ in rows], dtype=np.int64)
         return Batch(columns, lines, lambda wanted: [readable(rows[row][1]) for row in wanted], bad)
-
-
-def plain_array(array: pa.Array | pa.ChunkedArray, column: str, name: str, source: str) -> pa.Array:
-    """A typed column as int64, float64, large_string or timestamp, without dictionaries.
-
-    Args:
-        array: the column.
-        column: our name of it.
-        name: the source's name of it.
-        source: name of the source in error messages.
-
-    Raises:
-        DataError: for a type that cannot be an id or a number.
-    """
-    array = one_array(array) if isinstance(array, pa.ChunkedArray) else array
-    kind = array.type
-    try:
-        plain = _plain(array.dictionary_decode() if pa.types.is_dictionary(kind) else array, column)
-    except (pa.ArrowException, OverflowError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise DataError(f"{source}: column '{name}' of type {kind} holds what cannot be read: {reason}") from None
-    if plain is None:
-        way_out = f" Leave it out: columns='{column}='." if column in OPTIONAL else ""
-        raise DataError(
-            f"{source}: column '{name}' has the type {kind}. Ids are strings or integers, labels too or numbers."
-            f"{way_out}"
-        )
-    return plain
-
-
-def _plain(array: pa.Array, column: str) -> pa.Array | None:
-    """As `plain_array`; None for a type that cannot be an id or a number."""
-    kind = array.type
-    if pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and column not in OPTIONAL):
-        try:
-            return array.cast(pa.int64())
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # beyond int64, or with decimal places
-            if pa.types.is_integer(kind):
-                return array.cast(pa.large_string())
-    if pa.types.is_decimal(kind):
-        return pa.array([None if value is None else float(value) for value in array.to_pylist()], pa.float64())
-    if pa.types.is_float16(kind):
-        values = array.to_numpy(zero_copy_only=False).astype(np.float64)
-        return pa.array(values, mask=array.is_null().to_numpy(zero_copy_only=False))
-    if pa.types.is_floating(kind):
-        return array.cast(pa.float64())
-    if kind in (pa.null(), pa.string(), pa.large_string(), pa.bool_()):
-        return array.cast(pa.large_string())
-    if column == "timestamp" and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
-        # a unit finer than microseconds is cut, a time beyond what microseconds can count is refused
-        finer = pa.types.is_timestamp(kind) and kind.unit == "ns"
-        return array.cast(pa.timestamp("us", tz=getattr(kind, "tz", None)), safe=not finer)
-    return None
 
 
 def json_originals(columns: dict[str, pa.Array]) -> Callable[[Sequence[int]], list[str]]:

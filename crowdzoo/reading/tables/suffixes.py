@@ -6,21 +6,22 @@ from pathlib import Path
 from crowdzoo.errors import ConfigError, DataError, did_you_mean
 from crowdzoo.files.arrow import read_dataset_folder
 from crowdzoo.files.regular import plain_name
+from crowdzoo.files.workbooks import WORKBOOK, is_workbook
 from crowdzoo.reading.tables.csv import CsvSource
 from crowdzoo.reading.tables.frames import TableSource, frame_source
-from crowdzoo.reading.tables.jsonl import JsonlSource
+from crowdzoo.reading.tables.jsonl import JsonlSource, JsonSource
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.parquet import ParquetSource
 from crowdzoo.reading.tables.sources import TextSource
 
 _EXPORT = " An export of a labelling platform is read with its name, such as platform='label-studio'."
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", WORKBOOK)
 
 
 def source_of(
     path: str | os.PathLike[str], kind: str | None = None, layout: Layout | None = None
 ) -> TextSource | ParquetSource | TableSource:
-    """The source of a file: .csv, .tsv, .jsonl (each also in .gz or .zip) or .parquet.
+    """The source of a file: .csv, .tsv, .jsonl, .json (each also in .gz or .zip), .xlsx or .parquet.
 
     Args:
         path: path of the file; or a folder that `save_to_disk` of Hugging Face's library `datasets` wrote.
@@ -35,27 +36,29 @@ def source_of(
     if suffix not in SUFFIXES and Path(path).is_dir():
         return frame_source(read_dataset_folder(path), kind or "classification", (), layout, os.fspath(path))
     if layout.separator or not layout.header:
-        if suffix in (".parquet", ".jsonl"):
+        if suffix in (".parquet", ".jsonl", ".json"):
             raise ConfigError(f"{os.fspath(path)}: separator and header are options of CSV files; leave them out.")
         # said to be CSV: any other suffix will do
         suffix = suffix if suffix in SUFFIXES else ".csv"
     if suffix == ".parquet" and Path(path).suffix == ".parquet":
         return ParquetSource(path, kind, layout)
     kind = kind or "classification"
-    if suffix in (".csv", ".tsv"):
+    if layout.sheet is not None and not is_workbook(path):
+        raise ConfigError(f"{os.fspath(path)}: sheet is an option of Excel workbooks (.xlsx); leave it out.")
+    if suffix in (".csv", ".tsv") or is_workbook(path):
         return CsvSource(path, kind, "\t" if suffix == ".tsv" else ",", layout)
-    if suffix == ".jsonl" and layout.wide:
+    if suffix in (".jsonl", ".json") and layout.wide:
         raise ConfigError(f"{os.fspath(path)}: a wide table is a CSV or Parquet file, as keys of JSON may come and go.")
-    if suffix == ".jsonl":
-        return JsonlSource(path, kind, layout)
+    if suffix in (".jsonl", ".json"):
+        return (JsonlSource if suffix == ".jsonl" else JsonSource)(path, kind, layout)
     raise DataError(
-        f"{os.fspath(path)}: files of annotations end in .csv, .tsv, .jsonl (each also in .gz or .zip) or .parquet, "
-        f"not in '{suffix}'.{_EXPORT if suffix in ('.json', '.xml') else did_you_mean(suffix, SUFFIXES)}"
+        f"{os.fspath(path)}: files of annotations end in .csv, .tsv, .jsonl, .json (each also in .gz or .zip), .xlsx "
+        f"or .parquet, not in '{suffix}'.{_EXPORT if suffix == '.xml' else did_you_mean(suffix, SUFFIXES)}"
     )
 
 
 def column_names(path: str | os.PathLike[str], layout: Layout | None = None) -> list[str]:
-    """Names of a table's columns, from its head alone: a CSV, TSV, JSON lines (the first one's keys) or Parquet file.
+    """Names of a table's columns, from its head alone; of JSON lines the keys of the first one.
 
     Raises:
         DataError: another suffix, not a regular file, empty, damaged, of another encoding.

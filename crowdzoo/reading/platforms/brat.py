@@ -1,0 +1,51 @@
+"""brat: a folder for each annotator, with a text file and a file of annotations (.ann) for each document.
+
+The format: https://brat.nlplab.org/standoff.html. Relations, events, attributes and notes are passed over.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from crowdzoo.files.regular import open_regular
+from crowdzoo.files.text import readable
+from crowdzoo.reading.platforms.export_file import ExportFile
+from crowdzoo.reading.platforms.platform import Platform
+from crowdzoo.reading.platforms.record import BadValue, Record
+
+_SPAN = re.compile(r"T\S*\t(\S+) (\d+) (\d+)\t(.*)")
+
+
+def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The document, with the lines of its annotations."""
+    with file.open() as stream, open_regular(file.path.with_suffix(".txt")) as text:
+        lines = readable(stream.read()).splitlines()
+        yield 1, {"document": file.path.stem, "text": readable(text.read()), "lines": lines}
+
+
+def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
+    who, _, task = file_annotator.partition("/")
+    if not task and who == entry["document"]:
+        raise BadValue(None, who, "stands in no folder of its annotator. Make one for each, named after them.")
+    record = Record(task or entry["document"], {"text": entry["text"]})
+    found = []
+    for line in (line for line in entry["lines"] if line.startswith("T")):
+        match = _SPAN.fullmatch(line)
+        if match is None:
+            raise BadValue(None, line, "is no span in one piece, such as T1<tab>PER 0 4<tab>Anna. Leave it out.")
+        label, start, end, marked = match.groups()
+        found.append({"start": int(start), "end": int(end), "label": label, "text": marked})
+    record.answers.append((who, found))
+    return record
+
+
+BRAT = Platform(
+    name="brat",
+    title="brat",
+    suffixes=(".ann",),
+    menu="Give the folder that holds a folder for each annotator.",
+    records=_records,
+    is_own=lambda entry: {"document", "lines"} <= entry.keys(),
+    questions=lambda entry: [("spans", "spans")],
+    read=_read,
+)

@@ -1,0 +1,122 @@
+"""Excel workbooks: what is in a sheet is read, what is written is text and numbers and no formula."""
+
+import datetime
+import sys
+import zipfile
+
+import pyarrow as pa
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.commands import main as cli
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.files import workbooks
+
+openpyxl = pytest.importorskip("openpyxl")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def workbook(name, **sheets):
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for title, rows in sheets.items():
+        sheet = book.create_sheet(title)
+        for row in rows:
+            sheet.append(row)
+    book.save(name)
+    return name
+
+
+def written(name, **columns):
+    with open(name, "wb") as file:
+        workbooks.write_sheet(pa.table(columns), file)
+
+
+ANSWERS = [("task", "annotator", "label"), (7, "Zoë", "größer"), (7, "bob", True), (8, "bob", "a\nb")]
+
+
+def rows_of(ann):
+    return list(zip(ann.tasks[ann.task_ids], ann.annotators[ann.annotator_ids], ann.classes[ann.labels], strict=True))
+
+
+def test_the_first_sheet_is_read_or_the_one_that_is_named():
+    workbook("a.xlsx", Antworten=ANSWERS, rest=[("task", "annotator", "label"), (1, "x", "y")])
+    assert rows_of(Annotations.read("a.xlsx")) == [(7, "Zoë", "größer"), (7, "bob", "TRUE"), (8, "bob", "a\nb")]
+    assert rows_of(Annotations.read("a.xlsx", sheet="rest")) == [(1, "x", "y")]
+    with pytest.raises(ConfigError, match=r"unknown sheet 'rst': choose one of Antworten, rest. Did you mean 'rest'"):
+        Annotations.read("a.xlsx", sheet="rst")
+
+
+def test_numbers_dates_gaps_and_decimal_marks_are_what_they_are():
+    day = datetime.datetime(2026, 11, 3)
+    rows = [
+        ("task", "annotator", "label", "timestamp", None), (1, "x", 3.5, day, None), (None,), (2, "x", 4.0, day, None),
+    ]  # fmt: skip
+    workbook("a.xlsx", s=rows)
+    found = Annotations.read("a.xlsx", kind="regression", decimal=",")
+    assert found.labels.tolist() == [3.5, 4.0]
+    assert found.timestamp.tolist() == [day.replace(tzinfo=datetime.timezone.utc).timestamp()] * 2
+
+
+def test_a_bad_row_has_the_number_that_excel_shows():
+    workbook("a.xlsx", s=[("task", "annotator", "label"), (1, "x", "a"), (None,), (2, None, "a")])
+    with pytest.raises(DataError, match=r"a\.xlsx, row 4, column 'annotator': '' is empty"):
+        Annotations.read("a.xlsx")
+
+
+def test_instances_and_gold_are_read_from_workbooks_and_labels_written_to_one(capsys):
+    written("a.xlsx", task=[1, 1, 2, 2, 3], annotator=[*"ababa"], label=["=x"] * 4 + ["n"])
+    written("g.xlsx", task=[1, 2], gold=["=x", "n"])
+    words = ["aggregate", "a.xlsx", "--gold", "g.xlsx", "--method", "majority-vote", "--out", "labels.xlsx"]
+    assert cli.main(words) == 0
+    assert "0.5000 (on 2 tasks with gold" in capsys.readouterr().out
+    assert cli.main([*words, "--force"]) == 0
+    sheet = openpyxl.load_workbook("labels.xlsx").active
+    assert [cell.value for cell in sheet[1]][:4] == ["task", "label", "label_code", "probability"]
+    assert [(row[0].value, row[1].value, row[1].data_type, row[3].value) for row in sheet.iter_rows(min_row=2)] == [
+        (1, "=x", "s", 1), (2, "=x", "s", 1), (3, "n", "s", 1)
+    ]  # fmt: skip
+    with zipfile.ZipFile("labels.xlsx") as archive:
+        assert b"<f>" not in archive.read("xl/worksheets/sheet1.xml")
+
+
+def test_text_that_begins_as_a_formula_stays_text():
+    table = pa.table(
+        {"a": ["=1+1", "+1", "-1", "@x", "#N/A", "\x01", None], "n": [1.5, None, float("nan"), 1, 2, 3, 4]}
+    )
+    with open("a.xlsx", "wb") as file:
+        workbooks.write_sheet(table.append_column("list", pa.array([[1]] * 7)), file)
+    rows = [*openpyxl.load_workbook("a.xlsx").active.iter_rows(min_row=2)]
+    assert [row[0].value for row in rows] == ["=1+1", "+1", "-1", "@x", "#N/A", "\ufffd", None]
+    assert {row[0].data_type for row in rows[:-1]} == {"s"}
+    assert [row[1].value for row in rows] == [1.5, None, None, 1, 2, 3, 4]
+    assert len(rows[0]) == 2
+
+
+def test_more_rows_than_a_sheet_has_are_refused(monkeypatch):
+    monkeypatch.setattr(workbooks, "MOST_ROWS", 3)
+    with open("a.xlsx", "wb") as file, pytest.raises(DataError, match="at most 2 rows under its header"):
+        workbooks.write_sheet(pa.table({"a": [1, 2, 3]}), file)
+
+
+def test_what_is_no_workbook_is_said():
+    for content in (b"PK\x03\x04", b"task,annotator,label\n"):
+        with open("a.xlsx", "wb") as file:
+            file.write(content)
+        with pytest.raises(DataError, match=r"a\.xlsx: not a sound zip archive"):
+            Annotations.read("a.xlsx")
+    with zipfile.ZipFile("b.xlsx", "w") as archive:
+        archive.writestr("x", "y")
+    with pytest.raises(DataError, match=r"b\.xlsx: not a sound workbook"):
+        Annotations.read("b.xlsx")
+
+
+def test_without_openpyxl_it_says_what_to_install(monkeypatch):
+    workbook("a.xlsx", s=ANSWERS)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(ConfigError, match=r"workbooks need openpyxl: pip install 'crowdzoo\[excel\]'"):
+        Annotations.read("a.xlsx")
