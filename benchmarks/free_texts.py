@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 import warnings
 from importlib.metadata import version
@@ -23,6 +24,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent / "reproduce"))
+from needed import need
 
 from crowdzoo.aggregation import ROVER, TEXT_METHODS, TextHRRASA, TextRASA
 from crowdzoo.aggregation.free_texts.edits import edits
@@ -110,6 +114,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--print", action="store_true", help="print the saved results")
     if not parser.parse_args().print:
+        need(*(f"crowds/{name}" for name in SETS))
         sets = {}
         warnings.simplefilter("ignore")
         for name in SETS:

@@ -97,11 +97,11 @@ def test_the_command_line_the_cards_and_compare_know_a_package_by_its_name(insta
     monkeypatch.chdir(tmp_path)
     install("my-method", [("aggregators", "mine", "my_method:Mine")])
     (tmp_path / "a.csv").write_text("task,annotator,label\n" + "".join(
-        f"{task},{who},{'xy'[(task + (who == 'c')) % 2]}\n" for task in range(9) for who in "abc"
+        f"{task},{who},{'xy'[(task + (who == 'c')) % 2]}\n" for task in range(24) for who in "abc"
     ))  # fmt: skip
     assert cli.main(["aggregate", "a.csv", "--method", "mine", "--set", "voting=hard", "--out", "labels.csv"]) == 0
-    assert (tmp_path / "labels.csv").read_text().count("\n") == 10
-    (tmp_path / "g.csv").write_text("task,gold\n" + "".join(f"{task},{'xy'[task % 2]}\n" for task in range(9)))
+    assert (tmp_path / "labels.csv").read_text().count("\n") == 25
+    (tmp_path / "g.csv").write_text("task,gold\n" + "".join(f"{task},{'xy'[task % 2]}\n" for task in range(24)))
     assert cli.main(["compare", "a.csv", "--gold", "g.csv", "--methods", "mine,wawa", "--out", "runs"]) == 0
     assert "mine" in capsys.readouterr().out
     assert cli.main(["methods", "mine", "--kind", "classification"]) == 0

@@ -1,3 +1,4 @@
+import hashlib
 import json
 import pathlib
 import shutil
@@ -53,7 +54,12 @@ def test_examples_hold_features_codes_and_gold_of_their_task(folder):
     evaluation = by_task(folder.records(examples, "eval"))
     assert evaluation.keys() == {"s", "u"}, "a task of eval stays, annotated or not"
     assert evaluation["u"]["annotator_ids"] == []
-    assert read_dataset_info(examples.uri) == {
+    info = read_dataset_info(examples.uri)
+    names = {"annotations": "answers.csv", "instances": "instances.parquet"}
+    assert info.pop("sha256") == {
+        name: hashlib.sha256((folder.path / file).read_bytes()).hexdigest() for name, file in names.items()
+    }
+    assert info == {
         "classes": ["cat", "dog"],
         "annotators": ["ann", "bob", "cid"],
         "kind": "classification",
@@ -75,13 +81,18 @@ def test_annotations_and_tasks_are_kept_as_an_artifact(folder):
     assert tasks == {key: COLUMNS[key] for key in ("task", "split", "gold")}
 
 
-def test_the_order_of_rows_in_the_files_changes_no_byte(folder):
+def test_the_order_of_rows_in_the_files_changes_no_byte_but_the_files_hashes(folder):
     folder.write(ROWS, COLUMNS)
     first, _ = folder.generate()
     folder.write(sorted(ROWS), {key: values[::-1] for key, values in COLUMNS.items()})
     second, _ = folder.generate()
     assert len(content(first)) == 3
-    assert content(first) == content(second)
+    one, other = content(first), content(second)
+    infos = [json.loads(each.pop("dataset.json")) for each in (one, other)]
+    hashes = [each.pop("sha256") for each in infos]
+    assert infos[0] == infos[1]
+    assert hashes[0] != hashes[1]
+    assert one == other
 
 
 def test_without_a_split_column_a_task_keeps_its_side_when_others_go(folder):
@@ -187,7 +198,7 @@ WRONG = {
         {"features": [[1.0, 2.0], [3.0], [1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]},
         "where most rows have 2",
     ),
-    "an unknown split": (ROWS, {"split": ["train", "test"] * 3}, "'test' is neither 'train' nor 'eval'"),
+    "an unknown split": (ROWS, {"split": ["train", "rest"] * 3}, "'rest' is neither 'train' nor 'eval'"),
 }
 
 

@@ -183,6 +183,7 @@ CONTENTS = {
     "cvat": (".xml", st.just(CVAT.encode())),
     "mturk": (".csv", as_table(MTURK, ",")),
     "toloka": (".tsv", as_table(TOLOKA, "\t")),
+    "brat": (".ann", st.just(b"T1\tLOC 0 4\tRome\nT2\tPER 9 12;14 17\tAnn Lee\n")),
 }
 assert set(CONTENTS) == set(PLATFORMS)
 TARGETS = {

@@ -122,7 +122,7 @@ def test_other_tasks_keep_an_aggregation_of_their_own(tmp_path, task, method):
         ("model.base", "feature-classifier", "model.base 'feature-classifier' is not for task regression; it is "
          "feature-regressor or text-regressor"),
         ("evaluation.minimum_accuracy", 0.5, "evaluation.minimum_accuracy is not for task regression, where evaluation "
-         "has tolerance, minimum_r2"),
+         "has tolerance, undecided, minimum_r2"),
         ("evaluation.minimum_r2", -0.1, "evaluation.minimum_r2: must be a number from 0 to 1, got -0.1"),
         ("aggregation.method", "dawid-skene", "aggregation: unknown aggregation method 'dawid-skene': choose one of "
          "mean, median, rating-em"),
