@@ -65,8 +65,9 @@ class RunResult:
         truth = {"gold": "gold labels", "aggregated": "aggregated labels"}[self.evaluation["truth"]]
         line, counted = _SCORES[self.evaluation["metric"]]
         score = line.format(**candidate)
+        held = "undecided, so not pushed" if "undecided" in self.reason else "not pushed"
         lines = [
-            f"Model:       {self.pushed if self.pushed else 'not pushed'}: {self.reason}",
+            f"Model:       {self.pushed or held}: {self.reason}",
             f"{score} on {candidate['tasks']:,} {counted}, against {truth}",
             *_held_out(candidate, self.evaluation["baseline"]),
             f"Annotators:  {self.report}",

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +169,8 @@ def _line(best: Any, arguments: argparse.Namespace, command: str) -> str:
     usual = (None, "error", "BIO", next(iter(KINDS)))
     for name, option in {**OTHERS, **TRAINING}.items():
         value = getattr(arguments, name, None)
+        if name == "since" and value is not None:
+            value = datetime.fromtimestamp(value, timezone.utc).isoformat()
         if isinstance(value, bool):
             words.append(option if value else f"--no-{option.removeprefix('--')}")
         elif value not in usual:

@@ -97,6 +97,8 @@ def run(arguments: argparse.Namespace) -> None:
     if instances is not None:
         reading["tasks"] = instances.tasks
     crowd = kind.read(arguments.annotations, **reading)
+    if getattr(arguments, "since", None) is not None:
+        raise ConfigError("--since: earlier answers that are left out would be asked for again; leave the option out.")
     known = None
     if arguments.annotator_table is not None:
         known = read_annotator_table(arguments.annotator_table, crowd.annotators)

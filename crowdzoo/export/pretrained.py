@@ -85,7 +85,7 @@ def save_pretrained(
             np.save(folder / "confusions.npy", model.annotator_confusions())
         text = resources.files("crowdzoo.export").joinpath("card.md").read_text("utf-8")
         text = text.format(
-            licence=json.dumps(licence), figures=json.dumps(figures), name=path.name, rows="\n".join(rows)
+            licence=json.dumps(licence.lower()), figures=json.dumps(figures), name=path.name, rows="\n".join(rows)
         )
         (folder / "README.md").write_text(text, encoding="utf-8")
     return path

@@ -14,6 +14,7 @@ from crowdzoo.files.regular import check_member, check_regular, zip_archive
 
 WORKBOOK = ".xlsx"
 MOST_ROWS = 1 << 20  # of a sheet
+MOST_CHARACTERS = 32_767  # of a cell
 
 
 def is_workbook(path: str | os.PathLike[str]) -> bool:
@@ -91,7 +92,7 @@ def write_sheet(table: pa.Table, file: IO[bytes]) -> None:
 
     Raises:
         ConfigError: openpyxl is missing.
-        DataError: more rows than a sheet has.
+        DataError: more rows than a sheet has, or a longer text than a cell.
     """
     openpyxl = _openpyxl("the workbook")
     if table.num_rows >= MOST_ROWS:
@@ -103,6 +104,8 @@ def write_sheet(table: pa.Table, file: IO[bytes]) -> None:
     def cell(value: Any) -> Any:
         if not isinstance(value, str):
             return None if value != value else value  # NaN
+        if len(value) > MOST_CHARACTERS:
+            raise DataError(f"a cell of a sheet holds at most {MOST_CHARACTERS:,} characters. Write .csv or .parquet.")
         made = openpyxl.cell.WriteOnlyCell(sheet, openpyxl.cell.cell.ILLEGAL_CHARACTERS_RE.sub("\ufffd", value))
         made.data_type = "s"  # not "f", for a formula, or "e", for an error
         return made

@@ -41,7 +41,9 @@ def chosen(
     if rows.all():
         return crowd
     if not rows.any():
-        raise DataError(f"{place}: --only and --since leave no annotation of {len(rows):,}.")
+        given = [f"--{name}" for name, value in (("only", only), ("since", since)) if value is not None]
+        left = "leaves" if len(given) == 1 else "leave"
+        raise DataError(f"{place}: {' and '.join(given)} {left} no annotation of {len(rows):,}.")
     kept = crowd.select_rows(rows)
     who, annotator_ids = np.unique(kept.annotator_ids, return_inverse=True)
     kept = replace(kept, annotators=crowd.annotators[who], annotator_ids=annotator_ids)

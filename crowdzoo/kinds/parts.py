@@ -35,8 +35,10 @@ def part_of(kind: str, part: str) -> Any:
     """
     name = f"{__package__}.{folder_of(kind)}.{part}"
     if find_spec(name) is None:
+        what = "comparison" if part == "compared" else "pipeline"
         raise ConfigError(
-            f"{label_kind(kind).title} have no {part!r}. crowdzoo aggregate --gold FILE compares with gold."
+            f"there is no {what} of {label_kind(kind).title}: crowdzoo aggregate --method NAME --gold FILE says how "
+            "far a method is from gold."
         )
     return import_module(name)
 

@@ -1,6 +1,7 @@
 """What who runs a crowd asks: whom to look at, what is owed, what to ask again."""
 
 import csv
+import shlex
 from datetime import datetime, timedelta, timezone
 
 import numpy as np
@@ -127,6 +128,8 @@ def test_some_annotators_and_days_are_as_if_there_were_no_others(dated, words, a
         ("aggregate", "a.csv", "--method", "majority-vote", "--out", "labels", "--force"),
     )
     for command in commands:
+        if command[0] == "next" and "--since" in words:  # see below
+            continue
         assert run(*command, *words) == 0
         lines = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines() if "  " in line)
         found = [int(lines[name]) for name in ("annotations", "tasks", "annotators")]
@@ -147,7 +150,7 @@ def test_tasks_of_a_file_of_instances_stay_and_pairs_are_chosen_too(dated, tmp_p
     ("words", "told"),
     [
         (("--only", "a,x"), "--only: no annotation of a.csv is by 'x'"),
-        (("--since", "2027-01-01"), "leave no annotation of 15"),
+        (("--since", "2027-01-01"), "a.csv: --since leaves no annotation of 15"),
         (("--since", "2026-03-05", "--columns", "timestamp="), "has no timestamps"),
         (("--only", ","), "has no name"),
     ],
@@ -157,10 +160,28 @@ def test_what_chooses_nothing_is_refused(dated, words, told, capsys):
     assert told in capsys.readouterr().err
 
 
+def test_next_asks_nobody_again_for_want_of_earlier_answers(dated, capsys):
+    assert run("next", "a.csv", "--method", "one-coin", "--since", "2026-03-05") == 4
+    assert "--since: earlier answers that are left out would be asked for again" in capsys.readouterr().err
+
+
+def test_the_line_that_compare_prints_takes_the_date(dated, tmp_path, capsys):
+    rows = "".join(f"t{task},{who},{'yn'[task % 2]},2026-03-0{1 + task % 3}\n" for task in range(66) for who in "abc")
+    (tmp_path / "c.csv").write_text("task,annotator,label,timestamp\n" + rows)
+    (tmp_path / "g.csv").write_text("task,gold\n" + "".join(f"t{task},{'yn'[task % 2]}\n" for task in range(66)))
+    words = ("--gold", "g.csv", "--methods", "wawa", "--since", "2026-03-02", "--out", "runs")
+    assert run("compare", "c.csv", *words) == 0
+    line = shlex.split(capsys.readouterr().out.strip().splitlines()[-1])
+    assert "2026-03-02T00:00:00+00:00" in line
+    assert run(*line[1:]) == 0
+
+
 def test_pay_is_what_a_question_costs(dated):
     words = ("--method", "one-coin", "--pay", 0.5, "--cost", "c=2", "--per-task", 3, "--out", "b.csv")
-    assert run("next", "a.csv", "texts.csv", "--only", "c,b", *words, "--since", "2026-03-04") == 0
-    assert {row["annotator"]: float(row["cost"]) for row in table("b.csv")} == {"b": 0.5, "c": 2}
+    assert run("next", "a.csv", "texts.csv", "--only", "c,b", *words) == 0
+    assert {row["annotator"]: float(row["cost"]) for row in table("b.csv")} == {"c": 2}  # b has answered all
+    assert run("next", "a.csv", "texts.csv", "--only", "c", *words[:4], "--out", "d.csv") == 0
+    assert {float(row["cost"]) for row in table("d.csv")} == {0.5}
 
 
 def test_a_report_takes_other_names_of_gold_and_says_how_far_its_share_may_be_off(dated, tmp_path, capsys):

@@ -89,7 +89,7 @@ def test_texts_that_are_read_as_classes_are_warned_of():
     ("words", "message"),
     [(["train", "instances.csv", "--task", "free-text"], "no method learns from free texts"),
      (["train", "instances.csv", "--task", "free-text", "--method", "medoid"], "no method learns from free texts"),
-     (["compare", "--task", "free-text", "--columns", "label=text"], "free texts have no 'compared'"),
+     (["compare", "--task", "free-text", "--columns", "label=text"], "there is no comparison of free texts"),
      (["aggregate", "--normalize", "words"], "--normalize words: is for --task free-text; leave it out"),
      (["aggregate", "--task", "free-text", "--low", "0"], "--low 0"),
      (["quality", "--task", "free-text"], "crowdzoo report FILE --task free-text")],
@@ -103,7 +103,7 @@ def test_what_is_not_for_free_texts_is_refused(files, capsys, words, message):
 
 
 def test_a_part_that_a_kind_lacks_is_refused():
-    with pytest.raises(ConfigError, match="free texts have no 'records'"):
+    with pytest.raises(ConfigError, match="there is no pipeline of free texts"):
         part_of("free-text", "records")
 
 

@@ -10,6 +10,7 @@ import pytest
 from crowdzoo import Annotations
 from crowdzoo.commands.main import main
 from crowdzoo.errors import DataError
+from crowdzoo.reading.tables.suffixes import column_names
 
 NAMES = ("yes", "no", "maybe")
 CODES = {"names": list(NAMES), "_type": "ClassLabel"}
@@ -53,6 +54,7 @@ EXPECTED = Annotations.from_arrays(LONG["task"], LONG["annotator"], ["yes", "no"
 TABLES = {
     "rows": table(LONG),
     "lists": table(LISTS, {"feature": CODES, "_type": "List"}),
+    "lists of the first releases": table(LISTS, [CODES]),
     "lists of an earlier release": table(LISTS, {"feature": CODES, "length": -1, "_type": "Sequence"}),
 }
 
@@ -68,6 +70,20 @@ def test_a_dataset_its_parquet_and_its_folder_are_the_same_annotations(rows, tmp
         Annotations.read(folder),
     ):
         assert read == EXPECTED
+
+
+def test_features_of_another_form_hide_no_names(tmp_path):
+    features = {"task": TEXT, "tokens": [TEXT], "odd": 3, "annotator": TEXT, "label": CODES}
+    rows = pa.table(LONG).replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    assert Annotations.read(tmp_path / "rows.parquet") == EXPECTED
+
+
+def test_a_table_of_gold_with_names_of_codes_is_no_table_of_annotations(tmp_path):
+    info = {"info": {"features": {"task": TEXT, "gold": CODES}}}
+    gold = pa.table({"task": ["a"], "gold": [0]}).replace_schema_metadata({"huggingface": json.dumps(info)})
+    pq.write_table(gold, tmp_path / "gold.parquet")
+    assert column_names(tmp_path / "gold.parquet") == ["task", "gold"]
 
 
 def test_a_code_of_minus_one_or_without_a_name_is_no_label(tmp_path):

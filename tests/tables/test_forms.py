@@ -8,7 +8,8 @@ import pytest
 
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import ConfigError, DataError, DataWarning
+from crowdzoo.files.workbooks import write_sheet
 from crowdzoo.reading.instances.instances import read_instances
 
 
@@ -255,3 +256,31 @@ def test_the_command_line_reads_several_labels_of_columns(capsys):
     assert "answers           3" in capsys.readouterr().out
     assert cli.main([*words, "--out", "out"]) == 3
     assert "give --multi-label to crowdzoo aggregate" in capsys.readouterr().err
+
+
+def test_a_label_that_is_renamed_and_never_met_is_said(tmp_path):
+    (tmp_path / "a.csv").write_text("task,annotator,label\n1,x,yes\n1,y,no\n")
+    with pytest.warns(DataWarning, match=r"a\.csv: rename: no label is 'yess'\."):
+        Annotations.read(tmp_path / "a.csv", rename={"yess": "no"})
+
+
+def test_the_key_of_a_task_counts_and_not_a_field_of_that_name(tmp_path):
+    row = {"task": "hate", "annotator": "x"}
+    rows = {"100": {**row, "label": "a"}, "205": {**row, "label": "b"}}
+    (tmp_path / "a.json").write_text(json.dumps(rows))
+    assert Annotations.read(tmp_path / "a.json").tasks.tolist() == [100, 205]
+
+
+def test_empty_answers_of_several_annotators_in_a_cell_are_none(tmp_path):
+    (tmp_path / "a.csv").write_text('task,annotator,label\n1,"x,y,z","a,,b"\n2,"x,y","b,a"\n')
+    assert Annotations.read(tmp_path / "a.csv", annotator_separator=",").redundancy.tolist() == [2, 2]
+    (tmp_path / "b.jsonl").write_text('{"task": "t", "annotators": "a,b", "annotations": {"a": "0"}}\n')
+    columns = {"annotator": "annotators", "label": "annotations"}
+    with pytest.raises(DataError, match="bad row"):
+        Annotations.read(tmp_path / "b.jsonl", annotator_separator=",", columns=columns)
+
+
+def test_a_text_that_no_cell_of_a_sheet_holds_is_refused(tmp_path):
+    pytest.importorskip("openpyxl")
+    with pytest.raises(DataError, match="at most 32,767 characters"), open(tmp_path / "a.xlsx", "wb") as file:
+        write_sheet(pa.table({"text": ["a" * 32_768]}), file)

@@ -189,7 +189,9 @@ def _folder(folder: Path, *options: Any) -> list[_Conll]:
         readers.append(reader)
         _check_same_sentences(readers[0], reader)
     if not readers:
-        raise DataError(f"{folder} holds no files.")
+        raise DataError(
+            f"{folder} holds no files. If its folders are a platform's export, such as brat's: --platform brat."
+        )
     return readers
 
 

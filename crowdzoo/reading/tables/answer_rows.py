@@ -19,14 +19,14 @@ def code_names(schema: pa.Schema) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     try:
         features = parse_json((schema.metadata or {})[_KEY])["info"]["features"].items()
-        for column, feature in features:
-            while "feature" in feature:  # of lists
-                feature = feature["feature"]
-            names = feature.get("names")
-            if feature.get("_type") == "ClassLabel" and all(isinstance(name, str) for name in names):
-                found[column] = list(dict.fromkeys(names))
     except (JsonError, KeyError, TypeError, AttributeError):  # not of this library, or of another version
-        pass
+        return found
+    for column, feature in features:
+        while isinstance(feature, list) or (isinstance(feature, dict) and "feature" in feature):  # of lists, old or new
+            feature = feature[0] if isinstance(feature, list) and feature else dict(feature).get("feature")
+        names = feature.get("names") if isinstance(feature, dict) and feature.get("_type") == "ClassLabel" else None
+        if isinstance(names, list) and all(isinstance(name, str) for name in names):
+            found[column] = list(dict.fromkeys(names))
     return found
 
 

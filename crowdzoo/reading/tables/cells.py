@@ -1,6 +1,7 @@
 """Labels out of cells: of wide tables, without the marks of a missing label, several labels of a cell apart."""
 
 import ast
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdzoo.data.numbers import parse_numbers, without_zeros
-from crowdzoo.errors import BadRow, DataError, short_repr
+from crowdzoo.errors import BadRow, DataError, DataWarning, short_repr
 from crowdzoo.reading.tables.options import Rules
 from crowdzoo.reading.tables.sources import LABEL_OF, PART_OF, Batch, Source
 
@@ -88,6 +89,7 @@ class CellSource(Source):
         self.__dict__.update(inner.__dict__)
         self.inner = inner
         self.rules = rules
+        self._renamed: set[str] = set()
         self.most_batches = inner.most_batches
         self.text, self.trim, self.sparse, self.own = inner.text, inner.trim, inner.sparse, inner.own
 
@@ -120,6 +122,8 @@ class CellSource(Source):
             if self.layout.no_label is not None:  # also of cells in which there are separators alone
                 self._fill(batch)
             yield batch
+        if unmet := [name for name in self.layout.rename if name not in self._renamed]:
+            warnings.warn(f"{self.name}: rename: no label is {unmet[0]!r}.", DataWarning, stacklevel=6)
 
     def _present(self, values: pa.Array) -> np.ndarray:
         """Where a cell holds no mark of a missing label, bool [n]. The mark -1 is also written -1.0."""
@@ -209,7 +213,7 @@ class CellSource(Source):
         """One row an annotator, where a cell holds several and another their labels."""
         texts = [_texts(batch.columns[name]).to_pylist() for name in ("annotator", "label")]
         people, labels = ([self._items(text) for text in column] for column in texts)
-        sizes = np.array([len(each) for each in people])
+        sizes = np.array([len(each) for each in people], np.int64)
         wrong = np.flatnonzero(sizes != [len(each) for each in labels]).tolist()
         reason = "are {} annotators, with {} labels. Give each a label, an empty one for none."
         self._refuse(batch, {
@@ -220,7 +224,8 @@ class CellSource(Source):
         for name, cells in (("annotator", people), ("label", labels)):
             flat = [item for size, cell in zip(sizes, cells, strict=True) for item in cell[:size]]
             kept.columns[name] = pa.array(flat, pa.large_string())
-        return kept
+        answered = pc.not_equal(kept.columns["label"], "").to_numpy(zero_copy_only=False)
+        return kept if self.layout.no_label is not None else _taken(kept, np.flatnonzero(answered))
 
     def _items(self, text: str) -> list[str]:
         """What stands in a cell."""
@@ -257,6 +262,7 @@ class CellSource(Source):
     def _rename(self, batch: Batch) -> None:
         """Takes labels for others."""
         encoded = _texts(batch.columns["label"]).dictionary_encode()
+        self._renamed |= {*encoded.dictionary.to_pylist()} & self.layout.rename.keys()
         names = [self.layout.rename.get(name, name) for name in encoded.dictionary.to_pylist()]
         batch.columns["label"] = pa.array(names, pa.large_string()).take(encoded.indices)
 

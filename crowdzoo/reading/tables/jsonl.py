@@ -120,7 +120,7 @@ class JsonSource(JsonlSource):
         for task, said in tasks.items():
             names = {*usual_columns([*said], ("annotator", "label"), IN_LISTS), *self.layout.columns.values()}
             if names & said.keys():
-                yield {"task": task, **said}
+                yield {"task": task} | said | ({} if self.layout.columns.get("task") else {"task": task})
             else:
                 yield from ({"task": task, "annotator": who, "label": label} for who, label in said.items())
 

@@ -1,5 +1,6 @@
 """Annotations as a Parquet file that knows its own vocabularies."""
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -56,7 +57,8 @@ class ParquetSource(Source):
             schema = file.schema_arrow
         self.code_names = code_names(schema)
         if self.code_names:
-            self.take_names(schema.names)
+            with contextlib.suppress(DataError):  # no table of annotations; `batches` says so
+                self.take_names(schema.names)
 
     def read_header(self) -> list[str]:
         """Names of the columns."""

@@ -239,6 +239,8 @@ class Source:
         near = {ours: did_you_mean(ours, free, LIKENESS) for ours in missing}
         if len(missing) == 1 and near[column]:
             return f"{message}{near[column]} Rename that column to '{column}'."
+        if len(header) == 1 and self.path is not None and is_workbook(self.path):
+            return f"{message} The sheet has one column, {header[0]!r}. If another one holds the answers: sheet='NAME'."
         if len(header) == 1:
             return (
                 f"{message} The whole header is one column, {header[0]!r}. If something else separates the values, say "
