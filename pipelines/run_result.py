@@ -65,7 +65,7 @@ class RunResult:
         truth = {"gold": "gold labels", "aggregated": "aggregated labels"}[self.evaluation["truth"]]
         line, counted = _SCORES[self.evaluation["metric"]]
         score = line.format(**candidate)
-        held = "undecided, so not pushed" if "undecided" in self.reason else "not pushed"
+        held = "undecided, so not pushed" if self.evaluation.get("outcome") == "undecided" else "not pushed"
         lines = [
             f"Model:       {self.pushed or held}: {self.reason}",
             f"{score} on {candidate['tasks']:,} {counted}, against {truth}",

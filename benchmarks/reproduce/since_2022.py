@@ -76,10 +76,6 @@ class OnVotes(CrowdLayer):
         logs = ops.log(ops.maximum(inputs, 1e-30))[:, None]
         return ops.tile(logs, (1, width, 1))
 
-    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
-        """There are none."""
-        raise NotImplementedError
-
     def start(self, votes: np.ndarray) -> np.ndarray:
         """What the loss gets at first, `[N, ...]`."""
         return votes

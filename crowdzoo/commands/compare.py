@@ -28,9 +28,9 @@ TRAINING = {name: f"--{name.replace('_', '-')}" for name in (*FIELDS, "hidden", 
     "types": "--inputs", "base_settings": "--base-set", "encoder_settings": "--encoder-set"
 }  # fmt: skip
 OTHERS = {name: f"--{name.replace('_', '-')}" for name in (
-    "task", "low", "high", "platform", "field", "image", "columns", "separator", "encoding", "decimal", "header",
-    "wide", "missing", "label_separator", "no_label", "classes", "on_bad_rows", "exclude", "only", "since",
-    "on_duplicate", "scheme", "on_bad_tags", "multi_label",
+    "task", "low", "high", "platform", "field", "image", "columns", "separator", "sheet", "encoding", "decimal",
+    "header", "wide", "missing", "label_separator", "annotator_separator", "rename", "no_label", "classes",
+    "on_bad_rows", "exclude", "only", "since", "on_duplicate", "scheme", "on_bad_tags", "multi_label",
 )}  # fmt: skip
 FILES = {"runs.parquet", "comparison.csv", "comparison.png", "tensorboard"}
 
@@ -174,5 +174,6 @@ def _line(best: Any, arguments: argparse.Namespace, command: str) -> str:
         if isinstance(value, bool):
             words.append(option if value else f"--no-{option.removeprefix('--')}")
         elif value not in usual:
-            words += [word for each in (value if isinstance(value, list) else [value]) for word in (option, str(each))]
+            for each in value if isinstance(value, list) else [value]:
+                words += [f"{option}={each}"] if str(each).startswith("-") else [option, str(each)]
     return shlex.join([*words, "--out", "result" if command == "aggregate" else "model.keras"])

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from crowdzoo.checks.option_types import path
@@ -23,7 +24,7 @@ def run(arguments: argparse.Namespace) -> None:
         found = lineage_of(model)
         rows = list(_rows(found))
         print("\n".join(f"{name:<40} {value}" for name, value in rows))
-        parent = found["parent"] and path(found["parent"])
+        parent = found["parent"] and Path(found["parent"])
         model = parent if parent and parent.is_dir() else None
         if model is not None:
             print()

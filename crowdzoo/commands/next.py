@@ -97,8 +97,6 @@ def run(arguments: argparse.Namespace) -> None:
     if instances is not None:
         reading["tasks"] = instances.tasks
     crowd = kind.read(arguments.annotations, **reading)
-    if getattr(arguments, "since", None) is not None:
-        raise ConfigError("--since: earlier answers that are left out would be asked for again; leave the option out.")
     known = None
     if arguments.annotator_table is not None:
         known = read_annotator_table(arguments.annotator_table, crowd.annotators)
@@ -185,6 +183,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ConfigError("--cost and --annotator-table both say what answers cost; leave one out.")
     if arguments.out is not None and arguments.out.suffix not in ENDINGS:
         raise ConfigError(f"--out {arguments.out}: ends in .csv, or in .json for Label Studio.")
+    if arguments.since is not None:
+        raise ConfigError("--since: earlier answers that are left out would be asked for again; leave the option out.")
     if arguments.sure == 0:
         raise ConfigError("--sure 0: every task would be sure; write a probability above 0, such as .95.")
 

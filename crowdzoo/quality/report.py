@@ -114,13 +114,14 @@ class QualityReport:
     def write(self, folder: str | Path, file_format: str = "parquet", *, replace: bool = False) -> Path:
         """Writes a folder that appears whole or not at all.
 
-        `tasks`, `annotators` and `classes`, each .parquet, .csv (null is an empty cell) or .jsonl, and `summary.json`.
+        `tasks`, `annotators` and `classes`, each .parquet, .csv (null is an empty cell), .jsonl or .xlsx, and
+        `summary.json`.
         Where models are named also `models` (a row a model: what `AlternativeAnnotator` has), `model_people` (a row a
         model and person, its table `people`) and `model_classes` (the table of `class_agreement`).
 
         Args:
             folder: new or empty.
-            file_format: "parquet", "csv" or "jsonl".
+            file_format: "parquet", "csv", "jsonl" or "xlsx".
             replace: the folder may hold something, which is replaced.
 
         Raises:

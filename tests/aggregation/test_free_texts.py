@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from crowdzoo.aggregation import ROVER, TEXT_METHODS, TextAggregation, TextHRRASA, TextMedoid, TextRASA, create
-from crowdzoo.aggregation.free_texts.chi_squared import upper_quantile
 from crowdzoo.aggregation.free_texts.edits import edits
 from crowdzoo.aggregation.free_texts.tokens import Tokens
 from crowdzoo.errors import ConfigError, DataError
@@ -70,14 +69,6 @@ def test_texts_are_compared_as_they_are_normalized(normalize, text):
 
 def test_marks_of_other_scripts_belong_to_their_letters():
     assert Tokens.of(["हिन्दी, हाँ।"], normalize="words").texts == ["हिन्दी हाँ"]
-
-
-@pytest.mark.parametrize(
-    ("share", "degrees"), [(0.025, 1), (0.025, 2), (0.5, 3), (0.025, 10), (0.01, 501), (0.9, 2000)]
-)
-def test_quantiles_are_those_of_scipy(share, degrees):
-    stats = pytest.importorskip("scipy.stats")
-    assert upper_quantile(share, degrees) == pytest.approx(stats.chi2.isf(share, degrees), rel=1e-11)
 
 
 def test_rover_equals_crowd_kit_letter_by_letter():

@@ -1,13 +1,18 @@
 """What who runs a crowd asks: whom to look at, what is owed, what to ask again."""
 
+import argparse
 import csv
+import json
 import shlex
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from crowdzoo.commands import main as cli
+from crowdzoo.commands.compare import OTHERS
+from crowdzoo.commands.options import add_reading
 from crowdzoo.kinds.page_parts import annotators_first
 from crowdzoo.report.sheets import further_answers
 
@@ -174,6 +179,26 @@ def test_the_line_that_compare_prints_takes_the_date(dated, tmp_path, capsys):
     line = shlex.split(capsys.readouterr().out.strip().splitlines()[-1])
     assert "2026-03-02T00:00:00+00:00" in line
     assert run(*line[1:]) == 0
+
+
+def test_the_line_that_compare_prints_reads_the_same_table(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"t{task},a|b|c,{'yn'[task % 2]}|{'yn'[task % 2]}|no" for task in range(66)]
+    (tmp_path / "c.csv").write_text("\n".join(["task,annotator,label", *rows, "t66,a|b,-1|y"]) + "\n")
+    (tmp_path / "g.csv").write_text("task,gold\n" + "".join(f"t{task},{'yn'[task % 2]}\n" for task in range(66)))
+    reading = ("--annotator-separator", "|", "--rename", "no=n", "--missing=-1")
+    assert run("compare", "c.csv", "--gold", "g.csv", "--methods", "wawa", *reading, "--out", "runs") == 0
+    line = shlex.split(capsys.readouterr().out.strip().splitlines()[-1])
+    assert run(*line[1:]) == 0
+    found = json.loads(Path("result/summary.json").read_text())
+    found = json.loads(Path("result/summary.json").read_text())
+    assert (found["num_annotations"], found["classes"]) == (199, ["n", "y"])
+
+
+def test_the_line_that_compare_prints_has_all_options_of_reading():
+    parser = argparse.ArgumentParser()
+    add_reading(parser)
+    assert {action.dest for action in parser._actions} - OTHERS.keys() == {"help", "rejects"}
 
 
 def test_pay_is_what_a_question_costs(dated):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.free_texts.text_method import Features, TextMethod
+from crowdzoo.aggregation.free_texts.text_method import FEATURES, TextMethod
 from crowdzoo.aggregation.free_texts.text_table import TextTable
 from crowdzoo.checks.constraints import setting
 
@@ -42,7 +42,7 @@ class TextMedoid(TextMethod):
     title: ClassVar[str] = "The text nearest to the others"
     name: ClassVar[str] = "medoid"
 
-    features: Any = setting("edits", Features())  # noqa: RUF009
+    features: Any = setting("edits", FEATURES)
 
     def _scores(self, table: TextTable) -> tuple[NDArray[np.float64], dict[str, Any]]:
         own, products = table.products(self.features)

@@ -18,6 +18,17 @@ if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
 
+class Features:
+    """A rule: what texts are compared by, "edits" or a function."""
+
+    def checked(self, where: str, name: str, value: object) -> Any:
+        """See `Rule`."""
+        return value if callable(value) else Choice(("edits",)).checked(where, name, value)
+
+
+FEATURES = Features()
+
+
 @dataclass(frozen=True)
 class TextMethod(Aggregator):
     """Base of the methods that choose one of a task's texts: they give each text a score.
@@ -56,13 +67,8 @@ class TextMethod(Aggregator):
         return TextAggregation.of(self, table, texts, table.tokens, chosen, **found)
 
     def _scores(self, table: TextTable) -> tuple[NDArray[np.float64], dict[str, Any]]:
-        """Scores of the rows, [A], the highest wins; and arguments of `TextAggregation.of`."""
+        """Scores of the rows, [A], the highest wins; and arguments of `TextAggregation.of`.
+
+        `ROVER`, which writes its texts itself, has none.
+        """
         raise NotImplementedError
-
-
-class Features:
-    """A rule: what texts are compared by, "edits" or a function."""
-
-    def checked(self, where: str, name: str, value: object) -> Any:
-        """See `Rule`."""
-        return value if callable(value) else Choice(("edits",)).checked(where, name, value)

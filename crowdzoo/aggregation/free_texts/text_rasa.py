@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtri
 
 from crowdzoo.aggregation.aggregator import warn_not_converged
-from crowdzoo.aggregation.free_texts.chi_squared import upper_quantile
-from crowdzoo.aggregation.free_texts.text_method import Features, TextMethod
+from crowdzoo.aggregation.free_texts.text_method import FEATURES, TextMethod
 from crowdzoo.aggregation.free_texts.text_table import Array, TextTable
 from crowdzoo.checks.constraints import MAX_ITER, TOL, Number, setting
 
@@ -44,7 +44,7 @@ class TextRASA(TextMethod):
     title: ClassVar[str] = "RASA"
     name: ClassVar[str] = "text-rasa"
 
-    features: Any = setting("edits", Features())  # noqa: RUF009
+    features: Any = setting("edits", FEATURES)
     max_iter: int = setting(100, MAX_ITER)
     tol: float = setting(1e-5, TOL)
     alpha: float = setting(0.05, Number(0, 1, above=True, below=True))
@@ -58,8 +58,7 @@ class TextRASA(TextMethod):
         local, counted = self._local(table, own, products)
         number = table.annotations.num_annotators
         counts = np.bincount(table.who[counted], minlength=number)
-        quantiles = {size: upper_quantile(self.alpha / 2, size) for size in np.unique(counts[counts > 0]).tolist()}
-        prior = np.array([quantiles.get(size, np.nan) for size in counts.tolist()])
+        prior = np.where(counts > 0, chdtri(np.maximum(counts, 1), self.alpha / 2), np.nan)
         skills, last, change, steps = np.ones(number), None, np.inf, 0
         for _ in range(self.max_iter):
             steps += 1

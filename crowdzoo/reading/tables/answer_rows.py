@@ -11,7 +11,7 @@ from crowdzoo.files.arrow import one_array
 from crowdzoo.files.json import JsonError, parse_json
 
 _KEY = b"huggingface"
-_LISTS = ("annotator", "label")
+LISTS = ("annotator", "label")  # columns whose cells may hold several
 
 
 def code_names(schema: pa.Schema) -> dict[str, list[str]]:
@@ -22,8 +22,8 @@ def code_names(schema: pa.Schema) -> dict[str, list[str]]:
     except (JsonError, KeyError, TypeError, AttributeError):  # not of this library, or of another version
         return found
     for column, feature in features:
-        while isinstance(feature, list) or (isinstance(feature, dict) and "feature" in feature):  # of lists, old or new
-            feature = feature[0] if isinstance(feature, list) and feature else dict(feature).get("feature")
+        while (isinstance(feature, list) and feature) or (isinstance(feature, dict) and "feature" in feature):
+            feature = feature[0] if isinstance(feature, list) else feature["feature"]  # of lists, old or new
         names = feature.get("names") if isinstance(feature, dict) and feature.get("_type") == "ClassLabel" else None
         if isinstance(names, list) and all(isinstance(name, str) for name in names):
             found[column] = list(dict.fromkeys(names))
@@ -54,17 +54,17 @@ def answer_rows(
     """
     arrays = {ours: one_array(each) if isinstance(each, pa.ChunkedArray) else each for ours, each in columns.items()}
     rows = None
-    if all(ours in arrays and _is_list(arrays[ours].type) for ours in _LISTS):
-        annotators, labels = (pc.fill_null(pc.list_value_length(arrays[ours]), 0).to_numpy() for ours in _LISTS)
+    if all(ours in arrays and _is_list(arrays[ours].type) for ours in LISTS):
+        annotators, labels = (pc.fill_null(pc.list_value_length(arrays[ours]), 0).to_numpy() for ours in LISTS)
         for row in np.flatnonzero(annotators != labels)[:1]:
-            who, what = (found[ours] for ours in _LISTS)
+            who, what = (found[ours] for ours in LISTS)
             raise DataError(
                 f"{source}, row {first + row}: '{who}' holds {annotators[row]} values and '{what}' {labels[row]}. "
                 "Write a label for each annotator."
             )
         rows = np.repeat(np.arange(len(labels)), labels)
         arrays = {
-            ours: pc.list_flatten(array) if ours in _LISTS else array.take(pa.array(rows))
+            ours: pc.list_flatten(array) if ours in LISTS else array.take(pa.array(rows))
             for ours, array in arrays.items()
         }
     for ours, array in arrays.items():

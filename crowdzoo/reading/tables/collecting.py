@@ -28,9 +28,9 @@ _ATTRIBUTES = {
     "position": "positions",
 }
 
-LONG, MANY = 3, 20  # words of a class that looks like a text, and number of classes from which that is looked for
+LONG, DISTINCT = 3, 20  # words of a class that looks like a text, and number of classes from which that is looked for
 LEAST_LABELS = 5  # of a column of a wide table of which no other column has one, from which on it is no annotator
-MANY = 20  # labels that are integers up to this, most of them 0, look like counts
+COUNTED = 20  # labels that are integers up to this, most of them 0, look like counts
 COUNTS = ": its labels look like counts of votes, which do not say who voted. Write a row for each annotator"
 MOST_CLASSES = 10_000  # with more, a label made of others is not looked for
 
@@ -156,7 +156,7 @@ class Collector(RowChecks):
         if self.rules.names["label"] is not None or self.source.label_kind.is_text:
             return
         number, long = len(classes), sum(len(str(name).split()) >= LONG for name in classes.tolist())
-        if number >= MANY and 2 * min(long / number, number / counts.sum()) > 1:
+        if number >= DISTINCT and 2 * min(long / number, number / counts.sum()) > 1:
             look = f"{number:,} classes look like texts that annotators wrote, such as {short_repr(classes[0])}"
             self._tell([f"{look}. If they are, use kind 'free-text' (--task free-text)."])
         else:
@@ -223,7 +223,7 @@ class Collector(RowChecks):
         """Refuses counts of votes, and a column that nobody named as an annotator with labels of no other column."""
         if not self.source.layout.wide or "annotator" in self.source.layout.columns:
             return
-        whole = classes.dtype.kind == "i" and classes.max(initial=0) >= MANY
+        whole = classes.dtype.kind == "i" and classes.max(initial=0) >= COUNTED
         if whole and 2 * np.count_nonzero(classes[labels] == 0) > len(labels):
             raise self.source.no_annotators(annotators.tolist(), annotators.tolist(), COUNTS)
         pairs = np.unique(np.stack([labels, who]), axis=1)

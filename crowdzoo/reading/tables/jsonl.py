@@ -16,6 +16,7 @@ from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import is_text, readable
 from crowdzoo.reading.platforms.json_records import MOST_BYTES
 from crowdzoo.reading.platforms.record import label_text
+from crowdzoo.reading.tables.answer_rows import LISTS
 from crowdzoo.reading.tables.layout import OPTIONAL
 from crowdzoo.reading.tables.naming import usual_columns
 from crowdzoo.reading.tables.sources import IN_LISTS, NUL, Batch, TextSource
@@ -54,7 +55,7 @@ class JsonlSource(TextSource):
                 self.types[name] = whole if isinstance(value, str) else pa.float64()
             else:
                 self.expected[column] = "an integer" if column == "position" else "a string or an integer", (int, str)
-                if isinstance(value, list) and column in ("annotator", "label"):  # as text, to be split or refused
+                if isinstance(value, list) and column in LISTS:  # as text, to be split or refused
                     self.expected[column] = "a list, as in the first line", (int, str, list)
                 self.types[name] = whole
 
@@ -118,9 +119,9 @@ class JsonSource(JsonlSource):
 
     def _rows(self, tasks: dict[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:
         for task, said in tasks.items():
-            names = {*usual_columns([*said], ("annotator", "label"), IN_LISTS), *self.layout.columns.values()}
+            names = {*usual_columns([*said], LISTS, IN_LISTS), *self.layout.columns.values()}
             if names & said.keys():
-                yield {"task": task} | said | ({} if self.layout.columns.get("task") else {"task": task})
+                yield {"task": task, **said} if self.layout.columns.get("task") else {**said, "task": task}
             else:
                 yield from ({"task": task, "annotator": who, "label": label} for who, label in said.items())
 

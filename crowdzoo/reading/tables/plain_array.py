@@ -5,6 +5,7 @@ import pyarrow as pa
 
 from crowdzoo.errors import DataError
 from crowdzoo.files.arrow import one_array
+from crowdzoo.reading.tables.answer_rows import LISTS
 from crowdzoo.reading.tables.layout import OPTIONAL
 
 
@@ -52,10 +53,7 @@ def _plain(array: pa.Array, column: str) -> pa.Array | None:
         return pa.array(values, mask=array.is_null().to_numpy(zero_copy_only=False))
     if pa.types.is_floating(kind):
         return array.cast(pa.float64())
-    if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and column in (
-        "annotator",
-        "label",
-    ):  # as text, to be split or refused
+    if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and column in LISTS:  # as text, to be split or refused
         return pa.array([None if value is None else str(value) for value in array.to_pylist()], pa.large_string())
     if kind in (pa.null(), pa.string(), pa.large_string(), pa.bool_()):
         return array.cast(pa.large_string())
