@@ -36,7 +36,7 @@ class Result(ABC):
         method: the algorithm's name, as `crowdzoo.aggregation.create` takes it.
         tasks: names of the tasks, [N].
         annotators: names of the annotators, [R].
-        reliability: one number an annotator, higher is better, [R]; what it measures is the method's (see its class).
+        skills: one number an annotator, higher is better, [R]; what it measures is the method's (see its class).
             None where the method has no such number.
         history: the objective (nats) of each iteration; never falls.
         converged: whether the objective stood still within the tolerance.
@@ -47,7 +47,7 @@ class Result(ABC):
     method: str
     tasks: NDArray[Any]
     annotators: NDArray[Any]
-    reliability: NDArray[np.float64] | None = None
+    skills: NDArray[np.float64] | None = None
     history: tuple[float, ...] = ()
     converged: bool = True
     num_iterations: int = 1
@@ -152,7 +152,7 @@ class Result(ABC):
             **cls._read(found),
             method=found.value("method", str),
             annotators=found.names(cls.files[-2], "annotator"),
-            reliability=found.optional(cls.files[-2], "reliability"),
+            skills=found.optional(cls.files[-2], "skill" if found.has(cls.files[-2], "skill") else "reliability"),
             history=tuple(found.list_of_numbers("history", None).tolist()),
             converged=found.value("converged", bool),
             num_iterations=found.value("num_iterations", int),

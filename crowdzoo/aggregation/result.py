@@ -50,7 +50,7 @@ class Aggregation(Result):
         annotations_per_task: int64 [N]; 0 marks the tasks whose answer is only the prior.
         annotations_per_annotator: int64 [R]; 0 marks the annotators whose matrix is only the prior.
         method: the algorithm's name, as in `crowdzoo.aggregation.METHODS`.
-        reliability: one number an annotator, higher is better, [R]; what it measures is the method's (see its class).
+        skills: one number an annotator, higher is better, [R]; what it measures is the method's (see its class).
             None where the method has no such number.
         difficulty: one number a task, higher is harder, [N]; None where the method has no such number.
         clusters: group of each annotator, int64 [R]; None where the method forms no groups.
@@ -96,7 +96,7 @@ class Aggregation(Result):
             labels: int64 [N]. Default: those of the highest posteriors.
             params: confusions and class prior; None where there are none, or where `found` has them.
             seed: where no labels are given, of random ties.
-            **found: further attributes by name, such as `history` and `reliability`.
+            **found: further attributes by name, such as `history` and `skills`.
 
         Raises:
             DataError: posteriors of another shape, or that are no numbers.
@@ -220,7 +220,7 @@ class Aggregation(Result):
             "annotator": self.annotators,
             "annotations": self.annotations_per_annotator,
             "accuracy": self.annotator_accuracy(),
-            "reliability": self.reliability,
+            "skill": self.skills,
             "cluster": self.clusters,
             "confusion": self.confusions,
         }

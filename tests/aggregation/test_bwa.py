@@ -62,7 +62,7 @@ def test_equals_the_updates_in_loops(num_classes, a, strength, gold):
             aggregator = BWA(annotator_prior=a, strength=strength, max_iter=iterations, tol=0)
             result = aggregator.fit(annotations, gold=known)
         np.testing.assert_allclose(result.posteriors, shares, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(result.reliability, 1 / np.mean(1 / np.array(precisions), axis=0), rtol=1e-9)
+        np.testing.assert_allclose(result.skills, 1 / np.mean(1 / np.array(precisions), axis=0), rtol=1e-9)
         # history leaves constants out, so compare a rise
         assert result.history[-1] - result.history[-2] == pytest.approx(density - earlier, rel=1e-6, abs=1e-9)
 
@@ -78,7 +78,7 @@ def test_tasks_and_annotators_without_annotations():
     votes = MajorityVote().fit(annotations).posteriors
     np.testing.assert_allclose(result.posteriors[60], short.posteriors.mean(axis=0), atol=0.01)
     variance = np.mean([np.mean((votes[annotations.task_ids, k] - (annotations.labels == k)) ** 2) for k in range(3)])
-    assert result.reliability[8] == pytest.approx(1 / (variance * 4 * 2 / 3))
+    assert result.skills[8] == pytest.approx(1 / (variance * 4 * 2 / 3))
 
 
 # === Beside others ===

@@ -131,7 +131,7 @@ def test_every_method_gives_a_text_a_task_and_is_read_again(method, tmp_path):
     assert found.texts.tolist() == ["only one", "a cat sat"]
     assert ((found.confidence > 0.4) & (found.confidence < 1)).all()
     assert found.confidence[0] == pytest.approx(2 / 3)  # neighbours of task 1: 1, 1 / 3, 1, 1 / 3
-    assert found.reliability.min() == pytest.approx(1 / 3)
+    assert found.agreement.min() == pytest.approx(1 / 3)
     again = TextAggregation.from_parquet(found.to_parquet(tmp_path / "out"))
     assert (again.texts.tolist(), again.normalize, again.unit) == (found.texts.tolist(), "words", "words")
     assert (again.skills is None) == (found.skills is None)

@@ -139,7 +139,7 @@ def test_a_fit_to_the_end_is_a_top_of_the_papers_objective(num_classes, class_pr
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         result = GLAD(class_prior=class_prior, tol=0, max_iter=3000).fit(annotations)
-    alpha, b = result.reliability, -np.log(result.difficulty)
+    alpha, b = result.skills, -np.log(result.difficulty)
     top = penalised(table, num_classes, alpha, b, result.class_prior, priors)
     assert result.history[-1] == pytest.approx(top)
     for values in (alpha, b):
@@ -160,7 +160,7 @@ def test_a_fit_to_the_end_is_a_top_of_the_papers_objective(num_classes, class_pr
 def test_what_nothing_is_known_of_has_the_priors_means():
     annotations = Annotations.from_arrays([0, 1], [0, 0], [0, 1], tasks=[0, 1, 2], annotators=[0, 1])
     result = GLAD(alpha_mean=0.7, b_mean=0.3).fit(annotations)
-    assert result.reliability[1] == pytest.approx(0.7)
+    assert result.skills[1] == pytest.approx(0.7)
     assert result.difficulty[2] == pytest.approx(math.exp(-0.3))
     np.testing.assert_allclose(result.posteriors[2], 0.5)
 
@@ -182,7 +182,7 @@ def test_warm_starts():
     block = whole_block(annotations)
     fewer = annotations.select_tasks(np.arange(10))
     run, b = GLAD().begin(fewer, first)
-    np.testing.assert_array_equal(run.params.alpha, first.reliability)
+    np.testing.assert_array_equal(run.params.alpha, first.skills)
     np.testing.assert_array_equal(b, 1.0)
     wrong = np.eye(3)[(truth + 1) % 3]
     start = Abilities(np.ones(8), np.full(3, 1 / 3))
@@ -209,5 +209,5 @@ def test_abilities_are_those_that_crowd_kit_found():
     """Recorded from crowd-kit 1.4.2, as the test after this one calls it."""
     result = GLAD(tol=1e-11, max_iter=3000).fit(simulated_crowd(40, 8, 3, redundancy=4, seed=1)[0])
     alpha = [1.6525, 0.2974, 0.5806, 1.6352, 0.7613, 0.652, 0.7934, 0.7551]
-    np.testing.assert_allclose(result.reliability, alpha, atol=0.02)
+    np.testing.assert_allclose(result.skills, alpha, atol=0.02)
     np.testing.assert_allclose(result.posteriors[4], [0.7661, 0.1147, 0.1193], atol=0.01)

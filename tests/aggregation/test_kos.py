@@ -65,8 +65,8 @@ def test_messages_found_by_hand():
     annotations = Annotations.from_arrays([0, 0, 0, 1, 1, 1], list("abcabc"), [0, 0, 1, 1, 1, 0])
     result = KOS(max_iter=1).fit(annotations)
     np.testing.assert_array_equal(result.labels, [0, 1])
-    assert result.reliability[2] == -1
-    np.testing.assert_allclose(result.reliability[:2], 0)
+    assert result.skills[2] == -1
+    np.testing.assert_allclose(result.skills[:2], 0)
 
 
 # === The sign, the graph, the start ===
@@ -96,7 +96,7 @@ def test_known_classes_decide_the_sign_against_the_majority():
     assert KOS().fit(annotations).expected_accuracy(truth) < 0.2
     result = KOS().fit(annotations, gold=gold)
     assert (result.labels[30:] == truth[30:]).mean() > 0.8
-    assert (result.reliability < -0.3).all()
+    assert (result.skills < -0.3).all()
 
 
 def test_connected_groups():

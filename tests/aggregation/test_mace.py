@@ -92,7 +92,7 @@ def test_iterations_equal_the_paper_in_loops(num_classes, model, gold):
         warnings.simplefilter("ignore", ConvergenceWarning)
         result = model.fit(annotations, gold=known)
     np.testing.assert_allclose(result.posteriors, q, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(result.reliability, theta, rtol=1e-9)
+    np.testing.assert_allclose(result.skills, theta, rtol=1e-9)
     np.testing.assert_allclose(result.history, history, rtol=1e-9)
     np.testing.assert_allclose(result.class_prior, 1 / num_classes)
     assert (result.log_likelihood is None) == (model.inference == "vb")
@@ -115,7 +115,7 @@ def test_simulated_competences_and_habits_are_recovered(inference):
     strategy = np.random.default_rng(3).dirichlet(np.full(4, 0.7), size=8)
     annotations, truth = spammed_crowd(4000, theta, strategy)
     result = MACE(inference=inference, tol=1e-7, max_iter=1000).fit(annotations)
-    np.testing.assert_allclose(result.reliability, theta, atol=0.04)
+    np.testing.assert_allclose(result.skills, theta, atol=0.04)
     expected = theta[:, None, None] * np.eye(4) + (1 - theta[:, None, None]) * strategy[:, None, :]
     np.testing.assert_allclose(result.confusions, expected, atol=0.04)
     assert result.expected_accuracy(truth) > MajorityVote().fit(annotations).expected_accuracy(truth) + 0.03
@@ -133,7 +133,7 @@ def test_confusions_that_would_be_huge_are_left_out(monkeypatch):
 def test_what_nothing_is_known_of_has_the_priors_mean(inference):
     annotations = Annotations.from_arrays([0, 1], [0, 0], [0, 1], annotators=[0, 1])
     result = MACE(inference=inference, know=3).fit(annotations)
-    assert result.reliability[1] == pytest.approx(3 / 3.5 if inference == "vb" else 0.5)
+    assert result.skills[1] == pytest.approx(3 / 3.5 if inference == "vb" else 0.5)
 
 
 def test_initial_posteriors():

@@ -90,7 +90,7 @@ def test_equals_the_paper_in_loops(num_classes, gamma, gold):
             result = MMCE(class_prior="uniform", gamma=gamma, max_iter=rounds - 1, tol=0).fit(annotations, gold=known)
         np.testing.assert_allclose(result.posteriors, q, atol=1e-5)
         np.testing.assert_allclose(result.confusions, confusions, atol=1e-5)
-        np.testing.assert_allclose(result.reliability, np.trace(confusions, axis1=1, axis2=2) / num_classes, atol=1e-5)
+        np.testing.assert_allclose(result.skills, np.trace(confusions, axis1=1, axis2=2) / num_classes, atol=1e-5)
         assert result.log_likelihood == pytest.approx(likelihood, abs=1e-4)
         assert result.history[-1] == pytest.approx(objective, abs=1e-4)
         assert result.num_iterations == rounds - 1

@@ -93,8 +93,8 @@ def test_skills_equal_the_paper_in_loops(trim, rounds):
     with pytest.warns(ConvergenceWarning, match="M-MSR"):
         result = MMSR(trim=trim, max_iter=rounds, tol=0).fit(annotations)
     skill = np.minimum(reference(annotations, trim, rounds), 1 - 1 / math.sqrt(60))
-    np.testing.assert_allclose(np.abs(result.reliability), skill, rtol=1e-9)
-    assert (result.reliability > 0).all()
+    np.testing.assert_allclose(np.abs(result.skills), skill, rtol=1e-9)
+    assert (result.skills > 0).all()
     weight = np.log(2 * (1 + 2 * skill) / (2 - 2 * skill))
     votes = np.zeros((60, 3))
     np.add.at(votes, (annotations.task_ids, annotations.labels), weight[annotations.annotator_ids])
@@ -125,7 +125,7 @@ def test_skills_of_one_coin_annotators_are_found(num_classes):
     annotations, _ = crowd(accuracy, 20000, 5, num_classes)
     result = MMSR().fit(annotations)
     skill = (num_classes * accuracy - 1) / (num_classes - 1)
-    np.testing.assert_allclose(result.reliability, skill, atol=0.03)
+    np.testing.assert_allclose(result.skills, skill, atol=0.03)
     np.testing.assert_allclose(result.annotator_accuracy(), accuracy, atol=0.03)
 
 
@@ -141,19 +141,19 @@ def test_colluding_adversaries_are_withstood():
     assert robust.expected_accuracy(truth) > 0.82
     assert MajorityVote().fit(spoiled).expected_accuracy(truth) < 0.7
     assert DawidSkene().fit(spoiled).expected_accuracy(truth) < 0.4  # follows those who agree with each other
-    np.testing.assert_allclose(robust.reliability[6:], 0.5, atol=0.17)
-    naive = MMSR(trim=0).fit(spoiled).reliability
-    assert np.abs(naive[:6]).mean() > np.abs(robust.reliability[:6]).mean() + 0.1  # their mutual praise counts
+    np.testing.assert_allclose(robust.skills[6:], 0.5, atol=0.17)
+    naive = MMSR(trim=0).fit(spoiled).skills
+    assert np.abs(naive[:6]).mean() > np.abs(robust.skills[:6]).mean() + 0.1  # their mutual praise counts
 
 
 def test_annotators_without_partners_have_the_others_mean_skill():
     annotations = Annotations.from_arrays([0, 0, 0, 1, 1, 1, 2], list("abcabcd"), [0, 0, 0, 1, 1, 0, 1])
     result = MMSR().fit(annotations)
-    assert result.reliability[3] == pytest.approx(min(result.reliability[:3].mean(), 0.5))
+    assert result.skills[3] == pytest.approx(min(result.skills[:3].mean(), 0.5))
     assert result.labels[2] == 1
     alone = MMSR().fit(Annotations.from_arrays([0, 1, 2], list("abc"), [0, 1, 1]))
     np.testing.assert_array_equal(alone.labels, [0, 1, 1])
-    np.testing.assert_allclose(alone.reliability, 0.5)
+    np.testing.assert_allclose(alone.skills, 0.5)
 
 
 def test_unconnected_groups_have_their_own_scale_and_sign():
@@ -164,8 +164,8 @@ def test_unconnected_groups_have_their_own_scale_and_sign():
         np.concatenate([first.annotator_ids, second.annotator_ids + 5]),
         np.concatenate([first.labels, second.labels]),
     )
-    apart = np.concatenate([MMSR().fit(one).reliability for one in (first, second)])
-    together = MMSR(tol=1e-9).fit(both).reliability
+    apart = np.concatenate([MMSR().fit(one).skills for one in (first, second)])
+    together = MMSR(tol=1e-9).fit(both).skills
     below = apart < 1 - 1 / math.sqrt(40) - 1e-9  # the margin is narrower with more tasks
     np.testing.assert_allclose(together[below], apart[below], atol=1e-4)
 
@@ -175,7 +175,7 @@ def test_known_classes_decide_the_sign_against_the_majority():
     assert MMSR().fit(annotations).expected_accuracy(truth) < 0.3
     result = MMSR().fit(annotations, gold=np.where(np.arange(200) < 40, truth, -1))
     assert (result.labels[40:] == truth[40:]).mean() > 0.7
-    assert (result.reliability[:5] < 0).all()
+    assert (result.skills[:5] < 0).all()
 
 
 def test_too_many_pairs_are_refused(monkeypatch):

@@ -74,7 +74,7 @@ def test_em_equals_the_model_in_loops(num_classes, right, wrong, class_prior, go
         model = OneCoinDawidSkene(max_iter=4, tol=0, right=right, wrong=wrong, class_prior=class_prior)
         result = model.fit(annotations, gold=known)
     np.testing.assert_allclose(result.posteriors, q, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(result.reliability, skill, rtol=1e-9)
+    np.testing.assert_allclose(result.skills, skill, rtol=1e-9)
     np.testing.assert_allclose(result.class_prior, rho, rtol=1e-9)
     np.testing.assert_allclose(result.history, history, rtol=1e-9)
 
@@ -150,10 +150,10 @@ def test_ties_are_drawn_by_the_code_of_the_task():
 def test_confusions_are_those_of_the_skills():
     annotations, _ = one_coin_crowd(100, [0.9, 0.7, 0.6], 3)
     result = OneCoinDawidSkene().fit(annotations)
-    for annotator, skill in enumerate(result.reliability):
+    for annotator, skill in enumerate(result.skills):
         expected = np.full((3, 3), (1 - skill) / 2) + np.eye(3) * (skill - (1 - skill) / 2)
         np.testing.assert_allclose(result.confusions[annotator], expected)
-    np.testing.assert_allclose(result.annotator_accuracy(), result.reliability)
+    np.testing.assert_allclose(result.annotator_accuracy(), result.skills)
 
 
 def test_confusions_that_would_be_huge_are_left_out(monkeypatch):
@@ -166,9 +166,9 @@ def test_confusions_that_would_be_huge_are_left_out(monkeypatch):
 
 def test_the_prior_is_what_is_known_of_annotators_without_annotations():
     annotations = Annotations.from_arrays([0, 1], [0, 0], [0, 1], annotators=[0, 1], classes=[0, 1, 2])
-    assert OneCoinDawidSkene(right=3, wrong=1).fit(annotations).reliability[1] == pytest.approx(3 / 4)
+    assert OneCoinDawidSkene(right=3, wrong=1).fit(annotations).skills[1] == pytest.approx(3 / 4)
     nothing = OneCoinDawidSkene(right=0, wrong=0).fit(annotations)
-    assert nothing.reliability[1] == pytest.approx(1 / 3)
+    assert nothing.skills[1] == pytest.approx(1 / 3)
     np.testing.assert_allclose(nothing.confusions[1], 1 / 3)
 
 
@@ -179,7 +179,7 @@ def test_warm_starts():
     assert again.num_iterations <= 1
     assert again.history[0] == pytest.approx(first.history[-1])
     fewer = annotations.select_tasks(np.arange(10))  # other tasks: only the annotators are known
-    assert OneCoinDawidSkene(max_iter=1, tol=10).fit(fewer, initial=first).reliability.shape == (8,)
+    assert OneCoinDawidSkene(max_iter=1, tol=10).fit(fewer, initial=first).skills.shape == (8,)
     flipped = np.eye(3)[(truth + 1) % 3]
     model = OneCoinDawidSkene(max_iter=1, tol=1e9)
     start = update(first_answers([whole_block(annotations)], 8, 3, flipped, by_label=False), model)
@@ -204,6 +204,6 @@ def test_skills_are_those_that_crowd_kit_found():
     """Recorded from crowd-kit 1.4.2, as the test after this one calls it."""
     _, result = fit_as_crowd_kit()
     skills = [0.56611, 0.89579, 0.53307, 0.64618, 0.66711, 0.69785, 0.77633, 0.93863, 0.86392, 0.68624]
-    np.testing.assert_allclose(result.reliability, skills, atol=2e-5)
+    np.testing.assert_allclose(result.skills, skills, atol=2e-5)
     np.testing.assert_allclose(result.class_prior, [0.30238, 0.31255, 0.38507], atol=2e-5)
     np.testing.assert_allclose(result.posteriors[1], [0.00241, 0.96944, 0.02814], atol=2e-5)

@@ -76,9 +76,9 @@ def test_scores_and_who_orders_at_random_are_found():
     crowd, scores = simulated([1.5, 1.2, 1.0, 1.0, 0.0])
     found = PlackettLuce().fit(crowd)
     assert spearmanr(found.scores, scores).statistic > 0.95
-    assert found.reliability.argmin() == 4
-    assert found.reliability[4] < 0.4
-    assert found.reliability[0] > 0.8
+    assert found.skills.argmin() == 4
+    assert found.skills[4] < 0.4
+    assert found.skills[0] > 0.8
 
 
 def test_pairs_are_all_that_a_list_says_and_no_side_is_the_better_one():

@@ -171,7 +171,7 @@ def test_crowd_bt_has_the_objective_of_the_paper_and_its_optimum():
     assert -objective(start) == pytest.approx(found.history[-1], abs=1e-6)
     theirs = minimize(objective, start + 0.01, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-9})
     assert objective(start) <= theirs.fun + 1e-6
-    assert found.reliability[3] < 0.5 < found.reliability[:2].min()
+    assert found.skills[3] < 0.5 < found.skills[:2].min()
 
 
 # === What each annotator is like ===
@@ -183,7 +183,7 @@ def test_slopes_biases_and_a_taste_for_equal_are_found():
     crowd, scores = simulated(20, 15, 30_000, slopes=slopes, biases=biases)
     found = AnnotatorBradleyTerry().fit(crowd)
     assert np.corrcoef(found.scores, scores)[0, 1] > 0.99
-    assert np.corrcoef(found.reliability, slopes)[0, 1] > 0.98
+    assert np.corrcoef(found.skills, slopes)[0, 1] > 0.98
     assert np.corrcoef(found.position_biases(), biases)[0, 1] > 0.97
     plain = BradleyTerry().fit(crowd)
     assert found.log_likelihood > plain.log_likelihood + 500
@@ -195,8 +195,8 @@ def test_annotators_who_answer_at_random_are_found_and_do_not_hide_the_scores(me
     crowd, scores = simulated(25, 15, 6000, slopes=slopes, seed=5)
     found = create(method, kind="preference").fit(crowd)
     assert spearmanr(found.scores, scores).statistic > 0.9
-    if found.reliability is not None:
-        assert found.reliability[:10].min() > found.reliability[10:].max()
+    if found.skills is not None:
+        assert found.skills[:10].min() > found.skills[10:].max()
 
 
 # === Every method ===

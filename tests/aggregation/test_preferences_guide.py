@@ -34,7 +34,7 @@ def test_the_examples_run_and_say_what_the_text_says(tmp_path, monkeypatch):
     found, quality, x = names["found"], names["quality"], names["x"]
     assert (tmp_path / "texts" / "pairs.parquet").exists()
     assert spearmanr(found.scores, quality).statistic > 0.95
-    assert found.reliability.argmin() == 4
+    assert found.skills.argmin() == 4
     assert found.position_biases().argmax() == 5
     assert spearmanr(names["scorer"].predict(x, verbose=0)[:, 0], quality).statistic > 0.95
     assert names["model"].crowd.slopes.argmin() == 4

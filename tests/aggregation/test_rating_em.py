@@ -109,7 +109,7 @@ def reference(dense, rounds, unrelated, level):
         "standard_errors": unit * np.sqrt(v),
         "biases": unit * (b - common),
         "precisions": lam / unit**2,
-        "reliability": follows / (1 + tau * (1 / lam + (b - common) ** 2)),
+        "skills": follows / (1 + tau * (1 / lam + (b - common) ** 2)),
         "bounds": bounds,
     }
 
@@ -122,7 +122,7 @@ def test_rounds_and_bound_are_the_equations(rounds, unrelated, level):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = RatingEM(max_iter=rounds, tol=0, unrelated=unrelated, level=level).fit(annotations)
-    for name in ("estimates", "standard_errors", "biases", "precisions", "reliability"):
+    for name in ("estimates", "standard_errors", "biases", "precisions", "skills"):
         np.testing.assert_allclose(getattr(found, name), expected[name], rtol=1e-4, err_msg=name)
     np.testing.assert_allclose(found.history, expected["bounds"], rtol=1e-5)
 
@@ -134,7 +134,7 @@ def test_the_bound_never_exceeds_the_evidence_and_meets_it_where_it_can():
     seen = ~np.isnan(SMALL)
     unit = SMALL[seen].std()
     precision = found.precisions[0] * unit**2
-    spread = (1 / found.reliability[0] - 1) * precision  # reliability is 1 / (1 + tau / lambda)
+    spread = (1 / found.skills[0] - 1) * precision  # reliability is 1 / (1 + tau / lambda)
     errors = (SMALL - SMALL[seen].mean()) / unit
     mean = found.estimates
     evidence = 0.0
@@ -161,7 +161,7 @@ def test_biases_precisions_and_truth_of_a_simulated_crowd_are_recovered():
     mean = RatingMean().fit(annotations).estimates - truth
     assert np.std(errors) < 0.5 * np.std(mean)
     assert np.mean(np.abs(errors) < 1.96 * found.standard_errors) > 0.9  # and they say how sure they are
-    assert found.reliability[:-1].argmin() == len(bias) - 2
+    assert found.skills[:-1].argmin() == len(bias) - 2
     assert found.converged
 
 
@@ -189,7 +189,7 @@ def test_a_change_of_unit_changes_the_result_by_the_same():
     np.testing.assert_allclose(two.standard_errors, one.standard_errors * 250, rtol=1e-7)
     np.testing.assert_allclose(two.biases, one.biases * 250, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(two.precisions, one.precisions / 250**2, rtol=1e-7)
-    np.testing.assert_allclose(two.reliability, one.reliability, rtol=1e-7)
+    np.testing.assert_allclose(two.skills, one.skills, rtol=1e-7)
     np.testing.assert_allclose(two.history, one.history, rtol=1e-8)
 
 
@@ -197,10 +197,10 @@ def test_a_change_of_unit_changes_the_result_by_the_same():
 
 
 def finite(found):
-    for name in ("estimates", "standard_errors", "biases", "precisions", "reliability", "history"):
+    for name in ("estimates", "standard_errors", "biases", "precisions", "skills", "history"):
         value = getattr(found, name)
         assert value is None or np.isfinite(value).all(), name
-    assert ((found.reliability >= 0) & (found.reliability <= 1)).all()
+    assert ((found.skills >= 0) & (found.skills <= 1)).all()
 
 
 def test_a_task_that_nobody_rated_gets_the_mean_and_the_spread_of_the_others():
@@ -273,7 +273,7 @@ def test_a_result_is_written_and_read(tmp_path):
     for name, value in vars(found).items():
         np.testing.assert_array_equal(getattr(again, name), value, err_msg=name)
     assert list(found.to_frame().columns) == ["task", "estimate", "standard_error", "annotations"]
-    assert list(found.annotator_frame().columns) == ["annotator", "annotations", "reliability", "bias", "precision"]
+    assert list(found.annotator_frame().columns) == ["annotator", "annotations", "skill", "bias", "precision"]
 
 
 def with_constant_annotators(honest, constant, seed=0, num_tasks=80):
@@ -298,8 +298,8 @@ def test_estimates_do_not_follow_annotators_who_always_say_the_same(honest, cons
     others = RatingMean().fit(annotations).estimates - truth
     assert errors.std() < 0.9 * others.std()
     lazy = np.isin(found.annotators, ["lazy", "idle", "mute", "bored"])
-    assert found.reliability[lazy].max() < 1e-6
-    assert found.reliability[~lazy].min() > 0.3
+    assert found.skills[lazy].max() < 1e-6
+    assert found.skills[~lazy].min() > 0.3
 
 
 def test_the_level_may_be_that_of_annotators_who_follow_the_truth():
@@ -314,7 +314,7 @@ def test_the_level_may_be_that_of_annotators_who_follow_the_truth():
     without = RatingEM().fit(Annotations.from_dense(said, kind="regression"))
     np.testing.assert_allclose(found.estimates, without.estimates, atol=0.05)
     np.testing.assert_allclose(found.biases[:3], without.biases, atol=0.05)
-    np.testing.assert_allclose(found.reliability[:3], without.reliability, atol=0.05)
+    np.testing.assert_allclose(found.skills[:3], without.skills, atol=0.05)
     assert found.biases[3] == pytest.approx(10 - found.estimates.mean(), abs=0.05)
 
 

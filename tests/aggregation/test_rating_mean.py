@@ -45,7 +45,7 @@ def test_reliability_compares_with_the_others_of_the_task():
     found = create("mean", kind="regression").fit(Annotations.from_dense(dense, kind="regression"))
     spread = np.var([1.0, 2.0, 4.0])
     errors = np.array([1.5**2 / 3, 1.5**2 / 3, 3.0**2])
-    np.testing.assert_allclose(found.reliability, spread / (spread + errors), rtol=1e-12)
+    np.testing.assert_allclose(found.skills, spread / (spread + errors), rtol=1e-12)
 
 
 @pytest.mark.parametrize("method", RATING_METHODS)
@@ -53,9 +53,9 @@ def test_reliability_compares_with_the_others_of_the_task():
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
 def test_every_method_gives_finite_numbers_for_ratings_that_tell_little(method, dense):
     found = create(method, kind="regression").fit(Annotations.from_dense(dense, kind="regression"))
-    for name in ("estimates", "standard_errors", "reliability"):
+    for name in ("estimates", "standard_errors", "skills"):
         assert np.isfinite(getattr(found, name)).all(), name
-    assert ((found.reliability >= 0) & (found.reliability <= 1)).all()
+    assert ((found.skills >= 0) & (found.skills <= 1)).all()
     seen = dense[~np.isnan(dense)]
     assert ((found.estimates >= seen.min() - 1e-9) & (found.estimates <= seen.max() + 1e-9)).all()
 

@@ -28,7 +28,7 @@ def test_the_examples_run_and_say_what_the_text_says(tmp_path, monkeypatch):
     mean = np.bincount(stars.task_ids, stars.labels) / np.maximum(stars.redundancy, 1)
     mean[stars.redundancy == 0] = np.nan
     assert np.std(found.estimates - truth) < 0.7 * np.nanstd(mean - truth)
-    assert found.reliability.argmin() == 5
+    assert found.skills.argmin() == 5
     assert np.corrcoef(found.biases[:5], names["harshness"][:5])[0, 1] > 0.98
     assert np.corrcoef(names["on_features"].predict(names["x"], verbose=0)[:, 0], truth)[0, 1] > 0.9
     served = load_and_predict(tmp_path / "served_reviews", ["a great great film", "a dull awful film"])["value"]

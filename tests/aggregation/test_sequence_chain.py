@@ -326,7 +326,7 @@ def test_truth_and_annotators_are_recovered(model):
     counted /= counted.sum(axis=2, keepdims=True)
     b_x = crowd.classes.index("B-X")
     np.testing.assert_allclose(result.confusions[:, b_x], counted[:, b_x], atol=0.07)
-    assert np.corrcoef(result.reliability, 1 - misses)[0, 1] > 0.5
+    assert np.corrcoef(result.skills, 1 - misses)[0, 1] > 0.5
 
 
 def _pairs(crowd, who):

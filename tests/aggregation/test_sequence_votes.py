@@ -82,7 +82,7 @@ def test_posteriors_are_vote_shares_and_reliability_is_f1():
     result = SpanMajorityVote().fit(crowd_of([["B-X O", "B-X O", "O B-Y"], ["B-Y", "O", "B-Y"]]))
     np.testing.assert_allclose(result.posteriors[0], [1 / 3, 2 / 3, 0, 0, 0])
     # spans that stand: X in the first, Y in the second. Said: 2 of 2 right; 1 of 1, and 1 missed; 1 of 2, and 1 missed
-    np.testing.assert_allclose(result.reliability, [1, 2 / 3, 1 / 2])
+    np.testing.assert_allclose(result.skills, [1, 2 / 3, 1 / 2])
     assert (result.confusions, result.log_likelihood, result.history) == (None, None, ())
 
 
@@ -294,5 +294,5 @@ def test_frames_hold_a_row_for_each_token_and_for_each_annotator():
     assert tokens["position"].tolist() == [0, 1, 2, 0]
     assert tokens["label"].tolist() == ["B-X", "I-X", "O", "O"]
     annotators = result.annotator_frame()
-    assert annotators.columns.tolist() == ["annotator", "tasks", "reliability"]
+    assert annotators.columns.tolist() == ["annotator", "tasks", "skill"]
     assert annotators["tasks"].tolist() == [2, 2]

@@ -46,7 +46,7 @@ def test_equals_the_paper_in_loops(rounds, rule, seed):
     shares, agreed = reference(table, 25, 9, 4, rounds, rule)
     result = Wawa(num_rounds=rounds, weights=rule).fit(annotations)
     if result.num_iterations == rounds:
-        np.testing.assert_allclose(result.reliability, agreed, rtol=1e-12)
+        np.testing.assert_allclose(result.skills, agreed, rtol=1e-12)
     np.testing.assert_allclose(result.posteriors, shares, rtol=1e-9, atol=1e-12)
 
 
@@ -57,7 +57,7 @@ def test_one_round_by_hand():
     result = Wawa().fit(annotations)
     assert result.converged  # one round is all there is to do
     weights = np.array([2.5 / 3, 1, 0.5 / 3])
-    np.testing.assert_allclose(result.reliability, weights)
+    np.testing.assert_allclose(result.skills, weights)
     total = weights.sum()
     np.testing.assert_allclose(
         result.posteriors,
@@ -80,7 +80,7 @@ def test_agreement_of_an_annotator_without_annotations_is_the_default():
 
 def test_annotators_without_annotations_have_the_agreement_of_the_crowd():
     annotations = Annotations.from_arrays([0, 0, 0, 1], [0, 1, 2, 2], [0, 0, 1, 1], annotators=range(4))
-    np.testing.assert_allclose(Wawa().fit(annotations).reliability, [1, 1, 0.5, 0.75])
+    np.testing.assert_allclose(Wawa().fit(annotations).skills, [1, 1, 0.5, 0.75])
 
 
 def test_iwmv_turns_liars_round():
@@ -99,7 +99,7 @@ def test_initial_takes_the_place_of_the_plain_vote():
     earlier = Wawa().fit(annotations, gold=1 - truth)
     np.testing.assert_array_equal(Wawa().fit(annotations, initial=earlier).labels, 1 - truth)
     both = Wawa().fit(annotations, initial=np.eye(2)[truth], gold=np.where(np.arange(40) < 30, 1 - truth, -1))
-    np.testing.assert_allclose(both.reliability, [0.25, 0.75])  # known classes count, not what is said of them
+    np.testing.assert_allclose(both.skills, [0.25, 0.75])  # known classes count, not what is said of them
     with pytest.raises(DataError, match="initial"):
         Wawa().fit(annotations, initial=np.ones((40, 2)))
 

@@ -50,7 +50,7 @@ def test_equals_the_recursion_in_loops(step, every, factor, iterations, gold):
         aggregator = ZeroBasedSkill(max_iter=iterations, tol=0, step=step, step_every=every, step_factor=factor)
         result = aggregator.fit(annotations, gold=known)
     np.testing.assert_allclose(result.posteriors, shares, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(result.reliability, skills, rtol=1e-9)
+    np.testing.assert_allclose(result.skills, skills, rtol=1e-9)
 
 
 def test_whole_steps_are_rounds_of_wawa():
@@ -69,12 +69,12 @@ def test_converged_skills_are_the_agreement():
     agreed = (won / won.sum(axis=1, keepdims=True))[annotations.task_ids, annotations.labels]
     counts = np.bincount(annotations.annotator_ids)
     agreement = np.bincount(annotations.annotator_ids, weights=agreed) / counts
-    np.testing.assert_allclose(result.reliability, agreement, atol=1.1e-7)
+    np.testing.assert_allclose(result.skills, agreement, atol=1.1e-7)
 
 
 def test_annotators_without_annotations_keep_the_first_skill():
     annotations = Annotations.from_arrays([0, 0, 1], [0, 1, 1], [0, 0, 1], annotators=range(3))
-    np.testing.assert_allclose(ZeroBasedSkill().fit(annotations).reliability, [1, 1, 0.5])
+    np.testing.assert_allclose(ZeroBasedSkill().fit(annotations).skills, [1, 1, 0.5])
 
 
 def test_initial_takes_the_place_of_the_plain_vote():

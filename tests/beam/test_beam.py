@@ -57,7 +57,7 @@ def crowd(num_annotators=9, num_classes=4):
 def assert_same(left, right):
     np.testing.assert_allclose(left.posteriors, right.posteriors, rtol=0, atol=1e-6)
     np.testing.assert_array_equal(left.labels, right.labels)
-    for name in ("confusions", "class_prior", "reliability", "difficulty"):
+    for name in ("confusions", "class_prior", "skills", "difficulty"):
         one, other = getattr(left, name), getattr(right, name)
         assert (one is None) == (other is None)
         if one is not None:
@@ -571,7 +571,7 @@ def test_fit_takes_blocks_from_anywhere_and_gives_the_run_which_gives_posteriors
     np.testing.assert_allclose(run.history, expected.history)
     assert run.converged
     if isinstance(aggregator, GLAD):
-        np.testing.assert_allclose(run.params.alpha, expected.reliability)
+        np.testing.assert_allclose(run.params.alpha, expected.skills)
         with pytest.raises(ConfigError, match="GLAD knows more of tasks than a run holds: use aggregate"):
             on_beam.Posteriors(aggregator, run, 9, 4)
         return

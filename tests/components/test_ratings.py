@@ -87,7 +87,7 @@ def test_each_split_is_aggregated_by_its_own_ratings_and_gold_is_what_counts(rat
     }  # fmt: skip
     assert "posterior" not in train["t0"]
     lines = tf.io.gfile.GFile(f"{report.uri}/annotators.csv").read().splitlines()
-    assert lines[0] == '"annotator","annotations","reliability"'
+    assert lines[0] == '"annotator","annotations","skill"'
     assert len(lines) == 4
 
 

@@ -135,7 +135,7 @@ def check_ratings(ratings):
             crowd = Annotations.from_arrays(tasks, annotators, ratings, kind="regression")
             found = create(method, kind="regression").fit(crowd)
             assert np.isfinite(found.estimates).all(), found.estimates
-            assert np.isfinite(found.reliability).all(), found.reliability
+            assert np.isfinite(found.skills).all(), found.skills
             if method == "mean":
                 expected = [np.mean(ratings[3 * task : 3 * task + 3]) for task in crowd.tasks.tolist()]
                 np.testing.assert_allclose(

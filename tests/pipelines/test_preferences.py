@@ -86,7 +86,7 @@ def test_a_run_ends_in_a_served_reward_model(inputs, method):
     assert card["aggregation"] == {"method": "annotator-bradley-terry"}
     assert {"serving_default", "pairs"} <= card["signatures"].keys()
     with open(result.report / "annotators.csv") as file:
-        slopes = {row["annotator"]: float(row["reliability"]) for row in csv.DictReader(file)}
+        slopes = {row["annotator"]: float(row["skill"]) for row in csv.DictReader(file)}
     assert slopes["a2"] < min(slopes["a0"], slopes["a1"])
 
 

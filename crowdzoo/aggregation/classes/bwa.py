@@ -49,7 +49,7 @@ class BWA(Aggregator):
     do. They are shares of votes, not calibrated probabilities: where equals vote three to two the winner has about
     0.6, although many equals would hardly be wrong so often.
 
-    `reliability` is the annotator's precision, 1 / (mean over classes of 1 / v_r): how much a vote weighs, on the scale
+    `skills` is the annotator's precision, 1 / (mean over classes of 1 / v_r): how much a vote weighs, on the scale
     on which the prior mean weighs `strength`. An annotator without annotations has that of the prior.
 
     Args:
@@ -89,7 +89,7 @@ class BWA(Aggregator):
                 same tasks and classes.
 
         Returns:
-            Posteriors (without annotations: the mean scores mu, as shares), labels, `reliability`. `history` is the log
+            Posteriors (without annotations: the mean scores mu, as shares), labels, `skills`. `history` is the log
             posterior density of mu, v and z up to a constant, summed over classes (nats), at the start and after each
             iteration; `log_likelihood` is None.
 
@@ -127,7 +127,7 @@ class BWA(Aggregator):
             history=tuple(history),
             converged=change <= self.tol,
             num_iterations=len(history) - 1,
-            reliability=1 / np.mean([1 / side.precisions for side in sides], axis=0),
+            skills=1 / np.mean([1 / side.precisions for side in sides], axis=0),
         )
 
 

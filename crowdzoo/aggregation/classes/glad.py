@@ -382,7 +382,7 @@ class GLAD(Iterative):
                 the same too); or any result for the same tasks and classes, whose posteriors count.
 
         Returns:
-            Posteriors under the last parameters. `reliability` is alpha, `difficulty` is 1 / beta; where nothing is
+            Posteriors under the last parameters. `skills` is alpha, `difficulty` is 1 / beta; where nothing is
             known both are what the priors' means say. `history` is the penalised log-likelihood (see `objective`) at
             the start and after each iteration. Ties are drawn, as in `MajorityVote`.
 
@@ -427,9 +427,9 @@ class GLAD(Iterative):
         class_prior = np.full(num_classes, 1 / num_classes)
         b = np.full(num_tasks, float(self.b_mean))
         if same_crowd(initial, "glad", annotations):
-            assert initial.reliability is not None
+            assert initial.skills is not None
             assert initial.difficulty is not None
-            alpha = initial.reliability
+            alpha = initial.skills
             if self.class_prior == "estimated" and initial.class_prior is not None:
                 class_prior = initial.class_prior
             if np.array_equal(initial.tasks, annotations.tasks):
@@ -451,7 +451,7 @@ class GLAD(Iterative):
             posteriors,
             labels,
             class_prior=run.params.class_prior,
-            reliability=run.params.alpha,
+            skills=run.params.alpha,
             difficulty=difficulty(b),
             **run.facts,
         )

@@ -61,7 +61,7 @@ class KOS(Aggregator):
 
     Posteriors: the model's log odds, linearised, are 2 * sum of s[i, r] (2 p[r] - 1) with p[r] the annotator's
     probability of being right. So x[i] needs a scale only, which is found within each group by regressing on y[r -> i]
-    how often the annotator agrees with the sign of the messages x[j -> r] on its other tasks. `reliability` is that
+    how often the annotator agrees with the sign of the messages x[j -> r] on its other tasks. `skills` is that
     agreement, with what the others say, over all of an annotator's tasks: share of agreeing minus share of disagreeing
     answers, -1 to 1, 0 where nothing is known.
 
@@ -111,7 +111,7 @@ class KOS(Aggregator):
                 class's sign and the size of the group's root mean square.
 
         Returns:
-            Posteriors, labels and `reliability`. Where no message says anything (annotators of one task each) the
+            Posteriors, labels and `skills`. Where no message says anything (annotators of one task each) the
             votes decide. Tasks without annotations, and ties, have probability one half. `converged`: whether the
             messages stood still; more rounds than the data bear do harm, so it does not warn. `history` is empty.
 
@@ -166,7 +166,7 @@ class KOS(Aggregator):
             seed=self.seed,
             converged=bool(change <= self.tol),
             num_iterations=rounds,
-            reliability=_means(agrees, table.annotators, annotations.num_annotators),
+            skills=_means(agrees, table.annotators, annotations.num_annotators),
         )
 
     def _start(self, table: _Table) -> NDArray[np.float64]:

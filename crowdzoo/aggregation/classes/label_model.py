@@ -49,7 +49,7 @@ class LabelModel(Iterative):
     together, which uses more of the data and trusts the assumption of independence more.
 
     Memory and time follow the pairs of annotations of a task, sum of m (m - 1) / 2; there is no [R, R] matrix.
-    `reliability` is the probability of being right under the class balance.
+    `skills` is the probability of being right under the class balance.
 
     Args:
         class_balance: probability of each class, in the order of the annotations' classes, or "uniform" (Snorkel's
@@ -114,7 +114,7 @@ class LabelModel(Iterative):
                 `Aggregation` of the same tasks and classes.
 
         Returns:
-            Posteriors, labels, `confusions`, `class_prior` and `reliability`. A function that shares no task with
+            Posteriors, labels, `confusions`, `class_prior` and `skills`. A function that shares no task with
             another has the mean of the others (if there are none, what the votes say). `history` is the log-likelihood
             of the pairs plus the log prior density, at the start and after each iteration. `log_likelihood` is that of
             the annotations and known classes under naive Bayes.
@@ -146,7 +146,7 @@ class LabelModel(Iterative):
             params=params,
             seed=self.seed,
             **run.facts | {"log_likelihood": float(evidence[block.informed].sum())},
-            reliability=np.einsum("rkk,k->r", params.confusions, params.class_prior),
+            skills=np.einsum("rkk,k->r", params.confusions, params.class_prior),
         )
 
     def _balance(self, num_classes: int) -> NDArray[np.float64] | None:

@@ -208,7 +208,7 @@ class MACE(Iterative):
                 same tasks and classes, whose posteriors count.
 
         Returns:
-            Posteriors under the last parameters. `reliability` is theta, how often an annotator knows (with "vb" its
+            Posteriors under the last parameters. `skills` is theta, how often an annotator knows (with "vb" its
             posterior mean). `confusions` are the matrices that theta and xi stand for, theta [k = l] + (1 - theta)
             xi[l], or None where they would have more than 2**24 cells. `history` is the objective at the start and
             after each iteration: with "vb" a lower bound of the log evidence, with "em" the penalised log-likelihood.
@@ -248,7 +248,7 @@ class MACE(Iterative):
         if annotations.num_annotators * num_classes**2 <= MAX_CELLS:
             know = params.know[:, None, None]
             confusions = know * np.eye(num_classes) + (1 - know) * params.strategy[:, None, :]
-        found = {**run.facts, "confusions": confusions, "class_prior": params.class_prior, "reliability": params.know}
+        found = {**run.facts, "confusions": confusions, "class_prior": params.class_prior, "skills": params.know}
         if self.inference == "vb":
             found["log_likelihood"] = None
         return Aggregation.of("mace", annotations, posteriors, labels, **found)

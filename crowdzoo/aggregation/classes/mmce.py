@@ -61,7 +61,7 @@ class MMCE(Aggregator):
     of few labels shows (Music, 67 labels an annotator: accuracy .50, at 1/256 .77, the plain vote .70). So weaker ones
     are tried too. `gamma=0.25` needs no cross-validation and gives the published figures (see the tests).
 
-    `confusions` are softmax of B_r: what the annotator says of a task that is hard in no particular way; `reliability`
+    `confusions` are softmax of B_r: what the annotator says of a task that is hard in no particular way; `skills`
     is their mean diagonal. `difficulty` is how often an annotator without any skill of their own (B = 0) would be wrong
     on the task, 1 - sum over k of q[i, k] softmax(A_i)[k, k]: 1 - 1 / K where nothing is known.
 
@@ -158,7 +158,7 @@ class MMCE(Aggregator):
             history=tuple(history),
             converged=rise <= self.tol,
             num_iterations=len(history) - 1,
-            reliability=np.trace(confusions, axis1=1, axis2=2) / num_classes,
+            skills=np.trace(confusions, axis1=1, axis2=2) / num_classes,
             difficulty=1 - (state.posteriors * easy).sum(axis=1),
         )
 

@@ -43,7 +43,7 @@ class MMSR(Aggregator):
       sign is plus.
     - Skills are kept 1 / sqrt(annotated tasks) away from 1 and -1 / (K - 1) (at most a half), as in the paper.
 
-    Posteriors are the model's, with equal class prior: each answer weighs log((K - 1) p / (1 - p)). `reliability` is
+    Posteriors are the model's, with equal class prior: each answer weighs log((K - 1) p / (1 - p)). `skills` is
     s[r]. Annotators who share no task with anybody have the mean skill of the others (0.5 if nobody shares one). So
     there is a value on sparse data, where a dense implementation divides by zero.
 
@@ -85,7 +85,7 @@ class MMSR(Aggregator):
                 as an annotator who is never wrong.
 
         Returns:
-            Posteriors, labels, `reliability`, and `confusions` of the one-coin model. Tasks without annotations have
+            Posteriors, labels, `skills`, and `confusions` of the one-coin model. Tasks without annotations have
             equal probabilities. `history` is empty.
 
         Raises:
@@ -124,7 +124,7 @@ class MMSR(Aggregator):
             seed=self.seed,
             converged=bool(change <= self.tol),
             num_iterations=rounds,
-            reliability=skill,
+            skills=skill,
         )
 
     def _sizes(self, pairs: Pairs, sizes: NDArray[np.float64], least: float) -> tuple[NDArray[np.float64], float, int]:

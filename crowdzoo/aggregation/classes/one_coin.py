@@ -138,7 +138,7 @@ class OneCoinDawidSkene(Incremental, Iterative):
                 whose posteriors count.
 
         Returns:
-            Posteriors under the last parameters. `reliability` is s. `confusions` are the matrices that s stands for,
+            Posteriors under the last parameters. `skills` is s. `confusions` are the matrices that s stands for,
             or None where they would have more than 2**24 cells. `history` is the penalised log-likelihood (see
             `objective`) at the start and after each iteration. Ties are drawn, as in `MajorityVote`.
 
@@ -164,9 +164,9 @@ class OneCoinDawidSkene(Incremental, Iterative):
 
     def warm_start(self, earlier: Aggregation) -> Run[Cells]:
         """A run that begins with the skills and the class prior of an earlier result of this class."""
-        assert earlier.reliability is not None
+        assert earlier.skills is not None
         assert earlier.class_prior is not None
-        return Run(params_of(earlier.reliability, 1 - earlier.reliability, earlier.class_prior))
+        return Run(params_of(earlier.skills, 1 - earlier.skills, earlier.class_prior))
 
     def result(
         self, annotations: Annotations, run: Run[Cells], posteriors: NDArray[np.float64], labels: NDArray[np.int64]
@@ -185,6 +185,6 @@ class OneCoinDawidSkene(Incremental, Iterative):
             labels,
             confusions=confusions,
             class_prior=run.params.class_prior,
-            reliability=skill,
+            skills=skill,
             **run.facts,
         )

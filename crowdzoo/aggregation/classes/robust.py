@@ -157,7 +157,7 @@ class Robust(Aggregator):
 
         Returns:
             Posteriors; where there are no annotations, `class_prior`. `confusions` are those of
-            `HierarchicalDawidSkene`, five iterations from the network's counts, and `reliability` is the accuracy that
+            `HierarchicalDawidSkene`, five iterations from the network's counts, and `skills` is the accuracy that
             follows from them. `history` is empty. Ties are drawn, as in `MajorityVote`.
 
         Raises:
@@ -202,7 +202,7 @@ class Robust(Aggregator):
             seed=self.seed,
             confusions=confusions,
             class_prior=prior,
-            reliability=np.einsum("rkk,k->r", confusions, prior),
+            skills=np.einsum("rkk,k->r", confusions, prior),
             num_iterations=num_steps(),
         )
         return replace(result, notes=(*result.notes, *_notes(counts)))

@@ -77,7 +77,7 @@ class Wawa(Aggregator):
     Where m classes tie, an annotator who named one of them agrees by 1/m: what a draw would give on average, but with
     no draw in the weights.
 
-    `reliability` is the agreement with the aggregate that the last weights were made from, 0 to 1. It flatters: an
+    `skills` is the agreement with the aggregate that the last weights were made from, 0 to 1. It flatters: an
     annotator's own votes are in the aggregate. An annotator without annotations has that of all annotations together.
 
     Args:
@@ -114,7 +114,7 @@ class Wawa(Aggregator):
                 `Aggregation` of the same tasks and classes.
 
         Returns:
-            Posteriors (shares of the weighted votes; uniform without annotations), labels, `reliability`. `history` is
+            Posteriors (shares of the weighted votes; uniform without annotations), labels, `skills`. `history` is
             empty. `converged`: no winner changed in the last round, or one round was asked for.
 
         Raises:
@@ -130,8 +130,8 @@ class Wawa(Aggregator):
         while not still and rounds < self.num_rounds:
             agreed = won[block.index, block.labels]
             overall = agreed.mean() if agreed.size else 1 / num_classes
-            reliability = agreement(block, won, np.full(num_annotators, overall))
-            weights = reliability if self.weights == "agreement" else num_classes * reliability - 1
+            skills = agreement(block, won, np.full(num_annotators, overall))
+            weights = skills if self.weights == "agreement" else num_classes * skills - 1
             shares = weighted_shares(block, weights, num_classes)
             before, won = won, winners(shares)
             still = np.array_equal(before, won)
@@ -143,5 +143,5 @@ class Wawa(Aggregator):
             seed=self.seed,
             converged=still or self.num_rounds == 1,
             num_iterations=rounds,
-            reliability=reliability,
+            skills=skills,
         )

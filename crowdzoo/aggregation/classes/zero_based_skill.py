@@ -31,7 +31,7 @@ class ZeroBasedSkill(Aggregator):
 
     Where m classes tie, each has won by 1/m, so no draw enters the skills.
 
-    `reliability` is the skill, 0 to 1; an annotator without annotations keeps 1 / K.
+    `skills` is the skill, 0 to 1; an annotator without annotations keeps 1 / K.
 
     Args:
         max_iter: most iterations.
@@ -71,7 +71,7 @@ class ZeroBasedSkill(Aggregator):
                 `Aggregation` of the same tasks and classes.
 
         Returns:
-            Posteriors (shares of the votes weighted by skill; uniform without annotations), labels, `reliability`.
+            Posteriors (shares of the votes weighted by skill; uniform without annotations), labels, `skills`.
             `history` is empty.
 
         Raises:
@@ -104,5 +104,5 @@ class ZeroBasedSkill(Aggregator):
             seed=self.seed,
             converged=converged,
             num_iterations=iteration,
-            reliability=skills,
+            skills=skills,
         )

@@ -22,7 +22,7 @@ class TextAggregation(Result):
     """One text a task out of many annotators' texts, and how near the annotators' texts are to it.
 
     `to_parquet` writes `tasks.parquet` (task, text, confidence, annotations), `annotators.parquet` (annotator,
-    annotations, reliability, skill) and `summary.json`.
+    annotations, agreement, skill) and `summary.json`.
 
     With N tasks and R annotators; the error rate of two texts is the edits between them over the tokens of the longer.
 
@@ -32,7 +32,7 @@ class TextAggregation(Result):
             is nearest counts with what two texts of one task have on average; 0 without annotations. It tells tasks
             to look at from others; it is no probability.
         skills: weight of an annotator, [R]; None where all count the same.
-        reliability: one less the mean error rate of an annotator's texts against those of the tasks, [R], from 0 to 1.
+        agreement: one less the mean error rate of an annotator's texts against those of the tasks, [R], from 0 to 1.
         unit: what the tokens are, "words" or "characters".
         normalize: what does not count when texts are compared; see `normalized`.
         annotations_per_task: int64 [N].
@@ -44,8 +44,7 @@ class TextAggregation(Result):
 
     texts: NDArray[Any]
     confidence: NDArray[np.float64]
-    skills: NDArray[np.float64] | None = None
-    reliability: NDArray[np.float64]
+    agreement: NDArray[np.float64]
     unit: str
     normalize: str
     annotations_per_task: NDArray[np.int64]
@@ -77,7 +76,7 @@ class TextAggregation(Result):
             method=method.name,
             texts=texts,
             confidence=np.where(of_tasks > 0, np.clip(confidence, 0, 1), 0.0),
-            reliability=np.where(each > 0, own, near.mean()),
+            agreement=np.where(each > 0, own, near.mean()),
             unit=method.unit,
             normalize=method.normalize,
             **counts,
@@ -90,7 +89,7 @@ class TextAggregation(Result):
         return {
             "texts": found.names(tasks, "text"),
             "confidence": found.numbers(tasks, "confidence"),
-            "skills": found.optional(annotators, "skill"),
+            "agreement": found.numbers(annotators, "agreement"),
             "unit": found.value("unit", str),
             "normalize": found.value("normalize", str),
             "tasks": found.names(tasks, "task"),
@@ -103,9 +102,9 @@ class TextAggregation(Result):
         return {"task": self.tasks, "text": self.texts, "confidence": self.confidence, "annotations": counts}
 
     def _annotator_columns(self) -> Columns:
-        counts, reliability = self.annotations_per_annotator, self.reliability
+        counts = self.annotations_per_annotator
         return {
-            "annotator": self.annotators, "annotations": counts, "reliability": reliability, "skill": self.skills
+            "annotator": self.annotators, "annotations": counts, "agreement": self.agreement, "skill": self.skills
         }  # fmt: skip
 
     def _more(self) -> dict[str, Any]:

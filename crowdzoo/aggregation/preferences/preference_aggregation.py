@@ -51,7 +51,7 @@ class PreferenceAggregation(Result):
         log_likelihood: log probability of the annotations, without priors, nats.
         annotations_per_task: comparisons of a task, int64 [N].
         annotations_per_annotator: int64 [R].
-        reliability: `slopes` or `shares`, whichever the method has, [R].
+        skills: `slopes` or `shares`, whichever the method has, [R].
         method: the algorithm's name, as in `crowdzoo.aggregation.PREFERENCE_METHODS`.
     """
 
@@ -114,7 +114,7 @@ class PreferenceAggregation(Result):
             tie=float(params.common[1]),
             bias=float(params.common[0]),
             **of_annotators,
-            reliability=of_annotators.get("slopes", of_annotators.get("shares")),
+            skills=of_annotators.get("slopes", of_annotators.get("shares")),
             notes=_notes(groups, annotations.redundancy),
             **names_and_counts(annotations),
             **found,
@@ -269,7 +269,7 @@ class PreferenceAggregation(Result):
         return {
             "annotator": self.annotators,
             "annotations": self.annotations_per_annotator,
-            "reliability": self.reliability,
+            "skill": self.skills,
             "position_bias": self.position_biases(),
             **{name: getattr(self, name) for name in _OF_ANNOTATORS},
             "guesses": self.guesses,

@@ -93,7 +93,7 @@ def add_answers(block: Block, estimates: Array, rows: Array, sums: Array) -> Non
 def result_of_answers(
     method: Any, annotations: Annotations, estimates: Array, factors: Array, rows: Array, sums: Array
 ) -> RatingAggregation:
-    """The result: errors, tasks without ratings, reliability.
+    """The result: errors, tasks without ratings, skills.
 
     Args:
         method: the aggregator.

@@ -20,7 +20,7 @@ class RatingAggregation(Result):
     """One number per task out of many annotators' ratings, and what was learnt about the annotators.
 
     `to_parquet` writes `tasks.parquet` (task, estimate, standard_error, annotations), `annotators.parquet` (annotator,
-    annotations, reliability, bias, precision) and `summary.json`.
+    annotations, skill, bias, precision) and `summary.json`.
 
     With N tasks and R annotators; ratings, estimates, errors and biases are in the labels' unit:
 
@@ -32,7 +32,7 @@ class RatingAggregation(Result):
             sum to zero. None where the method has none.
         precisions: one over the variance of an annotator's rating about truth and bias, [R]; None where the
             method has none.
-        reliability: share of the variance of an annotator's ratings that the truth would make up,
+        skills: share of the variance of an annotator's ratings that the truth would make up,
             V / (V + e_r) with V the variance of the true ratings and e_r the annotator's mean squared error, [R],
             from 0 to 1. How e_r is found is the method's (see its class); `rating-em` also multiplies by the
             probability that the ratings have to do with the truth.
@@ -54,7 +54,7 @@ class RatingAggregation(Result):
     standard_errors: NDArray[np.float64]
     biases: NDArray[np.float64] | None = None
     precisions: NDArray[np.float64] | None = None
-    reliability: NDArray[np.float64]
+    skills: NDArray[np.float64]
     num_iterations: int = 0
     annotations_per_task: NDArray[np.int64]
     annotations_per_annotator: NDArray[np.int64]
@@ -66,7 +66,7 @@ class RatingAggregation(Result):
         annotations: Annotations,
         estimates: NDArray[np.float64],
         standard_errors: NDArray[np.float64],
-        reliability: NDArray[np.float64],
+        skills: NDArray[np.float64],
         **found: Any,
     ) -> RatingAggregation:
         """The result for a table of annotations: adds its names and counts to what was found.
@@ -76,14 +76,14 @@ class RatingAggregation(Result):
             annotations: N tasks, R annotators.
             estimates: [N].
             standard_errors: [N].
-            reliability: [R].
+            skills: [R].
             **found: further attributes by name, such as `biases` and `history`.
         """
         return cls(
             method=method,
             estimates=estimates,
             standard_errors=standard_errors,
-            reliability=reliability,
+            skills=skills,
             **names_and_counts(annotations),
             **found,
         )
@@ -113,7 +113,7 @@ class RatingAggregation(Result):
         return {
             "annotator": self.annotators,
             "annotations": self.annotations_per_annotator,
-            "reliability": self.reliability,
+            "skill": self.skills,
             "bias": self.biases,
             "precision": self.precisions,
         }

@@ -116,7 +116,7 @@ class RatingEM(Aggregator):
         Returns:
             Posterior means and standard deviations of the true ratings; a task without ratings has the prior's.
             `biases` are anchored posterior means, `precisions` posterior means; annotators without ratings have the
-            prior's mean. `reliability` is the probability that the ratings follow the truth, times `V / (V + e_r)`
+            prior's mean. `skills` is the probability that the ratings follow the truth, times `V / (V + e_r)`
             with `V = 1 / tau` and `e_r = 1 / lambda_r + bias_r^2`. Where ratings do not follow the truth, the bias is
             their mean error, and the precision that of these errors. `history` is the bound.
 

@@ -56,7 +56,7 @@ class RatingMean(Aggregator):
         Returns:
             Means; their standard errors are `s / sqrt(ratings that count)` with s the deviation of ratings from the
             mean of their task, over all tasks. A task without ratings has the mean of the estimates, and their
-            deviation as its error. `reliability` compares an annotator with the mean of the others.
+            deviation as its error. `skills` compares an annotator with the mean of the others.
 
         Raises:
             ConfigError: an impossible scale.

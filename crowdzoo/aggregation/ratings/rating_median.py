@@ -49,7 +49,7 @@ class RatingMedian(Aggregator):
 
         Returns:
             Medians. Standard errors are those of `RatingMean`, times sqrt(pi / 2) where a task has three ratings or
-            more (the factor of many normal ones). Tasks without ratings and `reliability` as there.
+            more (the factor of many normal ones). Tasks without ratings and `skills` as there.
 
         Raises:
             ConfigError: an impossible scale.

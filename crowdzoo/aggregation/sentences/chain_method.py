@@ -137,6 +137,6 @@ class ChainMethod(Iterative):
             confusions=confusions,
             transitions=after,
             first=first,
-            reliability=np.einsum("rkk,k->r", confusions, weights),
+            skills=np.einsum("rkk,k->r", confusions, weights),
             **run.facts | {"log_likelihood": log_likelihood},
         )

@@ -71,7 +71,7 @@ class HMMCrowd(ChainMethod):
 
         Returns:
             Posteriors of each token given everything, and labels that are the most probable path of each sentence.
-            `confusions`, `transitions` and `first` are posterior means; `reliability` is how often the annotator is
+            `confusions`, `transitions` and `first` are posterior means; `skills` is how often the annotator is
             expected to be right about tokens inside spans. `history` is the variational lower bound. A sentence that
             nobody labelled gets what words and transitions say.
 

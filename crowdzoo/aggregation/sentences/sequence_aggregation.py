@@ -30,7 +30,7 @@ class SequenceAggregation(Result):
     """The tags of every sentence, and what was learnt about the annotators.
 
     `to_parquet` writes `tokens.parquet` (task, position, label, label_code, probability, posteriors as a list in the
-    order of the classes), `annotators.parquet` (annotator, tasks, reliability, confusion as a list of rows
+    order of the classes), `annotators.parquet` (annotator, tasks, skill, confusion as a list of rows
     `[true][said]`) and `summary.json`.
 
     With N sentences of T tokens together, R annotators, K classes:
@@ -43,7 +43,7 @@ class SequenceAggregation(Result):
         transitions: P(class of a token | class of the token before), `[before, after]`, [K, K], rows sum to one, or
             None where the method has no such model.
         first: P(class of the first token), [K], or None.
-        reliability: one number an annotator, higher is better, [R]; what it measures is the method's. None where it
+        skills: one number an annotator, higher is better, [R]; what it measures is the method's. None where it
             has none.
         log_likelihood: log probability (nats) of the annotations (and words, where they are modelled), or None.
         history: the objective (nats) before the first iteration and after each; never falls.
@@ -214,7 +214,7 @@ class SequenceAggregation(Result):
         return {
             "annotator": self.annotators,
             "tasks": self.tasks_per_annotator,
-            "reliability": self.reliability,
+            "skill": self.skills,
             "confusion": self.confusions,
         }
 

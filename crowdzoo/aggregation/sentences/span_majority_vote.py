@@ -57,7 +57,7 @@ class SpanMajorityVote(Aggregator):
         Returns:
             Labels with the spans that stand, all others outside; they keep the scheme. `posteriors` are each token's
             vote shares, so a label may have less than another class. Sentences that nobody labelled have no spans.
-            `reliability` is the F1 of an annotator's spans against those that stand (1 where neither has any).
+            `skills` is the F1 of an annotator's spans against those that stand (1 where neither has any).
 
         Raises:
             DataError: annotations are not of kind sequence, or do not cover whole sentences.
@@ -94,7 +94,7 @@ class SpanMajorityVote(Aggregator):
             table,
             MajorityVote().fit(table.as_classification()).posteriors,
             labels,
-            reliability=np.where(both > 0, 2 * correct / np.maximum(both, 1), 1.0),
+            skills=np.where(both > 0, 2 * correct / np.maximum(both, 1), 1.0),
         )
 
 

@@ -74,7 +74,7 @@ class TokenAggregation(Aggregator):
             sequences: N sentences, R annotators, K classes; not changed.
 
         Returns:
-            Posteriors, confusions, reliability, likelihood and history of the method. Tokens that nobody labelled get
+            Posteriors, confusions, skills, likelihood and history of the method. Tokens that nobody labelled get
             what the method gives a task without annotations. `transitions` is None.
 
         Raises:
@@ -112,7 +112,7 @@ class TokenAggregation(Aggregator):
         labels = found.labels
         if self.decoding == "valid":
             labels = valid_labels(found.posteriors, labels, table.starts, table.tag_set)
-        same = ("confusions", "reliability", "log_likelihood", "history", "converged", "num_iterations")
+        same = ("confusions", "skills", "log_likelihood", "history", "converged", "num_iterations")
         learnt = {name: getattr(found, name) for name in same}
         return SequenceAggregation.of(self.method, table, found.posteriors, labels, **learnt)
 

@@ -85,8 +85,8 @@ class PreferencePage(KindPage):
             "left_share": np.where(some, answers[:, LEFT] / any_of, np.nan),
             "equal": equal,
         }
-        if found.reliability is not None:
-            columns["strength"] = np.where(some, found.reliability, np.nan)
+        if found.skills is not None:
+            columns["strength"] = np.where(some, found.skills, np.nan)
         if (biases := found.position_biases()) is not None:
             columns["position_bias"] = np.where(some, biases, np.nan)
         consistent, both_orders = pairs.consistent(number)

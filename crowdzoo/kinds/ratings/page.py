@@ -62,7 +62,7 @@ class RatingPage(KindPage):
             middle, width = np.arctanh(np.clip(correlation, -0.999999, 0.999999)), NORMAL_975 / np.sqrt(shared - 3.0)
             low, high = [np.where(shared < 4, np.nan, np.tanh(middle + end)) for end in (-width, width)]
             mean = np.bincount(who, ratings, number) / counts
-        columns = {"reliability": found.reliability, "mean": mean, **interval("correlation", correlation, low, high)}
+        columns = {"reliability": found.skills, "mean": mean, **interval("correlation", correlation, low, high)}
         biased = np.zeros(number, bool)
         if found.precisions is not None:
             columns["error"] = error = 1 / np.sqrt(found.precisions)

@@ -38,4 +38,4 @@ class WeightedVote(Aggregator):
         np.add.at(shares, (task, label), weights[annotator])
         shares[shares.sum(axis=1) == 0] = 1  # nothing is known of tasks without annotations
         posteriors = shares / shares.sum(axis=1, keepdims=True)
-        return Aggregation.of("weighted-vote", annotations, posteriors, reliability=agreement)
+        return Aggregation.of("weighted-vote", annotations, posteriors, skills=agreement)
