@@ -58,12 +58,11 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
         annotations: receives `annotations.parquet`, `tasks.parquet` (task, split, gold), and `rejects.csv` where rows
             were rejected.
         settings: JSON of `kind`, the paths or URIs of the files (`annotations`, and those of `instances` and `gold`
-            that the kind has), or the name of a shipped data set as `dataset`, `eval_fraction`, `seed`, and options of
-            the kind's reader:
-            `instance_kind` (name of the kind of instances; absent takes that of the columns), `inputs` (types of
-            columns of a table), `instance_columns` (names of columns of the instances), `classes` or `low` and `high`,
-            `on_bad_rows`, `on_duplicate`, and of `FileOptions`; for sentences `scheme` and `on_bad_tags`; of an export
-            `platform` and `field`.
+            that the kind has), or the name of a shipped data set as `dataset`, `eval_fraction`, and options of
+            the kind's reader: `instance_kind` (name of the kind of instances; absent takes that of the columns),
+            `inputs` (types of columns of a table), `instance_columns` (names of columns of the instances), `classes` or
+            `low` and `high`, `on_bad_rows`, `on_duplicate`, and of `FileOptions`; for sentences `scheme` and
+            `on_bad_tags`; of an export `platform` and `field`.
         fingerprint: JSON of `content_hashes` of the files that there are, so that TFX's cache follows their content.
             Copies are read that have exactly this content. Computed when the component is made, where it is not given;
             where it names no file, whatever the files hold is read.

@@ -52,7 +52,6 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
     example_gen = AnnotationExampleGen(
         settings=_json(
             kind=config.kind,
-            seed=config.seed,
             instance_kind=config.instances.name,
             inputs=config.model.inputs or {},
             **{**data, **{key: None if path is None else str(path) for key, path in files.items()}},

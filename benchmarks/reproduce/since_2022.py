@@ -23,6 +23,7 @@
 - Figure: accuracy on the tasks of the fifths, less that of ccem; interval by drawing the tasks again (`bootstrap`).
 - Decision: a candidate becomes a layer if its interval is above zero on one set of people and on one generated set at
   least, and below zero on none; at most three do. Else the results page has its mean.
+- A candidate whose interval is below zero on a set is out, and is not run on the sets after it (added after three sets).
 
 The results go to benchmarks/results/since_2022.json.
 """
@@ -206,10 +207,10 @@ def sets() -> dict[str, Any]:
     }
 
 
-def measured(x: Any, annotations: Any, gold: Any, settings: dict[str, Any]) -> dict[str, Any]:
+def measured(methods: Any, x: Any, annotations: Any, gold: Any, settings: dict[str, Any]) -> dict[str, Any]:
     """Method -> accuracy, and its difference to the recommended one with its interval."""
     found = crowdzoo.compare(
-        annotations, x, gold, methods=METHODS, settings=TrainingSettings(**settings), tasks=annotations.tasks
+        annotations, x, gold, methods=methods, settings=TrainingSettings(**settings), tasks=annotations.tasks
     )
     base = found.scores[RECOMMENDED]
     return {
@@ -224,7 +225,7 @@ def rows(results: dict[str, Any]) -> list[list[str]]:
     for name in METHODS:
         row = [name]
         for some in (PEOPLE, tuple(each for each in results if each not in PEOPLE)):
-            cells = [results[each]["rows"][name] for each in some if each in results]
+            cells = [results[each]["rows"][name] for each in some if name in results.get(each, {"rows": ()})["rows"]]
             means, ends = [each["accuracy"] for each in cells], [each["difference"] for each in cells]
             above, below = sum(low > 0 for _, low, _ in ends), sum(high < 0 for *_, high in ends)
             row += [f"{100 * np.mean(means):.1f}" if means else "-", f"{above} of {len(cells)}", f"{below}"]
@@ -242,7 +243,14 @@ def main() -> None:
     results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
     for name, make in {} if only_print else sets().items():
         if name not in results:
-            results[name] = {"rows": measured(*make()), "stack": stack()}
+            out = {
+                method
+                for method in CANDIDATES
+                for each in results.values()
+                if method not in each["rows"] or each["rows"][method]["difference"][2] < 0
+            }
+            methods = [method for method in METHODS if method not in out]
+            results[name] = {"rows": measured(methods, *make()), "stack": stack()}
             RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
             print(name, {key: round(each["accuracy"], 3) for key, each in results[name]["rows"].items()}, flush=True)
     print_table(f"{len(results)} sets, accuracy in per cent", HEADER, rows(results))

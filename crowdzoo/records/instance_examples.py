@@ -102,7 +102,7 @@ def split_of(instances: Instances, options: dict[str, Any]) -> tuple[np.ndarray,
     if instances.split is not None:
         return instances.split, "Check its column 'split'."
     names = name_texts(instances.tasks)
-    return split_by_hash(names, options["eval_fraction"], options["seed"]), "Change data.eval_fraction."
+    return split_by_hash(names, options["eval_fraction"]), "Change data.eval_fraction."
 
 
 def read_annotations(options: dict[str, Any], rejects: str) -> Annotations:

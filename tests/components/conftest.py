@@ -75,7 +75,6 @@ class Folder:
             "on_bad_rows": "error",
             "on_duplicate": "error",
             "eval_fraction": 0.25,
-            "seed": 0,
             **options,
         }
         files = {key: settings.get(key) for key in KINDS[settings["kind"]].inputs}

@@ -322,7 +322,7 @@ def test_what_reruns_follows_from_content_and_settings(inputs):
     assert changed(**{"method.majority_epochs": 2}) == ["Trainer"]
     assert changed(**{"evaluation.tolerance": 0.5}) == ["Evaluator"]
     assert changed(**{"aggregation.max_iter": 5}) == ["CrowdAggregator"]
-    assert changed(seed=1) == ["AnnotationExampleGen", "CrowdAggregator", "Trainer"]
+    assert changed(seed=1) == ["CrowdAggregator", "Trainer"], "a task keeps its split"
     text = (inputs / "answers.csv").read_text()
     (inputs / "answers.csv").write_text(text.replace("cat", "dog", 1))
     assert changed() == ["AnnotationExampleGen"]

@@ -115,7 +115,7 @@ def test_the_evaluation_is_what_the_pushed_model_scores_on_the_eval_split(story,
         create_pipeline(load_config(story.data / "tiny.yaml")).components[0].exec_properties["settings"]
     )
     sequences = read_crowd_sequences(settings)
-    evaluation = sequences.select(split_by_hash(sequences.texts, 0.3, 0) == "eval")
+    evaluation = sequences.select(split_by_hash(sequences.texts, 0.3) == "eval")
     answers = load_and_predict(served, evaluation.texts)
     said = [row[:length].tolist() for row, length in zip(answers["tags"], answers["lengths"], strict=True)]
     scores = span_scores(evaluation.gold_tags(), said)

@@ -58,7 +58,7 @@ def read_labelled(options: dict[str, Any], rejects: str, folder: str) -> Labelle
     return LabelledTasks(
         annotations=crowd,
         names=[str(name) for name in crowd.tasks],
-        split=split_by_hash(sequences.texts or (), options["eval_fraction"], options["seed"]),
+        split=split_by_hash(sequences.texts or (), options["eval_fraction"]),
         labelled=crowd.redundancy > 0,
         gold=[None if row is None else json.dumps(row) for row in tags],
         info={"classes": sequences.classes, "scheme": sequences.scheme},
