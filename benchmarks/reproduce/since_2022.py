@@ -23,7 +23,7 @@
 - Figure: accuracy on the tasks of the fifths, less that of ccem; interval by drawing the tasks again (`bootstrap`).
 - Decision: a candidate becomes a layer if its interval is above zero on one set of people and on one generated set at
   least, and below zero on none; at most three do. Else the results page has its mean.
-- A candidate whose interval is below zero on a set is out, and is not run on the sets after it (added after three sets).
+- A candidate whose interval is below zero on one set is not run on the sets after it (added after three sets).
 
 The results go to benchmarks/results/since_2022.json.
 """
