@@ -48,7 +48,8 @@ def lineage_of(model: Path) -> dict[str, Any]:
         model: folder of an exported version; or a `.keras` file of the pipeline, with its `.names.json`.
 
     Returns:
-        `model`, `fingerprint`, what `training_lineage` gave, and of a version `software` of the card, too, `blessing`
+        `model`, `fingerprint`, what `training_lineage` gave (of a model of `crowdzoo train` `training` instead: method,
+        settings and SHA-256 of the annotations), and of a version `software` of the card, too, `blessing`
         (see `Pusher`; with `files`, whether the version's files are `as blessed` or `changed`), and as `parent` the
         folder of the version beside it that it began with, if it is there.
 
@@ -63,19 +64,19 @@ def lineage_of(model: Path) -> dict[str, Any]:
     card = (
         read_model_card(model / MODEL_CARD_FILE) if is_version else read_model_names(model.with_suffix(".names.json"))
     )
-    if "lineage" not in card:
-        raise DataError(f"{model}: its card has no lineage, which crowdzoo run writes. Train it with the pipeline.")
-    lineage = card["lineage"]
+    if "lineage" not in card and not card.get("training"):
+        raise DataError(f"{model}: nothing says what it comes from. crowdzoo run and crowdzoo train write that.")
+    lineage = card.get("lineage") or {"training": card["training"]}
     found = {"model": str(model), **lineage}
     if not is_version:
         return found
-    found["software"] = {**card["software"], **lineage["software"]}
+    found["software"] = {**card["software"], **lineage.get("software", {})}
     found["fingerprint"] = fingerprint(model)
     if (model / BLESSING_FILE).exists():
         blessing = read_json(model / BLESSING_FILE)
         same = blessing.pop("model", None) == found["fingerprint"]
         found["blessing"] = {"files": "as blessed" if same else "changed since they were blessed", **blessing}
-    if lineage["parent"]:
+    if lineage.get("parent"):
         others = (path for path in complete_versions(model.parent) if fingerprint(path) == lineage["parent"])
         found["parent"] = str(next(others, lineage["parent"]))
     return found

@@ -74,6 +74,6 @@ def run(arguments: argparse.Namespace) -> None:
             licence=arguments.hub, card=options.settings_of(arguments.card, "--card", {}),
         ))  # fmt: skip
         return
-    card = {} if features is None else {"features": features}
+    card = {key: names[key] for key in ("features", "training") if names.get(key)}
     export_model(model, target, **vocabularies, encoder=encoder, warmup_instances=warmup, model_card=card)
     print(target)

@@ -11,7 +11,7 @@ from crowdzoo.checks.option_types import path
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument(
-        "model", type=path, help="folder of an exported version, or a .keras file, of a run of the pipeline"
+        "model", type=path, help="folder of an exported version, or a .keras file, of crowdzoo run or crowdzoo train"
     )
 
 
@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> None:
         found = lineage_of(model)
         rows = list(_rows(found))
         print("\n".join(f"{name:<40} {value}" for name, value in rows))
-        parent = found["parent"] and Path(found["parent"])
+        parent = Path(found["parent"]) if found.get("parent") else None
         model = parent if parent and parent.is_dir() else None
         if model is not None:
             print()

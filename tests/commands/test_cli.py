@@ -246,6 +246,10 @@ def test_train_export_predict_end_to_end(files, tmp_path, capsys):
     # once more in a process of its own, where the training above registers nothing: test_cli_sentences.py
     assert run("export", model, tmp_path / "served", "--warmup", files / "instances.parquet") == 0
     assert capsys.readouterr().out.strip().endswith("1")
+    for made in (model, tmp_path / "served" / "1"):
+        assert run("lineage", made) == 0
+        facts = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+        assert (facts["training.method"], facts["training.settings.epochs"]) == ("ccem", "12")
     out = tmp_path / "predictions.csv"
     assert run("predict", tmp_path / "served", files / "instances.parquet", "--out", out) == 0
     with open(out, newline="") as file:
