@@ -15,6 +15,13 @@ def test_the_image_is_installed_from_the_lock_by_the_uv_that_made_it():
     assert all("--frozen" in line for line in syncs)
 
 
+def test_what_is_left_out_of_the_image_is_in_the_lock_and_tensorflow_has_its_version():
+    locked = dict(re.findall(r'^name = "(.+)"\nversion = "(.+)"', (ROOT / "uv.lock").read_text(), re.MULTILINE))
+    assert set(re.findall(r"--no-install-package (\S+?)[\s\"]", DOCKERFILE)) <= locked.keys()
+    versions = re.findall(r'^name = "tensorflow"\nversion = "(.+)"', (ROOT / "uv.lock").read_text(), re.MULTILINE)
+    assert re.findall(r"\$TENSORFLOW==(\S+)", DOCKERFILE)[0] in versions
+
+
 def test_the_image_runs_as_a_user_that_is_not_root_and_may_write_where_kubeflow_copies_artifacts():
     last = DOCKERFILE.split("FROM ")[-1]
     user = re.findall(r"^USER (\d+)$", last, re.MULTILINE)
