@@ -31,11 +31,6 @@ from tfx.components.trainer.fn_args_utils import FnArgs
 from tfx.components.transform import executor as transform_executor
 from tfx.components.transform.component import Transform as TfxTransform
 
-# the Tuner's executor: what it makes of its inputs and parameters for `tuner_fn`
-from tfx.components.tuner import executor as tuner_executor
-from tfx.components.tuner.component import Tuner as TfxTuner
-from tfx.components.tuner.component import TunerFnResult
-
 # the name of the run's number in a compiled pipeline, which all its components share
 from tfx.dsl.compiler.constants import PIPELINE_RUN_ID_PARAMETER_NAME
 from tfx.dsl.component.experimental import annotations as markers
@@ -98,22 +93,6 @@ class Trainer(TfxTrainer):
     """TFX's Trainer with `TrainingExecutor`; the same inputs, outputs and arguments."""
 
     EXECUTOR_SPEC = ExecutorClassSpec(TrainingExecutor)
-
-
-class TuningExecutor(tuner_executor.Executor):
-    """TFX's executor of the Tuner; `custom_config` gets the folder of the Examples artifact as `examples`."""
-
-    def Do(self, input_dict: dict[str, Any], output_dict: dict[str, Any], exec_properties: dict[str, Any]) -> None:  # noqa: N802, TFX's name
-        """Runs the search of `tuner_fn`."""
-        (examples,) = input_dict["examples"]
-        config = {**json.loads(exec_properties["custom_config"]), "examples": examples.uri}
-        super().Do(input_dict, output_dict, {**exec_properties, "custom_config": json.dumps(config)})
-
-
-class Tuner(TfxTuner):
-    """TFX's Tuner with `TuningExecutor`; the same inputs, outputs and arguments."""
-
-    EXECUTOR_SPEC = ExecutorClassSpec(TuningExecutor)
 
 
 class TransformingExecutor(transform_executor.Executor):

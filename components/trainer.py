@@ -34,7 +34,6 @@ from crowdzoo.records.training import (
 from crowdzoo.training.candidates import AUTO, Candidates, named_candidates, title_of
 from crowdzoo.training.checkpoint import Checkpoint
 from crowdzoo.training.length import num_labelled, with_length
-from crowdzoo.training.tuned_values import tuned_values, with_values
 
 
 def run_fn(fn_args: FnArgs) -> None:
@@ -51,11 +50,9 @@ def run_fn(fn_args: FnArgs) -> None:
             `training` of the pipeline's configuration, and as `examples` the folder of the Examples artifact. It may
             hold `checkpoint`, a folder or a URI below which the state of the training is kept after each epoch, so that
             the same call goes on after a kill; it is removed once the model has been written. And `warm_start`, the
-            `model_run_dir` of the training whose weights this one begins with; "" begins with fresh ones. Values that
-            a Tuner has found (`fn_args.hyperparameters`) replace those of the three sections.
+            `model_run_dir` of the training whose weights this one begins with; "" begins with fresh ones.
     """
-    config, tuned = fn_args.custom_config, tuned_values((fn_args.hyperparameters or {}).get("values", {}))
-    config |= with_values({name: config[name] for name in ("model", "method", "training")}, tuned)
+    config = fn_args.custom_config
     info = read_dataset_info(config["examples"])
     kind, num_tasks = kind_of(info["kind"]), info["num_tasks"]["train"]
     arguments = {key: value for key, value in config["method"].items() if key != "name"}
@@ -120,7 +117,6 @@ def run_fn(fn_args: FnArgs) -> None:
             "method": {**config["method"], **chosen},
             "model": config["model"],
             "training": {**config["training"], "epochs": settings.epochs, "batch_size": settings.batch_size},
-            **({"tuned": tuned} if tuned else {}),
             "aggregation": info["aggregation"],
             "lineage": lineage,
             **{key: info[key] for key in ("scheme", "features") if info.get(key) is not None},

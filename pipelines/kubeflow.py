@@ -90,23 +90,20 @@ def _local_paths(component: dict[str, Any]) -> list[str]:
 def _add_parameter(spec: dict[str, Any], key: str, value: Any) -> None:
     """Makes a setting a parameter of the run, which the component's entry point puts into the component's settings."""
     section, setting = key.split(".")
-    components, settings = {
-        "data": (["AnnotationExampleGen"], "settings"),
-        "training": (["Tuner", "Trainer"], "custom_config"),
-        "evaluation": (["Evaluator"], "settings"),
+    component, settings = {
+        "data": ("AnnotationExampleGen", "settings"),
+        "training": ("Trainer", "custom_config"),
+        "evaluation": ("Evaluator", "settings"),
     }[section]
     inside = {"data": setting, "training": key, "evaluation": setting.split("_")[0]}[section]
     name, kind = key.replace(".", "_"), {"parameterType": _TYPES[type(value)]}
     spec["root"].setdefault("inputDefinitions", {}).setdefault("parameters", {})[name] = {
         **kind, "defaultValue": value, "isOptional": True, "description": f"The setting {key}.",
     }  # fmt: skip
-    for component in components:
-        if component not in spec["components"]:  # there is a Tuner only where settings are searched for
-            continue
-        spec["components"][component]["inputDefinitions"]["parameters"][name] = kind
-        spec["root"]["dag"]["tasks"][component]["inputs"]["parameters"][name] = {"componentInputParameter": name}
-        executor = spec["deploymentSpec"]["executors"][spec["components"][component]["executorLabel"]]
-        executor["container"]["args"] += ["--setting", f"{name}={settings}.{inside}"]
+    spec["components"][component]["inputDefinitions"]["parameters"][name] = kind
+    spec["root"]["dag"]["tasks"][component]["inputs"]["parameters"][name] = {"componentInputParameter": name}
+    executor = spec["deploymentSpec"]["executors"][spec["components"][component]["executorLabel"]]
+    executor["container"]["args"] += ["--setting", f"{name}={settings}.{inside}"]
 
 
 def _platform(config: PipelineConfig, executors: dict[str, str]) -> list[dict[str, Any]]:

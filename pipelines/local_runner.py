@@ -165,12 +165,6 @@ class LocalRunner(LocalDagRunner):
         last = "CrowdReport" if "CrowdReport" in self._outputs else "Evaluator"
         return self._outputs[last]["blessing"].custom_properties
 
-    def _trials(self) -> tuple[dict[str, Any], ...]:
-        """TFX's table of a Tuner's trials, the best first."""
-        if "Tuner" not in self._outputs:
-            return ()
-        return tuple(json.loads((self._folder("Tuner", "tuner_results") / "tuner_results.json").read_text()))
-
     def result(self, total_seconds: float) -> RunResult:
         """Gathers what the run came to; to be called after it."""
         evaluation = json.loads((self._folder("Evaluator", "evaluation") / "evaluation.json").read_text())
@@ -188,7 +182,6 @@ class LocalRunner(LocalDagRunner):
             model=self._folder("Trainer", "model"),
             model_run=self._folder("Trainer", "model_run"),
             report=self._folder("CrowdAggregator", "report"),
-            trials=self._trials(),
             page=self._folder("CrowdReport", "page") / PAGE_FILE if "CrowdReport" in self._outputs else None,
             annotations=self._folder("AnnotationExampleGen", "annotations"),
             serving=self._config.output.serving,

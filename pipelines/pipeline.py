@@ -90,23 +90,9 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
         **({"source": source_hash(config.base)} if is_own(config.base) else {}),
         **_versions(config.label_kind.methods(), *methods),
     }
-    tuners = []
-    if config.tuner is not None:
-        search = {
-            **config.tuner.model_dump(mode="json", exclude={"search"}),
-            "dimensions": config.tuner.search.dimensions,
-        }
-        tuners = [
-            tfx.Tuner(
-                tuner_fn="crowdzoo.components.tuner.tuner_fn",
-                **what_is_trained,
-                custom_config={**settings, "tuner": search, "code_version": code_version("crowdzoo.components.tuner")},
-            )
-        ]
     trainer = tfx.Trainer(
         run_fn="crowdzoo.components.trainer.run_fn",
         **what_is_trained,
-        **({"hyperparameters": tuners[0].outputs["best_hyperparameters"]} if tuners else {}),
         custom_config={
             "name": config.name,
             **settings,
@@ -155,7 +141,6 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
             schema_gen,
             example_validator,
             aggregator,
-            *tuners,
             trainer,
             evaluator,
             *reports,

@@ -1,12 +1,10 @@
 """What a run of the pipeline came to."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from crowdzoo.training.tuned_values import OWN, tuned_values
 
 # By the metric that decides: a line, and what was counted
 _SCORES = {
@@ -33,7 +31,6 @@ class RunResult:
         model: folder of the trained model's artifact: `Format-Serving/` is the SavedModel.
         model_run: folder of the training's own files: `model.keras`, `history.json`.
         report: folder of the annotator report.
-        trials: of the Tuner, the best first: `score`, and values of settings by dotted key; none where it did not run.
         page: the page on the crowd and the model, report.json beside it; None where none was made.
         annotations: folder of the annotations artifact.
         serving: folder of all pushed versions.
@@ -52,7 +49,6 @@ class RunResult:
     model: Path
     model_run: Path
     report: Path
-    trials: tuple[Mapping[str, Any], ...]
     page: Path | None
     annotations: Path
     serving: Path
@@ -76,7 +72,7 @@ class RunResult:
             f"Log:         {self.log}",
             f"Time:        {self.total_seconds:.1f} s, {len(self.cached)} of {len(self.seconds)} components cached",
         ]
-        lines += _chosen(self.model_run) + _tuned(self.trials)
+        lines += _chosen(self.model_run)
         lines += [f"Anomaly:     {anomaly}" for anomaly in self.anomalies]
         return "\n".join(lines)
 
@@ -104,14 +100,3 @@ def _chosen(model_run: Path) -> list[str]:
     level = sum(one["behind"] <= 1.96 * one["error"] for one in others)
     more = f"; level with it: {level} of {len(others)} others" if others else ""
     return [f"Method:      auto: {best['method']}, {best['epochs']} epochs{more}"]
-
-
-def _tuned(trials: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line on what the Tuner came to; none where there was no Tuner."""
-    if not trials:
-        return []
-    best, own = trials[0], [trial["score"] for trial in trials if trial.get(OWN)]
-    found = tuned_values({key: value for key, value in best.items() if key not in ("trial_id", "score")})
-    values = ", ".join(f"{key} {value}" for key, value in found.items())
-    more = f"; the file's own settings {own[0]:.4f}" if own else ""
-    return [f"Tuned:       {values}: {best['score']:.4f}, the best of {len(trials)} trials{more}"]

@@ -1,6 +1,6 @@
 """What a configuration cannot know about itself: whether its files have the right columns, and its names exist."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from crowdzoo.report.report_page import Condition
 from crowdzoo.training.bases import is_own, own_files
 from crowdzoo.training.candidates import AUTO, named_candidates
 from crowdzoo.training.methods import check_method
-from crowdzoo.training.tuned_values import with_values
 
 # Endings of a file's name, and columns that it needs
 _File = tuple[tuple[str, ...], tuple[str, ...]]
@@ -49,7 +48,6 @@ def setting_problems(config: PipelineConfig) -> list[str]:
     return [
         *_aggregation_problems(config),
         *_method_problems(config),
-        *_tuner_problems(config),
         *_report_problems(config),
     ]
 
@@ -102,56 +100,6 @@ def _check_method(config: PipelineConfig) -> None:
             "training.patience: auto chooses the number of epochs itself. Remove patience, or name a method in "
             "place of auto."
         )
-
-
-def _tuner_problems(config: PipelineConfig) -> list[str]:
-    """What the section tuner searches for that is no setting, or has a value that it may not have."""
-    if config.tuner is None:
-        return []
-    if not config.label_kind.labels.one_class:
-        return [
-            f"tuner: compares settings for classes, and these are labels of kind {config.kind}. Remove the section."
-        ]
-    if config.method.name == AUTO:
-        return ["tuner: method auto compares methods itself. Name a method, or remove the section tuner."]
-    if config.training.patience is not None:
-        return ["tuner: chooses the number of epochs itself. Remove training.patience, or the section tuner."]
-    sections: dict[str, dict[str, Any]] = {
-        "model": config.base_arguments,
-        "method": config.method.model_dump(mode="json"),
-        "training": config.training_arguments,
-    }
-    known = {
-        "model": [] if is_own(config.base) else [key for key in sections["model"] if key != "base"],
-        "training": [key for key in sections["training"] if key not in ("patience", "devices")],
-    }
-    problems = []
-    for key, dimension in config.tuner.search.dimensions.items():
-        section, name = key.split(".", 1)
-        if section in known and name not in known[section]:
-            what = f"setting of {section} that can be searched for"
-            problems.append(f"tuner.search: {unknown(what, name, known[section])}" if known[section] else
-                            "tuner.search.model: is not for a base of your own. Remove it.")  # fmt: skip
-            continue
-        values = dimension.get("values") or [dimension["min"], dimension["max"]]
-        found = (_problems(f"tuner.search.{key}", _check_training, config, sections, {key: each}) for each in values)
-        problems += next(filter(None, found), [])
-    return problems
-
-
-def _check_training(config: PipelineConfig, own: Mapping[str, dict[str, Any]], values: Mapping[str, Any]) -> None:
-    """Makes the settings of a training as the Trainer does, with the values of a search.
-
-    Raises:
-        ConfigError: a value that they may not have.
-    """
-    sections = with_values(own, values)
-    method = dict(sections["method"])
-    name = method.pop("name")
-    check_method(name, method, config.kind)
-    config.label_kind.settings(
-        method=name, arguments=method, seed=config.seed, **sections["model"], **sections["training"]
-    )
 
 
 def _report_problems(config: PipelineConfig) -> list[str]:

@@ -20,7 +20,6 @@ from crowdzoo.reading.tables import sources
 from crowdzoo.reading.tables.options import Rules
 from crowdzoo.reading.tables.read import of_source
 from crowdzoo.reading.tables.suffixes import source_of
-from crowdzoo.training.tuned_values import check_gold
 
 _RULES = ("classes", "low", "high", "on_bad_rows", "on_duplicate", "exclude")
 SAMPLE_BYTES = 32 << 20  # a file of instances or sentences up to this is read whole, even for a sample
@@ -65,9 +64,7 @@ def check_data(config: PipelineConfig, whole: bool = False) -> str:
         if data.gold is not None and crowd.classes is not None:
             read_gold_pairs(data.gold, instances.tasks, crowd.classes)
     elif complete or data.classes is not None:
-        gold = instances.gold_codes(crowd.classes, data.instances)
-        if config.tuner is not None and config.tuner.objective == "gold":
-            check_gold(gold if instances.split is None else gold[instances.split != "eval"])
+        instances.gold_codes(crowd.classes, data.instances)
     some = images and not whole and len(instances) > SAMPLE_IMAGES
     opened = f", of which {SAMPLE_IMAGES} images were opened (--check=all opens all)" if some else ""
     return f"{read}, {len(instances):,} instances{opened}"

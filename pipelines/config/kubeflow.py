@@ -73,7 +73,6 @@ class ResourcesConfig(Section):
     SchemaGen: ComponentResources = ComponentResources()
     ExampleValidator: ComponentResources = ComponentResources()
     CrowdAggregator: ComponentResources = ComponentResources()
-    Tuner: ComponentResources = ComponentResources()
     Trainer: ComponentResources = ComponentResources()
     Evaluator: ComponentResources = ComponentResources()
     CrowdReport: ComponentResources = ComponentResources()

@@ -24,7 +24,6 @@ from crowdzoo.pipelines.config.sections import (
     Section,
     TrainingConfig,
 )
-from crowdzoo.pipelines.config.tuner import TunerConfig
 from crowdzoo.pipelines.config.values import Seed
 from crowdzoo.reading.instances.readers import recognised
 from crowdzoo.training.bases import is_own
@@ -51,7 +50,6 @@ class PipelineConfig(Section):
     model: ModelConfig = ModelConfig()
     method: MethodConfig
     training: TrainingConfig = TrainingConfig()
-    tuner: TunerConfig | None = None
     evaluation: EvaluationConfig = EvaluationConfig()
     report: ReportConfig = ReportConfig()
     output: OutputConfig

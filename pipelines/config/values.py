@@ -43,7 +43,6 @@ def _place(value: Any, info: ValidationInfo) -> Any:
 
 
 Bool = Annotated[bool, _follows(Flag(), "true or false, without quotes")]
-Trials = Annotated[int, _follows(Number(2, 10_000, whole=True))]
 Count = Annotated[int, _follows(Number(0, 1000, whole=True))]
 Resource = Annotated[float, _follows(Number(0, 100_000, above=True), "a number above 0 and at most 100,000")]
 Seed = Annotated[int, _follows(Number(0, 2**31 - 1, whole=True))]

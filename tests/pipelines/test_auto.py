@@ -48,7 +48,7 @@ def test_the_summary_names_the_method_and_how_many_are_level(tmp_path):
     evaluation = {"metric": "accuracy", "truth": "gold", "candidate": {"accuracy": 0.5, "tasks": 4}, "baseline": None}
     found = RunResult(
         pushed=None, reason="it is bad", blessed=False, evaluation=evaluation, seconds={}, cached=(), total_seconds=1.0,
-        anomalies=(), model=tmp_path, model_run=tmp_path, report=tmp_path, trials=(), page=None, annotations=tmp_path,
+        anomalies=(), model=tmp_path, model_run=tmp_path, report=tmp_path, page=None, annotations=tmp_path,
         serving=tmp_path, metadata=tmp_path, log=tmp_path,
     )  # fmt: skip
     lines = found.summary().splitlines()

@@ -65,7 +65,12 @@ BROKEN = {
     "unknown key": (
         "name: x\n" + DATA + "trainning: {epochs: 1}\n",
         ", unknown key 'trainning': choose one of name, task, seed, data, aggregation, model, method, training, "
-        "tuner, evaluation, report, output, beam, kubeflow. Did you mean 'training'?",
+        "evaluation, report, output, beam, kubeflow. Did you mean 'training'?",
+    ),
+    "key of an earlier release": (
+        "name: x\n" + DATA + "tuner: {trials: 5}\n",
+        ", unknown key 'tuner': choose one of name, task, seed, data, aggregation, model, method, training, "
+        "evaluation, report, output, beam, kubeflow. Compare settings by crowdzoo compare, and write the best here.",
     ),
     "unknown key below": (
         "name: x\n" + DATA + "training: {epoch: 1}\n",

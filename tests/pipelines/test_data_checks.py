@@ -50,26 +50,6 @@ def test_rows_that_cannot_be_used_are_named(inputs, line, expected):
         check_data(load_config(inputs / "tiny.yaml"))
 
 
-def test_a_search_by_gold_needs_gold_of_tasks_that_are_trained_on(inputs):
-    search = {"tuner.objective": "gold", "tuner.search.training.epochs": [2, 4]}
-    check_data(load_config(inputs / "tiny.yaml", search))
-    table = pq.read_table(inputs / "instances.parquet")
-    gold = [
-        name if row < 30 or split == "eval" else None
-        for row, (name, split) in enumerate(zip(table["gold"].to_pylist(), table["split"].to_pylist(), strict=True))
-    ]
-    pq.write_table(
-        table.set_column(table.column_names.index("gold"), "gold", pa.array(gold)), inputs / "instances.parquet"
-    )
-    check_data(load_config(inputs / "tiny.yaml", search))  # 23 of the first 30 tasks are of train
-    gold[:10] = [None] * 10
-    pq.write_table(
-        table.set_column(table.column_names.index("gold"), "gold", pa.array(gold)), inputs / "instances.parquet"
-    )
-    with pytest.raises(DataError, match=r"tuner.objective: gold is known of 15 tasks of train, and at least 20 are"):
-        check_data(load_config(inputs / "tiny.yaml", search))
-
-
 def test_data_are_checked_without_tensorflow(inputs):
     program = (
         "import sys; from crowdzoo.commands.main import main; "

@@ -294,29 +294,6 @@ def test_for_vertex_it_is_a_job_in_json_with_the_same_tasks_and_the_accelerator(
     assert str(tmp_path) not in out.read_text()
 
 
-def test_a_tuner_is_a_task_before_the_trainer_and_gets_the_runs_parameters_too(tmp_path):
-    (tmp_path / "labelme.yaml").write_text(CONFIG)
-    search = {"tuner.search.model.hidden": [[8], [32]], "kubeflow.resources.Tuner": {"gpus": 2}}
-    compile_pipeline(load_config(tmp_path / "labelme.yaml", search, on="kubeflow"), tmp_path / "pipeline.yaml")
-    document, platform = yaml.safe_load_all((tmp_path / "pipeline.yaml").read_text())
-    spec = json_format.ParseDict(document, pipeline_spec_pb2.PipelineSpec())
-    tasks = spec.root.dag.tasks
-    assert {*tasks} == {*TASKS, "Tuner"}
-    assert {*tasks["Tuner"].dependent_tasks} == {"CrowdAggregator", "SchemaGen"}
-    assert {*tasks["Trainer"].dependent_tasks} == {"CrowdAggregator", "SchemaGen", "Tuner"}
-    given = tasks["Trainer"].inputs.artifacts["hyperparameters"].task_output_artifact
-    assert (given.producer_task, given.output_artifact_key) == ("Tuner", "best_hyperparameters")
-    for name in ("Tuner", "Trainer"):
-        assert tasks[name].inputs.parameters["training_epochs"].component_input_parameter == "training_epochs"
-    label = spec.components["Tuner"].executor_label
-    container = document["deploymentSpec"]["executors"][label]["container"]
-    assert container["resources"]["accelerator"]["count"] == "2"
-    assert "training_epochs=custom_config.training.epochs" in container["args"]
-    assert label in platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
-    config = json.loads(tasks["Tuner"].inputs.parameters["custom_config"].runtime_value.constant.string_value)
-    assert config["tuner"]["dimensions"] == {"model.hidden": {"values": [[8], [32]]}}
-
-
 @pytest.mark.parametrize(
     "name",
     [
