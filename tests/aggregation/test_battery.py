@@ -9,7 +9,6 @@ from crowdzoo.aggregation import (
     EBCC,
     GLAD,
     IBCC,
-    KOS,
     MACE,
     METHODS,
     MMCE,
@@ -40,10 +39,6 @@ VARIANTS = {
     "glad, estimated": GLAD(class_prior="estimated"),
     "glad, wide priors": GLAD(alpha_mean=2, alpha_variance=100, b_mean=0, b_variance=0.25),
     "ibcc, other priors": IBCC(prior=0.1, diagonal=0.5, class_prior=5.0),
-    "kos, sum": KOS(messages="sum"),
-    "kos, centred": KOS(centre=True),
-    "kos, random": KOS(start="random"),
-    "kos, free sign": KOS(fix_sign=False),
     "label model, no prior": LabelModel(prior=0),
     "mace, em": MACE(inference="em"),
     "mace, several starts": MACE(num_starts=3, seed=2, class_prior="uniform"),
@@ -75,7 +70,7 @@ def takes(name, what):
     return what in inspect.signature(METHODS[name].fit).parameters
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if "max_iter" in METHODS[name].rules and name != "kos"])
+@pytest.mark.parametrize("name", [name for name in METHODS if "max_iter" in METHODS[name].rules])
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 def test_not_converged_is_said_where_fit_is_called_with_advice(name):
     few = {"mmce": {"gamma": 0.05}, "ebcc": {"num_starts": 2}}.get(name, {})

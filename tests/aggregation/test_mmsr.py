@@ -8,6 +8,7 @@ from crowdzoo.aggregation import Block, ConvergenceWarning, DawidSkene, Majority
 from crowdzoo.aggregation.classes.mmsr import MMSR
 from crowdzoo.aggregation.engine import pairs
 from crowdzoo.aggregation.engine.block import whole_block
+from crowdzoo.aggregation.engine.connected import connected_groups
 from crowdzoo.aggregation.engine.pairs import Pairs
 from crowdzoo.testing.aggregators import simulated_crowd
 
@@ -154,6 +155,13 @@ def test_annotators_without_partners_have_the_others_mean_skill():
     alone = MMSR().fit(Annotations.from_arrays([0, 1, 2], list("abc"), [0, 1, 1]))
     np.testing.assert_array_equal(alone.labels, [0, 1, 1])
     np.testing.assert_allclose(alone.skills, 0.5)
+
+
+def test_connected_groups():
+    block = Block([0, 0, 1, 1, 2, 3, 3], [0, 4, 4, 2, 3, 6, 5], [0] * 7)
+    groups = connected_groups(block, 8)
+    assert groups.dtype == np.int64
+    np.testing.assert_array_equal(groups, [0, 1, 0, 2, 0, 3, 3, 4])
 
 
 def test_unconnected_groups_have_their_own_scale_and_sign():

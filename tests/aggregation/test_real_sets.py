@@ -14,7 +14,6 @@ import pytest
 from crowdzoo.aggregation import (
     EBCC,
     IBCC,
-    KOS,
     MACE,
     METHODS,
     MMCE,
@@ -51,7 +50,7 @@ PUBLISHED_BY_CROWD_KIT = {
     "glad": 0.948,
     "mmsr": 0.937,
 }
-# figures of the authors of iBCC and EBCC (Li, Rubinstein and Cohn, ICML 2019), of crowd-kit's one-coin and KOS, of MMCE
+# figures of the authors of iBCC and EBCC (Li, Rubinstein and Cohn, ICML 2019), of crowd-kit's one-coin, of MMCE
 # by Zhou et al. (2012, 2015), of which the last three are ours; face has better optima of EBCC than the published one
 SETS = ("bluebird", "dog", "rte", "trec", "web", "d_sentiment", "face", "music", "labelme")
 AS_PUBLISHED = {
@@ -71,8 +70,6 @@ AS_PUBLISHED = {
     "mmce, one gamma": (
         MMCE(class_prior="uniform", gamma=0.25), 0.0013, (0.9167, 0.8377, 0.9250, 0.7002, 0.8888, 0.958, 0.6524),
     ),
-    "kos, as the paper": (KOS(messages="sum", max_iter=100), 6e-5, (0.7222, None, 0.4975, None, None, 0.933)),
-    "kos, centred": (KOS(centre=True), 6e-5, (0.8889, None, 0.9275, None, None, 0.959)),
     "ebcc, few starts": (EBCC(num_starts=5), 0.01, (None, 0.84015, 0.93125, None, 0.76856, 0.961, None, 0.78714)),
     "clusters": (WorkerClustering(num_clusters=5), 0.003, (0.898, 0.839, None, None, None, None, 0.656)),
 }  # fmt: skip

@@ -144,7 +144,7 @@ def sentences():
 def posteriors(method, monkeypatch, num_threads):
     monkeypatch.setenv("CROWDZOO_THREADS", str(num_threads))
     if method in METHODS:
-        annotations = simulated_crowd(60, 8, 2 if method == "kos" else 3)[0]
+        annotations = simulated_crowd(60, 8, 3)[0]
         aggregator = create(method, **FEW.get(method, {}))
     else:
         annotations, aggregator = sentences(), create(method, kind="sequence")
