@@ -1,7 +1,7 @@
-"""How often 95 % intervals hold the true value, on generated crowds: calibration, prediction-powered means, alt-test.
+"""How often 95 % intervals hold the true value, on generated crowds: calibration and the alt-test.
 
     python benchmarks/reproduce/interval_coverage.py              # rows that the results do not have
-    python benchmarks/reproduce/interval_coverage.py --parts prediction-powered alt-test
+    python benchmarks/reproduce/interval_coverage.py --parts alt-test
 
 Protocol, fixed before the first run. Seeds are 10,000 and up, which no test and no development has used.
 
@@ -9,14 +9,11 @@ Protocol, fixed before the first run. Seeds are 10,000 and up, which no test and
   labels on the tasks without gold. Sorts: `judges` (10 graders of four ordered grades, in two families that misread the
   same tasks; majority vote), `independent` (four classes, 30 annotators, three
   annotations a task; robust).
-- `prediction-powered`: 2,000 samples a cell. n = 30, 100 or 300 tasks that people labelled and 2,000 that they did not.
-  True value: the expected one. Sorts: a proportion of .3 with a model that errs in one direction; a proportion of .9
-  with a good model; a mean of ratings with a biased model; the accuracy of a classifier, judged by a model.
 - `alt-test`: level .05, 500 crowds a cell. Three, five or ten people and a model of equal skill, 100 tasks: the share
   of crowds in which the model is found to replace anybody. The test is one-sided and controls the rate of false finds,
   so this should be at most .05.
 - bias: mean of the estimates less the true values. width: mean width of the intervals. A share of 100 crowds has a
-  standard error of .022 at .95, one of 2,000 of .005.
+  standard error of .022 at .95.
 """
 
 import itertools
@@ -31,17 +28,15 @@ from rows import Parts, run
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import VotesWarning, calibrate, create
-from crowdzoo.quality import alternative_annotator_test, prediction_powered_mean
+from crowdzoo.quality import alternative_annotator_test
 
 RESULTS = Path(__file__).parents[1] / "results" / "interval_coverage.json"
 FIRST = 10_000
-CROWDS, SAMPLES, TESTS = 100, 2000, 500
+CROWDS, TESTS = 100, 500
 TASKS = 1200
 DRAWN = 1500  # of which the first are kept
 GOLD = (50, 100, 200)
-PEOPLE = (30, 100, 300)
 Crowd = tuple[Annotations, np.ndarray]
-Sample = tuple[float, np.ndarray, np.ndarray]
 
 
 def judges(seed: int) -> Crowd:
@@ -104,43 +99,6 @@ def figures(value: float, low: float, high: float, truth: float) -> dict[str, An
     return {"covered": float(low <= truth <= high), "bias": round(value - truth, 5), "width": round(high - low, 5)}
 
 
-def proportion(rng: np.random.Generator, size: int) -> Sample:
-    truth = (rng.random(size) < 0.3).astype(float)
-    return 0.3, truth, np.where(rng.random(size) < 0.15, 1.0, truth)
-
-
-def rare(rng: np.random.Generator, size: int) -> Sample:
-    truth = (rng.random(size) < 0.9).astype(float)
-    return 0.9, truth, np.where(rng.random(size) < 0.05, 1 - truth, truth)
-
-
-def ratings(rng: np.random.Generator, size: int) -> Sample:
-    truth = rng.gamma(2.0, 1.0, size)
-    return 2.0, truth, 0.8 * truth + 1 + rng.normal(0, 0.7, size)
-
-
-def accuracy(rng: np.random.Generator, size: int) -> Sample:
-    """Whether a classifier that is right for .8 equals the truth, and whether it equals a model's label."""
-    truth, model, classifier = (rng.integers(0, 3, size) for _ in range(3))
-    model = np.where(rng.random(size) < 0.85, truth, model)
-    classifier = np.where(rng.random(size) < 0.7, truth, classifier)
-    return 0.8, (classifier == truth).astype(float), (classifier == model).astype(float)
-
-
-POWERED = {"proportion of .3": proportion, "proportion of .9": rare, "ratings": ratings, "accuracy of .8": accuracy}
-
-
-def powered(sort: str, number: int) -> Iterator[dict[str, Any]]:
-    """One run, the mean of all samples."""
-    rng = np.random.default_rng(FIRST + number)
-    rows = []
-    for _ in range(SAMPLES):
-        truth, said, model = POWERED[sort](rng, number + 2000)
-        found = prediction_powered_mean(said[:number], model[:number], model[number:])
-        rows.append(figures(found.value, found.low, found.high, truth))
-    yield {name: round(float(np.mean([row[name] for row in rows])), 5) for name in rows[0]}
-
-
 def replaced(number: int) -> Iterator[dict[str, Any]]:
     """One run: in what share of the crowds a model of the people's skill is found to replace somebody."""
     names = [*(f"person {place}" for place in range(number)), "model"]
@@ -158,7 +116,6 @@ def replaced(number: int) -> Iterator[dict[str, Any]]:
 
 def parts() -> Parts:
     return {
-        "prediction-powered": {f"{sort}, {n} labels": partial(powered, sort, n) for sort in POWERED for n in PEOPLE},
         "alt-test": {f"{number} people": partial(replaced, number) for number in (3, 5, 10)},
         "calibration": {f"{sort}, {n} gold": partial(calibrations, sort, n) for sort in CALIBRATED for n in GOLD},
     }

@@ -213,10 +213,9 @@ def calibration() -> str:
 @table
 def coverage() -> str:
     rows = []
-    for part in ("calibration", "prediction-powered"):
-        for cell, row in saved("interval_coverage")[part].items():
-            means = [np.mean([one[name] for one in row["runs"]]) for name in ("covered", "bias", "width")]
-            rows.append([f"{part}: {cell}", f"{means[0]:.3f}", f"{means[1]:+.4f}", f"{means[2]:.3f}"])
+    for cell, row in saved("interval_coverage")["calibration"].items():
+        means = [np.mean([one[name] for one in row["runs"]]) for name in ("covered", "bias", "width")]
+        rows.append([f"calibration: {cell}", f"{means[0]:.3f}", f"{means[1]:+.4f}", f"{means[2]:.3f}"])
     return grid(["interval", "covers", "bias", "width"], rows)
 
 

@@ -22,7 +22,6 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.quality.model_agreement": "class_agreement",
         "crowdzoo.quality.next_annotation": "NextAnnotations information_gain next_annotations sure_tasks",
         "crowdzoo.quality.notes": "data_notes",
-        "crowdzoo.quality.prediction_powered": "PoweredMean prediction_powered_mean",
         "crowdzoo.quality.reliability": "judged_by_others",
         "crowdzoo.quality.report": "QualityReport quality_report",
         "crowdzoo.quality.spammers": "spammer_scores",

@@ -101,7 +101,7 @@ def people_and_models(
     people and two models labelled, and is not known otherwise.
 
     Source: our own, of known parts. L. Kish: Survey Sampling. 1965 (effective number); that labels of few people say
-    how far many of a model can be trusted is the idea of prediction-powered inference (`prediction_powered_mean`).
+    how far many of a model can be trusted is the idea of prediction-powered inference.
 
     Args:
         annotations: kind classification, K classes.

@@ -104,7 +104,6 @@ def test_the_code_of_the_page_about_judges_runs(capsys):
     assert 1 < votes < 5
     apart = Annotations.from_dense(np.stack([names["said"][name] for name in ("ann", "bob", "cleo")], axis=1))
     assert votes / 5 < quality.effective_votes(apart) / 3  # two judges who err alike are worth less
-    assert names["share"].low < names["said"]["ann"].mean() < names["share"].high
     biases = dict(zip(names["pairs"].annotators, names["found"].position_biases(), strict=True))
     assert max(biases, key=biases.get) == "judge-c"
 
