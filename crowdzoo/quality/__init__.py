@@ -13,7 +13,6 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.quality.annotators": "annotator_table",
         "crowdzoo.quality.aum": "Waum area_under_margin",
         "crowdzoo.quality.compared_tasks": "CircularTriads circular_triads order_of_others",
-        "crowdzoo.quality.consensus": "Crowdlab active_scores crowdlab",
         "crowdzoo.quality.dependence": "effective_votes effective_votes_interval",
         "crowdzoo.quality.error_correlation": "ErrorCorrelation",
         "crowdzoo.quality.kappa": "cohen_kappa cohen_kappas fleiss_kappa raw_agreement",
