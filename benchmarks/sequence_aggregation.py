@@ -32,13 +32,13 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent / "reproduce"))
+from load_ner_amt import FOLDER, load_ner_amt
 from needed import need
 
 from crowdzoo.aggregation import ConvergenceWarning, create
 from crowdzoo.aggregation.engine.threads import num_threads
 from crowdzoo.datasets import data_folder
 from crowdzoo.datasets.generated_ner import generated_ner
-from crowdzoo.datasets.ner_amt import FOLDER, load_ner_amt
 from crowdzoo.errors import CrowdzooError
 from crowdzoo.report.tables import print_table
 from crowdzoo.sequences import CrowdSequences, SpanScores, span_scores

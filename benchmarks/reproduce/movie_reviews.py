@@ -35,12 +35,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from load_movie_reviews import load_movie_reviews
 from needed import need
 from stack import stack
 
 from crowdzoo.aggregation import RATING_METHODS, create
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.datasets import data_folder, load_movie_reviews
+from crowdzoo.datasets import data_folder
 from crowdzoo.metrics import (
     mean_absolute_error,
     r2_score,

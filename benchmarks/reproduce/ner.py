@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 from intervals import Runs, shown
+from load_ner_amt import load_ner_amt
 from needed import need
 from run_alone import run_alone
 from stack import stack
@@ -96,7 +97,6 @@ def work(row_name: str, seeds: list[int]) -> dict[str, Any]:
     import keras
 
     from crowdzoo import layers
-    from crowdzoo.datasets.ner_amt import load_ner_amt
     from crowdzoo.models import CrowdModel
     from crowdzoo.networks.sequence_tagger import SequenceTagger
     from crowdzoo.networks.token_encoder import TokenEncoder

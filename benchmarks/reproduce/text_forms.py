@@ -36,13 +36,14 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
 from lia import MEDICAL, medical, rte
+from load_movie_reviews import load_movie_reviews
 from needed import need
 from rows import Parts, grid, run, shown
 from stack import told
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import MajorityVote
-from crowdzoo.datasets import data_folder, load_movie_reviews
+from crowdzoo.datasets import data_folder
 from crowdzoo.metrics import r2_score
 
 RESULTS = Path(__file__).parents[1] / "results" / "text_forms.json"

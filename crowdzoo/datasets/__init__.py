@@ -10,8 +10,6 @@ from crowdzoo.datasets.fetch import fetch, public_files
 from crowdzoo.datasets.generated_ner import generated_ner
 from crowdzoo.datasets.generated_ratings import generated_ratings
 from crowdzoo.datasets.labelme import load_labelme, load_labelme_images
-from crowdzoo.datasets.movie_reviews import MovieReviews, load_movie_reviews
-from crowdzoo.datasets.ner_amt import NerAmt, load_ner_amt
 from crowdzoo.datasets.simulated import simulate_annotations
 from crowdzoo.datasets.write_files import write_files
 from crowdzoo.errors import ConfigError, DataError, unknown
@@ -19,8 +17,6 @@ from crowdzoo.plugins import Table
 
 __all__ = [
     "CrowdDataset",
-    "MovieReviews",
-    "NerAmt",
     "data_folder",
     "fetch",
     "generated_ner",
@@ -30,8 +26,6 @@ __all__ = [
     "load",
     "load_labelme",
     "load_labelme_images",
-    "load_movie_reviews",
-    "load_ner_amt",
     "names",
     "public_files",
     "simulate_annotations",

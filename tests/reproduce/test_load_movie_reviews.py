@@ -4,16 +4,21 @@ import numpy as np
 import pytest
 
 from crowdzoo.aggregation import create
-from crowdzoo.datasets import data_folder, load_movie_reviews
+from crowdzoo.datasets import data_folder
 from crowdzoo.errors import DataError
 from crowdzoo.metrics import r2_score
 
 needs_data = pytest.mark.skipif(not (data_folder() / "movie-reviews-amt").is_dir(), reason="CROWDZOO_DATA is not there")
 
 
+@pytest.fixture(scope="module")
+def load_movie_reviews(reproduce):
+    return reproduce("load_movie_reviews").load_movie_reviews
+
+
 @pytest.mark.slow
 @needs_data
-def test_counts_and_quality_are_those_of_the_set():
+def test_counts_and_quality_are_those_of_the_set(load_movie_reviews):
     reviews = load_movie_reviews()
     assert (len(reviews.annotations), reviews.annotations.num_tasks, reviews.annotations.num_annotators) == (
         7440,
@@ -32,7 +37,7 @@ def test_counts_and_quality_are_those_of_the_set():
 
 @needs_data
 @pytest.mark.slow
-def test_models_of_annotators_beat_the_mean_and_find_their_biases():
+def test_models_of_annotators_beat_the_mean_and_find_their_biases(load_movie_reviews):
     reviews = load_movie_reviews()
     crowd = reviews.annotations
     counts = np.bincount(crowd.annotator_ids)
@@ -42,6 +47,6 @@ def test_models_of_annotators_beat_the_mean_and_find_their_biases():
     assert np.corrcoef(biases[counts >= 20], found.biases[counts >= 20])[0, 1] > 0.95
 
 
-def test_a_folder_without_the_files_is_named(tmp_path):
+def test_a_folder_without_the_files_is_named(load_movie_reviews, tmp_path):
     with pytest.raises(DataError, match=r"answers\.txt\.gz does not exist"):
         load_movie_reviews(tmp_path)

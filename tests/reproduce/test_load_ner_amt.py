@@ -4,13 +4,19 @@ import pytest
 
 from crowdzoo.aggregation import create
 from crowdzoo.datasets import data_folder
-from crowdzoo.datasets.ner_amt import FOLDER, load_ner_amt
 from crowdzoo.errors import DataError
 from crowdzoo.sequences import span_scores, tag_problems
 
+FOLDER = "conll2003-ner-amt-izhx"
+
 
 @pytest.fixture(scope="module")
-def ner():
+def load_ner_amt(reproduce):
+    return reproduce("load_ner_amt").load_ner_amt
+
+
+@pytest.fixture(scope="module")
+def ner(load_ner_amt):
     if not (data_folder() / FOLDER).is_dir():
         pytest.skip(f"CROWDZOO_DATA has no {FOLDER}")
     return load_ner_amt()
@@ -45,12 +51,12 @@ def test_models_of_sequences_beat_the_vote(ner):
     assert f1["bsc-seq"] > f1["hmm-crowd"] > f1["majority-vote"] + 0.05
 
 
-def test_a_folder_that_is_not_there_says_what_to_do(tmp_path):
+def test_a_folder_that_is_not_there_says_what_to_do(load_ner_amt, tmp_path):
     with pytest.raises(DataError, match="CROWDZOO_DATA name the folder that holds conll2003-ner-amt-izhx"):
         load_ner_amt(folder=tmp_path / FOLDER)
 
 
-def test_the_folder_is_the_one_that_the_variable_names(tmp_path, monkeypatch):
+def test_the_folder_is_the_one_that_the_variable_names(load_ner_amt, tmp_path, monkeypatch):
     monkeypatch.setenv("CROWDZOO_DATA", str(tmp_path))
     with pytest.raises(DataError, match="does not exist"):
         load_ner_amt()
