@@ -40,7 +40,7 @@ def aggregations() -> dict[str, Any]:
     kept = json.loads(SAVED.read_text())["aggregation"][CLASSES]
     found = {}
     for name in dict.fromkeys([*kept, *METHODS]):
-        if name in saved:
+        if name in saved and name in METHODS:
             seconds, versions = timed(name) if name not in kept else (kept[name][0][part] for part in PARTS)
             found[name] = [figure("", [saved[name]["accuracy"]], seconds, versions)]
     return found

@@ -60,7 +60,7 @@ def votes():
     )
 
 
-@pytest.mark.parametrize("name", ["MajorityVote", "Wawa", "DawidSkene", "OneCoinDawidSkene", "GLAD", "MMSR"])
+@pytest.mark.parametrize("name", ["MajorityVote", "Wawa", "DawidSkene", "OneCoinDawidSkene", "GLAD"])
 @pytest.mark.filterwarnings("ignore:.*converge")
 def test_fit_predict_gives_what_crowd_kit_gives(name):
     import crowdzoo.aggregation

@@ -3,6 +3,7 @@ import numpy as np
 from crowdzoo import Annotations
 from crowdzoo.aggregation.engine import dependence
 from crowdzoo.aggregation.engine.block import whole_block
+from crowdzoo.aggregation.engine.connected import linked_groups
 from crowdzoo.aggregation.engine.dependence import Groups, SharedTasks, dependent_groups, dependent_pairs
 from crowdzoo.testing.aggregators import simulated_crowd
 
@@ -14,6 +15,10 @@ def test_pairs_by_hand():
     np.testing.assert_array_equal(np.stack([shared.left, shared.right]), [[0, 0, 1], [1, 2, 2]])
     np.testing.assert_array_equal(shared.shared, [3, 1, 1])
     np.testing.assert_allclose(shared.agreement, [2 / 3, 0, 0])
+
+
+def test_what_is_linked_through_others_is_one_group():
+    np.testing.assert_array_equal(linked_groups(np.array([4, 0, 6]), np.array([2, 4, 5]), 8), [0, 1, 0, 2, 0, 3, 3, 4])
 
 
 def pairs_of(left, right, shared, agreement):

@@ -48,7 +48,6 @@ PUBLISHED_BY_CROWD_KIT = {
     "wawa": 0.951,
     "dawid-skene": 0.960,
     "glad": 0.948,
-    "mmsr": 0.937,
 }
 # figures of the authors of iBCC and EBCC (Li, Rubinstein and Cohn, ICML 2019), of crowd-kit's one-coin, of MMCE
 # by Zhou et al. (2012, 2015), of which the last three are ours; face has better optima of EBCC than the published one
@@ -125,8 +124,7 @@ def test_music_keeps_its_accuracy_where_annotators_have_few_labels(real_sets):
 def test_d_sentiment_as_published_by_crowd_kit(method, real_sets):
     _, annotations, gold = real_sets("d_sentiment")
     accuracy = create(method).fit(annotations).expected_accuracy(gold)
-    tolerance = 0.0065 if method == "mmsr" else 0.005  # ours is .943, better than theirs
-    assert accuracy == pytest.approx(PUBLISHED_BY_CROWD_KIT[method], abs=tolerance)
+    assert accuracy == pytest.approx(PUBLISHED_BY_CROWD_KIT[method], abs=0.005)
 
 
 @pytest.mark.slow

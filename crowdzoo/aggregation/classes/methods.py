@@ -10,7 +10,6 @@ from crowdzoo.aggregation.classes.label_model import LabelModel
 from crowdzoo.aggregation.classes.mace import MACE
 from crowdzoo.aggregation.classes.majority_vote import MajorityVote
 from crowdzoo.aggregation.classes.mmce import MMCE
-from crowdzoo.aggregation.classes.mmsr import MMSR
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
 from crowdzoo.aggregation.classes.robust import Robust
 from crowdzoo.aggregation.classes.wawa import Wawa
@@ -31,7 +30,6 @@ METHODS: dict[str, type] = {
     "ebcc": EBCC,
     "bwa": BWA,
     "mmce": MMCE,
-    "mmsr": MMSR,
     "worker-clustering": WorkerClustering,
     "label-model": LabelModel,
 }

@@ -3,25 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.engine.block import Block
-
-
-def connected_groups(block: Block, num_annotators: int) -> NDArray[np.int64]:
-    """The connected parts of the graph whose edges are the annotations.
-
-    Annotators are in one group if a chain of shared tasks leads from one to the other. What a method learns from
-    agreement is comparable within a group only.
-
-    Args:
-        block: T tasks, A annotations.
-        num_annotators: R.
-
-    Returns:
-        Group of each annotator, int64 [R], numbered from 0; an annotator without annotations is a group of its own.
-    """
-    tasks = block.index + num_annotators
-    return linked_groups(block.annotator_ids, tasks, num_annotators + len(block.tasks))[:num_annotators]
-
 
 def linked_groups(first: NDArray[np.integer], second: NDArray[np.integer], number: int) -> NDArray[np.int64]:
     """The connected parts of a graph.
