@@ -20,7 +20,6 @@ from crowdzoo.aggregation import (
     RatingMean,
     Wawa,
     WorkerClustering,
-    ZeroBasedSkill,
     create,
 )
 from crowdzoo.aggregation.engine.block import Block, blocks_of
@@ -47,7 +46,6 @@ VARIANTS = {
     "iwmv": Wawa(num_rounds=10, weights="iwmv"),
     "one cluster": WorkerClustering(num_clusters=1),
     "more clusters than annotators": WorkerClustering(num_clusters=20),
-    "small steps": ZeroBasedSkill(step=0.3, max_iter=500),
 }
 SLOW = ("mmce, one gamma", "mmce, two gammas", "one cluster", "more clusters than annotators")
 AGGREGATORS = {

@@ -14,12 +14,10 @@ from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
 from crowdzoo.aggregation.classes.robust import Robust
 from crowdzoo.aggregation.classes.wawa import Wawa
 from crowdzoo.aggregation.classes.worker_clustering import WorkerClustering
-from crowdzoo.aggregation.classes.zero_based_skill import ZeroBasedSkill
 
 METHODS: dict[str, type] = {
     "majority-vote": MajorityVote,
     "wawa": Wawa,
-    "zero-based-skill": ZeroBasedSkill,
     "dawid-skene": DawidSkene,
     "robust": Robust,
     "hierarchical-dawid-skene": HierarchicalDawidSkene,
