@@ -46,7 +46,7 @@ from crowdzoo.sequences import CrowdSequences, SpanScores, span_scores
 RESULTS = Path(__file__).parent / "results" / "sequence_aggregation.json"
 BY_TOKEN = (
     "majority-vote", "wawa", "dawid-skene", "one-coin", "glad", "mace", "ibcc", "bwa",
-    "worker-clustering", "label-model",
+    "worker-clustering",
 )  # fmt: skip
 # row -> name of the method and its settings
 ROWS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -85,6 +85,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from label_model import LabelModel
 from needed import need
 from stack import same_stack, stack
 
@@ -418,6 +419,8 @@ def _aggregation(row: str, annotations: Annotations) -> Any:
     from crowdzoo.aggregation import create
 
     method, settings = AGGREGATORS[row]
+    if method == "label-model":
+        return LabelModel().fit(annotations)
     if row == "Dawid-Skene, probabilities":  # their mean is where EM starts, and no more
         mean = create("majority-vote", confidence=True).fit(annotations)
         return create(method).fit(annotations, initial=mean.posteriors)

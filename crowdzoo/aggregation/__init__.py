@@ -13,7 +13,6 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.aggregation.classes.glad": "GLAD",
         "crowdzoo.aggregation.classes.hierarchical_dawid_skene": "HierarchicalDawidSkene",
         "crowdzoo.aggregation.classes.ibcc": "IBCC",
-        "crowdzoo.aggregation.classes.label_model": "LabelModel",
         "crowdzoo.aggregation.classes.mace": "MACE",
         "crowdzoo.aggregation.classes.majority_vote": "MajorityVote",
         "crowdzoo.aggregation.classes.methods": "METHODS",

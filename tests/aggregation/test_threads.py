@@ -113,9 +113,8 @@ READERS = {
     "engine.block.MAX_CELLS": (*VOTES_AND_TABLES, "one-coin", "glad", "mace"),
     "engine.counts.MAX_TABLES": VOTES_AND_TABLES,
     "engine.kernels.NORMALISED": ("dawid-skene", "worker-clustering"),
-    "classes.initial.PART": (*VOTES_AND_TABLES, "label-model"),
+    "classes.initial.PART": VOTES_AND_TABLES,
     "engine.dirichlet.CELLS": ("ibcc", "ebcc", "mace", *CHAINS),
-    "classes.label_model.CELLS": ("label-model",),
     "engine.markov_chain.TOKENS": CHAINS,
 }
 """Every threshold below which work is one piece, and the methods that read it."""
@@ -181,7 +180,7 @@ def test_both_sides_of_a_threshold_give_the_same(threshold, method, monkeypatch,
         np.testing.assert_allclose(posteriors(method, monkeypatch, 2), whole, rtol=0, atol=1e-9)
         assert watched.was_read
         calls.append(tuple(dealt))
-    if threshold not in ("classes.initial.PART", "classes.label_model.CELLS"):  # which cut work within one thread
+    if threshold != "classes.initial.PART":  # which cuts work within one thread
         assert calls[0] != calls[1]  # else a whole was compared with a whole
 
 

@@ -40,7 +40,7 @@ def folder(tmp_path, monkeypatch):
 GOLD = ("--gold", "gold.csv", "--gold-columns", "task=item,gold=truth")
 
 
-METHODS = "label-model class_balance=[0.5,0.5],wawa"  # a comma in a list parts no methods
+METHODS = "mmce gamma=[0.25,0.5],wawa"  # a comma in a list parts no methods
 
 
 def test_the_table_the_files_and_the_line_that_takes_the_best(folder, capsys):
@@ -48,7 +48,7 @@ def test_the_table_the_files_and_the_line_that_takes_the_best(folder, capsys):
     printed = capsys.readouterr().out
     assert "40 tasks, intervals of 95 %" in printed
     frame = pd.read_csv("runs/comparison.csv")
-    assert sorted(frame["method"]) == sorted(["majority-vote", "wawa", "label-model class_balance=[0.5, 0.5]"])
+    assert sorted(frame["method"]) == sorted(["majority-vote", "wawa", "mmce gamma=[0.25, 0.5]"])
     assert (folder / "runs" / "comparison.png").stat().st_size > 5000
     line = shlex.split(printed.strip().splitlines()[-1])
     assert line[:4] == ["crowdzoo", "aggregate", "answers.csv", "--method"]

@@ -6,7 +6,6 @@ from crowdzoo.aggregation.classes.ebcc import EBCC
 from crowdzoo.aggregation.classes.glad import GLAD
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
 from crowdzoo.aggregation.classes.ibcc import IBCC
-from crowdzoo.aggregation.classes.label_model import LabelModel
 from crowdzoo.aggregation.classes.mace import MACE
 from crowdzoo.aggregation.classes.majority_vote import MajorityVote
 from crowdzoo.aggregation.classes.mmce import MMCE
@@ -29,5 +28,4 @@ METHODS: dict[str, type] = {
     "bwa": BWA,
     "mmce": MMCE,
     "worker-clustering": WorkerClustering,
-    "label-model": LabelModel,
 }

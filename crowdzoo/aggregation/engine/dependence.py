@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.block import Block, occurrences
 from crowdzoo.aggregation.engine.connected import linked_groups
-from crowdzoo.aggregation.engine.pairs import pairs_of_annotations
 
 MOST_PAIRS = 5_000_000  # pairs of annotations that are compared
 LEVEL = 0.05  # expected share of false pairs among those that are found
@@ -61,7 +60,7 @@ class SharedTasks:
             rows = chosen[index]
             index, annotators, labels = index[rows], annotators[rows], labels[rows]
         some = Block(index, annotators, labels, np.arange(len(numbers)))
-        found = [*pairs_of_annotations(some, num_annotators)]
+        found = [*pairs_of_annotations(some)]
         tasks, left, right, one, other = (
             np.concatenate([np.empty(0, np.int64), *(part[column] for part in found)]) for column in range(5)
         )
@@ -69,6 +68,25 @@ class SharedTasks:
         shared = times.astype(np.float64)
         agreement = np.bincount(pairs, one == other, len(keys)) / shared
         return cls(*np.divmod(keys, max(num_annotators, 1)), shared, agreement, pairs, tasks, one == other)
+
+
+def pairs_of_annotations(block: Block) -> Iterator[tuple[NDArray[np.int64], ...]]:
+    """All pairs of annotations of a task by two annotators: the task, the lower and the higher annotator, their labels.
+
+    Yields:
+        Five columns for all tasks of one redundancy; the task is its row in `block.tasks`.
+    """
+    index, annotators, labels = block.index, block.annotator_ids.astype(np.int64), block.labels.astype(np.int64)
+    redundancy = np.bincount(index, minlength=len(block.tasks))
+    starts = np.cumsum(redundancy) - redundancy
+    for size in np.unique(redundancy[redundancy > 1]):
+        rows = starts[redundancy == size, None] + np.arange(size)
+        one, other = (rows[:, column].ravel() for column in np.triu_indices(size, 1))
+        swap = annotators[one] > annotators[other]
+        low, high = np.where(swap, other, one), np.where(swap, one, other)
+        two = annotators[low] != annotators[high]
+        low, high = low[two], high[two]
+        yield index[low], annotators[low], annotators[high], labels[low], labels[high]
 
 
 @dataclass(frozen=True, eq=False)

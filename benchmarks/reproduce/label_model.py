@@ -1,4 +1,4 @@
-"""LabelModel: weak supervision, labelling functions' accuracies from how they agree."""
+"""LabelModel: weak supervision, labelling functions' accuracies from how they agree; what LIA's paper calls MeTaL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crowdzoo.aggregation.classes.initial import Initial, first_counts, initial_
 from crowdzoo.aggregation.classes.iterative import Iterative
 from crowdzoo.aggregation.engine.block import Block, whole_block
 from crowdzoo.aggregation.engine.class_frequencies import shares_of
-from crowdzoo.aggregation.engine.pairs import LabelPairs
+from crowdzoo.aggregation.engine.dependence import pairs_of_annotations
 from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.run import Run, advance
 from crowdzoo.aggregation.engine.softmax import softmax
@@ -121,7 +121,7 @@ class LabelModel(Iterative):
 
         Raises:
             DataError: annotations are not of kind classification; `gold`, `initial` or `class_balance` does not fit
-                them; or there are more than 100 million pairs.
+                them.
 
         Warns:
             ConvergenceWarning: `max_iter` was not enough.
@@ -219,6 +219,49 @@ class LabelModel(Iterative):
             total += float(params.log_class_prior.sum())
         right = float(np.trace(params.log_confusions[:num_annotators], axis1=1, axis2=2).sum())
         return (self.prior * total if self.prior else 0.0) + (self.diagonal * right if self.diagonal else 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelPairs:
+    """How often two annotators gave a task two labels: the second moments of the answers, where they are not zero.
+
+    Attributes:
+        left: code of the lower annotator, int64 [E].
+        right: code of the higher annotator, int64 [E].
+        left_label: what the lower one said, int64 [E].
+        right_label: what the higher one said, int64 [E].
+        count: on how many tasks, float64 [E].
+    """
+
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    left_label: NDArray[np.int64]
+    right_label: NDArray[np.int64]
+    count: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, block: Block, num_annotators: int, num_classes: int) -> LabelPairs:
+        """Counts the pairs; known classes are labels by one more annotator, of code R.
+
+        Args:
+            block: T tasks, A annotations.
+            num_annotators: R.
+            num_classes: K.
+        """
+        if block.gold is not None:
+            known = np.flatnonzero(block.gold >= 0)
+            block = Block(
+                np.concatenate([block.index, known]),
+                np.concatenate([block.annotator_ids, np.full(known.size, num_annotators)]),
+                np.concatenate([block.labels, block.gold[known]]),
+                np.arange(len(block.tasks)),
+            )
+        shape = num_annotators + 1, num_annotators + 1, num_classes, num_classes
+        cells = [np.empty(0, np.int64)]
+        cells += [np.ravel_multi_index(columns, shape) for _, *columns in pairs_of_annotations(block)]
+        cell, count = np.unique(np.concatenate(cells), return_counts=True)
+        left, right, left_label, right_label = (column.astype(np.int64) for column in np.unravel_index(cell, shape))
+        return cls(left, right, left_label, right_label, count.astype(np.float64))
 
 
 class _Moments:

@@ -7,13 +7,19 @@ import pytest
 
 from crowdzoo import Annotations, DataError
 from crowdzoo.aggregation import ConvergenceWarning, MajorityVote
-from crowdzoo.aggregation.classes import label_model
-from crowdzoo.aggregation.classes.label_model import LabelModel
 from crowdzoo.aggregation.engine.block import whole_block
-from crowdzoo.aggregation.engine.pairs import LabelPairs
-from crowdzoo.testing.aggregators import simulated_crowd
+from crowdzoo.testing.aggregators import check_aggregator, simulated_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
+
+
+@pytest.fixture(scope="module")
+def script(reproduce):
+    return reproduce("label_model")
+
+
+def test_it_is_a_sound_aggregator(script):
+    check_aggregator(script.LabelModel())
 
 
 def labelling_functions(num_tasks, confusions, balance, coverage, seed=0):
@@ -76,7 +82,7 @@ def reference(rows, confusions, balance, rounds, prior):
     return confusions, balance, objectives
 
 
-def test_em_on_pairs_equals_the_model_in_loops():
+def test_em_on_pairs_equals_the_model_in_loops(script):
     annotations, _ = labelling_functions(30, some_functions(5), [0.5, 0.3, 0.2], [0.6] * 5)
     rows = [
         tuple(int(code) for code in row)
@@ -88,7 +94,7 @@ def test_em_on_pairs_equals_the_model_in_loops():
     confusions, balance, objectives = reference(rows, *start, 6, 0.1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        result = LabelModel(prior=0.1, max_iter=6, tol=0).fit(annotations)
+        result = script.LabelModel(prior=0.1, max_iter=6, tol=0).fit(annotations)
     np.testing.assert_allclose(result.history, objectives, rtol=1e-10)
     np.testing.assert_allclose(result.confusions, confusions, rtol=1e-8)
     np.testing.assert_allclose(result.class_prior, balance, rtol=1e-8)
@@ -103,7 +109,7 @@ def test_em_on_pairs_equals_the_model_in_loops():
     assert result.log_likelihood == pytest.approx(log_likelihood)
 
 
-def test_label_pairs_count_what_two_functions_said():
+def test_label_pairs_count_what_two_functions_said(script):
     annotations, _ = labelling_functions(40, some_functions(4), [0.4, 0.4, 0.2], [0.7] * 4)
     gold = np.where(np.arange(40) < 10, 1, -1)
     counted = {}
@@ -113,7 +119,7 @@ def test_label_pairs_count_what_two_functions_said():
         answers += [(4, 1)] if task < 10 else []
         for (i, a), (j, b) in itertools.combinations(answers, 2):
             counted[i, j, a, b] = counted.get((i, j, a, b), 0) + 1
-    found = LabelPairs.of(whole_block(annotations, gold), 4, 3)
+    found = script.LabelPairs.of(whole_block(annotations, gold), 4, 3)
     columns = (found.left, found.right, found.left_label, found.right_label)
     assert dict(zip(zip(*columns, strict=True), found.count, strict=True)) == counted
 
@@ -121,48 +127,51 @@ def test_label_pairs_count_what_two_functions_said():
 # === Recovery ===
 
 
-def test_class_balance_is_given_or_roughly_found():
+def test_class_balance_is_given_or_roughly_found(script):
     annotations, truth = labelling_functions(6000, some_functions(8, 2), [0.9, 0.1], [0.7] * 8)
-    estimated, given = LabelModel().fit(annotations), LabelModel(class_balance=(0.9, 0.1)).fit(annotations)
+    estimated, given = (
+        script.LabelModel().fit(annotations),
+        script.LabelModel(class_balance=(0.9, 0.1)).fit(annotations),
+    )
     assert estimated.class_prior[0] == pytest.approx(0.9, abs=0.12)  # pairs alone leave it open
     assert estimated.expected_accuracy(truth) > 0.94
     np.testing.assert_allclose(given.class_prior, [0.9, 0.1])
     assert given.expected_accuracy(truth) > 0.98
-    uniform = LabelModel(class_balance="uniform").fit(annotations)
+    uniform = script.LabelModel(class_balance="uniform").fit(annotations)
     np.testing.assert_allclose(uniform.class_prior, 0.5)
     assert uniform.expected_accuracy(truth) < 0.7
     with pytest.raises(DataError, match="3 probabilities for 2 classes"):
-        LabelModel(class_balance=(0.5, 0.3, 0.2)).fit(annotations)
+        script.LabelModel(class_balance=(0.5, 0.3, 0.2)).fit(annotations)
 
 
-def test_known_classes_teach_about_functions():
+def test_known_classes_teach_about_functions(script):
     accuracy = np.array([0.2, 0.25, 0.3, 0.2, 0.7])  # most are worse than chance
     confusions = accuracy[:, None, None] * np.eye(2) + (1 - accuracy)[:, None, None] * (1 - np.eye(2))
     annotations, truth = labelling_functions(400, confusions, [0.5, 0.5], [0.8] * 5)
-    assert LabelModel().fit(annotations).expected_accuracy(truth) < 0.4
+    assert script.LabelModel().fit(annotations).expected_accuracy(truth) < 0.4
     gold = np.where(np.arange(400) < 200, truth, -1)
-    result = LabelModel().fit(annotations, gold=gold)
+    result = script.LabelModel().fit(annotations, gold=gold)
     assert (result.labels[200:] == truth[200:]).mean() > 0.75
     unlinked = np.where(np.arange(402) >= 400, 0, -1)  # known classes of tasks that nobody labelled
     longer = Annotations.from_arrays(
         annotations.task_ids, annotations.annotator_ids, annotations.labels, tasks=np.arange(402)
     )
-    assert LabelModel().fit(longer, gold=unlinked).labels[400] == 0
+    assert script.LabelModel().fit(longer, gold=unlinked).labels[400] == 0
 
 
-def test_moments_in_parts_add_up(monkeypatch):
+def test_moments_in_parts_add_up(script, monkeypatch):
     annotations, _ = simulated_crowd(200, 8, 3)
-    whole = LabelModel().fit(annotations)
-    monkeypatch.setattr(label_model, "CELLS", 1)
-    assert len(LabelPairs.of(whole_block(annotations), 8, 3).count) > 3 * 2 * 9 * 3  # several parts
-    parts = LabelModel().fit(annotations)
+    whole = script.LabelModel().fit(annotations)
+    monkeypatch.setattr(script, "CELLS", 1)
+    assert len(script.LabelPairs.of(whole_block(annotations), 8, 3).count) > 3 * 2 * 9 * 3  # several parts
+    parts = script.LabelModel().fit(annotations)
     np.testing.assert_allclose(parts.history, whole.history, rtol=1e-12)
     np.testing.assert_allclose(parts.confusions, whole.confusions, rtol=1e-9)
 
 
-def test_initial_posteriors_are_where_it_begins():
+def test_initial_posteriors_are_where_it_begins(script):
     annotations, truth = simulated_crowd(80, 10, 3, redundancy=5, seed=6)
-    other = LabelModel().fit(annotations, initial=np.eye(3)[(truth + 1) % 3])
+    other = script.LabelModel().fit(annotations, initial=np.eye(3)[(truth + 1) % 3])
     assert (other.labels == (truth + 1) % 3).mean() > 0.8
     with pytest.raises(DataError, match="shape"):
-        LabelModel().fit(annotations, initial=np.eye(3))
+        script.LabelModel().fit(annotations, initial=np.eye(3))
