@@ -39,6 +39,7 @@ from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from stack import stack
+from waum_pruning import waum
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import GLAD, DawidSkene, MajorityVote
@@ -47,7 +48,7 @@ from crowdzoo.datasets import data_folder
 from crowdzoo.layers import WAUM
 from crowdzoo.metrics import accuracy, expected_calibration_error
 from crowdzoo.models import CrowdModel, FeatureClassifier
-from crowdzoo.quality import spammer_scores, task_table, waum
+from crowdzoo.quality import spammer_scores, task_table
 from crowdzoo.training.recipes.waum import TrainingStart
 
 RESULT = Path(__file__).parents[1] / "results" / "waum.json"

@@ -42,6 +42,7 @@ from waum import (
     load_music,
     music_base,
 )
+from waum_pruning import waum
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, MajorityVote
@@ -49,7 +50,7 @@ from crowdzoo.aggregation.engine.labels import tied_classes
 from crowdzoo.datasets import load_labelme
 from crowdzoo.metrics import accuracy
 from crowdzoo.models import FeatureClassifier
-from crowdzoo.quality import task_table, waum
+from crowdzoo.quality import task_table
 from crowdzoo.quality.aum import Waum, trusted_votes, weighted_margins
 from crowdzoo.training.recipes.waum import dawid_skene_confusions
 
@@ -75,7 +76,7 @@ class Crowd:
 
     @functools.lru_cache(maxsize=10)  # noqa: B019 - a set lives as long as the command
     def measured(self, seed: int, per_annotator: bool = False) -> Waum:
-        """See `crowdzoo.quality.waum`; the rankings share it."""
+        """See `waum`; the rankings share it."""
         return self._waum(self.annotations, seed, per_annotator)
 
     def consensus(self, seed: int) -> Waum:

@@ -48,8 +48,8 @@ class WAUM(ConfusionMatrices):
     5. Base and optimizer are put back to their start, and the base learns the soft labels of the rest,
        `q_i(k) ~ sum_r pi[r, k, k] 1[y_ir = k]`.
 
-    Steps 1 to 3 are `crowdzoo.quality.waum`. The epochs, callbacks and validation of `CrowdModel.fit` are step 5's.
-    Afterwards `scores` holds the measures, and the layer's matrices are step 4's.
+    The epochs, callbacks and validation of `CrowdModel.fit` are step 5's. Afterwards `scores` holds the measures, and
+    the layer's matrices are step 4's. To rank tasks and no more, fit for one epoch: `model.crowd.scores.worst(0.1)`.
 
     Pruned tasks have soft labels of zeros: they cost nothing and are not counted, though they still pass through a
     base's batch normalisation. The authors' code records margins during training (dropout on) and not after it.

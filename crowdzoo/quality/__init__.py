@@ -8,7 +8,6 @@ from crowdzoo.lazy_names import lazy_names
 __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
     __name__,
     {
-        "crowdzoo.training.waum_pruning": "waum",
         "crowdzoo.quality.alternative_annotators": "AlternativeAnnotator alternative_annotator_test",
         "crowdzoo.quality.annotators": "annotator_table",
         "crowdzoo.quality.aum": "Waum area_under_margin",

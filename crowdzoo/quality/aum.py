@@ -41,7 +41,7 @@ def label_margins(
     Source:
         "pleiss": G. Pleiss et al.: Identifying Mislabeled Data using the Area Under the Margin Ranking. NeurIPS 2020,
         equation 1. "top-2": F. Yang, S. Koyejo: On the Consistency of Top-k Surrogate Losses. ICML 2020, as used by
-        T. Lefort et al. (see `crowdzoo.quality.waum`).
+        T. Lefort et al. (see `crowdzoo.layers.WAUM`).
     """
     scores, labels = np.asarray(scores), np.asarray(labels)
     if scores.ndim != 2 or scores.shape[1] < 2:
@@ -94,7 +94,7 @@ def label_trust(
         annotators: int [A].
 
     Source:
-        See `crowdzoo.quality.waum`; section 3.
+        See `crowdzoo.layers.WAUM`; section 3.
     """
     skills = np.diagonal(confusions, axis1=1, axis2=2)
     found = np.zeros(len(tasks))
@@ -120,7 +120,7 @@ def weighted_margins(
         denominator: "trust" (WAUM's paper and code) or "redundancy" (the text of peerannot's paper).
 
     Source:
-        See `crowdzoo.quality.waum`; definition 3.1. "redundancy": T. Lefort et al.: Peerannot: classification for
+        See `crowdzoo.layers.WAUM`; definition 3.1. "redundancy": T. Lefort et al.: Peerannot: classification for
         crowdsourced image datasets with Python. Computo, 2024.
     """
     counts = np.bincount(tasks, minlength=num_tasks)
@@ -150,7 +150,7 @@ def trusted_votes(
         num_tasks: N.
 
     Source:
-        See `crowdzoo.quality.waum`; the soft labels that the paper trains on after pruning.
+        See `crowdzoo.layers.WAUM`; the soft labels that the paper trains on after pruning.
     """
     num_classes = confusions.shape[1]
     cells = np.asarray(tasks, np.int64) * num_classes + labels

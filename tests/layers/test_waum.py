@@ -11,7 +11,7 @@ from crowdzoo.aggregation import DawidSkene
 from crowdzoo.datasets import simulate_annotations
 from crowdzoo.layers.waum import WAUM, VotesCrossentropy
 from crowdzoo.models import CrowdModel, FeatureClassifier
-from crowdzoo.quality import waum
+from crowdzoo.quality.aum import label_margins, label_trust, weighted_margins
 from crowdzoo.testing import LAYER_CHECKS, LayerCase
 from crowdzoo.training.data import ArrayData
 
@@ -94,17 +94,20 @@ def fitted(x, annotations, epochs=5, seed=0, dropout=0.0, shuffle=True, **settin
     return model
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("denominator", ["trust", "redundancy"])
 @pytest.mark.usefixtures("eager")
-def test_scores_are_those_of_the_quality_measure():
+def test_a_base_that_does_not_learn_gives_the_equations_of_its_probabilities_in_evaluation_mode(denominator):
     x, _, annotations, _ = a_crowd()
-    for settings in ({}, {"margin": "pleiss", "denominator": "redundancy"}):
-        model = fitted(x, annotations, epochs=1, **settings)
-        expected = waum(
-            a_base, x, annotations, epochs=2, batch_size=64, optimizer=keras.optimizers.Adam(0.02), **settings
-        )
-        np.testing.assert_allclose(model.crowd.scores.waum, expected.waum, atol=1e-6)
-    assert np.isnan(expected.waum[50])
+    model = fitted(x, annotations, epochs=1, dropout=0.5, rate=0.0, denominator=denominator, smoothing=0.02)
+    probabilities = model.base.predict(x, verbose=0).astype("float64")  # dropout is off
+    found = model.crowd.scores
+    confusions = DawidSkene(prior=0.02, diagonal=0.0).fit(annotations).confusions
+    columns = found.annotations.task_ids, found.annotations.annotator_ids, found.annotations.labels
+    np.testing.assert_allclose(found.aum, label_margins(probabilities, columns[2], columns[0]), atol=1e-6)
+    np.testing.assert_allclose(found.trust, label_trust(confusions, probabilities, *columns[:2]), atol=1e-5)
+    expected = weighted_margins(found.aum, found.trust, columns[0], len(x), denominator)
+    np.testing.assert_allclose(found.waum, expected, atol=1e-6)
+    assert np.isnan(found.waum[50])
 
 
 @pytest.mark.slow

@@ -1,13 +1,9 @@
 """AUM and WAUM against their equations, written with loops, and on tasks that are known to be bad."""
 
-import keras
 import numpy as np
 import pytest
 
 from crowdzoo import Annotations, ConfigError, DataError
-from crowdzoo.aggregation import DawidSkene
-from crowdzoo.models import FeatureClassifier
-from crowdzoo.quality import waum
 from crowdzoo.quality.aum import (
     Waum,
     area_under_margin,
@@ -148,47 +144,7 @@ def test_the_table_names_each_tasks_label_that_fits_least():
     assert empty["waum"] == [None] * N
 
 
-# === From a network ===
-
-
-def a_base(dropout=0.5):
-    return FeatureClassifier(2, K, hidden=(8,), dropout=dropout)
-
-
-def points(seed=0, number=N):
-    return np.random.default_rng(seed).normal(size=(number, 2)).astype("float32")
-
-
-@pytest.mark.usefixtures("eager")
-def test_a_network_that_does_not_learn_gives_the_equations_of_its_probabilities_in_evaluation_mode():
-    x, annotations = points(), crowd()
-    keras.utils.set_random_seed(3)
-    scores = a_base().predict(x, verbose=0).astype("float64")  # dropout is off
-    confusions = DawidSkene(prior=0.02, diagonal=0.0).fit(annotations).confusions
-    for denominator in ("trust", "redundancy"):
-        found = waum(
-            a_base, x, annotations, epochs=2, optimizer=keras.optimizers.SGD(0.0), denominator=denominator,
-            smoothing=0.02, seed=3,
-        )  # fmt: skip
-        np.testing.assert_allclose(found.aum, label_margins(scores, LABELS, TASKS), atol=1e-6)
-        np.testing.assert_allclose(found.trust, label_trust(confusions, scores, TASKS, WHO), atol=1e-6)
-        np.testing.assert_allclose(
-            found.waum, weighted_margins(found.aum, found.trust, TASKS, N, denominator), atol=1e-6
-        )
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
-@pytest.mark.usefixtures("eager")
-def test_networks_of_their_own_judge_each_annotators_labels():
-    x, annotations = points(), crowd()
-    found = waum(a_base, x, annotations, epochs=2, per_annotator=True, seed=2)
-    for r in (0, 2):
-        own = np.flatnonzero(r == WHO)
-        alone = waum(a_base, x, crowd(own), epochs=2, seed=2)
-        np.testing.assert_allclose(found.aum[own], alone.aum, atol=1e-6)
-    stacked = waum(a_base, x, annotations, epochs=2, seed=2)
-    assert np.abs(found.aum - stacked.aum).max() > 1e-3
+# === What does not fit ===
 
 
 @pytest.mark.parametrize(
@@ -199,11 +155,6 @@ def test_networks_of_their_own_judge_each_annotators_labels():
         (lambda: label_margins(np.zeros((2, 2)), [0, 0], margin="top2"), ConfigError, "Did you mean 'top-2'"),
         (lambda: area_under_margin(np.zeros((3, 2)), [0, 0]), DataError, "epochs, tasks, classes"),
         (lambda: weighted_margins(np.zeros(1), np.ones(1), np.zeros(1, int), 1, "trusts"), ConfigError, "'trust'"),
-        (lambda: waum(a_base, points(), crowd(), denominator="votes"), ConfigError, "denominator"),
-        (lambda: waum(a_base, points(), crowd(), margin="yang"), ConfigError, "margin"),
-        (lambda: waum(a_base, points(), crowd(), epochs=0), ConfigError, "epochs"),
-        (lambda: waum(lambda: FeatureClassifier(2, 5), points(), crowd()), DataError, "the base has 5 outputs"),
-        (lambda: waum(a_base, points()[:3], crowd()), DataError, "x has 3 rows, the annotations are of 6 tasks"),
     ],
 )
 def test_what_does_not_fit_is_refused(call, error, message):
