@@ -1,15 +1,5 @@
-"""Means with 95 % intervals that hold where runs are not independent: the functions of all tables.
+"""Differences of two models on the same test tasks, with 95 % intervals that come from drawing the tasks again."""
 
-Two things make the runs of a comparison alike, and each makes Student's interval too narrow:
-
-- **Overlapping training sets.** The fifths of cross-validation share three quarters of their training tasks. Nadeau and
-  Bengio, Inference for the Generalization Error (Machine Learning, 2003), add the share of test to training tasks to
-  1/n; Bouckaert and Frank (PAKDD, 2004) do so for repeated cross-validation.
-- **One test set for all seeds.** Seeds then say nothing about other test tasks; `bootstrap` draws the tasks again.
-"""
-
-import dataclasses
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -19,51 +9,6 @@ from scipy import special
 
 LEVEL = 0.95
 MANY = 4096  # tasks, from which on the mean of a draw has a normal distribution
-
-
-@dataclasses.dataclass(frozen=True)
-class Runs:
-    """Values of one data set, or of several that share their draws.
-
-    Attributes:
-        values: one a run, n.
-        overlap: test tasks by training tasks, where the runs' training sets overlap (1/4 for fifths); else 0.
-        weight: the number of data sets that the values stand for.
-    """
-
-    values: ArrayLike
-    overlap: float = 0.0
-    weight: float = 1.0
-
-
-def mean_interval(groups: Sequence[Runs], level: float = LEVEL) -> tuple[float, float]:
-    """Mean over the data sets, and half the width of its interval.
-
-    The groups are independent of each other. The variance of a group's mean is s² (1/n + overlap); degrees of freedom
-    are Welch and Satterthwaite's.
-
-    Args:
-        groups: the runs. A group of one run has no interval of its own, so neither has the mean.
-        level: share of such intervals that contain the expected value.
-
-    Returns:
-        Mean and half width, in the unit of the values; the half width is NaN where a group has one run.
-    """
-    values = [np.asarray(group.values, float) for group in groups]
-    weights = np.array([group.weight for group in groups])
-    weights = weights / weights.sum()
-    mean = float(sum(weight * each.mean() for weight, each in zip(weights, values, strict=True)))
-    if min(map(len, values)) < 2:
-        return mean, float("nan")
-    freedom = np.array([len(each) - 1 for each in values])
-    variances = np.array([
-        weight**2 * each.var(ddof=1) * (1 / len(each) + group.overlap)
-        for weight, each, group in zip(weights, values, groups, strict=True)
-    ])  # fmt: skip
-    if not variances.any():
-        return mean, 0.0
-    total = variances.sum()
-    return mean, float(special.stdtrit(total**2 / (variances**2 / freedom).sum(), (1 + level) / 2) * np.sqrt(total))
 
 
 def bootstrap(
