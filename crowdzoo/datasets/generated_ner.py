@@ -1,8 +1,10 @@
 """Invitations, reports and notes made up from templates, with named entities and annotators who err."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -15,84 +17,10 @@ from crowdzoo.data.tokens import split_tokens
 
 TYPES = ("DATE", "LOC", "ORG", "PER")
 
-# === What sentences are made of; all of it was written for this file ===
-
-
-def _names(text: str) -> list[str]:
-    """Words of a list; _ stands for a space within one."""
-    return [name.replace("_", " ") for name in text.split()]
-
-
-GIVEN = _names(
-    "Anna Bruno Carla Dario Elif Farid Greta Hugo Ines Jakob Kofi Lena Marek Nadia Oskar Priya Rosa Samir Tilda Yusuf "
-    "Zoë José Łukasz Aïcha Søren"
-)
-# given names that are places or months elsewhere: only the sentence tells
-GIVEN_OR_PLACE = _names("Paris Florence Jordan Sydney Chelsea Austin Victoria Georgia Lincoln Brooklyn")
-GIVEN_OR_MONTH = _names("April May June August")
-FAMILY = _names(
-    "Abara Bell Castillo Dupont Eriksen Fischer Gallo Hartley Ivanova Jansen Kowalski Lindqvist Moreau Novak Okafor "
-    "Petrov Quinn Rossi Sato Tanaka Ueda Vargas Weber Yilmaz Zhang O'Neill"
-)
-PLACES = _names(
-    "Lisbon Oslo Nairobi Kyoto Lima Dublin Krakow Tunis Bergen Porto Leeds Ghent Malmö São_Paulo New_Ashford "
-    "Lake_Orrin Port_Vellan Upper_Marsh San_Telmo Stratton-on-Sea"
-)
-FIRMS = _names("Northwind Lumora Blue_Kettle Halden Tessera Quillwort Orbis Marlowe")
-LEGAL = ["Ltd.", "Inc.", "Group", "Foundation", "Press"]
-MONTHS = _names("January February March April May June July August September October November December")
-DAYS = _names("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
-
-TEMPLATES = (
-    "Dear {PER}, the dinner with {ORG} is on {DATE} in {LOC}.",
-    "Hi {FIRST}! Can you come to {LOC} on {DATE}?",
-    "{FULL} of {ORG} will speak in {LOC} on {DATE}.",
-    "{TEAM} beat {TEAM} 3-1 in {LOC}.",
-    "{TEAM} signed {FULL} from {TEAM}, the club said on {DAY}.",
-    "Fans of {TEAM} travelled to {LOC} by train.",
-    "{ORG} opens an office in {LOC} (its second after {LOC}).",
-    "We met {FIRST} and {FIRST} near the station in {LOC}.",
-    "{FIRST} told {FULL}: \"I will be in {LOC} until {DATE}.\"",
-    "The flight from {LOC} to {LOC} leaves on {DATE} at 9:40.",
-    "{DATE} is too late for {FIRST}, so we asked {ORG}.",
-    "Please send the invoice to {ORG}, {LOC}, before {DATE}.",
-    "After years in {LOC}, {FULL} moved to {LOC} with {FIRST}.",
-    "{ORG} and {ORG} agreed on a price; shares rose 4% in {LOC}.",
-    "No one at {ORG} knew {FULL}.",
-    "Thanks, {FIRST} \N{PARTY POPPER} See you on {DAY}!",
-    "The meeting is cancelled.",
-    "Minutes of {DATE}: {FIRST} (chair), {FULL}, {FULL}.",
-    "It rained in {LOC} for the whole of {MONTH}.",
-    "In {MONTH}, {FIRST} leaves {ORG}.",
-    "Is {FIRST} still with {ORG} in {LOC}?",
-    "{LOC}, {DATE} - {ORG} named {FULL} as its director.",
-    "Bring your own cups, said {FIRST}; the kitchen at {ORG} has none.",
-    "A letter by {FULL} was found in {LOC} last {MONTH}.",
-)  # fmt: skip
-
-
-# slot -> words or forms that stand in it, all equally likely; or upper ends of a draw from 0 to 1 -> such words
-SLOTS: dict[str, Sequence[str] | dict[float, Sequence[str]]] = {
-    "FIRST": {0.6: GIVEN, 0.85: GIVEN_OR_PLACE, 1: GIVEN_OR_MONTH},
-    "FAMILY": FAMILY,
-    "FULL": ["{FIRST} {FAMILY}"],
-    "PER": {0.4: ["{FULL}"], 1: ["{FIRST}"]},
-    "LOC": {0.6: PLACES, 1: GIVEN_OR_PLACE},
-    "TEAM": {0.3: ["{LOC} United"], 1: ["{LOC}"]},
-    "FIRM": FIRMS,
-    "LEGAL": LEGAL,
-    "ORG": [
-        "{FIRM}", "{FIRM} {LEGAL}", "{FAMILY} & Sons", "{FAMILY}, {FAMILY} & Co.", "University of {LOC}",
-        "Bank of {LOC}", "{LOC} {LEGAL}",
-    ],
-    "DAY": DAYS,
-    "MONTH": MONTHS,
-    "MONTH_NUMBER": [f"{number:02}" for number in range(1, 13)],
-}  # fmt: skip
-TYPE_OF = {
-    "PER": "PER", "FIRST": "PER", "FULL": "PER", "LOC": "LOC", "ORG": "ORG", "TEAM": "ORG",
-    "DATE": "DATE", "DAY": "DATE", "MONTH": "DATE",
-}  # fmt: skip
+# What sentences are made of: lists of words; slots, in which words or forms stand that are all equally likely, or upper
+# ends of a draw from 0 to 1 -> such words, or the name of a list; the type of a slot; and sentences with slots
+_PARTS = json.loads(resources.files("crowdzoo.datasets").joinpath("generated_ner.json").read_text("utf-8"))
+WORDS: dict[str, list[str]] = _PARTS["words"]
 
 
 def _one(words: Sequence[str], rng: np.random.Generator) -> str:
@@ -111,21 +39,23 @@ def _word(slot: str, rng: np.random.Generator) -> str:
             f"{{DAY}}, {day} {{MONTH}}",
         ]
     else:
-        words = SLOTS[slot]
+        words = _PARTS["slots"][slot]
     if isinstance(words, dict):
         draw = rng.random()
-        words = next(words[end] for end in words if draw < end)
+        words = next(words[end] for end in words if draw < float(end))
+    if isinstance(words, str):
+        words = WORDS[words]
     return re.sub(r"\{(\w+)\}", lambda inner: _word(inner[1], rng), _one(words, rng))
 
 
 def _sentence(rng: np.random.Generator) -> tuple[str, list[tuple[str, int, int]]]:
     """A text and its entities: type, first character and the one after the last."""
     text, spans = "", []
-    for literal, slot in re.findall(r"([^{]*)(?:\{(\w+)\})?", _one(TEMPLATES, rng)):
+    for literal, slot in re.findall(r"([^{]*)(?:\{(\w+)\})?", _one(_PARTS["templates"], rng)):
         text += literal
         if slot:
             word = _word(slot, rng)
-            spans.append((TYPE_OF[slot], len(text), len(text) + len(word)))
+            spans.append((_PARTS["types"][slot], len(text), len(text) + len(word)))
             text += word
     # "Ltd." at the end of a sentence needs no second full stop
     return text[:-1] if text.endswith("..") else text, spans
@@ -213,7 +143,7 @@ def generated_ner(
 ) -> CrowdSequences:
     """Sentences with people, places, organisations and dates, and annotators who err in whole spans.
 
-    Texts are drawn from templates and lists of this file, so anybody may have them. Some names need their sentence:
+    Texts are drawn from our own templates and lists, so anybody may have them. Some names need their sentence:
     Florence and Jordan are people or places, Lisbon is a city or a football team, May is a month or a guest.
 
     Of ten annotators two are careful, four average, three hasty and one marks tokens at random. They miss entities

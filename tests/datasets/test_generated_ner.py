@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crowdzoo.datasets.generated_ner import FIRMS, GIVEN_OR_PLACE, TYPES, generated_ner
+from crowdzoo.datasets.generated_ner import TYPES, WORDS, generated_ner
 from crowdzoo.sequences import span_scores, spans_of, tag_problems
 
 
@@ -28,9 +28,9 @@ def test_gold_marks_the_names_that_stand_there(crowd):
     assert {"Northwind", "Blue Kettle"} < found["ORG"]
     assert "São Paulo" in found["LOC"]
     assert "O'Neill & Sons" in found["ORG"]
-    assert set(FIRMS) < found["ORG"]
+    assert set(WORDS["FIRMS"]) < found["ORG"]
     # what only the sentence tells apart
-    assert len(found["PER"] & found["LOC"] & set(GIVEN_OR_PLACE)) == len(GIVEN_OR_PLACE)
+    assert len(found["PER"] & found["LOC"] & set(WORDS["GIVEN_OR_PLACE"])) == len(WORDS["GIVEN_OR_PLACE"])
     assert found["LOC"] & found["ORG"]
     assert found["PER"] & found["DATE"] <= {"April", "May", "June", "August"} <= found["PER"]
 
