@@ -57,29 +57,6 @@ def label_margins(
     return own - np.where(own >= first[rows], second[rows], first[rows])
 
 
-def area_under_margin(scores: ArrayLike, labels: ArrayLike, margin: str = "pleiss") -> NDArray[np.float64]:
-    """AUM of tasks with one label each: the margin's mean over the epochs, [N]. Low: probably mislabelled.
-
-    Args:
-        scores: scores of every epoch, [T, N, K]: logits in the paper; probabilities serve as well.
-        labels: class codes, int [N].
-        margin: see `label_margins`.
-
-    Raises:
-        DataError: shapes that do not fit, or no epoch.
-
-    Source:
-        G. Pleiss et al.: Identifying Mislabeled Data using the Area Under the Margin Ranking. NeurIPS 2020, equation 2.
-    """
-    scores = np.asarray(scores)
-    if scores.ndim != 3 or len(scores) == 0:
-        raise DataError(f"area_under_margin: scores must have shape [epochs, tasks, classes], got {list(scores.shape)}")
-    total = np.zeros(scores.shape[1])
-    for epoch in scores:
-        total += label_margins(epoch, labels, margin=margin)
-    return total / len(scores)
-
-
 def label_trust(
     confusions: NDArray[Any], scores: NDArray[Any], tasks: NDArray[Any], annotators: NDArray[Any]
 ) -> NDArray[np.float64]:

@@ -6,7 +6,6 @@ import pytest
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.quality.aum import (
     Waum,
-    area_under_margin,
     label_margins,
     label_trust,
     trusted_votes,
@@ -52,17 +51,6 @@ def crowd(rows=slice(None)):
 def test_margins_by_hand(scores, label, top_2, pleiss):
     assert label_margins([scores], [label], margin="top-2") == pytest.approx([top_2])
     assert label_margins([scores], [label], margin="pleiss") == pytest.approx([pleiss])
-
-
-def test_aum_of_one_label_a_task_is_the_mean_margin_of_the_logits():
-    logits = np.random.default_rng(1).normal(size=(4, N, K))
-    labels = np.array([0, 1, 2, 0, 1, 2])
-    expected = [
-        sum(logits[t, i, y] - max(logits[t, i, k] for k in range(K) if k != y) for t in range(4)) / 4
-        for i, y in enumerate(labels)
-    ]
-    np.testing.assert_allclose(area_under_margin(logits, labels), expected)
-    assert (area_under_margin(logits, labels, "top-2") >= area_under_margin(logits, labels)).all()
 
 
 # === Trust, WAUM, soft labels ===
@@ -153,7 +141,6 @@ def test_the_table_names_each_tasks_label_that_fits_least():
         (lambda: label_margins([[1.0], [2.0]], [0, 0]), DataError, "K at least 2"),
         (lambda: label_margins(np.zeros((3, 2)), [0, 0]), DataError, "one label for every row"),
         (lambda: label_margins(np.zeros((2, 2)), [0, 0], margin="top2"), ConfigError, "Did you mean 'top-2'"),
-        (lambda: area_under_margin(np.zeros((3, 2)), [0, 0]), DataError, "epochs, tasks, classes"),
         (lambda: weighted_margins(np.zeros(1), np.ones(1), np.zeros(1, int), 1, "trusts"), ConfigError, "'trust'"),
     ],
 )
