@@ -162,16 +162,6 @@ class Block:
                 f"{num_annotators} annotators and {num_classes} classes (codes count from 0)."
             )
 
-    def renumbered(self, codes: NDArray[np.int64]) -> Block:
-        """The same block with annotators numbered as they stand in `codes`, which has all of them."""
-        places = np.empty(codes.max(initial=-1) + 1, np.int32)
-        places[codes] = np.arange(len(codes))
-        changed = Block.__new__(Block)
-        for name in FIELDS:
-            setattr(changed, name, getattr(self, name))
-        changed.annotator_ids = places[self.annotator_ids]
-        return changed
-
     def said(self, num_annotators: int, num_classes: int) -> NDArray[np.int64]:
         """Who said what as one number, `annotator * K + label`, [A].
 

@@ -64,11 +64,6 @@ def _choose(posteriors, tasks, lowest, seed, labels):  # type: ignore[no-untyped
         labels[i] = label
 
 
-def uniform_draws(codes: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
-    """A number in [0, 1) for each code, that depends on seed and code only, [n]."""
-    return _draw(codes.astype(U), U(seed))
-
-
 @compiled()
 def _draw(code, seed):  # type: ignore[no-untyped-def]  # for Numba
     """A number in [0, 1) for a code, or for each of an array."""
