@@ -8,12 +8,15 @@ from crowdzoo.layers import WAUM
 from crowdzoo.models import CrowdModel, FeatureClassifier
 from crowdzoo.testing.aggregators import simulated_crowd
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::crowdzoo.aggregation.VotesWarning", "ignore::crowdzoo.aggregation.ConvergenceWarning"
+)
 ANNOTATIONS = simulated_crowd(60, 4, 3, redundancy=3)[0]
 X = np.random.default_rng(0).normal(size=(60, 2)).astype("float32")
 
 
 def a_base():
-    return FeatureClassifier(2, 3, hidden=(8,), dropout=0.5)
+    return FeatureClassifier(2, 3, hidden=(8,), dropout=0.0)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +36,6 @@ def test_scores_are_those_of_the_layer(waum, settings):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 def test_networks_of_their_own_judge_each_annotators_labels(waum):
     found = waum(a_base, X, ANNOTATIONS, epochs=2, per_annotator=True, seed=2)
     for r in (0, 2):
