@@ -28,9 +28,9 @@ TRAINING = {name: f"--{name.replace('_', '-')}" for name in (*FIELDS, "hidden", 
     "types": "--inputs", "base_settings": "--base-set", "encoder_settings": "--encoder-set"
 }  # fmt: skip
 OTHERS = {name: f"--{name.replace('_', '-')}" for name in (
-    "task", "low", "high", "normalize", "unit", "platform", "field", "image", "columns", "separator", "sheet", "encoding", "decimal",
-    "header", "wide", "missing", "label_separator", "annotator_separator", "rename", "no_label", "classes",
-    "on_bad_rows", "exclude", "only", "since", "on_duplicate", "scheme", "on_bad_tags", "multi_label",
+    "task", "low", "high", "normalize", "unit", "platform", "field", "image", "columns", "separator", "sheet",
+    "encoding", "decimal", "header", "wide", "missing", "label_separator", "annotator_separator", "rename", "no_label",
+    "classes", "on_bad_rows", "exclude", "only", "since", "on_duplicate", "scheme", "on_bad_tags", "multi_label",
 )}  # fmt: skip
 FILES = {"runs.parquet", "comparison.csv", "comparison.png", "tensorboard"}
 

@@ -98,7 +98,7 @@ def test_texts_that_are_read_as_classes_are_warned_of():
     ("words", "message"),
     [(["train", "instances.csv", "--task", "free-text"], "no method learns from free texts"),
      (["train", "instances.csv", "--task", "free-text", "--method", "medoid"], "no method learns from free texts"),
-     (["compare", "gold.csv", "--task", "free-text"], "no method learns from free texts"),
+     (["compare", "gold.csv", "--task", "free-text"], "there is no model of free texts"),
      (["aggregate", "--normalize", "words"], "--normalize words: is for --task free-text; leave it out"),
      (["aggregate", "--task", "free-text", "--low", "0"], "--low 0"),
      (["quality", "--task", "free-text"], "crowdzoo report FILE --task free-text")],
