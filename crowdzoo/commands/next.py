@@ -123,9 +123,9 @@ def run(arguments: argparse.Namespace) -> None:
     who = _asked(arguments.annotators, crowd)
     mixed = _mixed(arguments, crowd, known)
     result = fitted(aggregator, crowd) if mixed is None else mixed.aggregation
-    skills = _skills(result, part)
+    skills = part.known(result, slice(None))
     if skills is None and arguments.method is None:
-        skills = _skills(fitted(kind.create_aggregator(MATRICES, seed=arguments.seed), crowd), part)
+        skills = fitted(kind.create_aggregator(MATRICES, seed=arguments.seed), crowd).confusions
     if skills is None:
         raise ConfigError(
             f"--method {arguments.method}: has no confusion matrices, so it does not say which annotator to ask; "
@@ -209,11 +209,6 @@ def _with_new(crowd: Annotations, names: str | None) -> Annotations:
         if not name or name in [*map(str, there), *new[:place]]:
             raise ConfigError(f"--new {shorten(names)}: {name!r} is empty, named twice, or has answered: leave it out.")
     return replace(crowd, annotators=np.array([*there, *new], object))
-
-
-def _skills(result: Any, part: Any) -> Any:
-    """What a result knows of its annotators, [R, …]."""
-    return part.known(result, slice(None))
 
 
 def _earlier(folder: Path, result: Any, part: Any) -> tuple[Any, np.ndarray]:

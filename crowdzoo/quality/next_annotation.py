@@ -89,15 +89,12 @@ def sure_tasks(result: Any, sure: float = SURE) -> NDArray[np.bool_]:
     return (result.posteriors.max(axis=1, initial=0) >= sure) & (result.annotations_per_task >= FEWEST)
 
 
-_LIMITS = {
-    "number": Number(1, whole=True),
-    "per_task": Number(1, whole=True, optional=True),
-    "per_annotator": Number(1, whole=True, optional=True),
-    "budget": Number(0, above=True, optional=True),
-}
-
-
-@checked(**_LIMITS)
+@checked(
+    number=Number(1, whole=True),
+    per_task=Number(1, whole=True, optional=True),
+    per_annotator=Number(1, whole=True, optional=True),
+    budget=Number(0, above=True, optional=True),
+)
 def next_annotations(
     posteriors: ArrayLike,
     confusions: ArrayLike | Confusions,
@@ -169,7 +166,6 @@ def class_gains(posteriors: NDArray[np.float64], confusions: ArrayLike | Confusi
     return lambda tasks, annotators: information_gain(posteriors[tasks, None], ask(tasks, annotators))
 
 
-@checked(**_LIMITS)
 def next_questions(
     gains: Gains,
     num_tasks: int,
@@ -201,7 +197,6 @@ def next_questions(
         cells: numbers that `gains` holds in memory for one pair.
 
     Raises:
-        ConfigError: a number out of its range.
         DataError: shapes that do not fit, or costs that are not above 0.
     """
     candidates = np.asarray(annotators, dtype=np.int64)

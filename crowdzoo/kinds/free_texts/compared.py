@@ -7,9 +7,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.free_texts.edits import edits
 from crowdzoo.aggregation.free_texts.tokens import Tokens
-from crowdzoo.errors import ConfigError
 from crowdzoo.kinds.compared import Compared, Scores, Summed
-from crowdzoo.training.methods import default_method
 
 
 class ComparedTexts(Compared):
@@ -57,15 +55,6 @@ class ComparedTexts(Compared):
     def figures(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
         """Share of the texts without an error."""
         return {"without error": float(np.mean(answers[self.known[tasks], 0] == 0))}
-
-    @classmethod
-    def paired(cls, settings: Any, x: Any, crowd: Any, tasks: Any) -> tuple[Any, Any]:
-        """None.
-
-        Raises:
-            ConfigError: always.
-        """
-        raise ConfigError(f"compare: {default_method('free-text')}")
 
 
 COMPARED = ComparedTexts
