@@ -272,8 +272,8 @@ def _joined_tasks(
 ) -> Table:
     """See `read_table`: tasks are named after several columns, as those of annotations are."""
     parts = {f"{PART_OF}{name}": name.strip() for name in layout.columns["task"].split(",")}
-    plain = dataclasses.replace(layout, columns={**layout.columns, **parts})
-    del plain.columns["task"]
+    others = {name: theirs for name, theirs in layout.columns.items() if name != "task"}
+    plain = dataclasses.replace(layout, columns={**others, **parts})
     found = read_table(
         path, None if wanted is None else [*parts, *wanted], lambda name, header: check(name, ["task", *header]), plain,
         [name for name in usual if name != "task"], *how,
