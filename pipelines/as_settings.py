@@ -4,11 +4,11 @@ import re
 
 # Arguments of readers that the section data has under the same name
 _KEYS = (
-    "classes|columns|decimal|encoding|exclude|field|header|high|image|instance_columns|label_separator|low|missing|"
-    "on_bad_rows|on_bad_tags|on_duplicate|platform|separator|wide"
+    "annotator_separator|classes|columns|decimal|encoding|exclude|field|header|high|image|instance_columns|"
+    "label_separator|low|missing|on_bad_rows|on_bad_tags|on_duplicate|platform|rename|separator|sheet|wide"
 )
 _LISTS = ("classes", "exclude", "missing")
-_MAPPINGS = ("columns", "instance_columns")
+_MAPPINGS = ("columns", "instance_columns", "rename")
 _ARGUMENT = re.compile(rf"(?<![\w/'\"=.,-])({_KEYS})=('[^'\n]*'|[^\s;)]*[^\s;).,])")
 
 

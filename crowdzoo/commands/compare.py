@@ -28,9 +28,9 @@ TRAINING = {name: f"--{name.replace('_', '-')}" for name in (*FIELDS, "hidden", 
     "types": "--inputs", "base_settings": "--base-set", "encoder_settings": "--encoder-set"
 }  # fmt: skip
 OTHERS = {name: f"--{name.replace('_', '-')}" for name in (
-    "task", "low", "high", "platform", "field", "image", "columns", "separator", "sheet", "encoding", "decimal",
-    "header", "wide", "missing", "label_separator", "annotator_separator", "rename", "no_label", "classes",
-    "on_bad_rows", "exclude", "only", "since", "on_duplicate", "scheme", "on_bad_tags", "multi_label",
+    "task", "low", "high", "normalize", "unit", "platform", "field", "image", "columns", "separator", "sheet",
+    "encoding", "decimal", "header", "wide", "missing", "label_separator", "annotator_separator", "rename", "no_label",
+    "classes", "on_bad_rows", "exclude", "only", "since", "on_duplicate", "scheme", "on_bad_tags", "multi_label",
 )}  # fmt: skip
 FILES = {"runs.parquet", "comparison.csv", "comparison.png", "tensorboard"}
 
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> None:
     elif arguments.instances is None and (trains is None or not kind.labels.has_positions):
         if trains is not None:
             raise ConfigError(f"{trains}: is for deep methods: name the file of instances behind the annotations.")
-        given |= options.given(arguments, ("low", "high"))
+        given |= options.given(arguments, kind.scale)
         crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
         gold = kind.gold_of(crowd, arguments.gold, layout)
     else:

@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,9 @@ from crowdzoo.commands.outputs import Output, is_batch
 from crowdzoo.commands.progress import fitted
 from crowdzoo.errors import ConfigError, DataError, shorten, unknown
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.kinds import kind_of
-from crowdzoo.quality.next_annotation import SURE
+from crowdzoo.kinds import Kind, kind_of
+from crowdzoo.kinds.parts import part_of
+from crowdzoo.quality.next_annotation import SURE, next_questions
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
@@ -55,6 +57,13 @@ def describe(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     options.add_annotator_table(command, "what answers cost, in place of --cost")
     command.add_argument("--annotators", metavar="A,B,…", help="who can be asked (default: all of the annotations)")
+    command.add_argument("--new", metavar="A,B,…",
+        help="who can be asked, too, and has not answered yet: taken for a usual annotator, or as --prior knows them",
+    )  # fmt: skip
+    command.add_argument("--prior", type=path, metavar="DIR",
+        help="an earlier result of crowdzoo aggregate with the same classes: what it knows of annotators counts beside "
+        "their annotations here",
+    )  # fmt: skip
     command.add_argument("--per-task", type=integer(1, options.MOST), default=1, metavar="N",
         help="at most so many answers for a task (default 1)",
     )  # fmt: skip
@@ -63,7 +72,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     command.add_argument("--sure", type=number(0, 1), default=SURE, metavar="P",
         help="do not ask about tasks with two answers or more whose class has this probability (default "
-        f"{SURE:g}: those that report calls sure)",
+        f"{SURE:g}: those that report calls sure); of several labels each of them, of free texts their confidence",
     )  # fmt: skip
     command.add_argument("--method", metavar="NAME",
         help=f"aggregation method with confusion matrices (default {kind_of('classification').aggregation}; where "
@@ -72,12 +81,16 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
         help="setting of the method, such as prior=0.1; may be given several times",
     )  # fmt: skip
+    command.add_argument("--multi-label", action="store_true", default=None,
+        help="several labels may hold for a task, as in `crowdzoo aggregate`",
+    )  # fmt: skip
     options.add_seed(command, "the method")
+    options.add_kinds(command)
     options.add_reading(command)
     options.add_image(command)
     options.add_outputs(
         command,
-        ("annotations", "instances", "annotator_table"),
+        ("annotations", "instances", "annotator_table", "prior"),
         Output("out", "--out", is_batch),
         options.REJECTS,
     )
@@ -88,15 +101,21 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.reading.instances.annotator_table import read_annotator_table
     from crowdzoo.reading.instances.instances import read_instances
 
-    kind = kind_of("classification")
-    _check(arguments)
-    settings = options.settings_of(arguments.settings)
+    kind = kind_of(arguments.task)
+    _check(arguments, kind)
+    part = part_of("multi-label" if arguments.multi_label else kind.name, "questions")
+    settings = options.given(arguments, kind.scale) | options.settings_of(arguments.settings)
     aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **settings)
     instances = None if arguments.instances is None else read_instances(arguments.instances)
     reading = options.reading_options(arguments, kind)
     if instances is not None:
         reading["tasks"] = instances.tasks
-    crowd = kind.read(arguments.annotations, **reading)
+    if arguments.multi_label:
+        from crowdzoo.aggregation import MultiLabel
+
+        aggregator = MultiLabel(arguments.method or kind.aggregation, settings=aggregator.get_params())
+        reading |= {"on_duplicate": "all", "no_label": aggregator.none}
+    crowd = _with_new(kind.read(arguments.annotations, **reading), arguments.new)
     known = None
     if arguments.annotator_table is not None:
         known = read_annotator_table(arguments.annotator_table, crowd.annotators)
@@ -104,23 +123,27 @@ def run(arguments: argparse.Namespace) -> None:
     who = _asked(arguments.annotators, crowd)
     mixed = _mixed(arguments, crowd, known)
     result = fitted(aggregator, crowd) if mixed is None else mixed.aggregation
-    confusions = result.confusions if mixed is None else mixed.next_confusions
-    if confusions is None and arguments.method is None:
-        confusions = fitted(kind.create_aggregator(MATRICES, seed=arguments.seed), crowd).confusions
-    if confusions is None:
+    skills = part.known(result, slice(None))
+    if skills is None and arguments.method is None:
+        skills = fitted(kind.create_aggregator(MATRICES, seed=arguments.seed), crowd).confusions
+    if skills is None:
         raise ConfigError(
             f"--method {arguments.method}: has no confusion matrices, so it does not say which annotator to ask; "
             f"take {MATRICES}, dawid-skene, one-coin or ibcc."
         )
-    from crowdzoo.quality import data_notes, next_annotations, sure_tasks
+    from crowdzoo.quality import data_notes
 
+    skills = _pooled(skills, result, None if arguments.prior is None else _earlier(arguments.prior, result, part))
+    cells = skills[0].size
+    if mixed is not None:
+        skills = replace(mixed, aggregation=replace(result, confusions=skills)).next_confusions
     most = min(options.MOST, math.floor(arguments.budget / costs[who].min() + 1e-9))
     if most < 1:
         raise ConfigError(f"--budget {arguments.budget:g}: is less than one answer costs, {costs[who].min():g}.")
     share = arguments.per_annotator or 2 * math.ceil(most / len(who))
-    done = sure_tasks(result, arguments.sure)
-    found = next_annotations(
-        result.posteriors, confusions, most, annotators=who,
+    done = part.sure(result, arguments.sure)
+    found = next_questions(
+        part.gains(result, skills, crowd), crowd.num_tasks, most, annotators=who, cells=cells,
         asked=crowd, per_task=arguments.per_task, per_annotator=share, costs=costs, budget=arguments.budget,
         sure=done,
     )  # fmt: skip
@@ -133,13 +156,15 @@ def run(arguments: argparse.Namespace) -> None:
         ("cost", f"{found.costs.sum():g} of {arguments.budget:g}"),
         ("annotators asked", f"{len(np.unique(found.annotators)):,}"),
         *_asked_by_source(found, known),
-        ("expected gain", f"{found.gains.sum():.4g} nats"),
+        ("expected gain", f"{found.gains.sum():.4g} {part.UNIT}"),
         *_why_stopped(found, costs[who], crowd.num_tasks - int(done.sum()), share, arguments),
     ]
     if arguments.out is not None:
         _write(arguments.out, found, crowd, instances)
         rows.append(("questions written to", str(arguments.out)))
-    noted = data_notes(crowd, result.method, models_named=known is not None and known.sources is not None)
+    noted: tuple[str, ...] = ()
+    if kind.labels.one_class and not arguments.multi_label:
+        noted = data_notes(crowd, result.method, models_named=known is not None and known.sources is not None)
     rows += [("note", note) for note in dict.fromkeys((*result.notes, *noted))]
     print_table(f"next, by {result.method}", ("", ""), rows)
     if arguments.out is None and len(found.tasks):
@@ -175,8 +200,60 @@ def _asked_by_source(found: NextAnnotations, table: AnnotatorTable | None) -> li
     return rows
 
 
-def _check(arguments: argparse.Namespace) -> None:
+def _with_new(crowd: Annotations, names: str | None) -> Annotations:
+    """The crowd with annotators who have not answered yet."""
+    if names is None:
+        return crowd
+    there, new = crowd.annotators.tolist(), [name.strip() for name in names.split(",")]
+    for place, name in enumerate(new):
+        if not name or name in [*map(str, there), *new[:place]]:
+            raise ConfigError(f"--new {shorten(names)}: {name!r} is empty, named twice, or has answered: leave it out.")
+    return replace(crowd, annotators=np.array([*there, *new], object))
+
+
+def _earlier(folder: Path, result: Any, part: Any) -> tuple[Any, np.ndarray]:
+    """What an earlier result knows of the annotators of this one, [R, …], and from how many annotations, [R]."""
+    earlier = type(result).from_parquet(folder)
+    places: Any = slice(None)
+    if part.NAMES is not None:
+        then, now = ([str(name) for name in getattr(each, part.NAMES)] for each in (earlier, result))
+        if sorted(then) != sorted(now):
+            raise DataError(
+                f"--prior {folder}: is about {', '.join(then[:5])}, and these annotations about {', '.join(now[:5])}. "
+                "Take a result with the same classes."
+            )
+        places = [then.index(name) for name in now]
+    skills = part.known(earlier, places)
+    if skills is None:
+        raise DataError(f"--prior {folder}: {earlier.method} has no confusion matrices; aggregate with {MATRICES}.")
+    place_of = {str(name): place for place, name in enumerate(earlier.annotators.tolist())}
+    rows = np.array([place_of.get(str(name), -1) for name in result.annotators.tolist()])
+    return skills[rows], np.where(rows < 0, 0, earlier.annotations_per_annotator[rows])
+
+
+def _pooled(skills: Any, result: Any, earlier: tuple[Any, np.ndarray] | None) -> np.ndarray:
+    """Means of what both results know, by their annotations; who has none is taken for a mean of all others."""
+    sums, weights = np.zeros_like(skills), np.zeros_like(skills)
+    for values, counts in ((skills, result.annotations_per_annotator), *([] if earlier is None else [earlier])):
+        own = np.where(np.isnan(values), 0.0, counts.reshape(-1, *[1] * (values.ndim - 1)))
+        sums, weights = sums + np.nan_to_num(values) * own, weights + own
+    total = weights.sum(axis=0)
+    usual = np.where(total > 0, sums.sum(axis=0) / np.maximum(total, 1), 0.5)
+    return np.where(weights > 0, skills if earlier is None else sums / np.maximum(weights, 1), usual)
+
+
+def _check(arguments: argparse.Namespace, kind: Kind) -> None:
     """Refuses options that do not go together, before anything is read."""
+    kind.check_arguments(arguments)
+    if kind.labels.has_positions or kind.labels.has_pairs or not kind.labels.has_classes:
+        raise ConfigError(
+            f"--task {kind.name}: crowdzoo next is for classes and free texts. Of {kind.title} crowdzoo report FILE "
+            f"--task {kind.name} --out report.html lists the tasks on which answers differ most."
+        )
+    if not kind.labels.one_class:
+        options.refuse(arguments, ("annotator_table",), f"--task {kind.name}")
+    if arguments.multi_label:
+        options.check_multi_label(arguments, kind, ("classes", "wide", "annotator_table", "no_label"))
     if arguments.pay == 0:
         raise ConfigError("--pay 0: write what an answer costs, above 0, such as 0.04.")
     if arguments.costs and arguments.annotator_table is not None:

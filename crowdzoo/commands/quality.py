@@ -29,7 +29,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         "named people-and-models, as in aggregate --annotator-table); none: no comparison",
     )  # fmt: skip
     command.add_argument("--out", type=path, metavar="DIR", help="folder for the tables (new or empty)")
-    command.add_argument("--format", choices=TABLE_FORMATS, default="parquet",
+    command.add_argument("--format", choices=TABLE_FORMATS,
         help="format of the tables in --out (default parquet)",
     )  # fmt: skip
     command.add_argument("--pay", type=number(0), metavar="X",
@@ -82,6 +82,8 @@ def run(arguments: argparse.Namespace) -> None:
     if not kind_of(arguments.task).labels.one_class:
         raise ConfigError(f"--task {arguments.task}: crowdzoo quality is for classes. {OTHERS.format(arguments.task)}")
     SEED.checked("", "seed", arguments.seed)
+    if arguments.format is not None and arguments.out is None:
+        raise ConfigError(f"--format {arguments.format}: is that of tables, which need a folder: add --out DIR.")
     named = arguments.models is not None or arguments.annotator_table is not None
     if arguments.epsilon is not None and not named:
         raise ConfigError("--epsilon is what the test of --models compares with: name the models, or leave it out.")
@@ -128,6 +130,6 @@ def run(arguments: argparse.Namespace) -> None:
         print()
         print_class_agreement(report.agreements)
     if arguments.out is not None:
-        print(f"\ntables: {report.write(arguments.out, arguments.format, replace=arguments.force)}")
+        print(f"\ntables: {report.write(arguments.out, arguments.format or 'parquet', replace=arguments.force)}")
     if arguments.plot is not None:
         print(f"\npicture: {plot_quality(report, arguments.plot)}")

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 MOST_BY_DEFAULT = 500_000  # annotations that are aggregated by the default method
 QUICK = "one-coin"  # that of larger crowds
+# Which annotations are compared, and as what: with other ones a report is not like an earlier one
+COMPARED = (
+    "only", "exclude", "since", "classes", "missing", "rename", "label_separator", "annotator_separator",
+    "on_duplicate", "on_bad_rows", "multi_label", "metric", "epsilon", "low", "high", "normalize", "unit", "scheme",
+)  # fmt: skip
 NO_LABEL = "(none)"  # the answer that no label holds
 
 
@@ -168,11 +173,14 @@ def run(arguments: argparse.Namespace) -> None:
             annotations, aggregation, title=arguments.title or arguments.annotations.name, instances=instances,
             metric=arguments.metric, bootstrap=arguments.bootstrap, seed=arguments.seed, hash_ids=arguments.hash_ids,
             before=before, predictions=predictions, gold=gold, curve=arguments.curve, history=history, models=models,
-            on_sample=step, **options.given(arguments, ["epsilon"]),
+            on_sample=step, options=_compared(arguments), **options.given(arguments, ["epsilon"]),
         )  # fmt: skip
     if quick:
         page = replace(page, numbers=replace(page.numbers, warnings=[*page.numbers.warnings, _of_quick()]))
     page.write(arguments.out)
+    if page.changes is not None and page.changes["options"]:
+        differing = (name.replace("_", "-") for name, _, _ in page.changes["options"])
+        print(f"Not like with like: other than in the earlier report are --{', --'.join(differing)}.\n")
     print("\n".join(page.numbers.verdict))
     warned = page.numbers.warnings
     serious = sum(each.serious for each in warned)
@@ -185,6 +193,13 @@ def run(arguments: argparse.Namespace) -> None:
         )
     print(f"page: {arguments.out}\nnumbers: {page_data_path(arguments.out)}")
     page.check(conditions)
+
+
+def _compared(arguments: argparse.Namespace) -> dict[str, object]:
+    """The options that a later report is compared by, without names that are hashed."""
+    found = options.given(arguments, COMPARED)
+    hidden = {"only", "exclude"} if arguments.hash_ids else set()
+    return {name: "given" if name in hidden else value for name, value in found.items()}
 
 
 def _of_quick() -> "Warned":

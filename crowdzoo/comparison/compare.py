@@ -24,8 +24,6 @@ from crowdzoo.kinds.parts import compared_by
 if TYPE_CHECKING:
     import pandas as pd
 
-HIDDEN = "nats per hidden annotation"
-
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
@@ -90,12 +88,11 @@ def compare(
     settings: Any = None,
     tasks: Any = None,
     held_out: Any = None,
-    low: float | None = None,
-    high: float | None = None,
     seeds: Iterable[int] = (0,),
     folder: str | Path | None = None,
     track: str | None = None,
     on_run: Callable[[int, int], Any] = lambda done, total: None,
+    **scale: Any,
 ) -> Comparison:
     """Compares methods on one's own data.
 
@@ -114,6 +111,7 @@ def compare(
     | classes | share of tasks that are right | log-probability |
     | ratings | absolute error, negative | log-probability |
     | preferences | share of pairs of tasks whose order is that of gold | log-probability |
+    | free texts | edits over the words of gold, negative | edits over the words of hidden texts, negative |
     | sentences | F1 of spans, all sentences together | |
     | several labels a task | F1 of labels, all tasks together | |
 
@@ -126,8 +124,8 @@ def compare(
         instances: as for `train`; None compares aggregations alone. Sentences are their own: there `settings` of a
             tagger, `TaggerSettings()`, say that deep methods are compared.
         gold: by the rows of the instances, or without instances by `annotations.tasks`: class codes (-1 unknown),
-            ratings or true scores of preferences (NaN unknown). Of sentences tags or their codes (None unknown);
-            without it their own gold. Of several labels a task what `MultiLabel.fit` takes, by label.
+            ratings or true scores of preferences (NaN unknown), texts (empty unknown). Of sentences tags or their codes
+            (None unknown); without it their own gold. Of several labels a task what `MultiLabel.fit` takes, by label.
         methods: "quick", "all", or names, each alone or with settings ("crowdsourced-layer connection=VW"), or
             tuples of a name and settings. The baseline (majority-vote, mean) is always compared.
         base: a Keras model for feature vectors (copied with new weights for each training), or a function that makes
@@ -136,14 +134,14 @@ def compare(
             and seed are not used.
         tasks: ids of the rows of the instances; see `CrowdModel.fit`.
         held_out: which rows of the instances are hidden, bool [N], in place of fifths in turns.
-        low: lowest rating of the scale, for aggregations alone; with instances it is one of the settings.
-        high: highest rating of the scale.
         seeds: of the methods and of what is hidden.
         folder: where `runs.parquet` is kept, each run as soon as it is done. With the same data and settings a
             comparison goes on from it, also with further methods and seeds. None keeps nothing.
         track: "mlflow" or "tensorboard" logs parameters and figures of each method, and the plot; see
             `crowdzoo.comparison.tracking.track`.
         on_run: called after each run with the number of runs that are done and of all.
+        **scale: what all aggregations share: of ratings `low` and `high`, the ends of the scale; of free texts
+            `normalize` and `unit`, by which errors are counted, too. With instances they are settings.
 
     Returns:
         The comparison. Its intervals are paired and draw the tasks again. Of models they hold for those that were
@@ -170,15 +168,19 @@ def compare(
     if instances is None and not (kind.labels_instances and settings is not None):
         if base is not None or settings is not None or held_out is not None or tasks is not None:
             raise ConfigError("compare: base, settings, tasks and held_out are for deep methods: give instances, too.")
-        ends = {name: end for name, end in (("low", low), ("high", high)) if end is not None}
-        if ends and "low" not in kind_of(getattr(annotations, "annotations", annotations).kind).scale:
-            raise ConfigError("compare: low and high are the ends of a scale of ratings: leave them out.")
-        setup: Setup = Labels(kind(annotations, gold), ends)
+        shared = {name: value for name, value in scale.items() if value is not None}
+        known = kind_of(getattr(annotations, "annotations", annotations).kind)
+        for name in shared:
+            if name not in known.scale:
+                raise ConfigError(f"compare: {name}: is not for {known.title}; leave it out.")
+        setup: Setup = Labels(kind(annotations, gold), shared)
     else:
         from crowdzoo.comparison.deep import Trainings
 
-        if low is not None or high is not None:
-            raise ConfigError("compare: with instances low and high are settings: TrainingSettings(low=…, high=…).")
+        if scale:
+            raise ConfigError(
+                f"compare: with instances {', '.join(scale)}: give it as TrainingSettings(low=…, high=…)."
+            )
         setup = Trainings(kind, annotations, gold, instances, base, settings, tasks, held_out)
     chosen = setup.methods(methods)
     if setup.gold is None:
@@ -347,7 +349,7 @@ def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequenc
     rows += [{"method": title, "level": False, "notes": f"failed: {reason}"} for title, reason in failed.items()]
     return Comparison(
         frame=pd.DataFrame(rows),
-        measure=HIDDEN if setup.gold is None else setup.measure.title,
+        measure=setup.measure.hidden_title if setup.gold is None else setup.measure.title,
         has_gold=setup.gold is not None,
         baseline=baseline,
         num_tasks=by_task[best].shape[1],

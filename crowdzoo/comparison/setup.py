@@ -54,7 +54,7 @@ class Setup(ABC):
 
     Args:
         measure: the labels, and how answers are scored.
-        scale: ends of the ratings, "low" and "high".
+        scale: settings that all methods share, such as "low" and "high" of ratings.
 
     Attributes:
         num_parts: how many runs a method and seed has.
@@ -62,8 +62,9 @@ class Setup(ABC):
 
     num_parts = 1
 
-    def __init__(self, measure: Compared, scale: Mapping[str, float]):
+    def __init__(self, measure: Compared, scale: Mapping[str, Any]):
         self.measure, self.scale = measure, scale
+        measure.scale = scale
         self.crowd, self.annotations, self.gold = measure.crowd, measure.annotations, measure.gold
         self.kind = kind_of(self.annotations.kind)
         self._evidence: dict[Any, Any] = {}
@@ -155,7 +156,7 @@ class Setup(ABC):
 class Labels(Setup):
     """Aggregations alone: with gold on all annotations, without it with a fifth of them hidden in turns."""
 
-    def __init__(self, measure: Compared, scale: Mapping[str, float]):
+    def __init__(self, measure: Compared, scale: Mapping[str, Any]):
         super().__init__(measure, scale)
         if self.gold is not None:
             if (number := int(measure.known.sum())) < FEWEST:

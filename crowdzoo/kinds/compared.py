@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,18 +31,22 @@ class Compared(ABC):
 
     Attributes:
         title: of the score against gold; higher is better.
+        hidden_title: of the score without gold.
         baseline: the aggregation that all others are compared with.
         quick: names of the aggregations that are compared where none is named.
         labels_instances: whether what annotators labelled is what models learn from, so that there are no other
             instances.
         drawn: how many tasks a score is about.
+        scale: settings that all methods share, such as the ends of ratings; see `Kind.scale`.
     """
 
     title: ClassVar[str]
+    hidden_title: ClassVar[str] = "nats per hidden annotation"
     baseline: ClassVar[str]
     quick: ClassVar[tuple[str, ...]]
     labels_instances: ClassVar[bool] = False
     drawn: ClassVar[int] = 1
+    scale: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, crowd: Any, gold: Any = None):
         self.crowd = crowd
@@ -102,7 +108,7 @@ class Compared(ABC):
     # === Without gold ===
 
     def hidden(self, rows: NDArray[np.bool_] | None = None) -> Any:
-        """A function like `right`, by the log-probability of annotations, nats.
+        """A function like `right`, by what answers say of annotations; by their log-probability, nats, for most kinds.
 
         Args:
             rows: those that are asked for, bool [A]; None is all of the tasks.

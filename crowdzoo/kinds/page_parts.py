@@ -70,7 +70,11 @@ FLAGS = {
     )
     for each in _lines("flags.csv")
 }
-WORDS = {"exchange": "exchanges", "copy": "copies"}  # columns that say of a note what for what, or who
+WORDS = {
+    "exchange": "exchanges",
+    "copy": "copies",
+    "drift": "drift",
+}  # columns that say of a note what for what, or who
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.quality.model_agreement": "class_agreement",
         "crowdzoo.quality.next_annotation": "NextAnnotations information_gain next_annotations sure_tasks",
         "crowdzoo.quality.notes": "data_notes",
+        "crowdzoo.quality.over_time": "drift",
         "crowdzoo.quality.reliability": "judged_by_others",
         "crowdzoo.quality.report": "QualityReport quality_report",
         "crowdzoo.quality.spammers": "spammer_scores",

@@ -11,6 +11,7 @@ from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.copies import copies
+from crowdzoo.quality.over_time import drift
 from crowdzoo.quality.ratings import Ratings, ratings_of
 from crowdzoo.quality.reliability import judged_answers, judged_by_others
 from crowdzoo.quality.spammers import spammer_scores
@@ -39,10 +40,13 @@ def annotator_table(
       annotations or more: `exchange` (takes classes for each other, see `exchanged_classes`), `against` (agrees with
       others less often than labels drawn by the annotator's own shares would), `same` (one answer nearly always, not
       where others give it), `random` (agrees as by chance, and clearly less than the crowd), `vague` (a spammer score
-      below .1); `copy` (the answers of another, see `copies`); `alone` (shares no task), `few` (fewer than ten shared);
+      below .1); `copy` (the answers of another, see `copies`); `drift` (agreement changes over time, see
+      `drift`); `alone` (shares no task), `few` (fewer than ten shared);
     - `exchanges`: which class is given for which, in words (two that are exchanged: "cat and dog"); null without that
       note;
     - `copies`: names of those who have the same answers; null without the note `copy`;
+    - `drift`: agreement with others, period by period, in words ("92, 90, 61, 60 %"); null without timestamps, or with
+      fewer than twenty shared annotations;
     - `labels`: how many different classes; `top_label` (name) and `top_share`: the most frequent and its share. Near 1
       it is someone who repeats one answer, unless the tasks really are of one class;
     - `label_entropy`: of the annotator's label shares, nats (at most ln K).
@@ -96,8 +100,14 @@ def annotator_table(
     low, high = wilson(reliability, worth)
     own, top = of_annotator.same[np.argsort(order)], top_count / np.maximum(counts, 1)
     copied = copies(annotations.annotators, ratings.tasks, who, ratings.codes)
-    notes, words = _notes(annotations, aggregation, judges, ratings, own, top, reliability, copied)
-    texts = {"notes": notes, "exchanges": words, "copies": copied}
+    periods = drift(annotations).to_pydict()
+    moved, shares = np.zeros(number, bool), dict[int, list[str]]()
+    for place, agreed, changes in zip(*(periods[name] for name in ("annotator", "agreement", "changes")), strict=True):
+        moved[place] = changes
+        shares.setdefault(place, []).append(f"{100 * agreed:.0f}")
+    over_time = [f"{', '.join(shares[place])} %" if place in shares else None for place in range(number)]
+    notes, words = _notes(annotations, aggregation, judges, ratings, own, top, reliability, copied, moved)
+    texts = {"notes": notes, "exchanges": words, "copies": copied, "drift": over_time}
     columns |= {name: pa.array(values, pa.string()) for name, values in texts.items()}
     if aggregation is not None:
         for name, values in (("", reliability), ("_low", low), ("_high", high)):
@@ -120,11 +130,12 @@ def _notes(
     top: NDArray[np.float64],
     reliability: NDArray[np.float64],
     copied: list[str | None],
+    moved: NDArray[np.bool_],
 ) -> tuple[list[str], list[str | None]]:
     """The columns `notes` and `exchanges`.
 
     `own`: annotations of the same annotator with the label of each row, [A]; `top` (share of the most frequent
-    one), `reliability` and `copied` are those of the table, [R].
+    one), `reliability` and `copied` are those of the table, [R], and `moved` says whose agreement changes over time.
     """
     number, size, who, codes = annotations.num_annotators, annotations.num_classes, ratings.annotator_ids, ratings.codes
     counts, judging = np.bincount(who, minlength=number), judges[who]
@@ -166,7 +177,7 @@ def _notes(
     alone = (shared == 0) & (counts > 0)
     marks = {
         "exchange": exchange, "against": against & ~same_answer, "random": random, "same": same_answer, "vague": vague,
-        "copy": np.array(copied, bool), "alone": alone, "few": ~enough & ~alone,
+        "copy": np.array(copied, bool), "drift": moved, "alone": alone, "few": ~enough & ~alone,
     }  # fmt: skip
     classes = [str(name) for name in np.asarray(annotations.classes).tolist()]
     words = {

@@ -1,4 +1,4 @@
-"""next_annotations: which annotator to ask about which task next."""
+"""next_questions, next_annotations: which annotator to ask about which task next."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ FEWEST = 2  # annotations of a task that can be sure
 ALTERNATIVES = 64  # annotators of a task that are considered where each may only be asked so often
 
 Confusions = Callable[[NDArray[np.int64], NDArray[np.int64]], Any]
+Gains = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class NextAnnotations:
     Attributes:
         tasks: int64 [n], task codes.
         annotators: int64 [n], annotator codes.
-        gains: float64 [n], what the answer is expected to tell, in nats.
+        gains: float64 [n], what the answer is expected to tell: of classes in nats.
         costs: float64 [n], what the answer costs.
     """
 
@@ -152,24 +153,71 @@ def next_annotations(
     else:
         raise DataError("next_annotations: a function does not say who can be asked; give annotators or asked")
 
+    return next_questions(
+        class_gains(truth, ask), len(truth), number,
+        annotators=candidates, asked=asked, per_task=per_task, per_annotator=per_annotator, costs=costs, budget=budget,
+        sure=sure, cells=truth.shape[1] ** 2,
+    )  # fmt: skip
+
+
+def class_gains(posteriors: NDArray[np.float64], confusions: ArrayLike | Confusions) -> Gains:
+    """What answers tell of classes, as `next_questions` takes it; arguments as for `next_annotations`."""
+    ask, _ = _asked_for(confusions, posteriors.shape[1])
+    return lambda tasks, annotators: information_gain(posteriors[tasks, None], ask(tasks, annotators))
+
+
+def next_questions(
+    gains: Gains,
+    num_tasks: int,
+    number: int = 10,
+    *,
+    annotators: ArrayLike,
+    asked: Annotations | None = None,
+    per_task: int | None = None,
+    per_annotator: int | None = None,
+    costs: ArrayLike | None = None,
+    budget: float | None = None,
+    sure: ArrayLike | None = None,
+    cells: int = 1,
+) -> NextAnnotations:
+    """The pairs of a task and an annotator with the largest gains, which may be those of any kind of answers.
+
+    Args:
+        gains: a function of task codes int64 `[B]` and annotator codes int64 `[B, M]` that gives what their answers are
+            expected to tell, `[B, M]`, in any unit.
+        num_tasks: N.
+        number: n, how many pairs; this argument and the others as for `next_annotations`.
+        annotators: codes of who can be asked.
+        asked: annotations there are already.
+        per_task: at most so many annotators for a task.
+        per_annotator: at most so many tasks for an annotator.
+        costs: what an answer of each annotator costs, `[R]`.
+        budget: the pairs together cost no more than this.
+        sure: tasks that are not asked about, bool `[N]`.
+        cells: numbers that `gains` holds in memory for one pair.
+
+    Raises:
+        DataError: shapes that do not fit, or costs that are not above 0.
+    """
+    candidates = np.asarray(annotators, dtype=np.int64)
     price = _prices(costs, candidates)
-    left_out = np.zeros(len(truth), bool) if sure is None else np.asarray(sure, dtype=bool)
-    if left_out.shape != (len(truth),):
-        raise DataError(f"next_annotations: sure has one value for each of {len(truth)} tasks, got {left_out.shape}")
+    left_out = np.zeros(num_tasks, bool) if sure is None else np.asarray(sure, dtype=bool)
+    if left_out.shape != (num_tasks,):
+        raise DataError(f"next_annotations: sure has one value for each of {num_tasks} tasks, got {left_out.shape}")
 
     best = NextAnnotations(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
     wide = per_annotator is not None or budget is not None  # some of the best pairs may be passed over
     shown = ALTERNATIVES if wide else per_task
     most = None if wide else number
-    step = max(1, CELLS_AT_ONCE // max(1, len(candidates) * truth.shape[1] ** 2))
-    for start in range(0, len(truth), step):
-        tasks = np.arange(start, min(start + step, len(truth)))
+    step = max(1, CELLS_AT_ONCE // max(1, len(candidates) * cells))
+    for start in range(0, num_tasks, step):
+        tasks = np.arange(start, min(start + step, num_tasks))
         who = np.broadcast_to(candidates, (len(tasks), len(candidates)))
-        gains = information_gain(truth[tasks, None], ask(tasks, who))
+        own = gains(tasks, who)
         if asked is not None:
-            gains[_already(asked, tasks, candidates)] = -np.inf
-        gains[left_out[tasks]] = -np.inf
-        best = _best_of(best, gains, tasks, candidates, price, most, shown)
+            own[_already(asked, tasks, candidates)] = -np.inf
+        own[left_out[tasks]] = -np.inf
+        best = _best_of(best, own, tasks, candidates, price, most, shown)
     return _within(best, number, per_task, per_annotator, budget) if wide else best
 
 

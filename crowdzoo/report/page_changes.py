@@ -8,7 +8,7 @@ from typing import Any
 
 from crowdzoo.errors import DataError, short_repr
 from crowdzoo.files.json import check_format, read_json
-from crowdzoo.kinds.page_parts import Numbers
+from crowdzoo.kinds.page_parts import FLAGS, Numbers, more_than
 
 FORMAT = "crowdzoo-report"
 FORMAT_VERSION = 1
@@ -32,7 +32,11 @@ def read_numbers(path: str | Path) -> dict[str, Any]:
 
 
 def changes_since(
-    before: Mapping[str, Any], numbers: Numbers, values: Mapping[str, Any], hashed: bool
+    before: Mapping[str, Any],
+    numbers: Numbers,
+    values: Mapping[str, Any],
+    hashed: bool,
+    options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What is different from an earlier report.
 
@@ -41,13 +45,16 @@ def changes_since(
         numbers: of the new report.
         values: those that conditions compare, rounded as in the file.
         hashed: whether the new report's names are hashes.
+        options: of reading and measuring that the new report was made with, as `report_page` takes them.
 
     Returns:
-        `title` and `method` of the earlier report; `values` that differ, as [name, before, now]; `new` and `gone`
-        warnings, as "about: finding"; of `annotators` and `tasks` how many were `added`, `gone` and are in `both`; of
-        annotators whose reliability (of ratings: agreement) `moved` by more than the interval of the difference, of
-        tasks how many `changed` their label (null where they have a number instead), each with the ten largest or first
-        of these in `listed`, as [name, before, now].
+        `title` and `method` of the earlier report; `options` that differ, as [name, before, now], as what else is
+        different may be due to them; `values` that differ, in the same form; `new` and `gone` warnings, as
+        "about: finding", those of notes on annotators with who has the note in only one of the reports; of `annotators`
+        and `tasks` how many were `added`, `gone` and are in `both`; of annotators whose reliability (of ratings:
+        agreement) `moved` by more than the interval of the difference, of tasks how many `changed` their label (null
+        where they have a number instead), each with the ten largest or first of these in `listed`, as
+        [name, before, now].
 
     Raises:
         DataError: reports of different kinds, or with names of which none is in both; or a report that was changed.
@@ -57,7 +64,9 @@ def changes_since(
             f"The earlier report is of kind {short_repr(before.get('kind'))}, this one of {numbers.kind!r}."
         )
     try:
-        return _changes(before, numbers, values, hashed)
+        then = before.get("options")
+        differing = [] if then is None else _differing(then, options or {})
+        return {**_changes(before, numbers, values, hashed), "options": differing}
     except DataError:
         raise
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
@@ -74,9 +83,11 @@ def _changes(before: Mapping[str, Any], numbers: Numbers, values: Mapping[str, A
             reason += ": their names are hashes; make both with the same --hash-ids KEY"
         raise DataError(f"Nothing can be compared: {reason}.")
     keyed = all("key" in each for each in before["warnings"])  # not so before there were keys
-    old, new = ({_identity(each, keyed): f"{each['about']}: {each['finding']}" for each in warnings} for warnings in (
+    old, new = ({_identity(each, keyed): f"{each['about']}: {each['finding']}" for each in warnings
+                 if not keyed or each["key"] not in FLAGS} for warnings in (
         before["warnings"], [vars(warned) for warned in numbers.warnings],
     ))  # fmt: skip
+    who = [_with_notes(each) if keyed else {} for each in (then["annotators"]["values"], now["annotators"].values)]
     moved = _moved(numbers.judged, then["annotators"]["values"], now["annotators"].values, *annotators)
     what = numbers.compared
     both = [(name, place, tasks[1][name]) for name, place in tasks[0].items() if name in tasks[1]]
@@ -96,21 +107,39 @@ def _changes(before: Mapping[str, Any], numbers: Numbers, values: Mapping[str, A
     return {
         "title": str(before["title"]),
         "method": str(before["method"]),
-        "values": [
-            [name, before["values"].get(name), value]
-            for name, value in values.items() if before["values"].get(name) != value
-        ],
-        "new": sorted(new[each] for each in new.keys() - old.keys()),
-        "gone": sorted(old[each] for each in old.keys() - new.keys()),
+        "values": _differing(before["values"], values),
+        "new": sorted([*(new[each] for each in new.keys() - old.keys()), *_noted(who[1], who[0])]),
+        "gone": sorted([*(old[each] for each in old.keys() - new.keys()), *_noted(who[0], who[1])]),
         "annotators": {**_counts(*annotators), "moved": len(moved), "listed": moved[:MOST_LISTED]},
         "tasks": {**_counts(*tasks), **of_tasks},
     }  # fmt: skip
 
 
+def _differing(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[list[Any]]:
+    """What differs, as [name, before, now]."""
+    names = dict.fromkeys([*now, *then])
+    return [[name, then.get(name), now.get(name)] for name in names if then.get(name) != now.get(name)]
+
+
+def _with_notes(annotators: Mapping[str, Sequence[Any]]) -> dict[str, set[str]]:
+    """Who has each serious note."""
+    found: dict[str, set[str]] = {name: set() for name, flag in FLAGS.items() if flag.serious}
+    for name, notes in zip(annotators["annotator"], annotators["notes"], strict=True):
+        for note in found.keys() & set(notes):
+            found[note].add(str(name))
+    return found
+
+
+def _noted(those: Mapping[str, set[str]], others: Mapping[str, set[str]]) -> list[str]:
+    """Of each note who has it in one report and not in the other."""
+    apart = {note: sorted(names - others[note]) for note, names in those.items()}
+    return [f"{more_than(names)}: {FLAGS[note].said_of(len(names))[0]}" for note, names in apart.items() if names]
+
+
 def _identity(warned: Mapping[str, Any], keyed: bool) -> tuple[str, str]:
     """What a warning is about, and its kind: the numbers of its finding may change."""
     about = ", ".join(sorted(warned["about"].split(", ")))
-    return about, (keyed and warned["key"]) or re.sub(r"\d[\d.,]*", "#", warned["finding"])
+    return about, (keyed and warned["key"]) or re.sub(r"(less than )?\d[\d.,]*", "#", warned["finding"])
 
 
 def _places(names: Sequence[Any]) -> dict[str, int]:

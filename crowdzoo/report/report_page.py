@@ -119,6 +119,7 @@ class ReportPage:
         hashed: whether names of annotators and tasks are hashes.
         changes: what is different from an earlier report; None without one.
         history: of the model's training, see `shown_history`; None without one.
+        options: that annotations were read and measured with; None where they are not known.
     """
 
     title: str
@@ -129,6 +130,7 @@ class ReportPage:
     hashed: bool = False
     changes: dict[str, Any] | None = None
     history: dict[str, Any] | None = None
+    options: Mapping[str, Any] | None = None
 
     def __repr__(self) -> str:
         return f"<ReportPage: {self.title}, {self.method}>"
@@ -212,6 +214,7 @@ class ReportPage:
             "verdict": numbers.verdict,
             "warnings": [asdict(warned) for warned in numbers.warnings],
             **{name: _rounded(getattr(numbers, name)) for name in _SHOWN},
+            "options": self.options,
             "changes": self.changes,
             "history": self.history,
             "flags": {name: {"title": flag.title, "text": flag.text} for name, flag in FLAGS.items()},
@@ -265,6 +268,7 @@ def report_page(
     history: Mapping[str, Sequence[float]] | None = None,
     models: Sequence[Any] | None = None,
     epsilon: float = 0.2,
+    options: Mapping[str, Any] | None = None,
     on_sample: Callable[[], None] | None = None,
 ) -> ReportPage:
     """One page on a crowd: can its annotations be trusted, and which annotators, tasks and classes to look at first.
@@ -296,6 +300,8 @@ def report_page(
             aggregation that fits is that of `crowdzoo.quality.people_and_models`. None where it is not known. Classes
             only.
         epsilon: of `crowdzoo.quality.alternative_annotator_test`, where there are models.
+        options: that annotations were read and measured with, values of JSON by name: with `before` the page says which
+            of them differ.
         on_sample: is called after each sample, for a progress bar.
 
     Returns:
@@ -325,9 +331,9 @@ def report_page(
     asked = Asked(metric, bootstrap, seed, on_sample, predictions, gold, models, epsilon, curve, MOST_SHOWN)
     numbers = PAGES[aggregation.kind](crowd, aggregation, asked).numbers()
     numbers = _advised(numbers, crowd, aggregation, seed, hashed)
-    changes = None if before is None else changes_since(before, numbers, _rounded(numbers.values), hashed)
+    changes = None if before is None else changes_since(before, numbers, _rounded(numbers.values), hashed, options)
     trained = None if history is None else shown_history({name: [*values] for name, values in history.items()})
-    return ReportPage(title, aggregation.method, numbers, instances, rows, hashed, changes, trained)
+    return ReportPage(title, aggregation.method, numbers, instances, rows, hashed, changes, trained, options)
 
 
 def _advised(numbers: Numbers, crowd: Any, aggregation: Result, seed: int, hashed: bool) -> Numbers:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
     from crowdzoo.quality import QualityReport
 
+SUMS = ("due", "further_answers", "cost")  # columns, whose sums stand in the summary
 MOST_LEFT_OUT = 20  # annotators; each takes ten fits
 FIRST = (
     "annotator", "flag", "reason", "advice", "annotations", "reliability", "reliability_low", "reliability_high",
@@ -51,7 +52,8 @@ def with_sheets(
     `due` (annotations by price); of up to twenty flagged `gain_without` and its interval (see `left_out`).
 
     Tasks that are not sure come first, the least probable label first: `redo` says why, `further_answers` about how
-    many answers would make them sure, and `cost` what these cost at the mean price of those without a note.
+    many answers would make them sure, and `cost` what these cost at the mean price of those without a note. Of `due`,
+    `further_answers` and `cost` the sums stand in `overall`, as `total_due` and so on.
 
     Args:
         report: of the annotations and the aggregation.
@@ -85,7 +87,10 @@ def with_sheets(
     rest = {name: report.annotators[name] for name in report.annotators.column_names if name not in people}
     table = pa.table({**people, **rest})
     worst = report.annotators["reliability" if aggregation is not None else "agreement"].to_numpy()
-    return replace(report, annotators=table.take(np.lexsort((worst, ~flagged))), tasks=tasks)
+    sums = {name: pc.sum(part[name]).as_py() or 0
+            for part in (table, tasks) for name in SUMS if name in part.column_names}  # fmt: skip
+    overall = report.overall | {f"total_{name}": total for name, total in sums.items()}
+    return replace(report, annotators=table.take(np.lexsort((worst, ~flagged))), tasks=tasks, overall=overall)
 
 
 def _people(table: pa.Table, notes: list[list[str]], flagged: NDArray[np.bool_]) -> dict[str, Any]:
@@ -142,8 +147,8 @@ def _to_redo(
     tied = report.tasks["tied"].fill_null(False).to_numpy()
     few = [sizes == 0, sizes < FEWEST, tied]
     reasons = np.select(few, ["no answer", "one answer", "tied votes"], f"less sure than {SURE:g}")
-    reliability = report.annotators["reliability"].to_numpy()[~flagged]
-    further = further_answers(probability, sizes, np.nanmean(reliability), annotations.num_classes)
+    trusted = report.annotators["reliability"].filter(pa.array(~flagged | flagged.all()))
+    further = further_answers(probability, sizes, pc.mean(trusted).as_py() or 0.0, annotations.num_classes)
     columns: dict[str, Any] = {
         "task": report.tasks["task"],
         "redo": pa.array(np.where(open_tasks, reasons, "").tolist(), pa.string()),
@@ -159,15 +164,15 @@ def _to_redo(
 
 def print_sheets(report: QualityReport) -> None:
     """Prints what the tables of `with_sheets` amount to: money that is due, and what the tasks to redo would take."""
-    rows = []
-    if "due" in report.annotators.column_names:
-        rows.append(("due for all annotations", f"{pc.sum(report.annotators['due']).as_py():,.2f}"))
+    rows, overall = [], report.overall
+    if "total_due" in overall:
+        rows.append(("due for all annotations", f"{overall['total_due']:,.2f}"))
     if "redo" in report.tasks.column_names:
         to_redo = report.tasks.filter(pc.not_equal(report.tasks["redo"], ""))
         rows.append(("tasks to redo", f"{to_redo.num_rows:,}"))
-        rows.append(("further answers, about", f"{pc.sum(to_redo['further_answers']).as_py() or 0:,}"))
-        if "cost" in to_redo.column_names:
-            rows.append(("their cost", f"{pc.sum(to_redo['cost']).as_py() or 0:,.2f}"))
+        rows.append(("further answers, about", f"{overall['total_further_answers']:,}"))
+        if "total_cost" in overall:
+            rows.append(("their cost", f"{overall['total_cost']:,.2f}"))
     if rows:
         print()
         print_table("what is due and what is left", ("", ""), rows)

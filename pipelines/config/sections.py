@@ -74,12 +74,15 @@ class DataConfig(Section):
         columns: our names of the columns of annotations -> the file's, such as `{task: HITId, annotator: WorkerId}`;
             those that are not given are found by our name, or by a usual one.
         separator: one character between the values of CSV; None takes what the header shows.
+        sheet: of an Excel workbook; None takes the first one.
         encoding: of text files; None is UTF-8, or what a byte order mark says.
         header: whether the first line of annotations holds names; if not, `columns` are numbers from 1.
         decimal: decimal mark of numbers in text, "." or ",".
         wide: whether a row of annotations is a task, and a column an annotator.
         missing: labels that mean that there is none.
         label_separator: what separates several labels in a cell.
+        annotator_separator: what separates several annotators in a cell, and their labels in another.
+        rename: labels that are taken for others, such as `{tie (bothbad): tie}`.
         instance_columns: the same for instances: task, gold, split, text, image, features.
         eval_fraction: share of the tasks held out for evaluation where `instances` has no column split.
     """
@@ -101,12 +104,15 @@ class DataConfig(Section):
     exclude: tuple[str, ...] | None = None
     columns: dict[str, str | int] | None = None
     separator: str | None = None
+    sheet: str | None = None
     encoding: str | None = None
     header: Bool = True
     decimal: Literal[".", ","] = "."
     wide: Bool = False
     missing: tuple[str | int | float, ...] | None = None
     label_separator: str | None = None
+    annotator_separator: str | None = None
+    rename: dict[str, str] | None = None
     instance_columns: dict[str, str | int] | None = None
     eval_fraction: EvalFraction = 0.25
 

@@ -151,6 +151,37 @@ def test_tasks_that_nobody_answered_have_no_text():
         assert (found.texts.tolist(), found.confidence.tolist()) == (["yes", ""], [0, 0])
 
 
+def test_ngrams_are_those_counted_by_hand():
+    texts = ["", "ab", "abab", "ab  ab", "xyz"]
+    runs = [{}, {" ab": 1, "ab ": 1}, {" ab": 1, "aba": 1, "bab": 1, "ab ": 1},
+            {" ab": 2, "ab ": 2, "b a": 1}, {" xy": 1, "xyz": 1, "yz ": 1}]  # fmt: skip
+    found = Tokens.of(texts).ngrams().toarray()
+    for one in range(5):
+        for other in range(5):
+            norms = np.sqrt(sum(n**2 for n in runs[one].values()) * sum(n**2 for n in runs[other].values()))
+            inner = sum(number * runs[other].get(run, 0) for run, number in runs[one].items())
+            assert found[one] @ found[other] == pytest.approx(inner / norms if norms else 0)
+
+
+@pytest.mark.parametrize("method", [TextRASA, TextHRRASA, TextMedoid])
+def test_ngrams_are_vectors_as_any_others(method):
+    rows = noisy_crowd()
+    crowd = Annotations.from_arrays(*map(list, zip(*rows, strict=True)), kind="free-text")
+    own = method(features=lambda texts: Tokens.of(texts).ngrams().toarray()).fit(crowd)
+    found = method(features="ngrams").fit(crowd)
+    assert found.texts.tolist() == own.texts.tolist()
+    assert found.skills is own.skills is None or found.skills == pytest.approx(own.skills)
+
+
+def test_effective_votes_are_kishs_number():
+    crowd = crowd_of({1: ["a b", "a b", "c d"], 2: ["a b", "a b c"], 3: ["x"]}).select_tasks([0, 1, 2])
+    found = TextRASA().fit(crowd)
+    weights = [found.skills[:size] for size in (3, 2, 1)]
+    assert found.effective_votes == pytest.approx([sum(own) ** 2 / sum(own**2) for own in weights])
+    assert found.effective_votes[0] < 3
+    assert TextMedoid().fit(crowd).effective_votes.tolist() == [3, 2, 1]
+
+
 def test_annotators_with_high_skill_decide():
     """Three of five agree on every task but the last, where each of the other two has company."""
     texts = {task: [f"the {word} is here"] * 3 + [f"{word} no", f"nothing {word}"] for task, word in enumerate(WORDS)}

@@ -201,6 +201,17 @@ def test_the_line_that_compare_prints_has_all_options_of_reading():
     assert {action.dest for action in parser._actions} - OTHERS.keys() == {"help", "rejects"}
 
 
+def test_sums_of_money_stand_in_the_summary(dated, capsys):
+    assert run("quality", "a.csv", "--pay", 0.5, "--bootstrap", 0, "--format", "csv") == 4
+    assert "--format csv: is that of tables, which need a folder: add --out DIR." in capsys.readouterr().err
+    assert run("quality", "a.csv", "--pay", 0.5, "--bootstrap", 0, "--format", "csv", "--out", "q") == 0
+    found = json.loads(Path("q", "summary.json").read_text())
+    for name, file in (("due", "annotators"), ("further_answers", "tasks"), ("cost", "tasks")):
+        total = sum(float(row[name] or 0) for row in table(f"q/{file}.csv"))
+        assert found[f"total_{name}"] == pytest.approx(total)
+    assert f"due for all annotations  {found['total_due']:,.2f}" in capsys.readouterr().out
+
+
 def test_pay_is_what_a_question_costs(dated):
     words = ("--method", "one-coin", "--pay", 0.5, "--cost", "c=2", "--per-task", 3, "--out", "b.csv")
     assert run("next", "a.csv", "texts.csv", "--only", "c,b", *words) == 0

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from crowdzoo.commands import main as cli
+from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.classes.kind import Classification
 
 
@@ -168,3 +169,98 @@ def test_of_a_rare_class_only_divided_votes_are_asked_about(tmp_path):
         asked = [row["task"] for row in csv.DictReader(file)]
     assert len(asked) > 10
     assert all(len(votes[task]) == 2 for task in asked)
+
+
+def test_new_annotators_are_taken_for_usual_ones_or_as_an_earlier_result_knows_them(folder, capsys):
+    assert cli.main(["aggregate", "a.csv", "--method", "dawid-skene", "--out", "then"]) == 0
+    rows = (folder / "a.csv").read_text().replace(",w0,", ",vet,").replace(",w4,", ",guesser,")
+    (folder / "later.csv").write_text("\n".join(row for row in rows.splitlines() if ",guesser," not in row))
+    words = ("--method", "dawid-skene", "--per-annotator", 60, "--budget", 60, "--out", "b.csv", "--force")
+    assert run("later.csv", "--new", "ann, bob", "--annotators", "ann,bob,w5", *words) == 0
+    assert {row["annotator"] for row in batch("b.csv")} == {"ann"}  # tells more than w5, who guesses; bob is the same
+    assert run("later.csv", "--new", "w0,w4", "--annotators", "w0,w4,w5", "--prior", "then", *words) == 0
+    assert {row["annotator"] for row in batch("b.csv")} == {"w0"}  # better than others, as it was found before
+    capsys.readouterr()
+    for more, message in (
+        (["--new", "ann,vet"], "'vet' is empty, named twice, or has answered"),
+        (["--prior", "none"], "none"),
+        (["--prior", "then", "--rename", "yes=may"], "is about no, yes, and these annotations about may, no"),
+    ):
+        assert run("later.csv", *words, *more) in (3, 4)
+        assert message in capsys.readouterr().err
+    assert cli.main(["aggregate", "a.csv", "--method", "wawa", "--out", "votes"]) == 0
+    assert run("later.csv", *words, "--prior", "votes") == 3
+    assert "wawa has no confusion matrices" in capsys.readouterr().err
+
+
+def test_an_earlier_result_counts_by_its_annotations(folder):
+    from crowdzoo.aggregation import DawidSkene
+    from crowdzoo.commands.next import _earlier, _pooled
+    from crowdzoo.kinds.classes import questions
+
+    crowd = kind_of("classification").read(folder / "a.csv")
+    now = DawidSkene().fit(crowd)
+    first = kind_of("classification").read(folder / "a.csv", classes=["yes", "no"])
+    then = DawidSkene().fit(first.select_rows(np.arange(len(first)) < 60))
+    then.to_parquet(folder / "then")
+    found = _pooled(now.confusions, now, _earlier(folder / "then", now, questions))
+    for name in crowd.annotators:
+        r, before = crowd.annotators.tolist().index(name), then.annotators.tolist().index(name)
+        counts = now.annotations_per_annotator[r], then.annotations_per_annotator[before]
+        matrices = now.confusions[r], then.confusions[before][::-1, ::-1]  # its classes are in the other order
+        np.testing.assert_allclose(found[r], np.average(matrices, axis=0, weights=counts))
+
+
+def test_several_labels_are_asked_about_together(folder):
+    rng, rows = np.random.default_rng(0), ["task,annotator,label"]
+    for task in range(40):
+        for who in rng.choice(4, 2, replace=False):
+            said = [name for place, name in enumerate("ab") if (task >> place) % 2 ^ (rng.random() < 0.15)]
+            rows.append(f"{task},w{who},{';'.join(said)}")
+    (folder / "m.csv").write_text("\n".join(rows))
+    words = ("m.csv", "--multi-label", "--label-separator", ";", "--method", "dawid-skene")
+    assert run(*words, "--per-annotator", 40, "--budget", 20, "--sure", 0.999, "--out", "b.csv") == 0
+    from crowdzoo.aggregation import MultiLabel
+
+    crowd = kind_of("classification").read("m.csv", label_separator=";", on_duplicate="all", no_label="(none)")
+    found = MultiLabel("dawid-skene").fit(crowd)
+    for row in batch("b.csv"):
+        task, who = int(row["task"]), found.annotators.tolist().index(row["annotator"])
+        gain = 0.0
+        for label in range(2):  # in the words of Bayes: what is said, and what is believed then
+            yes, right = (
+                found.probabilities[task, label],
+                (found.specificity[who, label], found.sensitivity[who, label]),
+            )
+            says = {1: [1 - right[0], right[1]], 0: [right[0], 1 - right[1]]}
+            for likely in says.values():
+                joint = np.array(likely) * [1 - yes, yes]
+                gain += (joint * np.log(np.maximum(joint, 1e-300) / joint.sum() / [1 - yes, yes])).sum()
+        assert float(row["gain"]) == pytest.approx(gain, abs=2e-6)
+    sure = np.maximum(found.probabilities, 1 - found.probabilities).min(axis=1) >= 0.999
+    assert not {int(row["task"]) for row in batch("b.csv")} & set(np.flatnonzero(sure))
+
+
+def test_texts_that_annotators_disagree_on_are_asked_of_those_who_agree_with_others(folder, capsys):
+    said = {"a": ["it was late", "it was late", "it was late"], "b": ["a red hat", "a blue hat", "the old dog"]}
+    rows = [
+        f"{task}{copy},w{who},{text}" for task, of in said.items() for copy in range(5) for who, text in enumerate(of)
+    ]
+    rows = [row for row in rows if row[:2] != "b4" or ",w2," in row] + ["c,w0,only one"]
+    (folder / "t.csv").write_text("task,annotator,text\n" + "\n".join(rows))
+    (folder / "all.csv").write_text("task,text\n" + "".join(f"{row[:2]},x\n" for row in rows[::3]) + "c,x\nd,x\n")
+    words = ("--task", "free-text", "--columns", "label=text", "--method", "medoid", "--normalize", "words")
+    assert run("t.csv", "all.csv", *words, "--new", "w9", "--per-annotator", 9, "--out", "b.csv") == 0
+    asked = [(row["task"], row["annotator"]) for row in batch("b.csv")]
+    assert [task for task, _ in asked][:2] == ["d", "b4"]  # nobody has answered; one who is seldom right
+    assert "c" in [task for task, _ in asked][2:7]  # one who is mostly right; where all agree it is asked last
+    assert not {"a0", "b0"} & {task for task, who in asked if who != "w9"}  # everybody has answered
+    assert dict(asked)["b4"] == "w0"
+    assert float(batch("b.csv")[0]["gain"]) > 0.5  # w / (1 + w) with a weight above that of a usual annotator
+    assert run("t.csv", *words, "--sure", 0.5) == 0
+    assert "5 of 11" in capsys.readouterr().out
+    assert run("t.csv", "--task", "regression") == 4
+    advice = capsys.readouterr().err
+    assert (
+        "is for classes and free texts. Of ratings crowdzoo report FILE --task regression --out report.html" in advice
+    )

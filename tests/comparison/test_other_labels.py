@@ -36,6 +36,47 @@ def tagged(num_sentences=60, seed=0):
     return CrowdSequences(tokens, annotations, gold)
 
 
+def written(num_tasks=25):
+    """Four annotators' texts of three words: one is right, two change a word in turn, one always drops the last."""
+    rows = []
+    for task in range(num_tasks):
+        true = f"A{task} b{task} c{task}"
+        said = [true, true.replace("b", "x" if task % 2 else "b"), true.replace("A", "A" if task % 2 else "y")]
+        rows += [(task, f"w{who}", text) for who, text in enumerate([*said, true.rpartition(" ")[0]])]
+    return Annotations.from_arrays(*map(list, zip(*rows, strict=True)), kind="free-text")
+
+
+def test_free_texts_are_scored_by_their_errors_normalized_alike_for_all():
+    crowd = written()
+    gold = np.array([f"a{task} b{task} c{task} d" if task < 20 else "" for task in range(25)])  # four words each
+    found = compare(crowd, gold=gold, methods="quick", normalize="case")
+    table = by_method(found)
+    assert table.loc["medoid", "score"] == pytest.approx(-1 / 4)  # the right text lacks a word; case does not count
+    assert table.loc["medoid", "without error"] == 0
+    assert found.num_tasks == 20
+    assert set(table.index) == {"most-frequent", "medoid", "rover", "text-rasa", "text-hrrasa"}
+    with_case = compare(crowd, gold=gold, methods=["medoid", "medoid normalize=case"])
+    assert with_case.frame["score"].tolist()[1:] == pytest.approx([-2 / 4] * 2)  # one rule for all: blanks
+
+
+def test_free_texts_without_gold_are_scored_by_hidden_texts():
+    crowd = written()
+    found = compare(crowd, methods=["medoid"], seeds=[3])
+    assert found.measure == "error rate of hidden texts, negative"
+    wrong = words = 0
+    for part in range(5):  # by hand: the same rows hidden, errors counted word by word, as all texts have an order
+        hidden = np.random.default_rng([3, 5]).permutation(len(crowd)) % 5 == part
+        hidden &= np.bincount(crowd.task_ids[~hidden], minlength=25)[crowd.task_ids] > 0
+        texts = create("medoid", kind="free-text").fit(crowd.select_rows(~hidden)).texts
+        for task, said in zip(crowd.task_ids[hidden], crowd.classes[crowd.labels[hidden]], strict=True):
+            one, other = texts[task].split(), said.split()
+            wrong += sum(a != b for a, b in zip(one, other, strict=False)) + abs(len(one) - len(other))
+            words += len(other)
+    assert by_method(found).loc["medoid", "score"] == pytest.approx(-wrong / words)
+    with pytest.raises(ConfigError, match="no method learns from free texts"):
+        compare(crowd, np.zeros((25, 2)))
+
+
 def test_sentences_are_scored_by_spans_with_their_own_gold_and_ask_for_it():
     crowd = tagged()
     found = compare(crowd, methods=["bsc-seq", "span-majority-vote"])

@@ -43,6 +43,15 @@ def test_texts_are_aggregated_and_compared_with_gold(files, capsys):
     assert first["text"] == "It was late in the day."  # as it was written
 
 
+def test_methods_are_compared_and_the_line_that_takes_the_best_runs(files, capsys):
+    main(["compare", f"{files}/texts.csv", *NAMED, "--normalize", "words", "--methods", "medoid",
+          "--out", f"{files}/runs"])  # fmt: skip
+    line = capsys.readouterr().out.splitlines()[-1].split()
+    assert line[line.index("--normalize") + 1] == "words"
+    assert main([*line[1:-1], f"{files}/taken.csv"]) == 0
+    assert "It was late in the day." in (files / "taken.csv").read_text()
+
+
 def test_errors_against_gold_are_counted_by_kind():
     truth, said = np.array(["a b c", "d e"], object), np.array(["a x c y", "e"], object)
     found = kind_of("free-text").scores(truth, {"text": said})
@@ -89,7 +98,7 @@ def test_texts_that_are_read_as_classes_are_warned_of():
     ("words", "message"),
     [(["train", "instances.csv", "--task", "free-text"], "no method learns from free texts"),
      (["train", "instances.csv", "--task", "free-text", "--method", "medoid"], "no method learns from free texts"),
-     (["compare", "--task", "free-text", "--columns", "label=text"], "there is no comparison of free texts"),
+     (["compare", "gold.csv", "--task", "free-text"], "there is no model of free texts"),
      (["aggregate", "--normalize", "words"], "--normalize words: is for --task free-text; leave it out"),
      (["aggregate", "--task", "free-text", "--low", "0"], "--low 0"),
      (["quality", "--task", "free-text"], "crowdzoo report FILE --task free-text")],

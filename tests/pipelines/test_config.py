@@ -155,8 +155,8 @@ BROKEN = {
     "key of sentences in the data": (
         "name: x\n" + DATA.replace("}", ", scheme: BIO}"),
         ", data.scheme is not for task classification, where data has dataset, annotations, instances, classes, "
-        "on_bad_rows, on_duplicate, exclude, platform, field, image, columns, separator, encoding, header, decimal, "
-        "wide, missing, label_separator, instance_columns, eval_fraction.",
+        "on_bad_rows, on_duplicate, exclude, platform, field, image, columns, separator, sheet, encoding, header, "
+        "decimal, wide, missing, label_separator, annotator_separator, rename, instance_columns, eval_fraction.",
     ),
     "base of another task": (
         "name: x\n" + DATA + "model: {base: sequence-tagger}\n",
@@ -293,6 +293,16 @@ def test_inputs_that_are_not_regular_files_are_refused_and_heads_that_are_no_tab
             (inputs / name).write_bytes(content)
         said = refused(inputs, "name: x\n" + DATA.replace("answers.csv", name))
         assert message in said, name
+
+
+def test_options_of_reading_have_keys(inputs):
+    options = {"data.annotator_separator": ";", "data.rename": {"tie (bothbad)": "tie"}}
+    layout = load_config(inputs / "tiny.yaml", options).data.layout
+    assert (layout.annotator_separator, layout.rename) == (";", {"tie (bothbad)": "tie"})
+    with pytest.raises(ConfigError, match="sheet is an option of Excel workbooks"):
+        load_config(inputs / "tiny.yaml", {"data.sheet": "answers"})
+    with pytest.raises(ConfigError, match="annotator_separator must be text"):
+        load_config(inputs / "tiny.yaml", {"data.annotator_separator": ""})
 
 
 def test_columns_under_other_names_are_given_or_found_by_usual_names(inputs):

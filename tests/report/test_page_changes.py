@@ -10,7 +10,8 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, RatingEM
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError
-from crowdzoo.report.page_changes import read_numbers
+from crowdzoo.kinds.page_parts import Warned
+from crowdzoo.report.page_changes import changes_since, read_numbers
 from crowdzoo.report.report_page import report_page
 
 
@@ -40,7 +41,7 @@ def before(tmp_path):
 def test_the_same_annotations_have_no_changes(before):
     found = page_of(crowd(SKILLS), before=read_numbers(before)).changes
     assert found == {
-        "title": "monday", "method": "dawid-skene", "values": [], "new": [], "gone": [],
+        "title": "monday", "method": "dawid-skene", "values": [], "new": [], "gone": [], "options": [],
         "annotators": {"added": 0, "gone": 0, "both": 4, "moved": 0, "listed": []},
         "tasks": {"added": 0, "gone": 0, "both": 120, "changed": 0, "listed": []},
     }  # fmt: skip
@@ -70,6 +71,28 @@ def test_annotators_who_became_worse_tasks_with_another_label_and_warnings_are_l
     assert json.loads(page.to_json())["changes"] == found
     back = page_of(crowd(SKILLS), before=json.loads(page.to_json())).changes
     assert back["gone"] == found["new"]
+
+
+def test_a_note_is_new_or_gone_for_those_who_have_it_in_one_report_alone(tmp_path):
+    page_of(crowd(SKILLS | {"x": 0, "y": 0, "z": 0.9})).write(tmp_path / "then.html")
+    then = read_numbers(tmp_path / "then.json")
+    assert "same" in {each["key"] for each in then["warnings"]}
+    more = page_of(crowd(SKILLS | {"x": 0, "y": 0, "z": 0.9}, num_tasks=150), before=then).changes
+    assert (more["new"], more["gone"]) == ([], [])  # the same people, of another share of the annotations
+    other = page_of(crowd(SKILLS | {"x": 0, "y": 0.9, "z": 0}), before=then).changes
+    assert [each for each in other["new"] if "same answer nearly" in each] == [
+        "z: gives the same answer nearly always, whatever others say"
+    ]
+    assert [each.partition(":")[0] for each in other["gone"] if "same answer nearly" in each] == ["y"]
+
+
+def test_a_share_that_becomes_tiny_is_the_same_warning(before):
+    earlier = read_numbers(before)
+    warned = {"about": "tasks", "finding": "2 % have one annotation", "key": "", "serious": False}
+    numbers = page_of(crowd(SKILLS)).numbers
+    now = replace(numbers, warnings=[Warned(False, "tasks", "less than 0.1 % have one annotation", "")])
+    found = changes_since({**earlier, "warnings": [warned]}, now, {}, False)
+    assert (found["new"], found["gone"]) == ([], [])
 
 
 def test_an_annotator_who_answers_one_class_half_of_the_time_has_moved(before):
@@ -124,5 +147,13 @@ def test_the_command_writes_the_changes(before, tmp_path, capsys):
     assert cli.main([str(word) for word in words]) == 0
     assert json.loads((tmp_path / "today.json").read_text())["changes"]["title"] == "monday"
     assert '"changes":{"title":"monday"' in (tmp_path / "today.html").read_text()
+    words[3:6] = [tmp_path / "later.html", "--before", tmp_path / "today.json"]
+    capsys.readouterr()
+    assert cli.main([str(word) for word in [*words, "--exclude", "dee"]]) == 0
+    assert json.loads((tmp_path / "later.json").read_text())["changes"]["options"] == [["exclude", None, "dee"]]
+    assert "Not like with like: other than in the earlier report are --exclude." in capsys.readouterr().out
+    words[3] = tmp_path / "hashed.html"
+    assert cli.main([str(word) for word in [*words[:4], "--exclude", "dee", "--hash-ids", "--bootstrap", 0]]) == 0
+    assert json.loads((tmp_path / "hashed.json").read_text())["options"]["exclude"] == "given"
     assert cli.main([str(word) for word in [*words[:5], tmp_path / "nowhere.json"]]) == 3
     assert "nowhere.json" in capsys.readouterr().err

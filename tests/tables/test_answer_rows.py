@@ -10,6 +10,7 @@ import pytest
 from crowdzoo import Annotations
 from crowdzoo.commands.main import main
 from crowdzoo.errors import DataError
+from crowdzoo.kinds import kind_of
 from crowdzoo.reading.tables.suffixes import column_names
 
 NAMES = ("yes", "no", "maybe")
@@ -86,13 +87,33 @@ def test_a_table_of_gold_with_names_of_codes_is_no_table_of_annotations(tmp_path
     assert column_names(tmp_path / "gold.parquet") == ["task", "gold"]
 
 
-def test_a_code_of_minus_one_or_without_a_name_is_no_label(tmp_path):
-    rows = table({**LONG, "label": [-1, 1, 3]})
+@pytest.mark.parametrize(
+    ("columns", "kept", "bad"),
+    [({**LONG, "label": [-1, 1, 3]}, [("a", "y", "no")], [2]),
+     ({**LISTS, "label": [[-1, 1], [3]]}, [("a", "y", "no")], [1]),
+     ({**LONG, "label": [-1, 1, 0]}, [("a", "y", "no"), ("b", "x", "yes")], [])],
+)  # fmt: skip
+def test_a_code_of_minus_one_is_no_answer_and_one_without_a_name_a_bad_row(tmp_path, columns, kept, bad):
+    rows = table(columns)
     pq.write_table(rows, tmp_path / "rows.parquet")
-    for read in (lambda: Annotations.from_frame(rows), lambda: Annotations.read(tmp_path / "rows.parquet")):
-        with pytest.raises(DataError, match="2 bad rows") as caught:
-            read()
-        assert [row.row for row in caught.value.rows] == [0, 2]
+    for read in (Annotations.from_frame, lambda rows, **how: Annotations.read(tmp_path / "rows.parquet", **how)):
+        if bad:
+            with pytest.raises(DataError, match="1 bad row") as caught:
+                read(rows)
+            assert [row.row for row in caught.value.rows] == bad
+        found = read(rows, on_bad_rows="reject", rejects=tmp_path / "bad.csv")
+        codes = zip(found.task_ids, found.annotator_ids, found.labels, strict=True)
+        assert [(found.tasks[a], found.annotators[b], found.classes[c]) for a, b, c in codes] == kept
+        assert found.num_rejected == len(bad)
+
+
+def test_gold_in_codes_has_the_names_of_its_own_file(tmp_path):
+    info = {"info": {"features": {"task": TEXT, "gold": CODES}}}
+    gold = pa.table({"task": ["a", "b", "c"], "gold": [0, 1, -1]})
+    pq.write_table(gold.replace_schema_metadata({"huggingface": json.dumps(info)}), tmp_path / "gold.parquet")
+    crowd = Annotations.from_arrays(["a", "b", "c"], ["x"] * 3, ["no", "maybe", "yes"])  # sorted: maybe, no, yes
+    found = kind_of("classification").gold_of(crowd, tmp_path / "gold.parquet")
+    assert [crowd.classes[code] if code >= 0 else None for code in found] == ["yes", "no", None]
 
 
 def test_ratings_keep_the_numbers_of_their_codes():

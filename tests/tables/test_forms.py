@@ -1,8 +1,10 @@
 """Tables in the forms in which published files and bug reports had them: the right labels of the right people."""
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -10,7 +12,9 @@ from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError, DataError, DataWarning
 from crowdzoo.files.workbooks import write_sheet
+from crowdzoo.kinds import kind_of
 from crowdzoo.reading.instances.instances import read_instances
+from crowdzoo.reading.tables.layout import Layout
 
 
 @pytest.fixture(autouse=True)
@@ -151,6 +155,10 @@ REFUSED = {
         "task,cat,dog,frog,ship\n" + "".join(f"{n},{51 - n % 3},{n % 3},0,0\n" for n in range(9)) + "9,0,0,51,0\n",
         {"wide": True}, "its labels look like counts of votes, which do not say who voted.",
     ),
+    "a row without a label": (
+        GO_EMOTIONS, {"columns": "task=id,annotator=rater_id,label=admiration,neutral"},
+        "row 4, column 'label': '0' stands in the columns of all labels. Leave such rows out by missing='0', or name",
+    ),
     "no such column of a label": (
         "task,worker,cat\n1,x,1\n", {"columns": "label=cat,dgo"},
         "there is no column 'dgo', which was given for 'label'",
@@ -237,9 +245,50 @@ def test_a_frame_has_one_column_each():
         Annotations.from_frame({"id": [1], "annotator": ["a"], "x": [1], "y": [0]}, columns="task=id,label=x,y")
 
 
-def test_broken_json_is_named():
-    with pytest.raises(DataError, match=r"a\.json, row 2: "):
-        Annotations.read(write("a.json", '[{"task": 1},\n {"task": ]\n'))
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [('[{"task": 1},\n {"task": ]\n', "a.json, row 2: is not JSON"),
+     ('{\n "a": {"x": "yes"},\n "b": {"x": "yes" "y": "no"}\n}\n', "row 3: is not JSON: Expecting ',' delimiter"),
+     ('{"a": {"x": "yes",\n "y": }}\n', "a.json, row 2: is not JSON"),
+     ('{"a": {"x": "yes" "y": "no"}}', "Expecting ',' delimiter at character 19")],
+)  # fmt: skip
+def test_broken_json_is_named_where_it_breaks(content, message):
+    with pytest.raises(DataError) as error:
+        Annotations.read(write("a.json", content))
+    assert message in str(error.value)
+    assert "rows are bad" not in str(error.value)
+
+
+@pytest.mark.filterwarnings("ignore:.*usual names")
+@pytest.mark.parametrize(
+    ("options", "labels"),
+    [({"missing": "0"}, ["admiration", "admiration"]), ({"no_label": "none"}, ["admiration", "admiration", "none"])],
+)
+def test_rows_without_a_label_are_read_as_the_message_says(options, labels):
+    write("a.csv", GO_EMOTIONS)
+    found = Annotations.read("a.csv", columns="task=id,annotator=rater_id,label=admiration,neutral", **options)
+    assert [found.classes[label] for label in found.labels] == labels
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_gold_has_the_key_of_two_columns_that_annotations_have(ending, tmp_path):
+    write("a.csv", "topic,document,worker,label\n1,d1,w,no\n2,d1,w,yes\n2,d2,w,no\n")
+    gold = pa.table({"document": ["d1", "d1", "d2"], "topic": [2, 1, 2], "gold": ["no", "yes", ""]})
+    if ending == "csv":
+        pyarrow.csv.write_csv(gold, "gold.csv")
+    else:
+        pq.write_table(gold, "gold.parquet")
+    crowd = Annotations.read("a.csv", columns="task=topic,document,annotator=worker")
+    layout = Layout.of_second("task=topic,document", {}, "gold_columns")
+    found = kind_of("classification").gold_of(crowd, Path(f"gold.{ending}"), layout)
+    assert dict(zip(crowd.tasks, found, strict=True)) == {"1 | d1": 1, "2 | d1": 0, "2 | d2": -1}
+    write("half.csv", "topic,document,gold\n1,,yes\n")
+    with pytest.raises(DataError, match="Give every instance a task id"):
+        kind_of("classification").gold_of(crowd, Path("half.csv"), layout)
+    with pytest.raises(DataError, match="there is no column 'documents'"):
+        kind_of("classification").gold_of(crowd, Path("half.csv"), Layout.of_second("task=topic,documents", {}, "x"))
+    write("one.csv", '"topic,document",gold\n1 | d1,yes\n')  # a column that is called so
+    assert kind_of("classification").gold_of(crowd, Path("one.csv"), layout).tolist() == [1, -1, -1]
 
 
 def test_splits_of_other_names_are_taken_for_ours():

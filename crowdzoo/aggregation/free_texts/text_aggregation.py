@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class TextAggregation(Result):
     """One text a task out of many annotators' texts, and how near the annotators' texts are to it.
 
-    `to_parquet` writes `tasks.parquet` (task, text, confidence, annotations), `annotators.parquet` (annotator,
-    annotations, agreement, skill) and `summary.json`.
+    `to_parquet` writes `tasks.parquet` (task, text, confidence, annotations, effective_votes), `annotators.parquet`
+    (annotator, annotations, agreement, skill) and `summary.json`.
 
     With N tasks and R annotators; the error rate of two texts is the edits between them over the tokens of the longer.
 
@@ -32,6 +32,9 @@ class TextAggregation(Result):
             is nearest counts with what two texts of one task have on average; 0 without annotations. It tells tasks
             to look at from others; it is no probability.
         skills: weight of an annotator, [R]; None where all count the same.
+        effective_votes: how many texts of equal weight are worth as much as the task's, [N]: with weights w their sum,
+            squared, over the sum of their squares (L. Kish: Survey Sampling, 1965). The number of texts where all count
+            the same.
         agreement: one less the mean error rate of an annotator's texts against those of the tasks, [R], from 0 to 1.
         unit: what the tokens are, "words" or "characters".
         normalize: what does not count when texts are compared; see `normalized`.
@@ -44,6 +47,7 @@ class TextAggregation(Result):
 
     texts: NDArray[Any]
     confidence: NDArray[np.float64]
+    effective_votes: NDArray[np.float64]
     agreement: NDArray[np.float64]
     unit: str
     normalize: str
@@ -71,12 +75,15 @@ class TextAggregation(Result):
         counts = names_and_counts(table.annotations)
         each, of_tasks = counts["annotations_per_annotator"], counts["annotations_per_task"]
         confidence = (table.of_tasks(near) + nearest - 1) / np.maximum(of_tasks, 1)
+        weights = np.ones(len(each)) if more.get("skills") is None else more["skills"]
+        sums, squares = (table.of_tasks(weights[table.who] ** power) for power in (1, 2))
         own = np.bincount(table.who, near, len(each)) / np.maximum(each, 1)
         return cls(
             method=method.name,
             texts=texts,
             confidence=np.where(of_tasks > 0, np.clip(confidence, 0, 1), 0.0),
             agreement=np.where(each > 0, own, near.mean()),
+            effective_votes=sums**2 / np.maximum(squares, 1e-300),
             unit=method.unit,
             normalize=method.normalize,
             **counts,
@@ -90,6 +97,7 @@ class TextAggregation(Result):
             "texts": found.names(tasks, "text"),
             "confidence": found.numbers(tasks, "confidence"),
             "agreement": found.numbers(annotators, "agreement"),
+            "effective_votes": found.numbers(tasks, "effective_votes"),
             "unit": found.value("unit", str),
             "normalize": found.value("normalize", str),
             "tasks": found.names(tasks, "task"),
@@ -98,8 +106,11 @@ class TextAggregation(Result):
         }
 
     def _answer_columns(self) -> Columns:
-        counts = self.annotations_per_task
-        return {"task": self.tasks, "text": self.texts, "confidence": self.confidence, "annotations": counts}
+        counts, votes = self.annotations_per_task, self.effective_votes
+        return {
+            "task": self.tasks, "text": self.texts, "confidence": self.confidence, "annotations": counts,
+            "effective_votes": votes,
+        }  # fmt: skip
 
     def _annotator_columns(self) -> Columns:
         counts = self.annotations_per_annotator

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class Features:
-    """A rule: what texts are compared by, "edits" or a function."""
+    """A rule: what texts are compared by, "edits", "ngrams" or a function."""
 
     def checked(self, where: str, name: str, value: object) -> Any:
         """See `Rule`."""
-        return value if callable(value) else Choice(("edits",)).checked(where, name, value)
+        return value if callable(value) else Choice(("edits", "ngrams")).checked(where, name, value)
 
 
 FEATURES = Features()

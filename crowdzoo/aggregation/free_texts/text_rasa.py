@@ -28,8 +28,9 @@ class TextRASA(TextMethod):
         unit: what tokens are: "words", or "characters" for scripts without blanks.
         normalize: what does not count: "blanks" (only their number), "case", "punctuation", or both ("words").
         features: vectors of the texts: "edits" (vectors whose squared distances are the error rates of two texts: edits
-            over the tokens of the longer), or a function from a list of texts to an array [n, d], such as `encode` of a
-            sentence transformer.
+            over the tokens of the longer), "ngrams" (how often each run of three characters occurs, as a vector of
+            length 1), or a function from a list of texts to an array [n, d], such as `encode` of a sentence
+            transformer.
         max_iter: most iterations.
         tol: they end when the squared change of the tasks' vectors, over their squares, is below.
         alpha: of the quantile, which is that of alpha / 2.

@@ -108,18 +108,28 @@ class TextTable:
         """Inner products of the texts' vectors: with itself [A], and of the pairs [P].
 
         Args:
-            features: "edits": vectors of length 1 whose squared distances are the error rates; or a function from
-                texts to vectors, [n, d].
+            features: "edits": vectors of length 1 whose squared distances are the error rates; "ngrams": see
+                `Tokens.ngrams`; or a function from texts to vectors, [n, d].
 
         Raises:
             DataError: the function gives anything but a finite vector for each text.
         """
-        if not callable(features):
+        if features == "edits":
             return np.ones(len(self.said)), 1 - self.distances / 2
-        vectors, number = np.asarray(features(self.tokens.texts), np.float64), len(self.tokens.texts)
-        if vectors.ndim != 2 or len(vectors) != number or not np.isfinite(vectors).all():
+        number = len(self.tokens.texts)
+        vectors: Any = np.asarray(features(self.tokens.texts), np.float64) if callable(features) else None
+        if vectors is None:
+            vectors = self.tokens.ngrams()
+        elif vectors.ndim != 2 or len(vectors) != number or not np.isfinite(vectors).all():
             raise DataError(f"features: must give finite numbers [{number:,} texts, size], got shape {vectors.shape}.")
         left, right = (self.said[side] for side in self.pairs)
         parts = np.array_split(np.arange(len(left)), 1 + len(left) * vectors.shape[1] // AT_ONCE)
-        pairs = [np.einsum("pd,pd->p", vectors[left[part]], vectors[right[part]]) for part in parts]
-        return np.einsum("nd,nd->n", vectors, vectors)[self.said], np.concatenate(pairs)
+        pairs = [_inner(vectors[left[part]], vectors[right[part]]) for part in parts]
+        return _inner(vectors, vectors)[self.said], np.concatenate(pairs)
+
+
+def _inner(one: Any, other: Any) -> Array:
+    """Inner products of the rows of two arrays, or of two sparse ones."""
+    if isinstance(one, np.ndarray):
+        return np.asarray(np.einsum("nd,nd->n", one, other))
+    return np.asarray(one.multiply(other).sum(axis=1)).ravel()

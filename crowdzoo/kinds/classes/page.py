@@ -16,7 +16,7 @@ from crowdzoo.kinds.confused_pairs import UNCLEAR, confused_pairs, rows_confused
 from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage
 from crowdzoo.kinds.page_parts import PageTable, Warned, percent, plain, warning
 from crowdzoo.metrics import lost_classes
-from crowdzoo.quality import AlternativeAnnotator, coincidence_matrix, quality_report, sure_tasks
+from crowdzoo.quality import AlternativeAnnotator, coincidence_matrix, drift, quality_report, sure_tasks
 from crowdzoo.quality.next_annotation import SURE
 from crowdzoo.quality.wilson import wilson
 
@@ -128,10 +128,24 @@ class ClassPage(KindPage):
             "classes": self.table_of("classes", parts.plain_columns(self.report.classes)),
             "pairs": self.table_of("pairs", self.pairs),
             "annotators": found["annotators"],
+            **self.over_time(),
             **models,
             "tasks": found["tasks"],
             **{name: self.table_of(name, *table) for name, table in self.against.tables.items()},
         }
+
+    def over_time(self) -> dict[str, PageTable]:
+        """The table of periods, first of those whose agreement changes; none without timestamps."""
+        table = drift(self.table)
+        if not table.num_rows:
+            return {}
+        found = parts.plain_columns(table)
+        found["annotator"] = [self.names[place] for place in found["annotator"]]
+        for name in ("start", "end"):
+            days = np.array(found[name]).astype("datetime64[s]").astype("datetime64[D]")
+            found[name] = days.astype(str).tolist()
+        order = np.argsort(~np.array(found["changes"]), kind="stable").tolist()[: self.asked.most]
+        return {"periods": self.table_of("periods", found, order)}
 
     def summary(self) -> dict[str, Any]:
         """See `KindPage.summary`."""

@@ -29,10 +29,13 @@ from crowdzoo.files.arrow import (
 )
 from crowdzoo.files.regular import check_regular, open_regular, plain_name
 from crowdzoo.files.workbooks import WORKBOOK
+from crowdzoo.reading.tables.answer_rows import code_names, named
+from crowdzoo.reading.tables.cells import JOINT
 from crowdzoo.reading.tables.csv import LONGEST_VALUE, CsvSource
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.naming import find_columns, warn_of_guess
 from crowdzoo.reading.tables.plain_array import plain_array
+from crowdzoo.reading.tables.sources import PART_OF
 from crowdzoo.reading.tables.suffixes import column_names
 
 BESIDE = ("task", "gold", "split")  # columns beside what a model learns from
@@ -229,6 +232,8 @@ def read_table(
     check_ending(path)
     name = os.fspath(path)
     layout = own_encoding(path, layout or Layout.of_second(None, {}))
+    if layout.several("task") and layout.columns["task"] not in column_names(path, layout):
+        return _joined_tasks(path, wanted, check, layout, usual, as_text, most_rows)
     if path.suffix == ".parquet":
         header = column_names(path)
         matched, guessed = find_instance_columns(name, header, layout, usual)
@@ -238,6 +243,8 @@ def read_table(
         else:
             table = read_parquet(path, list(names.values()))
             columns = {ours: one_array(table.column(theirs)) for ours, theirs in names.items()}
+            if "gold" in names:  # as the library `datasets` has it
+                columns["gold"] = named(columns["gold"], code_names(table.schema).get(names["gold"]))
             found = Table(name, columns, np.arange(table.num_rows), theirs=names)
     else:
         source = _InstanceCsv(path, wanted, check, layout, usual, as_text)
@@ -253,6 +260,30 @@ def read_table(
         columns = {each: array.slice(0, most_rows) for each, array in found.columns.items()}
         found = dataclasses.replace(found, columns=columns, rows=found.rows[:most_rows])
     return found
+
+
+def _joined_tasks(
+    path: Path,
+    wanted: Sequence[str] | None,
+    check: Callable[[str, Sequence[str]], None],
+    layout: Layout,
+    usual: Sequence[str],
+    *how: Any,
+) -> Table:
+    """See `read_table`: tasks are named after several columns, as those of annotations are."""
+    parts = {f"{PART_OF}{name}": name.strip() for name in layout.columns["task"].split(",")}
+    others = {name: theirs for name, theirs in layout.columns.items() if name != "task"}
+    plain = dataclasses.replace(layout, columns={**others, **parts})
+    found = read_table(
+        path, None if wanted is None else [*parts, *wanted], lambda name, header: check(name, ["task", *header]), plain,
+        [name for name in usual if name != "task"], *how,
+    )  # fmt: skip
+    texts = zip(*(found.names(name) for name in parts), strict=True)
+    tasks = pa.array([JOINT.join(each) if all(each) else "" for each in texts], pa.large_string())
+    rest = {name: values for name, values in found.columns.items() if name not in parts}
+    return dataclasses.replace(
+        found, columns={"task": tasks, **rest}, theirs={**found.theirs, "task": ", ".join(parts.values())}
+    )
 
 
 def own_encoding(path: str | Path, layout: Layout) -> Layout:

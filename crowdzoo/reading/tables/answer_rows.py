@@ -37,7 +37,9 @@ def answer_rows(
     source: str,
     first: int = 0,
 ) -> tuple[dict[str, pa.Array], np.ndarray | None]:
-    """A row an answer, with names: cells of lists become rows of their own, and codes their names; -1 is no label.
+    """A row an answer, with names: cells of lists become rows of their own, and codes their names.
+
+    Answers whose code is -1, by which the library `datasets` says that there is no label, are left out.
 
     Args:
         columns: our name -> array [n]; lists of the annotators and of their labels are of the same length in a row.
@@ -67,12 +69,22 @@ def answer_rows(
             ours: pc.list_flatten(array) if ours in LISTS else array.take(pa.array(rows))
             for ours, array in arrays.items()
         }
+    if found.get("label") in names and pa.types.is_integer(arrays["label"].type):
+        told = np.flatnonzero(pc.not_equal(arrays["label"], -1).fill_null(True).to_numpy(zero_copy_only=False))
+        if len(told) < len(arrays["label"]):
+            rows = told if rows is None else rows[told]
+            arrays = {ours: array.take(pa.array(told)) for ours, array in arrays.items()}
     for ours, array in arrays.items():
-        if (known := names.get(found[ours])) is not None and pa.types.is_integer(array.type):
-            has_name = pc.and_(pc.greater_equal(array, 0), pc.less(array, len(known)))
-            codes = pc.if_else(has_name, array, pa.scalar(None, array.type))
-            arrays[ours] = pa.array(known, pa.large_string()).take(codes)
+        arrays[ours] = named(array, names.get(found[ours]))
     return arrays, None if rows is None else first + rows
+
+
+def named(array: pa.Array, names: Sequence[str] | None) -> pa.Array:
+    """Codes as the names that stand behind them, null where there is none; other arrays as they are."""
+    if names is None or not pa.types.is_integer(array.type):
+        return array
+    has_name = pc.and_(pc.greater_equal(array, 0), pc.less(array, len(names)))
+    return pa.array(names, pa.large_string()).take(pc.if_else(has_name, array, pa.scalar(None, array.type)))
 
 
 def _is_list(kind: pa.DataType) -> bool:

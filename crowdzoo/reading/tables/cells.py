@@ -16,6 +16,7 @@ from crowdzoo.reading.tables.options import Rules
 from crowdzoo.reading.tables.sources import LABEL_OF, PART_OF, Batch, Source
 
 SEPARATORS = ("|", ";", ",", "\n")  # of several labels in a cell
+NO_ONE = "stands in the columns of all labels. Leave such rows out by missing='0', or name the answer: no_label='none'."
 JOINT = " | "  # between the columns that name a task
 YES, NO = ("1", "1.0", "true", "yes", "x"), ("", "0", "0.0", "false", "no")  # in the column of a label
 HEAD = 1000  # rows that show whether a cell holds several annotators
@@ -246,6 +247,10 @@ class CellSource(Source):
             row: (self.found[names[place]], cells[names[place]][row].as_py(), reason)
             for place, row in np.argwhere(strange)[::-1].tolist()  # of several the first
         })  # fmt: skip
+        if not self.layout.missing and self.layout.no_label is None:
+            none = ~given.any(axis=0) & ~wrong
+            self._refuse(batch, dict.fromkeys(np.flatnonzero(none).tolist(), ("label", "0", NO_ONE)))
+            wrong |= none
         row, place = np.nonzero((np.vstack([given, ~given.any(axis=0)]) & ~wrong).T)
         labels = np.array([*(name[len(LABEL_OF) :] for name in names), ""], object)
         rest = {name: values for name, values in batch.columns.items() if name not in cells}

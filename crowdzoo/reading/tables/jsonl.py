@@ -109,7 +109,8 @@ class JsonSource(JsonlSource):
         try:
             value = parse_json(content, constants=True)
         except JsonError as error:
-            if content.lstrip().startswith(b"{"):  # which is how a line begins
+            line, _, rest = content.lstrip().partition(b"\n")
+            if line.startswith(b"{") and (line.rstrip().endswith(b"}") or not rest.strip()):  # as lines of objects are
                 return io.BytesIO(content)
             raise DataError(f"{self.name}, row {error.line}: {error}.") from None
         if isinstance(value, dict) and all(isinstance(said, dict) for said in value.values()):

@@ -1,0 +1,23 @@
+"""What `crowdzoo next` asks about classes; see `crowdzoo.kinds.parts.part_of`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crowdzoo.aggregation.result import Aggregation
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.quality.next_annotation import Gains, class_gains, sure_tasks
+
+UNIT = "nats"
+NAMES = "classes"
+sure = sure_tasks
+
+
+def known(result: Aggregation, places: list[int]) -> Any:
+    """Confusion matrices with the classes in this order, [R, K, K]; None where the method has none."""
+    return None if result.confusions is None else result.confusions[:, places][:, :, places]
+
+
+def gains(result: Aggregation, confusions: Any, crowd: Annotations) -> Gains:
+    """What an answer is expected to tell of the class, nats."""
+    return class_gains(result.posteriors, confusions)

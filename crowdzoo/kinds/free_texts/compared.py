@@ -1,0 +1,60 @@
+"""How methods for free texts are compared."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.free_texts.edits import edits
+from crowdzoo.aggregation.free_texts.tokens import Tokens
+from crowdzoo.kinds.compared import Compared, Scores, Summed
+
+
+class ComparedTexts(Compared):
+    """By the error rate, negative. A row of answers has the edits of a task's text, and the tokens it should have.
+
+    They are counted against gold, or against the texts that were hidden, of which a task may have several; normalized
+    and cut as `scale` says, which is the same for all methods.
+    """
+
+    title = "error rate, negative"
+    hidden_title = "error rate of hidden texts, negative"
+    baseline = "most-frequent"
+    quick: ClassVar[tuple[str, ...]] = ("most-frequent", "medoid", "rover", "text-rasa", "text-hrrasa")
+
+    def checked(self, gold: Any) -> NDArray[Any]:
+        """Texts, empty where unknown."""
+        return self.array_of(gold).astype(object)
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Those that are not empty."""
+        return np.asarray(self.gold != "", bool)
+
+    def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
+        """Edits and tokens."""
+        if rows is None:
+            true, places = self.gold[tasks], np.arange(len(tasks))
+        else:
+            true = np.asarray(self.annotations.classes)[self.annotations.labels[rows]]
+            places = np.searchsorted(tasks, self.annotations.task_ids[rows])
+        tokens = Tokens.of([*result.texts[tasks], *true], **self.scale)
+        wrong = edits(tokens, places, len(tasks) + np.arange(len(true))).sum(axis=1)
+        counted = wrong, tokens.lengths[len(tasks) :]
+        return np.stack([np.bincount(places, each, len(tasks)) for each in counted], axis=1)
+
+    def right(self, answers: Scores, tasks: NDArray[Any]) -> Summed:
+        """Negative edits, and tokens."""
+        known = self.known[tasks]
+        return np.where(known, -answers[:, 0], 0.0), np.where(known, answers[:, 1], 0.0)
+
+    def hidden(self, rows: NDArray[np.bool_] | None = None) -> Any:
+        """Negative edits, and tokens, of the hidden texts."""
+        return lambda answers, tasks: (-answers[:, 0], answers[:, 1])
+
+    def figures(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
+        """Share of the texts without an error."""
+        return {"without error": float(np.mean(answers[self.known[tasks], 0] == 0))}
+
+
+COMPARED = ComparedTexts

@@ -1,0 +1,86 @@
+"""drift: how annotators agree with others as time goes on."""
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy.special import chdtrc
+
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.quality.wilson import wilson
+
+PERIODS = 4
+FEWEST = 10  # annotations of a period
+STEPS, OF_STEP = 20, 100  # of the whole crowd, and annotations of one at least
+CHANCE = 0.05  # that a crowd in which nobody changes has an annotator who seems to
+
+
+def drift(annotations: Annotations) -> pa.Table:
+    """Agreement of annotators with the others who labelled their tasks, period by period.
+
+    An annotator's annotations of tasks that others labelled are cut into four periods of equally many, in the order of
+    their timestamps; into two or three where there are fewer than forty. Below twenty, or where all have one time,
+    there are none.
+
+    Columns: `annotator` (code), `period` (from 1), `start` and `end` (seconds since 1970), `annotations`, `agreement`
+    (mean share of the task's other annotations that say the same), the ends of its interval of 95 % (Wilson's),
+    `agreement_low` and `agreement_high`, and `changes`: whether the annotator's agreement changes beyond chance.
+
+    That is a permutation test of the means of the periods (the Kruskal-Wallis statistic on values in place of ranks, by
+    its chi-squared distribution), at 5 % for all annotators together (Bonferroni). From each value is taken the mean of
+    the other annotators at that time, so that tasks that become harder for all do not count.
+
+    Args:
+        annotations: kind classification, one label by an annotator for a task.
+
+    Source:
+        W. H. Kruskal and W. A. Wallis: Use of Ranks in One-Criterion Variance Analysis. Journal of the American
+        Statistical Association 47, 1952.
+    """
+    tasks, who, number = annotations.task_ids, annotations.annotator_ids, annotations.num_annotators
+    times = np.full(len(tasks), np.nan) if annotations.timestamp is None else annotations.timestamp
+    others = annotations.redundancy[tasks] - 1
+    cells = tasks * annotations.num_classes + annotations.labels
+    _, place, counts = np.unique(cells, return_inverse=True, return_counts=True)
+    agreement = (counts[place] - 1) / np.maximum(others, 1)
+
+    rows = np.flatnonzero((others > 0) & np.isfinite(times))
+    steps = max(1, min(STEPS, len(rows) // OF_STEP))
+    step = np.argsort(np.argsort(times[rows], kind="stable"), kind="stable") * steps // max(len(rows), 1)
+    usual = np.zeros(len(tasks))
+    usual[rows] = _of_others(agreement[rows], who[rows] * steps + step, step)
+    rows = rows[np.lexsort((times[rows], who[rows]))]
+    total = np.bincount(who[rows], minlength=number)
+    first = np.cumsum(total) - total
+    parts = np.minimum(total // FEWEST, PERIODS)
+    some = np.flatnonzero(parts > 1)
+    parts[some[times[rows[first[some]]] == times[rows[first[some] + total[some] - 1]]]] = 0
+    ranks = np.arange(len(rows)) - first[who[rows]]
+    kept = parts[who[rows]] > 1
+    rows, ranks = rows[kept], ranks[kept]
+    owner = who[rows]
+    groups, period, sizes = np.unique(
+        owner * PERIODS + ranks * parts[owner] // np.maximum(total[owner], 1), return_inverse=True, return_counts=True
+    )
+    share = np.bincount(period, agreement[rows]) / sizes
+    low, high = wilson(share, sizes)
+
+    beyond = agreement[rows] - usual[rows]
+    beyond -= (np.bincount(owner, beyond, number) / np.maximum(total, 1))[owner]
+    between = np.bincount(groups // PERIODS, np.bincount(period, beyond) ** 2 / sizes, number)
+    spread = np.maximum(np.bincount(owner, beyond**2, number), 1e-12)
+    found = chdtrc(np.maximum(parts - 1, 1), (total - 1) * between / spread)
+    changes = (parts > 1) & (found * max((parts > 1).sum(), 1) < CHANCE)
+    starts = np.cumsum(sizes) - sizes
+    return pa.table({
+        "annotator": groups // PERIODS, "period": groups % PERIODS + 1,
+        "start": times[rows[starts]], "end": times[rows[starts + sizes - 1]], "annotations": sizes,
+        "agreement": share, "agreement_low": low, "agreement_high": high, "changes": changes[groups // PERIODS],
+    })  # fmt: skip
+
+
+def _of_others(values: NDArray[np.float64], own: NDArray[np.int64], step: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Of each row the mean of the values of its step without those of the own group in it."""
+    _, own = np.unique(own, return_inverse=True)
+    ones = np.ones(len(values))
+    sums, counts = (np.bincount(step, each)[step] - np.bincount(own, each)[own] for each in (values, ones))
+    return np.asarray(sums / np.maximum(counts, 1))
