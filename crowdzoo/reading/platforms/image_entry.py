@@ -1,16 +1,19 @@
-"""Entries of CVAT and COCO alike: an image, its tags, and how many shapes were drawn on it."""
+"""Entries of CVAT and COCO alike: an image, its tags, and the shapes that were drawn on it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from crowdzoo.reading.platforms.record import Record, id_text, label_text
+from crowdzoo.reading.platforms.record import Marked, Record, id_text, label_text
 
 LABEL = "label"
 
 
 def is_image_entry(entry: Mapping[str, Any]) -> bool:
-    """Whether an entry is `{"image": name, "tags": [{"label": ..., "attributes": {...}}, ...], "shapes": number}`."""
-    return {"image", "tags", "shapes"} == set(entry)
+    """Whether an entry is `{"image": name, "tags": [{"label": ..., "attributes": {...}}, ...], "shapes": number}`.
+
+    Beside these it has the `size` of the image, and `marked`: annotator ("": that of the file) -> regions.
+    """
+    return {"image", "tags", "shapes", "size", "marked"} == set(entry)
 
 
 def image_questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -18,6 +21,11 @@ def image_questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for tag in entry["tags"]:
         yield LABEL, "class"
         yield from ((name, "other") for name in tag["attributes"])
+
+
+def regions_of_image(entry: Mapping[str, Any], question: str) -> Marked:
+    """The image of an entry, its size, and the regions of each annotator."""
+    return id_text("image", entry["image"], "is missing."), entry["size"], entry["marked"]
 
 
 def read_image(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
