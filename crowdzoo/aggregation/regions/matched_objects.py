@@ -65,7 +65,7 @@ class MatchedObjects(Aggregator):
         learnt: dict[str, Any] = {}
         if len(objects.tasks):
             result = aggregator_named(FOR_CLASSES, self.exists, {}).fit(objects.answers)
-            learnt = {"num_iterations": result.num_iterations, "converged": result.converged}
+            learnt = {name: getattr(result, name) for name in ("num_iterations", "converged", "notes")}
             most = result.posteriors.max(axis=1)
             sure[:] = [np.bincount(objects.tasks, each, annotations.num_tasks) for each in (most, np.ones(len(most)))]
             skills = np.ones(annotations.num_annotators) if result.reliability is None else result.reliability

@@ -13,7 +13,7 @@ from crowdzoo.aggregation.regions.region_table import RegionTable
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import mask_tools
 
-NOTHING = ""  # the answer of who saw the image and did not mark the object
+NOTHING = "(nothing)"  # the answer of who saw the image and did not mark the object
 
 
 @dataclass(frozen=True, eq=False)

@@ -65,7 +65,7 @@ class PixelVote(Aggregator):
                     runs = np.add.reduceat(lengths, np.flatnonzero(np.diff(chosen, prepend=not chosen[0])))
                     size = table.marked[rows[0]].height, table.marked[rows[0]].width
                     score = float(np.average(share[chosen], weights=lengths[chosen]))
-                    found[task].append(Region(label, mask_of_runs([*[0] * chosen[0], *runs], *size), score))
+                    found[task].append(Region(label, mask_of_runs([0] * int(chosen[0]) + runs.tolist(), *size), score))
         learnt = dict(zip(self.learns, rates, strict=False))
         return RegionAggregation.of(self, table, found, sure, num_iterations=steps, converged=converged, **learnt)
 

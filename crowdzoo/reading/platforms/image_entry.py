@@ -11,9 +11,9 @@ LABEL = "label"
 def is_image_entry(entry: Mapping[str, Any]) -> bool:
     """Whether an entry is `{"image": name, "tags": [{"label": ..., "attributes": {...}}, ...], "shapes": number}`.
 
-    Beside these it has the `size` of the image, and `marked`: annotator ("": that of the file) -> regions.
+    That of a platform with regions has the `size` of the image, and `marked`: annotator ("": of the file) -> regions.
     """
-    return {"image", "tags", "shapes", "size", "marked"} == set(entry)
+    return {"image", "tags", "shapes"} <= set(entry)
 
 
 def image_questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

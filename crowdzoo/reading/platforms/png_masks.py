@@ -1,6 +1,7 @@
 """PNG masks: a folder for each annotator, with a mask for each image; 0 is the background, other values are classes."""
 
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ def _regions(entry: Mapping[str, Any], question: str) -> Marked:
     from PIL import Image
 
     who, _, task = entry["mask"].annotator.partition("/")
-    if not task:
+    task = task or PurePath(entry["mask"].name).stem  # of one image
+    if task == who:
         raise BadValue(None, who, "stands in no folder of its annotator. Make one for each, named after them.")
     try:
         with entry["mask"].open() as stream, Image.open(stream) as image:
@@ -37,7 +39,7 @@ PNG_MASKS = Platform(
     suffixes=(".png",),
     menu="Give the folder that holds a folder for each annotator, with a mask for each image.",
     records=lambda file: iter([(1, {"mask": file})]),
-    is_own=lambda entry: "mask" in entry,
+    is_own=lambda entry: "mask" in entry and entry["mask"].name.lower().endswith(".png"),
     questions=lambda entry: (),  # so `read` is never asked
     read=read_image,
     regions=_regions,
