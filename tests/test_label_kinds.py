@@ -37,8 +37,8 @@ def test_a_table_of_a_kind_looks_as_the_kind_says(kind):
 
 
 def test_facts_of_each_kind():
-    assert [kind.dtype.name for kind in LABEL_KINDS.values()] == ["int64", "int64", "float64", "int64", "int64", "int64"]
-    assert [kind.tensor_dtype for kind in LABEL_KINDS.values()] == ["int32", "int32", "float32", "int32", "int32", "int32"]
+    assert [kind.dtype.name for kind in LABEL_KINDS.values()] == ["int64", "int64", "float64", *["int64"] * 3]
+    assert [kind.tensor_dtype for kind in LABEL_KINDS.values()] == ["int32", "int32", "float32", *["int32"] * 3]
     assert (CLASSIFICATION.missing, SEQUENCE.missing) == (-1, -1)
     assert np.isnan(REGRESSION.missing)
     assert [kind.has_pairs for kind in LABEL_KINDS.values()] == [False, False, False, True, False, False]

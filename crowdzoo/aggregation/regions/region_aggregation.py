@@ -75,11 +75,10 @@ class RegionAggregation(Result):
             near[rows] = [dice(table.marked[row], made) for row in rows]
         each = counts["annotations_per_annotator"]
         own = np.bincount(table.who, near, len(each)) / np.maximum(each, 1)
-        answered = counts["annotations_per_task"] > 0
         return cls(
             method=method.name,
             regions=texts,
-            confidence=np.where(sure[1] > 0, sure[0] / np.maximum(sure[1], 1e-12), answered.astype(float)),
+            confidence=np.where(sure[1] > 0, sure[0] / np.maximum(sure[1], 1e-12), texts != ""),
             reliability=np.where(each > 0, own, near.mean()),
             **{"classes": np.array(table.classes, object), **counts, **more},
         )

@@ -67,8 +67,7 @@ class RegionPage(KindPage):
         near, who = np.where(sums[1] > 0, sums[0] / sums[1].clip(1), 1)[several], regions.who[several]
         shared = np.bincount(who, minlength=number)
         value = ratio(np.bincount(who, near, number), shared)
-        squares = np.bincount(who, (near - value[who]) ** 2, number)
-        width = NORMAL_975 * np.sqrt(ratio(squares, shared * (shared - 1)))
+        width = NORMAL_975 * np.sqrt(ratio(np.bincount(who, (near - value[who]) ** 2, number), shared * (shared - 1)))
         against, random = below_and_at_chance(value, value - width, value + width, shared >= FEW)
         self.annotators = self.of_annotators(
             np.bincount(table.annotator_ids, minlength=number), shared, {"random": random | against},
