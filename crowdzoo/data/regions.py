@@ -222,7 +222,7 @@ def _polygons(value: Any, height: int, width: int) -> str:
 
 def _counts(value: Any, height: int, width: int) -> str:
     runs = np.array(value, np.int64) if isinstance(value, list) else run_lengths(value)
-    if (runs < 0).any() or runs.sum() != height * width:
+    if ((runs < 0) | (runs > height * width)).any() or runs.sum() != height * width:
         total = f"{height} x {width} = {height * width:,}"
         raise DataError(f"sum to {runs.sum():,} pixels, and the image has {total}. Correct them, or the size.")
     if len(runs) < 2:

@@ -55,8 +55,11 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
 
 def _by_id(file: ExportFile, part: str, values: list[Any], name: str) -> dict[int, Any]:
     for place, value in enumerate(values, start=1):
-        if not isinstance(value, dict) or type(value.get("id")) is not int or name not in value:
-            row = BadRow(file.name, place, part, shown(value), f"is not an object with id and {name}.")
+        seen_by = value.get("annotators", []) if isinstance(value, dict) else None
+        if not isinstance(seen_by, list) or type(value.get("id")) is not int or name not in value:
+            row = BadRow(
+                file.name, place, part, shown(value), f"is not an object with id and {name}; annotators are a list."
+            )
             raise DataError(f"{file.name}: {part} cannot be used.", [row])
     return {value["id"]: value for value in values}
 

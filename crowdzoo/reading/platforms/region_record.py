@@ -29,8 +29,7 @@ def region_record(platform: Platform, entry: Mapping[str, Any], question: str, s
     record = Record(task, {"image": task})
     for who, regions in marked.items():
         try:
-            answer = MarkedImage.of(size, regions)
+            record.add(who or annotator, [MarkedImage.of(size, regions).text], "")
         except DataError as error:
             raise BadValue(None, task, f"of annotator {who or annotator!r}: {error}") from None
-        record.add(who or annotator, [answer.text], "")
     return record
