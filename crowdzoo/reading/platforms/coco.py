@@ -10,9 +10,10 @@ from typing import Any
 from crowdzoo.errors import BadRow, DataError
 from crowdzoo.files.text import shown
 from crowdzoo.reading.platforms.export_file import ExportFile
-from crowdzoo.reading.platforms.image_entry import image_questions, is_image_entry, read_image, regions_of_image
+from crowdzoo.reading.platforms.image_entry import image_questions, is_image_entry, read_image
 from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.platform import Platform
+from crowdzoo.reading.platforms.record import id_text
 
 _MENU = "Export each annotator's job as 'COCO 1.0'; give a folder of the files, each named after its annotator."
 _PARTS = ("images", "annotations", "categories")
@@ -57,9 +58,8 @@ def _by_id(file: ExportFile, part: str, values: list[Any], name: str) -> dict[in
     for place, value in enumerate(values, start=1):
         seen_by = value.get("annotators", []) if isinstance(value, dict) else None
         if not isinstance(seen_by, list) or type(value.get("id")) is not int or name not in value:
-            row = BadRow(
-                file.name, place, part, shown(value), f"is not an object with id and {name}; annotators are a list."
-            )
+            reason = f"is not an object with id and {name}; annotators, if any, are a list."
+            row = BadRow(file.name, place, part, shown(value), reason)
             raise DataError(f"{file.name}: {part} cannot be used.", [row])
     return {value["id"]: value for value in values}
 
@@ -80,5 +80,5 @@ COCO = Platform(
     is_own=is_image_entry,
     questions=image_questions,
     read=read_image,
-    regions=regions_of_image,
+    regions=lambda entry, question: (id_text("image", entry["image"], "is missing."), entry["size"], entry["marked"]),
 )

@@ -123,8 +123,8 @@ class Export:
         return self._chosen(found)
 
     def _chosen(self, found: Mapping[str, str]) -> str:
-        if self.regions:
-            return self._field or ""
+        if self.regions and self._field is None:
+            return ""
         listed = ", ".join(f"'{name}'" for name in found) or "none"
         if self._field is not None and "*" in self._field:
             before, _, after = self._field.partition("*")

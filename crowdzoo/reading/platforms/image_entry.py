@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from crowdzoo.reading.platforms.record import Marked, Record, id_text, label_text
+from crowdzoo.reading.platforms.record import Record, id_text, label_text
 
 LABEL = "label"
 
@@ -21,11 +21,6 @@ def image_questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for tag in entry["tags"]:
         yield LABEL, "class"
         yield from ((name, "other") for name in tag["attributes"])
-
-
-def regions_of_image(entry: Mapping[str, Any], question: str) -> Marked:
-    """The image of an entry, its size, and the regions of each annotator."""
-    return id_text("image", entry["image"], "is missing."), entry["size"], entry["marked"]
 
 
 def read_image(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
