@@ -212,7 +212,7 @@ def test_boxes_are_matched_and_have_median_edges():
     assert (first["cat"].score, first["dog"].score) == (1, pytest.approx(2 / 3))
     assert found.marked[1].regions == ()
     assert found.confidence.tolist() == pytest.approx([(1 + 2 / 3 + 2 / 3) / 3, 2 / 3])
-    assert found.reliability[1] < 1
+    assert found.agreement[1] < 1
 
 
 def test_an_object_has_one_region_of_an_annotator():
@@ -248,7 +248,7 @@ def test_every_method_has_numbers_for_every_annotator_and_is_read_again(method, 
     }
     crowd = crowd_of(answers)
     found = create(method, kind="region").fit(crowd)
-    for values in (found.confidence, found.reliability, found.sensitivity, found.specificity):
+    for values in (found.confidence, found.agreement, found.sensitivity, found.specificity):
         assert values is None or np.isfinite(values).all()
     assert found.confidence[3] == 1
     assert found.marked[3].regions == ()

@@ -25,7 +25,7 @@ class MatchedObjects(Aggregator):
 
     An object has at most one region of an annotator. Everybody who saw the image said its class, or that it is
     nothing. Edges of a box are medians of the annotators' edges, and a mask has the pixels that half of them marked or
-    more, both weighted by the annotators' reliability. Objects of which all are boxes are boxes.
+    more, both weighted by the annotators' skills, where the method has them. Objects of which all are boxes are boxes.
 
     Args:
         least: mean intersection over union of an object's regions, at least.
@@ -68,7 +68,7 @@ class MatchedObjects(Aggregator):
             learnt = {name: getattr(result, name) for name in ("num_iterations", "converged", "notes")}
             most = result.posteriors.max(axis=1)
             sure[:] = [np.bincount(objects.tasks, each, annotations.num_tasks) for each in (most, np.ones(len(most)))]
-            skills = np.ones(annotations.num_annotators) if result.reliability is None else result.reliability
+            skills = np.ones(annotations.num_annotators) if result.skills is None else result.skills
             for one in np.flatnonzero(result.labels > 0).tolist():
                 members = [(table.marked[row], place) for row, place in objects.members[one]]
                 weights = np.maximum([skills[table.who[row]] for row, _ in objects.members[one]], 1e-6)

@@ -24,7 +24,7 @@ class RegionAggregation(Result):
     """The regions of each image out of many annotators' regions.
 
     `to_parquet` writes `tasks.parquet` (task, regions, confidence, annotations), `annotators.parquet` (annotator,
-    annotations, reliability, sensitivity, specificity), `summary.json`, and the regions as COCO has them
+    annotations, agreement, sensitivity, specificity), `summary.json`, and the regions as COCO has them
     (`regions.json`).
 
     With N images, R annotators and K classes:
@@ -33,7 +33,7 @@ class RegionAggregation(Result):
         regions: texts of `MarkedImage`, each region with its score, [N]; empty where there are no annotations.
         confidence: mean probability of what was decided, [N]: of the pixels that anybody marked, or of the objects; 1
             where nobody marked anything, 0 without annotations.
-        reliability: mean Dice coefficient of an annotator's images and the ones found, [R].
+        agreement: mean Dice coefficient of an annotator's images and the ones found, [R].
         classes: names, [K].
         sensitivity: share of a class's pixels that an annotator marks, [R, K]; None where the method has none.
         specificity: share of the other pixels that an annotator does not mark, likewise.
@@ -46,7 +46,7 @@ class RegionAggregation(Result):
 
     regions: NDArray[Any]
     confidence: NDArray[np.float64]
-    reliability: NDArray[np.float64]
+    agreement: NDArray[np.float64]
     classes: NDArray[Any]
     sensitivity: NDArray[np.float64] | None = None
     specificity: NDArray[np.float64] | None = None
@@ -79,7 +79,7 @@ class RegionAggregation(Result):
             method=method.name,
             regions=texts,
             confidence=np.where(sure[1] > 0, sure[0] / np.maximum(sure[1], 1e-12), texts != ""),
-            reliability=np.where(each > 0, own, near.mean()),
+            agreement=np.where(each > 0, own, near.mean()),
             **{"classes": np.array(table.classes, object), **counts, **more},
         )
 
@@ -116,6 +116,7 @@ class RegionAggregation(Result):
         return {
             "regions": found.names(tasks, "regions"),
             "confidence": found.numbers(tasks, "confidence"),
+            "agreement": found.numbers(annotators, "agreement"),
             "classes": classes,
             **{name: found.optional(annotators, name, len(classes)) for name in ("sensitivity", "specificity")},
             "tasks": found.names(tasks, "task"),
@@ -128,9 +129,8 @@ class RegionAggregation(Result):
         return {"task": self.tasks, "regions": self.regions, "confidence": self.confidence, "annotations": counts}
 
     def _annotator_columns(self) -> Columns:
-        own = {"annotator": self.annotators, "annotations": self.annotations_per_annotator}
-        rates = {"sensitivity": self.sensitivity, "specificity": self.specificity}
-        return {**own, "reliability": self.reliability, **rates}
+        rates = {"agreement": self.agreement, "sensitivity": self.sensitivity, "specificity": self.specificity}
+        return {"annotator": self.annotators, "annotations": self.annotations_per_annotator, **rates}
 
     def _more(self) -> dict[str, Any]:
         own = {"kind": self.kind, "classes": self.classes.tolist()}
