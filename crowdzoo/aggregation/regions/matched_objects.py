@@ -29,7 +29,7 @@ class MatchedObjects(Aggregator):
 
     Args:
         least: mean intersection over union of an object's regions, at least.
-        exists: the method for classes.
+        exists: the method for classes. Dawid-Skene's matrices say how often an annotator misses and invents objects.
 
     Needs:
         Three annotators an image or more; things that can be counted.
@@ -44,7 +44,7 @@ class MatchedObjects(Aggregator):
     name: ClassVar[str] = "objects"
 
     least: float = setting(0.5, Number(0, 1, above=True))
-    exists: str = setting("majority-vote", Choice(METHODS))
+    exists: str = setting("dawid-skene", Choice(METHODS))
 
     def fit(self, annotations: Annotations) -> RegionAggregation:
         """Matches and decides.
