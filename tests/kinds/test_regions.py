@@ -1,14 +1,16 @@
 """Regions through their doors: read from COCO and PNG masks, aggregated, compared with gold, reported, refused."""
 
 import json
+import re
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from crowdzoo.aggregation import REGION_METHODS
 from crowdzoo.commands.main import main
-from crowdzoo.data.regions import MarkedImage, dice, mask_of_pixels
+from crowdzoo.data.regions import MarkedImage, Region, dice, mask_of_pixels
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.kinds import kind_of
 from crowdzoo.tables import Annotations
@@ -229,3 +231,18 @@ def test_images_on_which_nobody_marks_anything_are_reported(tmp_path):
     found = json.loads((tmp_path / "r.json").read_text())
     assert found["tables"]["tasks"]["values"]["regions"] == ["nothing", "nothing"]
     assert found["values"]["dice"] == 1
+
+
+def test_the_guide_runs_and_its_figures_are_the_saved_ones():
+    root = Path(__file__).parents[2]
+    guide, names = (root / "docs" / "regions.md").read_text(encoding="utf-8"), {}
+    for block in re.findall(r"```python\n(.*?)```", guide, flags=re.S):
+        exec(compile(block, "regions.md", "exec"), names)
+    assert names["found"].marked[0].regions == (Region("cat", (11, 10, 30, 20), 0.75),)
+    saved = json.loads((root / "benchmarks" / "results" / "regions.json").read_text(encoding="utf-8"))
+    for method, each in saved["masks"].items():
+        seconds = "" if each["seconds"] is None else f"{each['seconds']:.3f}".lstrip("0")
+        dice = f"{each['dice']:.3f}".lstrip("0")
+        assert f"| {method} | {seconds} | {dice} |" in guide
+    for method, found in saved["objects"].items():
+        assert f"{np.mean(found):.3f}".lstrip("0") + f" with `{method}`" in " ".join(guide.split())
