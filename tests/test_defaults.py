@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from crowdzoo import aggregation, layers, losses, models, optimizers
-from crowdzoo.aggregation import METHODS, PREFERENCE_METHODS, RATING_METHODS, SEQUENCE_METHODS, TEXT_METHODS
+from crowdzoo.aggregation import registry
 from crowdzoo.commands.train import describe
 from crowdzoo.kinds import kind_of
 from crowdzoo.serving import Limits
@@ -29,8 +29,7 @@ def defaults():
             value = getattr(package, name)
             if inspect.isclass(value) and not issubclass(value, Exception):
                 found[f"{package.__name__}.{name}"] = inspect.signature(value.__init__).parameters
-    tables = (METHODS, RATING_METHODS, SEQUENCE_METHODS, PREFERENCE_METHODS, TEXT_METHODS)
-    for method in {method for methods in tables for method in methods.values()}:
+    for method in {method for methods in registry.METHODS_OF.values() for method in methods.own.values()}:
         found[f"crowdzoo.aggregation.{method.__name__}"] = inspect.signature(method.__init__).parameters
     known = {
         name: {key: repr(each.default) for key, each in parameters.items() if each.default is not each.empty}

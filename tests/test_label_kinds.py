@@ -10,12 +10,13 @@ TABLES = {
     "classification": np.array([[0, -1], [1, 1]]),
     "regression": np.array([[0.5, np.nan], [-1.0, 2.0]]),
     "free-text": np.array([[0, -1], [1, 1]]),
+    "region": np.array([[0, -1], [1, 1]]),
     "sequence": np.array([[[0, -1], [1, -1]], [[1, 1], [-1, -1]]]),
 }
 
 
 def test_the_kinds_are_the_names_that_files_and_configurations_hold():
-    assert list(LABEL_KINDS) == ["classification", "sequence", "regression", "preference", "free-text"]
+    assert list(LABEL_KINDS) == ["classification", "sequence", "regression", "preference", "free-text", "region"]
     assert all(label_kind(name) is kind and kind.name == name for name, kind in LABEL_KINDS.items())
 
 
@@ -36,10 +37,10 @@ def test_a_table_of_a_kind_looks_as_the_kind_says(kind):
 
 
 def test_facts_of_each_kind():
-    assert [kind.dtype.name for kind in LABEL_KINDS.values()] == ["int64", "int64", "float64", "int64", "int64"]
-    assert [kind.tensor_dtype for kind in LABEL_KINDS.values()] == ["int32", "int32", "float32", "int32", "int32"]
+    assert [kind.dtype.name for kind in LABEL_KINDS.values()] == ["int64", "int64", "float64", *["int64"] * 3]
+    assert [kind.tensor_dtype for kind in LABEL_KINDS.values()] == ["int32", "int32", "float32", *["int32"] * 3]
     assert (CLASSIFICATION.missing, SEQUENCE.missing) == (-1, -1)
     assert np.isnan(REGRESSION.missing)
-    assert [kind.has_pairs for kind in LABEL_KINDS.values()] == [False, False, False, True, False]
-    assert [kind.one_class for kind in LABEL_KINDS.values()] == [True, False, False, False, False]
+    assert [kind.has_pairs for kind in LABEL_KINDS.values()] == [False, False, False, True, False, False]
+    assert [kind.one_class for kind in LABEL_KINDS.values()] == [True, False, False, False, False, False]
     assert (CLASSIFICATION.shape, REGRESSION.shape, SEQUENCE.shape) == ("[tasks]", "[tasks]", "[tasks, tokens]")

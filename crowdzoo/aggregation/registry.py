@@ -8,13 +8,16 @@ from crowdzoo.aggregation.free_texts.methods import TEXT_METHODS
 from crowdzoo.aggregation.named import FOR_CLASSES, aggregator_named, of_kind
 from crowdzoo.aggregation.preferences.methods import PREFERENCE_METHODS
 from crowdzoo.aggregation.ratings.methods import RATING_METHODS
+from crowdzoo.aggregation.regions.methods import REGION_METHODS
 from crowdzoo.aggregation.sentences.methods import SEQUENCE_METHODS
 from crowdzoo.aggregation.sentences.token_aggregation import TokenAggregation
 from crowdzoo.checks.constraints import Choice
 from crowdzoo.plugins import Table
 
 # By kind of label, as the classes say it
-_ALL: tuple[dict[str, Any], ...] = (METHODS, RATING_METHODS, SEQUENCE_METHODS, PREFERENCE_METHODS, TEXT_METHODS)
+_ALL: tuple[dict[str, Any], ...] = (
+    METHODS, RATING_METHODS, SEQUENCE_METHODS, PREFERENCE_METHODS, TEXT_METHODS, REGION_METHODS,
+)  # fmt: skip
 _OTHERS: dict[str, dict[str, type]] = {"sequence": {"classification": TokenAggregation}}  # every token is a task
 METHODS_OF = {
     kind: Table("aggregator", methods, of_kind(kind, _OTHERS.get(kind)))

@@ -20,7 +20,9 @@ class LabelKind:
         has_positions: a task has one label a token; otherwise it has one.
         answers: names of the classes where the kind has its own, in the order of their codes; an annotation is then
             about two tasks, left and right.
-        is_text: the classes are texts that annotators wrote, as many as there are distinct ones.
+        is_text: the classes are texts, as many as there are distinct answers: what annotators wrote, or the regions
+            that they marked, see `crowdzoo.data.regions`.
+        has_regions: these texts are regions.
         label_names: usual names of the column of labels, beyond those of every kind.
         trained: deep methods learn from such labels.
     """
@@ -32,6 +34,7 @@ class LabelKind:
     has_positions: bool = False
     answers: tuple[str, ...] = ()
     is_text: bool = False
+    has_regions: bool = False
     label_names: tuple[str, ...] = ()
     trained: bool = True
 
@@ -86,7 +89,8 @@ FREE_TEXT = LabelKind(
     "free-text", "free texts", "TextAggregation",
     is_text=True, label_names=("text", "output", "transcription", "transcript", "translation"), trained=False,
 )  # fmt: skip
-LABEL_KINDS = {kind.name: kind for kind in (CLASSIFICATION, SEQUENCE, REGRESSION, PREFERENCE, FREE_TEXT)}
+REGION = LabelKind("region", "regions", "RegionAggregation", is_text=True, has_regions=True, trained=False)
+LABEL_KINDS = {kind.name: kind for kind in (CLASSIFICATION, SEQUENCE, REGRESSION, PREFERENCE, FREE_TEXT, REGION)}
 
 
 def label_kind(name: object) -> LabelKind:

@@ -349,8 +349,10 @@ class Kind(ABC):
             The deep method, and None; or "aggregated" and the method of aggregation.
 
         Raises:
-            ConfigError: an unknown name.
+            ConfigError: an unknown name, or no method learns from such labels.
         """
+        if not self.labels.trained:
+            return default_method(self.name), None  # which raises
         if method == AGGREGATED:
             return AGGREGATED, self.aggregation
         if method in self.methods():

@@ -8,6 +8,7 @@ import json
 import tempfile
 import warnings
 import zipfile
+from base64 import b64decode
 from pathlib import Path
 
 from fuzz_annotations import TEXTS, VALUES, damaged, encoded
@@ -60,9 +61,16 @@ ARGILLA = [
     {"id": 4, "text": TEXT, "annotation": [["PER", 6, 9]], "annotation_agent": "a", "status": "Validated"},
 ]  # fmt: skip
 COCO = {
-    "images": [{"id": 1, "file_name": "a.jpg"}], "categories": [{"id": 1, "name": "cat"}],
-    "annotations": [{"image_id": 1, "category_id": 1, "attributes": {"sure": True}}],
+    "images": [{"id": 1, "file_name": "a.jpg", "height": 4, "width": 6, "annotators": ["ann"]}],
+    "categories": [{"id": 1, "name": "cat"}],
+    "annotations": [
+        {"image_id": 1, "category_id": 1, "attributes": {"sure": True}, "annotator": "bob", "bbox": [1, 1, 2, 2]},
+        {"image_id": 1, "category_id": 1, "segmentation": [[1, 1, 3, 1, 3, 3]]},
+        {"image_id": 1, "category_id": 1, "segmentation": {"size": [4, 6], "counts": [5, 2, 17]}},
+        {"image_id": 1, "category_id": 1, "segmentation": {"size": [4, 6], "counts": "52a0"}},
+    ],
 }  # fmt: skip
+PNG = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAMAAAACCAAAAAC4HznGAAAAEElEQVR4nGNkYGRgYGBgAgAAGAAF5rOdagAAAABJRU5ErkJggg==")
 CVAT = (
     '<?xml version="1.0" encoding="utf-8"?><annotations><meta><job><id>1</id></job></meta>'
     '<image id="0" name="a.jpg"><tag label="cat"><attribute name="sure">yes</attribute></tag><box label="b"/></image>'
@@ -156,7 +164,7 @@ def reads(name, platform):
             warnings.simplefilter("ignore")  # of what was left out
             path = Path(folder) / name
             path.write_bytes(content)
-            for kind in ("classification", "regression"):
+            for kind in ("classification", "regression", "region"):
                 for options in ({}, {"on_bad_rows": "reject", "on_duplicate": "last", "rejects": f"{folder}/r.csv"}):
                     _try(Annotations.read, path, kind=kind, platform=platform, field=field, **options)
             _try(read_spans, path, platform=platform, field=field)
@@ -183,6 +191,7 @@ CONTENTS = {
     "cvat": (".xml", st.just(CVAT.encode())),
     "mturk": (".csv", as_table(MTURK, ",")),
     "toloka": (".tsv", as_table(TOLOKA, "\t")),
+    "png-masks": (".png", st.just(PNG)),
     "brat": (".ann", st.just(b"T1\tLOC 0 4\tRome\nT2\tPER 9 12;14 17\tAnn Lee\n")),
 }
 assert set(CONTENTS) == set(PLATFORMS)

@@ -17,7 +17,6 @@ from crowdzoo.reading.instances.gold import check_shared
 from crowdzoo.reading.instances.table import check_has, read_table, task_names
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
-from crowdzoo.training.methods import default_method
 
 
 class FreeTexts(Kind):
@@ -74,12 +73,6 @@ class FreeTexts(Kind):
         found = self.scores(gold[known], {"text": result.texts[known]}, normalize=result.normalize)
         of_gold = ((f"{name.replace('_', ' ')} against gold", f"{value:.4f}") for name, value in found.items())
         return [*rows, ("tasks with gold", f"{known.sum():,}"), *of_gold]
-
-    # === Training ===
-
-    def split_method(self, method: str) -> tuple[str, str | None]:
-        """See `Kind.split_method`: there is no deep method, so this raises what `default_method` does."""
-        return default_method(self.name), None
 
     # === Evaluation ===
 

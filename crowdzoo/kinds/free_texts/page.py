@@ -112,10 +112,6 @@ class TextPage(KindPage):
             for what, start, end, first, last in SequenceMatcher(None, true, said, False).get_opcodes()
         )
 
-    def annotator_details(self, shown: list[int]) -> list[dict[str, Any]]:
-        """Nothing opens under an annotator."""
-        return [{} for _ in shown]
-
     def task_details(self) -> list[dict[str, Any]]:
         """Who wrote what, aligned with the text of the task."""
         table = self.table

@@ -1,7 +1,7 @@
-"""COCO: categories of images, one file an annotator.
+"""COCO: categories and regions of images, one file an annotator; or one file, whose annotations say their `annotator`.
 
-The format: https://cocodataset.org/#format-data, as CVAT writes it:
-https://docs.cvat.ai/docs/dataset_management/formats/format-coco/.
+In one file the field `annotators` of an image names who saw it, also without marking anything.
+The format: https://cocodataset.org/#format-data, as CVAT writes it: https://docs.cvat.ai/docs/dataset_management/formats/format-coco/.
 """
 
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ from crowdzoo.reading.platforms.export_file import ExportFile
 from crowdzoo.reading.platforms.image_entry import image_questions, is_image_entry, read_image
 from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.platform import Platform
+from crowdzoo.reading.platforms.record import id_text
 
 _MENU = "Export each annotator's job as 'COCO 1.0'; give a folder of the files, each named after its annotator."
 _PARTS = ("images", "annotations", "categories")
@@ -28,7 +29,12 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
         return
     images = _by_id(file, "images", entry["images"], "file_name")
     names = _by_id(file, "categories", entry["categories"], "name")
-    found = {key: {"image": name, "tags": [], "shapes": 0} for key, name in images.items()}
+    is_shared = any(isinstance(each, dict) and "annotator" in each for each in entry["annotations"])
+    found: dict[int, dict[str, Any]] = {
+        key: {"image": image["file_name"], "tags": [], "shapes": 0, "size": [image.get("height"), image.get("width")],
+              "marked": {str(who): [] for who in image.get("annotators", () if is_shared else [""])}}
+        for key, image in images.items()
+    }  # fmt: skip
     for place, annotation in enumerate(entry["annotations"], start=1):
         where = annotation if isinstance(annotation, dict) else {}
         for key, known in (("image_id", images), ("category_id", names)):
@@ -39,19 +45,30 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
         else:
             attributes = where.get("attributes")
             tag = {
-                "label": names[where["category_id"]],
+                "label": names[where["category_id"]]["name"],
                 "attributes": attributes if isinstance(attributes, dict) else {},
             }
-            found[where["image_id"]]["tags"].append(tag)
+            image = found[where["image_id"]]
+            image["tags"].append(tag)
+            image["marked"].setdefault(str(where.get("annotator", "")), []).append(_region(where, tag["label"]))
     yield from enumerate(found.values(), start=1)
 
 
 def _by_id(file: ExportFile, part: str, values: list[Any], name: str) -> dict[int, Any]:
     for place, value in enumerate(values, start=1):
-        if not isinstance(value, dict) or type(value.get("id")) is not int or name not in value:
-            row = BadRow(file.name, place, part, shown(value), f"is not an object with id and {name}.")
+        seen_by = value.get("annotators", []) if isinstance(value, dict) else None
+        if not isinstance(seen_by, list) or type(value.get("id")) is not int or name not in value:
+            reason = f"is not an object with id and {name}; annotators, if any, are a list."
+            row = BadRow(file.name, place, part, shown(value), reason)
             raise DataError(f"{file.name}: {part} cannot be used.", [row])
-    return {value["id"]: value[name] for value in values}
+    return {value["id"]: value for value in values}
+
+
+def _region(annotation: dict[str, Any], label: Any) -> dict[str, Any]:
+    shape = annotation.get("segmentation")
+    if isinstance(shape, dict):
+        return {"category": label, "counts": shape.get("counts"), "size": shape.get("size")}
+    return {"category": label, **({"polygons": shape} if shape else {"bbox": annotation.get("bbox")})}
 
 
 COCO = Platform(
@@ -63,4 +80,5 @@ COCO = Platform(
     is_own=is_image_entry,
     questions=image_questions,
     read=read_image,
+    regions=lambda entry, question: (id_text("image", entry["image"], "is missing."), entry["size"], entry["marked"]),
 )

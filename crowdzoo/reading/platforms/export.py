@@ -6,7 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -24,11 +24,13 @@ from crowdzoo.reading.platforms.export_file import ExportFile, export_files
 from crowdzoo.reading.platforms.label_studio import LABEL_STUDIO
 from crowdzoo.reading.platforms.mturk import MTURK
 from crowdzoo.reading.platforms.platform import Platform
+from crowdzoo.reading.platforms.png_masks import PNG_MASKS
 from crowdzoo.reading.platforms.prodigy import PRODIGY
 from crowdzoo.reading.platforms.record import BadValue, Record
+from crowdzoo.reading.platforms.region_record import region_record
 from crowdzoo.reading.platforms.toloka import TOLOKA
 
-_OWN = (LABEL_STUDIO, MTURK, TOLOKA, PRODIGY, DOCCANO, ARGILLA, CVAT, COCO, BRAT)
+_OWN = (LABEL_STUDIO, MTURK, TOLOKA, PRODIGY, DOCCANO, ARGILLA, CVAT, COCO, BRAT, PNG_MASKS)
 # one of a package that is no `Platform` has no suffixes, and is refused
 PLATFORMS = Table("platform", {one.name: one for one in _OWN}, lambda one: one if one.suffixes else None)
 
@@ -41,7 +43,7 @@ class Export:
     Args:
         path: a file, a zip archive, or a folder of such.
         platform: a name in `PLATFORMS`.
-        kind: of the labels: "classification", "regression" or "sequence".
+        kind: of the labels: "classification", "regression", "sequence" or "region".
         field: name of the question that is meant; None where the export has only one of this kind. A `*` stands for the
             number of an item where an entry has several: `X*` with X1, X2 of a task each, whose columns of data such as
             url1, url2 become url.
@@ -71,7 +73,7 @@ class Export:
         self.platform = PLATFORMS[platform]
         self.path = Path(path)
         self.name = os.fspath(path)
-        self.spans = label_kind(kind).has_positions
+        self.spans, self.regions = label_kind(kind).has_positions, label_kind(kind).has_regions
         self.left_out: Counter[str] = Counter()
         self.empty: Counter[str] = Counter()
         sorts = ("class", "number") if label_kind(kind).has_classes else ("number", "class")  # the preferred one first
@@ -121,6 +123,8 @@ class Export:
         return self._chosen(found)
 
     def _chosen(self, found: Mapping[str, str]) -> str:
+        if self.regions and self._field is None:
+            return ""
         listed = ", ".join(f"'{name}'" for name in found) or "none"
         if self._field is not None and "*" in self._field:
             before, _, after = self._field.partition("*")
@@ -235,7 +239,8 @@ class Export:
                     continue
                 for place, (item, name) in enumerate((self._items or {"": question}).items()):
                     try:
-                        record = self.platform.read(entry, name, self.spans, file.annotator)
+                        read = partial(region_record, self.platform) if self.regions else self.platform.read
+                        record = read(entry, name, self.spans, file.annotator)
                     except BadValue as bad:
                         yield _bad_row(file, number, bad)
                         break

@@ -1,4 +1,4 @@
-"""Entries of CVAT and COCO alike: an image, its tags, and how many shapes were drawn on it."""
+"""Entries of CVAT and COCO alike: an image, its tags, and the shapes that were drawn on it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,8 +9,11 @@ LABEL = "label"
 
 
 def is_image_entry(entry: Mapping[str, Any]) -> bool:
-    """Whether an entry is `{"image": name, "tags": [{"label": ..., "attributes": {...}}, ...], "shapes": number}`."""
-    return {"image", "tags", "shapes"} == set(entry)
+    """Whether an entry is `{"image": name, "tags": [{"label": ..., "attributes": {...}}, ...], "shapes": number}`.
+
+    That of a platform with regions has the `size` of the image, and `marked`: annotator ("": of the file) -> regions.
+    """
+    return {"image", "tags", "shapes"} <= set(entry)
 
 
 def image_questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

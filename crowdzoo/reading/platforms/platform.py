@@ -6,7 +6,7 @@ from typing import Any
 
 from crowdzoo.errors import BadRow
 from crowdzoo.reading.platforms.export_file import ExportFile
-from crowdzoo.reading.platforms.record import Record
+from crowdzoo.reading.platforms.record import Marked, Record
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class Platform:
             entry does not say. Raises `BadValue`.
         columns: of exports that are tables "task", "annotator", "label" and "data" (what annotators saw) -> the column,
             or what the names of such columns begin with; for messages.
+        regions: the regions of an entry, given the question ("": all); see `region_record`. None: it has none.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Platform:
     questions: Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]]
     read: Callable[[Mapping[str, Any], str, bool, str], Record]
     columns: Mapping[str, str] = field(default_factory=dict)
+    regions: Callable[[Mapping[str, Any], str], Marked] | None = None
 
     def column(self, what: str, name: str = "") -> str:
         """How a column is called in the export: `Input.url` for "data" and "url"."""

@@ -1,11 +1,14 @@
 """Record: what one entry of an export says of one task."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from crowdzoo.files.text import is_text
+
+# An image, its height and width, and what each annotator marked on it: see `MarkedImage.of`; "" is that of the file
+Marked = tuple[str, Sequence[Any], Mapping[str, list[Any]]]
 
 
 @dataclass

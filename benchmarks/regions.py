@@ -1,0 +1,177 @@
+"""Regions of images: time and Dice coefficient beside SimpleITK and Crowd-Kit, and objects by method of existence.
+
+    python benchmarks/regions.py            # about a minute
+    python benchmarks/regions.py --print    # the tables of the saved results
+
+Needs `crowdzoo[regions]`, scikit-learn for its image of a flower, and SimpleITK and crowd-kit to compare with; what is
+absent is left out. The flower is found by its colour; five annotators are made of it: their edges wander, one marks too
+much, one too little, one is shifted, and one is careless. Every library gets one image at a time, each of which is the
+photograph (427 x 640 pixels) turned round. Times are of `fit` with what each library takes, COCO's masks and arrays;
+the first image is left out, as it compiles and imports. Dice is against the flower.
+
+Objects are boxes in 60 images, generated: three to six things an image, which six annotators miss and invent each at a
+rate of their own. F1 counts boxes found with an intersection over union of a half or more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crowdzoo.aggregation import STAPLE, MatchedObjects, PixelVote
+from crowdzoo.data.regions import MarkedImage, mask_of_pixels, mask_tools
+from crowdzoo.report.tables import print_table
+from crowdzoo.tables import Annotations
+
+RESULTS = Path(__file__).parent / "results" / "regions.json"
+REPEATS, SEEDS, IMAGES = 5, 5, 60
+EXISTS = ("majority-vote", "one-coin", "dawid-skene", "robust")
+
+
+def flower() -> np.ndarray:
+    """Where the flower of scikit-learn's sample image is, bool [height, width]."""
+    from scipy.ndimage import binary_fill_holes, binary_opening, label
+    from sklearn.datasets import load_sample_image
+
+    red, green, blue = np.moveaxis(load_sample_image("flower.jpg").astype(float), -1, 0)
+    parts, _ = label(binary_opening((red > 1.3 * green) & (red > 120) & (red > 1.2 * blue), iterations=2))
+    return binary_fill_holes(parts == np.bincount(parts.ravel())[1:].argmax() + 1)
+
+
+def annotators_of(true: np.ndarray, seed: int) -> np.ndarray:
+    """What five annotators mark, bool [5, height, width]."""
+    from scipy.ndimage import distance_transform_edt, gaussian_filter, shift
+
+    rng = np.random.default_rng(seed)
+    inside = distance_transform_edt(true) - distance_transform_edt(~true)  # pixels from the edge
+    found = []
+    for bias, wander, moved in ((0, 3, 0), (0, 6, 0), (9, 4, 0), (-9, 4, 0), (0, 25, 14)):
+        field = gaussian_filter(rng.standard_normal(true.shape), 12)
+        edge = shift(inside, (moved, moved), order=0, mode="nearest") + bias + wander * field / field.std()
+        found.append(edge > 0)
+    return np.array(found)
+
+
+def table_of(images: dict[int, list[MarkedImage]]) -> Annotations:
+    """Annotations of what each annotator marked on each image."""
+    rows = [(task, f"w{who}", image.text) for task, of in images.items() for who, image in enumerate(of)]
+    return Annotations.from_arrays(*map(list, zip(*rows, strict=True)), kind="region")
+
+
+def crowd_kit(name: str) -> Callable[[np.ndarray], np.ndarray]:
+    """A method of Crowd-Kit, from masks to a mask."""
+    import crowdkit.aggregation
+    import pandas as pd
+
+    def fit(masks: np.ndarray) -> np.ndarray:
+        frame = pd.DataFrame({"task": 0, "worker": range(len(masks)), "segmentation": list(masks)})
+        return np.asarray(getattr(crowdkit.aggregation, name)().fit_predict(frame)[0])
+
+    return fit
+
+
+def simple_itk(masks: np.ndarray) -> np.ndarray:
+    """SimpleITK's STAPLE, from masks to a mask."""
+    import SimpleITK as sitk  # noqa: N813
+
+    method = sitk.STAPLEImageFilter()
+    method.SetForegroundValue(1)
+    return (
+        sitk.GetArrayFromImage(method.Execute([sitk.GetImageFromArray(each.astype(np.uint8)) for each in masks])) >= 0.5
+    )
+
+
+def masks() -> dict[str, dict[str, Any]]:
+    """Median seconds and mean Dice coefficient of each method."""
+    true = flower()
+    peers = {"SimpleITK STAPLE": ("SimpleITK", lambda: simple_itk)} | {
+        f"Crowd-Kit {name}": ("crowdkit", lambda name=name: crowd_kit(f"Segmentation{name}"))
+        for name in ("MajorityVote", "EM")
+    }
+    methods: dict[str, Any] = {"majority-vote": PixelVote(), "staple": STAPLE(), "objects": MatchedObjects()}
+    methods |= {name: made() for name, (module, made) in peers.items() if find_spec(module)}
+    times: dict[str, list[float]] = {name: [] for name in ("one annotator", *methods)}
+    dices: dict[str, list[float]] = {name: [] for name in times}
+    for repeat in range(REPEATS + 1):
+        turned = np.ascontiguousarray(np.roll(true[:, :: 1 - 2 * (repeat % 2)], 20 * repeat, axis=1))
+        said = annotators_of(turned, repeat)
+        marked = [MarkedImage.of(true.shape, [{"category": "flower", "counts": mask_of_pixels(each)}]) for each in said]
+        crowd = table_of({repeat: marked})
+        dices["one annotator"] += [dice(each, turned) for each in said]
+        for name, method in methods.items():
+            start = time.perf_counter()
+            found = method.fit(crowd) if hasattr(method, "fit") else method(said)
+            times[name].append(time.perf_counter() - start)
+            if not isinstance(found, np.ndarray):
+                found = mask_tools().decode(found.marked[0].masks[0]).astype(bool)
+            dices[name].append(dice(found, turned))
+    return {
+        name: {
+            "seconds": float(np.median(times[name][1:])) if times[name] else None,
+            "dice": float(np.mean(dices[name])),
+        }
+        for name in times
+    }
+
+
+def dice(one: np.ndarray, other: np.ndarray) -> float:
+    """Of two masks."""
+    return float(2 * (one & other).sum() / (one.sum() + other.sum()))
+
+
+def objects() -> dict[str, list[float]]:
+    """F1 of each method of existence, for each seed."""
+    found: dict[str, list[float]] = {name: [] for name in EXISTS}
+    for seed in range(SEEDS):
+        rng = np.random.default_rng(seed)
+        misses, invents = rng.uniform(0.05, 0.6, 6), rng.uniform(0, 1.5, 6)
+        images, true = {}, {}
+        for task in range(IMAGES):
+            corners, sides = rng.uniform(0, 400, (rng.integers(3, 7), 2)), rng.uniform(40, 100, (6, 2))
+            true[task] = np.c_[corners, sides[: len(corners)]]
+            images[task] = [
+                MarkedImage.of((512, 512), [{"category": "thing", "bbox": box.tolist()} for box in np.r_[
+                    (true[task] + rng.normal(0, 3, true[task].shape))[rng.random(len(corners)) > misses[who]],
+                    np.c_[rng.uniform(0, 400, (count, 2)), rng.uniform(40, 100, (count, 2))],
+                ].clip(0)])
+                for who, count in enumerate(rng.poisson(invents))
+            ]  # fmt: skip
+        crowd = table_of(images)
+        for name in EXISTS:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                result = MatchedObjects(exists=name).fit(crowd)
+            right = sum(
+                int((mask_tools().iou(image.boxes, true[task], [0] * len(true[task])) >= 0.5).any(axis=0).sum())
+                for task, image in zip(result.tasks.tolist(), result.marked, strict=True) if image.regions
+            )  # fmt: skip
+            number = sum(len(image.regions) for image in result.marked) + sum(map(len, true.values()))
+            found[name].append(2 * right / number)
+    return found
+
+
+def main() -> None:
+    """Runs, saves and prints."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--print", action="store_true", help="print the saved results")
+    if not parser.parse_args().print:
+        saved = {"masks": masks(), "objects": objects()}
+        RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
+    saved = json.loads(RESULTS.read_text(encoding="utf-8"))
+    rows = [(name, "-" if each["seconds"] is None else f"{each['seconds']:.4f}", f"{each['dice']:.4f}")
+            for name, each in saved["masks"].items()]  # fmt: skip
+    print_table("an image, 427 x 640, five annotators", ("", "seconds", "Dice"), rows)
+    rows = [(name, f"{np.mean(each):.4f}", f"{np.std(each, ddof=1):.4f}") for name, each in saved["objects"].items()]
+    print_table("objects by method of existence", ("", "F1", "spread of seeds"), rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Algorithms for regions of images, one a file."""

@@ -1,0 +1,98 @@
+"""Regions matched into objects, each of which is there or not, and has a class and edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.classes.methods import METHODS
+from crowdzoo.aggregation.named import FOR_CLASSES, aggregator_named
+from crowdzoo.aggregation.regions.objects import Objects
+from crowdzoo.aggregation.regions.region_aggregation import RegionAggregation
+from crowdzoo.aggregation.regions.region_table import RegionTable
+from crowdzoo.checks.constraints import Choice, Number, setting
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.regions import Box, MarkedImage, Region, mask_of_pixels, mask_tools
+
+
+@dataclass(frozen=True)
+class MatchedObjects(Aggregator):
+    """Regions of an image that overlap are one object; a method for classes decides whether it is there, and its class.
+
+    An object has at most one region of an annotator. Everybody who saw the image said its class, or that it is
+    nothing. Edges of a box are medians of the annotators' edges, and a mask has the pixels that half of them marked or
+    more, both weighted by the annotators' skills, where the method has them. Objects of which all are boxes are boxes.
+
+    Args:
+        least: mean intersection over union of an object's regions, at least.
+        exists: the method for classes. Dawid-Skene's matrices say how often an annotator misses and invents objects.
+
+    Needs:
+        Three annotators an image or more; things that can be counted.
+
+    Source:
+        Clustering with average linkage: R. R. Sokal and C. D. Michener, 1958. Cf. S. Branson, G. Van Horn and P.
+        Perona: Lean Crowdsourcing, CVPR 2017, who estimate existence and edges together.
+    """
+
+    kind: ClassVar[str] = "region"
+    title: ClassVar[str] = "Matched objects"
+    name: ClassVar[str] = "objects"
+
+    least: float = setting(0.5, Number(0, 1, above=True))
+    exists: str = setting("dawid-skene", Choice(METHODS))
+
+    def fit(self, annotations: Annotations) -> RegionAggregation:
+        """Matches and decides.
+
+        Args:
+            annotations: what R annotators marked on N images, kind "region"; not changed.
+
+        Returns:
+            The objects that are there, with their probabilities.
+
+        Raises:
+            DataError: see `RegionTable.of`.
+        """
+        table = RegionTable.of(annotations, self.title)
+        objects = Objects.of(table, self.least)
+        found: list[list[Region]] = [[] for _ in range(annotations.num_tasks)]
+        sure = np.zeros((2, annotations.num_tasks))
+        learnt: dict[str, Any] = {}
+        if len(objects.tasks):
+            result = aggregator_named(FOR_CLASSES, self.exists, {}).fit(objects.answers)
+            learnt = {name: getattr(result, name) for name in ("num_iterations", "converged", "notes")}
+            most = result.posteriors.max(axis=1)
+            sure[:] = [np.bincount(objects.tasks, each, annotations.num_tasks) for each in (most, np.ones(len(most)))]
+            skills = np.ones(annotations.num_annotators) if result.skills is None else result.skills
+            for one in np.flatnonzero(result.labels > 0).tolist():
+                members = [(table.marked[row], place) for row, place in objects.members[one]]
+                weights = np.maximum([skills[table.who[row]] for row, _ in objects.members[one]], 1e-6)
+                label = str(result.classes[result.labels[one]])
+                found[objects.tasks[one]].append(Region(label, shape_of(members, weights), float(most[one])))
+        return RegionAggregation.of(self, table, found, sure, **learnt)
+
+
+def shape_of(members: list[tuple[MarkedImage, int]], weights: NDArray[np.float64]) -> Box | str:
+    """A box, or a mask, between those of an object.
+
+    Args:
+        members: images, and the place of a region in each.
+        weights: of the members, above 0.
+    """
+    if all(isinstance(image.regions[place].shape, tuple) for image, place in members):
+        boxes = np.array([image.boxes[place] for image, place in members])
+        boxes[:, 2:] += boxes[:, :2]
+        order = np.argsort(boxes, axis=0)
+        sums = np.cumsum(weights[order], axis=0)
+        halves = [np.argmax(sums >= half, axis=0) for half in (sums[-1] / 2 * (1 - 1e-9), sums[-1] / 2 * (1 + 1e-9))]
+        ordered = np.take_along_axis(boxes, order, axis=0)
+        edges = np.mean([ordered[half, range(4)] for half in halves], axis=0)  # between two where both are half
+        left, top, right, bottom = edges.tolist()
+        return left, top, right - left, bottom - top
+    masks = mask_tools().decode([image.masks[place] for image, place in members])
+    return mask_of_pixels(masks @ weights >= weights.sum() / 2)

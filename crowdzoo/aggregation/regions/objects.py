@@ -1,0 +1,68 @@
+"""Objects: regions of several annotators that are one thing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import squareform
+
+from crowdzoo.aggregation.regions.region_table import RegionTable
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.regions import mask_tools
+
+NOTHING = "(nothing)"  # the answer of who saw the image and did not mark the object
+
+
+@dataclass(frozen=True, eq=False)
+class Objects:
+    """Objects of all images, and what each annotator of the image said of them.
+
+    Attributes:
+        tasks: image of each object, [O].
+        members: of each object the rows of the table and the places of their regions; one an annotator.
+        answers: kind "classification": a row for each object and annotator of its image, the class that the annotator
+            gave it, or `NOTHING`, which is the first class.
+    """
+
+    tasks: NDArray[np.int64]
+    members: list[list[tuple[int, int]]]
+    answers: Annotations
+
+    @classmethod
+    def of(cls, table: RegionTable, least: float = 0.5) -> Objects:
+        """Matches regions of an image, of any class, by clustering with average linkage.
+
+        Args:
+            table: of the regions.
+            least: mean intersection over union of the regions of two clusters, from which on they are one object.
+        """
+        tasks, members, rows = list[int](), list[list[tuple[int, int]]](), list[tuple[int, int, int]]()
+        codes = {label: code for code, label in enumerate((NOTHING, *table.classes))}
+        for task, of_image in table.images():
+            every = [(row, place) for row in of_image for place in range(len(table.marked[row].regions))]
+            found: dict[int, list[tuple[int, int]]] = {}
+            for cluster, one in zip(_clusters(table, every, least), every, strict=True):
+                found.setdefault(cluster, []).append(one)
+            for one_object in found.values():
+                classes = {row: table.marked[row].regions[place].label for row, place in one_object}
+                rows += [(len(tasks), table.who[row], codes[classes.get(row, NOTHING)]) for row in of_image]
+                tasks.append(task)
+                members.append(one_object)
+        ones, who, said = np.array(rows, np.int64).reshape(-1, 3).T
+        names = np.arange(len(tasks)), table.annotations.annotators, np.array([*codes], object)
+        return cls(np.array(tasks, np.int64), members, Annotations("classification", ones, who, said, *names))
+
+
+def _clusters(table: RegionTable, every: list[tuple[int, int]], least: float) -> list[int]:
+    """Cluster of each region of an image."""
+    if len(every) < 2:
+        return [0] * len(every)
+    masks = [table.marked[row].masks[place] for row, place in every]
+    distances = 1 - mask_tools().iou(masks, masks, [0] * len(every))
+    rows = np.array([row for row, _ in every])
+    distances[rows[:, None] == rows] = 4.0 * len(every) ** 2  # no mean with such a pair is small
+    np.fill_diagonal(distances, 0)
+    return fcluster(linkage(squareform(distances, checks=False), "average"), 1 - least, "distance").tolist()

@@ -1,0 +1,137 @@
+"""RegionAggregation: what every aggregator of regions gives back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.base import Columns, Result, names_and_counts, sizes
+from crowdzoo.aggregation.regions.region_table import RegionTable
+from crowdzoo.data.regions import MarkedImage, Region, dice, mask_tools
+
+if TYPE_CHECKING:
+    from crowdzoo.aggregation.result_files import ReadResult
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class RegionAggregation(Result):
+    """The regions of each image out of many annotators' regions.
+
+    `to_parquet` writes `tasks.parquet` (task, regions, confidence, annotations), `annotators.parquet` (annotator,
+    annotations, agreement, sensitivity, specificity), `summary.json`, and the regions as COCO has them
+    (`regions.json`).
+
+    With N images, R annotators and K classes:
+
+    Attributes:
+        regions: texts of `MarkedImage`, each region with its score, [N]; empty where there are no annotations.
+        confidence: mean probability of what was decided, [N]: of the pixels that anybody marked, or of the objects; 1
+            where nobody marked anything, 0 without annotations.
+        agreement: mean Dice coefficient of an annotator's images and the ones found, [R].
+        classes: names, [K].
+        sensitivity: share of a class's pixels that an annotator marks, [R, K]; None where the method has none.
+        specificity: share of the other pixels that an annotator does not mark, likewise.
+        annotations_per_task: int64 [N].
+        annotations_per_annotator: int64 [R].
+    """
+
+    kind: ClassVar[str] = "region"
+    answered: ClassVar = (["task"], "regions", "agg_label")
+
+    regions: NDArray[Any]
+    confidence: NDArray[np.float64]
+    agreement: NDArray[np.float64]
+    classes: NDArray[Any]
+    sensitivity: NDArray[np.float64] | None = None
+    specificity: NDArray[np.float64] | None = None
+    annotations_per_task: NDArray[np.int64]
+    annotations_per_annotator: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls, method: Any, table: RegionTable, found: list[list[Region]], sure: NDArray[np.float64], **more: Any
+    ) -> RegionAggregation:
+        """The result for a table.
+
+        Args:
+            method: the aggregator.
+            table: what it was fitted to.
+            found: regions of each image, N lists.
+            sure: sums of probabilities and how many there are, [2, N].
+            **more: further attributes.
+        """
+        counts, texts = names_and_counts(table.annotations), np.full(len(found), "", object)
+        near = np.zeros(len(table.marked))
+        for task, rows in table.images():
+            image = table.marked[rows[0]]
+            made = MarkedImage(image.height, image.width, tuple(found[task]))
+            texts[task] = made.text
+            near[rows] = [dice(table.marked[row], made) for row in rows]
+        each = counts["annotations_per_annotator"]
+        own = np.bincount(table.who, near, len(each)) / np.maximum(each, 1)
+        return cls(
+            method=method.name,
+            regions=texts,
+            confidence=np.where(sure[1] > 0, sure[0] / np.maximum(sure[1], 1e-12), texts != ""),
+            agreement=np.where(each > 0, own, near.mean()),
+            **{"classes": np.array(table.classes, object), **counts, **more},
+        )
+
+    @property
+    def marked(self) -> list[MarkedImage | None]:
+        """The regions of each image, N of them; None where there are no annotations."""
+        return [MarkedImage.parse(text) if text else None for text in self.regions.tolist()]
+
+    def to_coco(self) -> dict[str, Any]:
+        """The regions in the format of COCO, each with its score; https://cocodataset.org/#format-data."""
+        names, images, annotations = self.classes.tolist(), list[Any](), list[Any]()
+        for name, image in zip(self.tasks.tolist(), self.marked, strict=True):
+            if image is None:
+                continue
+            about = {"id": len(images) + 1, "file_name": str(name), "height": image.height, "width": image.width}
+            images.append(about)
+            for region, mask, box in zip(image.regions, image.masks, image.boxes.tolist(), strict=True):
+                drawn = {"segmentation": mask} if isinstance(region.shape, str) else {}
+                annotations.append({
+                    "id": len(annotations) + 1, "image_id": len(images), "category_id": names.index(region.label) + 1,
+                    "bbox": box, "area": float(mask_tools().area(mask)), "iscrowd": 0, "score": region.score, **drawn,
+                })  # fmt: skip
+        categories = [{"id": code, "name": label} for code, label in enumerate(names, start=1)]
+        return {"images": images, "annotations": annotations, "categories": categories}
+
+    def _write(self, folder: Any, more: Mapping[str, Any] | None = None, file_format: str = "parquet") -> Path:
+        coco = (json.dumps(self.to_coco()) + "\n").encode()
+        return super()._write(folder, {"regions.json": lambda path: path.write_bytes(coco)}, file_format)
+
+    @classmethod
+    def _read(cls, found: ReadResult) -> dict[str, Any]:
+        tasks, annotators, _ = cls.files
+        classes = found.list_of_names("classes")
+        return {
+            "regions": found.names(tasks, "regions"),
+            "confidence": found.numbers(tasks, "confidence"),
+            "agreement": found.numbers(annotators, "agreement"),
+            "classes": classes,
+            **{name: found.optional(annotators, name, len(classes)) for name in ("sensitivity", "specificity")},
+            "tasks": found.names(tasks, "task"),
+            "annotations_per_task": found.numbers(tasks, "annotations", whole=True),
+            "annotations_per_annotator": found.numbers(annotators, "annotations", whole=True),
+        }
+
+    def _answer_columns(self) -> Columns:
+        counts = self.annotations_per_task
+        return {"task": self.tasks, "regions": self.regions, "confidence": self.confidence, "annotations": counts}
+
+    def _annotator_columns(self) -> Columns:
+        rates = {"agreement": self.agreement, "sensitivity": self.sensitivity, "specificity": self.specificity}
+        return {"annotator": self.annotators, "annotations": self.annotations_per_annotator, **rates}
+
+    def _more(self) -> dict[str, Any]:
+        own = {"kind": self.kind, "classes": self.classes.tolist()}
+        return own | sizes(self.annotations_per_task, self.annotators)

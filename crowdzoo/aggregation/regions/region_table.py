@@ -1,0 +1,99 @@
+"""RegionTable: regions by image, and the pixels on which nobody's mask changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import REGION, require_annotations, require_kind
+from crowdzoo.data.regions import MarkedImage
+from crowdzoo.errors import DataError, short_repr
+
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class RegionTable:
+    """Regions sorted by image; within an image rows keep their order.
+
+    Attributes:
+        annotations: A answers to N images.
+        tasks: image of each row, ascending, [A].
+        who: annotator, [A].
+        marked: what the annotator marked, A of them; equal answers are one object.
+    """
+
+    annotations: Annotations
+    tasks: Codes
+    who: Codes
+    marked: list[MarkedImage]
+
+    @classmethod
+    def of(cls, annotations: Annotations, title: str) -> RegionTable:
+        """Sorts annotations.
+
+        Args:
+            annotations: kind "region".
+            title: who takes them, for messages.
+
+        Raises:
+            DataError: another kind, no annotations, several answers of one annotator to one image, an answer that is
+                no regions, or one image in two sizes; names image, annotator and value.
+        """
+        require_annotations(annotations, f"{title}: fit", "fit_predict(frame), or fit on ")
+        require_kind(annotations.label_kind, title, REGION)
+        annotations.check_no_repeats(title)
+        if len(annotations) == 0:
+            raise DataError(f"{title} needs at least one answer: there are no annotations.")
+        order = np.argsort(annotations.task_ids, kind="stable")
+        tasks, who = annotations.task_ids[order], annotations.annotator_ids[order]
+        parsed = lru_cache(None)(MarkedImage.parse)
+        marked, texts = [], np.asarray(annotations.classes)[annotations.labels[order]]
+        for row, text in enumerate(texts.tolist()):
+            task, one = (short_repr(each) for each in (annotations.tasks[tasks[row]], annotations.annotators[who[row]]))
+            try:
+                marked.append(image := parsed(text))
+            except DataError as error:
+                raise DataError(f"image {task}, annotator {one}: {error}") from None
+            first = marked[int(np.searchsorted(tasks, tasks[row]))]
+            if (image.height, image.width) != (first.height, first.width):
+                raise DataError(
+                    f"image {task} has {image.height} x {image.width} pixels by annotator {one}, and {first.height} x "
+                    f"{first.width} by another one. Correct one of them, or leave it out."
+                )
+        return cls(annotations, tasks, who, marked)
+
+    @cached_property
+    def classes(self) -> list[str]:
+        """Names of the classes that anybody marked, sorted."""
+        return sorted({region.label for image in self.marked for region in image.regions})
+
+    def images(self) -> Iterator[tuple[int, list[int]]]:
+        """Images with answers, and the rows of each."""
+        tasks, starts = np.unique(self.tasks, return_index=True)
+        rows = np.split(np.arange(len(self.tasks)), starts[1:])
+        return zip(tasks.tolist(), (each.tolist() for each in rows), strict=True)
+
+    def stack(self, rows: list[int], label: str) -> tuple[NDArray[np.bool_], Codes]:
+        """Runs of pixels, column by column, on which no mask of a class changes.
+
+        Args:
+            rows: of one image, n.
+            label: the class.
+
+        Returns:
+            Whether each run is in each mask, bool [runs, n], and the pixels of each run.
+        """
+        image = self.marked[rows[0]]
+        pixels = np.array([image.height * image.width])
+        ends = [self.marked[row].ends.get(label, pixels) for row in rows]
+        cuts = np.unique(np.concatenate(ends))
+        lengths = np.diff(cuts, prepend=0)
+        starts = (cuts - lengths)[lengths > 0]
+        inside = [np.searchsorted(each, starts, side="right") % 2 == 1 for each in ends]
+        return np.stack(inside, axis=1), lengths[lengths > 0]

@@ -1,0 +1,71 @@
+"""STAPLE: sensitivity and specificity of each annotator, and the pixels that are then probable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import expit, logit
+
+from crowdzoo.aggregation.aggregator import warn_not_converged
+from crowdzoo.aggregation.regions.pixel_vote import Array, Part, PixelVote
+from crowdzoo.checks.constraints import MAX_ITER, TOL, setting
+
+_LEAST = 1e-12  # of a sensitivity or a specificity, and of one less either
+
+
+@dataclass(frozen=True)
+class STAPLE(PixelVote):
+    """EM over pixels: each annotator has a sensitivity and a specificity, each class is decided for itself.
+
+    The prior of a pixel is the share of the image's pixels that an annotator marks, on average. Pixels with the same
+    votes are one row with a count, so unanimous ones cost nothing. Images on which nobody marked a class tell nothing
+    of it. Sensitivities and specificities hold for all
+    images; of one image they are those of SimpleITK.
+
+    Args:
+        max_iter: most iterations.
+        tol: they end when no sensitivity and no specificity changes by more.
+
+    Needs:
+        Three annotators an image or more; masks that mostly lie in the same place.
+
+    Source:
+        S. K. Warfield, K. H. Zou and W. M. Wells: Simultaneous Truth and Performance Level Estimation (STAPLE), IEEE
+        Transactions on Medical Imaging 23, 2004, equations 14 to 20.
+    """
+
+    title: ClassVar[str] = "STAPLE"
+    name: ClassVar[str] = "staple"
+    learns: ClassVar[tuple[str, ...]] = ("sensitivity", "specificity")
+
+    max_iter: int = setting(1000, MAX_ITER)
+    tol: float = setting(1e-7, TOL)
+
+    def _probabilities(self, parts: list[Part], number: int) -> tuple[list[Array], Any, int, bool]:
+        """See `PixelVote`; rows are different votes of an image, with the pixels that have them."""
+        sizes, lengths = [len(part[-1]) for part in parts], np.concatenate([part[-1] for part in parts])
+        images, said = np.repeat(np.arange(len(parts)), sizes), np.full((len(lengths), number), -1)
+        for image, (_, who, votes, _) in enumerate(parts):
+            said[np.ix_(images == image, who)] = votes
+        means = (said > 0).sum(axis=1) / (said >= 0).sum(axis=1)
+        priors = np.bincount(images, lengths * means) / np.bincount(images, lengths)
+        _, first, back = np.unique(np.c_[images, said], axis=0, return_index=True, return_inverse=True)
+        weights, odds = np.bincount(back.ravel(), lengths), logit(priors[images[first]].clip(max=1 - _LEAST))
+        inside, outside, shares = (said[first] > 0).astype(float), (said[first] == 0).astype(float), means[first]
+        rates, change, steps = np.full((2, number), np.inf), np.inf, 0
+        while change > self.tol and steps < self.max_iter:
+            steps += 1
+            true, false = weights * shares, weights * (1 - shares)
+            right = np.stack([true @ inside, false @ outside])
+            wholes = right + np.stack([true @ outside, false @ inside])
+            of_all = right.sum(axis=1, keepdims=True) / wholes.sum(axis=1, keepdims=True).clip(1e-300)
+            fresh = np.where(wholes > 0, right / np.where(wholes > 0, wholes, 1), of_all).clip(_LEAST, 1 - _LEAST)
+            change, rates = float(np.abs(fresh - rates).max()), fresh
+            (hit, reject), (miss, invent) = np.log(rates), np.log1p(-rates)
+            shares = expit(odds + inside @ (hit - invent) + outside @ (miss - reject))
+        if change > self.tol:
+            warn_not_converged(self.title, self.max_iter, self.tol, change, "of a rate", 4)
+        found = np.split(shares[back.ravel()], np.cumsum(sizes)[:-1])
+        return found, rates, steps, change <= self.tol

@@ -1,0 +1,233 @@
+"""MarkedImage: the regions that one annotator marked on one image, as masks or boxes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdzoo.errors import ConfigError, DataError, short_repr
+from crowdzoo.files.json import JsonError, parse_json
+
+OUTSIDE = 1.0  # pixels by which an edge may lie outside of the image, as tools round; it is moved to the image's edge
+
+Box = tuple[float, float, float, float]
+Mask = dict[str, Any]  # as pycocotools has it: size [height, width], counts
+Codes = NDArray[np.int64]
+
+
+def mask_tools() -> Any:
+    """The module `pycocotools.mask`.
+
+    Raises:
+        ConfigError: it, or Pillow, which reads and writes PNG, is not installed.
+    """
+    try:
+        import PIL  # noqa: F401
+        from pycocotools import mask
+    except ImportError:
+        raise ConfigError("regions need pycocotools and Pillow: pip install 'crowdzoo[regions]'") from None
+    return mask
+
+
+def run_lengths(counts: str) -> Codes:
+    """Lengths of a mask's runs, column by column, outside and inside in turn; of COCO's compressed counts.
+
+    Raises:
+        DataError: no such counts.
+    """
+    letters = np.frombuffer(counts.encode("latin-1", "replace"), np.uint8).astype(np.int64) - 48
+    ends = np.flatnonzero(letters & 32 == 0)
+    lengths = np.diff(ends, prepend=-1)
+    if not len(ends) or ends[-1] + 1 < len(letters) or lengths.max() > 7 or letters.min() < 0 or letters.max() > 63:
+        raise DataError("is no mask of COCO. Export it again.")
+    starts = ends + 1 - lengths
+    places = np.arange(len(letters)) - np.repeat(starts, lengths)
+    runs = np.add.reduceat((letters & 31) << 5 * places, starts) - ((letters[ends] >> 4 & 1) << 5 * lengths)
+    for first in (1, 2):  # from the fourth run on, what it is more than the one before the last
+        runs[first::2] = np.cumsum(runs[first::2])
+    return runs
+
+
+def mask_of_runs(runs: ArrayLike, height: int, width: int) -> str:
+    """COCO's compressed counts of runs, see `run_lengths`."""
+    mask = {"size": [height, width], "counts": np.asarray(runs, np.int64).tolist()}
+    return str(mask_tools().frPyObjects(mask, height, width)["counts"], "ascii")
+
+
+def mask_of_pixels(pixels: NDArray[np.bool_]) -> str:
+    """COCO's compressed counts of an image, bool [height, width]."""
+    return str(mask_tools().encode(np.asfortranarray(pixels, np.uint8))["counts"], "ascii")
+
+
+@dataclass(frozen=True)
+class Region:
+    """One region.
+
+    Attributes:
+        label: name of its class.
+        shape: a box (left, top, width, height, in pixels), or the counts of a mask as COCO compresses them.
+        score: how sure it is, from 0 to 1; None where an annotator marked it.
+    """
+
+    label: str
+    shape: Box | str
+    score: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class MarkedImage:
+    """What one annotator marked on one image; without regions it was seen, and nothing was marked.
+
+    `Annotations` of kind "region" have such an image as text (`text`) in the place of a class.
+
+    Attributes:
+        height: of the image, in pixels.
+        width: likewise.
+        regions: in the order in which they were marked.
+
+    Examples:
+        >>> image = MarkedImage.of((4, 6), [{"category": "cat", "bbox": [1, 1, 2, 3]}])
+        >>> image.text
+        '{"size": [4, 6], "regions": [{"category": "cat", "bbox": [1.0, 1.0, 2.0, 3.0]}]}'
+        >>> MarkedImage.parse(image.text).regions == image.regions
+        True
+    """
+
+    height: int
+    width: int
+    regions: tuple[Region, ...] = ()
+
+    @classmethod
+    def of(cls, size: Sequence[Any], entries: Iterable[Mapping[str, Any]]) -> MarkedImage:
+        """Checks regions.
+
+        Args:
+            size: height and width of the image.
+            entries: of each region `category`, and one of `bbox` ([left, top, width, height]), `polygons` (lists of x
+                and y in turn) and `counts` (of a mask: a list, or as COCO compresses them); and perhaps `score`.
+
+        Raises:
+            DataError: a size, a category or a shape that cannot be; says which entry, the value and what to do.
+        """
+        if [*map(type, size)] != [int, int] or min(size) < 1 or size[0] * size[1] >= 1 << 31:
+            raise DataError(f"the image is of size {short_repr(size)}. Write height and width in pixels.")
+        found = []
+        for place, entry in enumerate(entries, start=1):
+            label, forms = entry.get("category"), [form for form in _CHECKED if entry.get(form) is not None]
+            where = f"region {place} ({label})"
+            if not isinstance(label, str) or not label.strip() or len(forms) != 1:
+                raise DataError(f"{where}: give it a category and one of {', '.join(_CHECKED)}.")
+            if entry.get("size", size) != size:
+                raise DataError(f"{where} is of size {entry['size']}, and the image {size}. Correct one of them.")
+            try:
+                found.append(Region(label, _CHECKED[forms[0]](entry[forms[0]], *size), entry.get("score")))
+            except (DataError, TypeError, ValueError, OverflowError, AttributeError) as error:
+                why = error if isinstance(error, DataError) else "is not made of numbers. Mark it again."
+                raise DataError(f"{where}: {forms[0]} {short_repr(entry[forms[0]])} {why}") from None
+        return cls(size[0], size[1], tuple(found))
+
+    @classmethod
+    def parse(cls, text: str) -> MarkedImage:
+        """The image of a `text`; raises what `of` does, and for other text."""
+        try:
+            value = parse_json(text)
+            return cls.of(value["size"], [dict(entry) for entry in value["regions"]])
+        except (JsonError, TypeError, KeyError, ValueError):
+            form = '{"size": [height, width], "regions": [{"category": ..., "bbox": [...]}, ...]}'
+            raise DataError(f"{short_repr(text)} holds no regions. Write {form}.") from None
+
+    @cached_property
+    def text(self) -> str:
+        """As JSON, which `parse` reads."""
+        return json.dumps({"size": [self.height, self.width], "regions": [*map(_entry, self.regions)]})
+
+    @cached_property
+    def masks(self) -> list[Mask]:
+        """The regions as masks; boxes are filled."""
+        size, fill = [self.height, self.width], mask_tools().frPyObjects
+        shapes, given = [region.shape for region in self.regions], lambda counts: {"size": size, "counts": counts}
+        return [given(one) if isinstance(one, str) else fill(np.array([one]), *size)[0] for one in shapes]
+
+    @cached_property
+    def boxes(self) -> NDArray[np.float64]:
+        """Left, top, width and height of the regions, [n, 4]."""
+        pairs = zip(self.regions, self.masks, strict=True)
+        boxes = [mask_tools().toBbox(mask) if isinstance(one.shape, str) else one.shape for one, mask in pairs]
+        return np.array(boxes, np.float64).reshape(-1, 4)
+
+    @cached_property
+    def of_classes(self) -> dict[str, Mask]:
+        """Class -> the mask of all its regions."""
+        found: dict[str, list[Mask]] = {}
+        for region, mask in zip(self.regions, self.masks, strict=True):
+            found.setdefault(region.label, []).append(mask)
+        return {label: mask_tools().merge(masks) for label, masks in found.items()}
+
+    @cached_property
+    def ends(self) -> dict[str, Codes]:
+        """Class -> where the runs of its mask end, see `run_lengths`."""
+        return {label: np.cumsum(run_lengths(str(mask["counts"], "ascii"))) for label, mask in self.of_classes.items()}
+
+
+def dice(one: MarkedImage, other: MarkedImage) -> float:
+    """Dice's coefficient: of the pixels that each gave a class, the share to which both gave it; 1 where none did.
+
+    A pixel with two classes counts twice. Intersection over union is d / (2 - d).
+    """
+    tools, mine, theirs = mask_tools(), one.of_classes, other.of_classes
+    both = [tools.merge([mask, theirs[label]], intersect=True) for label, mask in mine.items() if label in theirs]
+    total = float(sum(map(tools.area, (*mine.values(), *theirs.values()))))
+    return 2 * float(sum(map(tools.area, both))) / total if total else 1.0
+
+
+def _entry(region: Region) -> dict[str, Any]:
+    form = {"counts" if isinstance(region.shape, str) else "bbox": region.shape}
+    return {"category": region.label, **form, **({} if region.score is None else {"score": round(region.score, 6)})}
+
+
+def _inside(points: NDArray[np.float64], height: int, width: int) -> NDArray[np.float64]:
+    """Points, [n, 2] of x and y, where those a little outside lie on the edge."""
+    if not np.isfinite(points).all():
+        raise DataError("has a number that is not finite. Mark it again, or leave it out.")
+    inside = np.clip(points, 0, [width, height])
+    if (np.abs(points - inside) > OUTSIDE).any():
+        raise DataError(f"lies outside of the image, {width} x {height} pixels. Correct it, or the size of the image.")
+    return inside
+
+
+def _box(value: Any, height: int, width: int) -> Box:
+    box = np.array(value, np.float64)
+    if box.shape != (4,):
+        raise DataError("is not left, top, width and height. Write four numbers.")
+    (left, top), (right, bottom) = _inside(np.array([box[:2], box[:2] + box[2:]]), height, width).tolist()
+    if right <= left or bottom <= top:
+        raise DataError("has no area. Mark it again, or leave it out.")
+    return left, top, right - left, bottom - top
+
+
+def _polygons(value: Any, height: int, width: int) -> str:
+    parts = [np.array(part, np.float64) for part in value]
+    if not parts or any(part.ndim != 1 or len(part) % 2 or len(part) < 6 for part in parts):
+        raise DataError("has a polygon of fewer than three points. Mark it again, or leave it out.")
+    inside = [_inside(part.reshape(-1, 2), height, width).ravel().tolist() for part in parts]
+    merged = mask_tools().merge(mask_tools().frPyObjects(inside, height, width))
+    return _counts(str(merged["counts"], "ascii"), height, width)
+
+
+def _counts(value: Any, height: int, width: int) -> str:
+    runs = np.array(value, np.int64) if isinstance(value, list) else run_lengths(value)
+    if ((runs < 0) | (runs > height * width)).any() or runs.sum() != height * width:
+        total = f"{height} x {width} = {height * width:,}"
+        raise DataError(f"sum to {runs.sum():,} pixels, and the image has {total}. Correct them, or the size.")
+    if len(runs) < 2:
+        raise DataError("covers no pixel. Mark it again, or leave it out.")
+    return mask_of_runs(runs, height, width) if isinstance(value, list) else value
+
+
+_CHECKED: dict[str, Any] = {"bbox": _box, "polygons": _polygons, "counts": _counts}

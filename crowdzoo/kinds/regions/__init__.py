@@ -1,0 +1,1 @@
+"""Regions of images: masks and boxes."""

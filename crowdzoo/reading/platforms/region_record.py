@@ -1,0 +1,35 @@
+"""region_record: what an entry of an export says of the regions of one image."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from crowdzoo.data.regions import MarkedImage
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.reading.platforms.platform import Platform
+from crowdzoo.reading.platforms.record import BadValue, Record
+
+
+def region_record(platform: Platform, entry: Mapping[str, Any], question: str, spans: bool, annotator: str) -> Record:
+    """The regions of an image as text, one answer an annotator.
+
+    Args:
+        platform: of the export.
+        entry: of it.
+        question: name of the question; "" where all regions are meant.
+        spans: not for regions.
+        annotator: who annotated the file.
+
+    Raises:
+        ConfigError: the platform has no regions.
+        BadValue: a shape that cannot be; names the annotator, the region and its value.
+    """
+    if platform.regions is None:
+        raise ConfigError(f"crowdzoo reads no regions of {platform.title}: export them as COCO, with platform='coco'.")
+    task, size, marked = platform.regions(entry, question)
+    record = Record(task, {"image": task})
+    for who, regions in marked.items():
+        try:
+            record.add(who or annotator, [MarkedImage.of(size, regions).text], "")
+        except DataError as error:
+            raise BadValue(None, task, f"of annotator {who or annotator!r}: {error}") from None
+    return record

@@ -1,0 +1,248 @@
+"""Regions through their doors: read from COCO and PNG masks, aggregated, compared with gold, reported, refused."""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crowdzoo.aggregation import REGION_METHODS
+from crowdzoo.commands.main import main
+from crowdzoo.data.regions import MarkedImage, Region, dice, mask_of_pixels
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.kinds import kind_of
+from crowdzoo.tables import Annotations
+
+pytest.importorskip("pycocotools")
+SIZE = (60, 80)
+CATEGORIES = [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}]
+TRUE = {number: [(1, (5 + number, 10, 20, 30)), (2, (45, 20 + number, 25, 20))] for number in range(12)}
+
+
+def coco(marked):
+    """A file of COCO: {image: [(category, box), ...]}."""
+    height, width = SIZE
+    rows = [(number, category, box) for number, regions in marked.items() for category, box in regions]
+    return {
+        "images": [{"id": number, "file_name": f"{number}.jpg", "height": height, "width": width} for number in marked],
+        "categories": CATEGORIES,
+        "annotations": [{"id": place, "image_id": number, "category_id": category, "bbox": list(box)}
+                        for place, (number, category, box) in enumerate(rows)],
+    }  # fmt: skip
+
+
+def by(who, number, regions):
+    """What an annotator makes of regions: two are right, one is too wide, one shifted, one misses and invents."""
+    if who == "wide":
+        return [(category, (x, y, width * 1.3, height)) for category, (x, y, width, height) in regions]
+    if who == "shifted":
+        return [(category, (x + 4, y, width, height)) for category, (x, y, width, height) in regions]
+    if who == "careless":
+        return [*regions[: number % 2], (1, (1, 45, 9, 9))]
+    return regions
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """One file of COCO an annotator, and gold."""
+    place = tmp_path / "coco"
+    place.mkdir()
+    for who in ("ann", "bob", "wide", "shifted", "careless"):
+        marked = {number: by(who, number, regions) for number, regions in TRUE.items()}
+        (place / f"{who}.json").write_text(json.dumps(coco(marked)))
+    (tmp_path / "gold.json").write_text(json.dumps(coco(TRUE)))
+    return tmp_path
+
+
+NAMED = ("--task", "region", "--platform", "coco")
+
+
+@pytest.mark.parametrize("method", REGION_METHODS)
+def test_regions_are_aggregated_written_and_compared_with_gold(folder, capsys, method):
+    main(["aggregate", f"{folder}/coco", *NAMED, "--method", method, "--gold", f"{folder}/gold.json",
+          "--out", f"{folder}/out"])  # fmt: skip
+    printed = dict(line.rsplit(maxsplit=1) for line in capsys.readouterr().out.splitlines() if "  " in line)
+    rows = {name.strip(): value for name, value in printed.items()}
+    assert (rows["regions"], rows["tasks with gold"]) == ("24", "12")
+    assert float(rows["dice against gold"]) >= 0.96
+    assert float(rows["iou against gold"]) >= 0.92
+    found = json.loads((folder / "out" / "regions.json").read_text())
+    assert Counter(each["category_id"] for each in found["annotations"]) == {1: 12, 2: 12}
+    assert all("segmentation" in each for each in found["annotations"]) == (method != "objects")
+    # what is written is read again, as one more annotator
+    again = Annotations.read(folder / "out" / "regions.json", kind="region", platform="coco")
+    gold = Annotations.read(folder / "gold.json", kind="region", platform="coco")
+    ours, theirs = (
+        {crowd.tasks[task]: MarkedImage.parse(crowd.classes[code])
+         for task, code in zip(crowd.task_ids, crowd.labels, strict=True)} for crowd in (again, gold)
+    )  # fmt: skip
+    assert np.mean([dice(ours[task], theirs[task]) for task in theirs]) >= 0.96
+    assert main(["aggregate", f"{folder}/coco", *NAMED, "--out", f"{folder}/out", "--force"]) == 0
+
+
+def test_the_report_says_who_misses_invents_marks_too_wide_or_shifted(folder):
+    main(["report", f"{folder}/coco", *NAMED, "--out", f"{folder}/r.html"])
+    found = json.loads((folder / "r.json").read_text())
+    values = found["tables"]["annotators"]["values"]
+    people = {
+        who: {name: column[row] for name, column in values.items()} for row, who in enumerate(values["annotator"])
+    }
+    assert people["wide"]["wider"] == pytest.approx(0.3 / 1.075, abs=0.05)  # of others, of whom one is none too wide
+    assert abs(people["bob"]["wider"]) < 0.12
+    assert people["shifted"]["shifted"] == max(each["shifted"] for each in people.values()) > 0.1
+    assert people["careless"]["misses"] == pytest.approx(18 / 24)
+    assert people["careless"]["invents"] == pytest.approx(12 / 18, abs=1e-4)
+    assert (people["ann"]["misses"], people["ann"]["invents"]) == (0, 0)
+    assert people["ann"]["agreement_low"] <= people["ann"]["agreement"] <= people["ann"]["agreement_high"] <= 1
+    assert people["careless"]["agreement"] == min(each["agreement"] for each in people.values())
+    assert 0 < found["values"]["iou"] < found["values"]["dice"] < 1
+    assert 0 < found["summary"]["krippendorff_alpha"]["value"] < 1
+    tasks = found["tables"]["tasks"]
+    assert tasks["values"]["regions"] == ["1 cat, 1 dog"] * 12
+    assert tasks["values"]["dice"][tasks["shown"][0]] == min(tasks["values"]["dice"])
+    assert "data:image/png;base64," in (folder / "r.html").read_text()
+    assert main(["report", f"{folder}/coco", *NAMED, "--out", f"{folder}/r2.html", "--fail-if", "dice<0.99"]) != 0
+
+
+def test_who_saw_an_image_and_marked_nothing_is_told_from_who_never_saw_it(tmp_path):
+    one = coco({1: [(1, (1, 1, 5, 5))], 2: [(1, (1, 1, 5, 5))]})
+    one["annotations"][0]["annotator"], one["annotations"][1]["annotator"] = "ann", "bob"
+    one["images"][0]["annotators"] = ["ann", "cem"]
+    (tmp_path / "all.json").write_text(json.dumps(one))
+    found = Annotations.read(tmp_path / "all.json", kind="region", platform="coco")
+    rows = [(found.tasks[task], found.annotators[who], len(MarkedImage.parse(found.classes[code]).regions))
+            for task, who, code in zip(found.task_ids, found.annotator_ids, found.labels, strict=True)]  # fmt: skip
+    assert sorted(rows) == [("1.jpg", "ann", 1), ("1.jpg", "cem", 0), ("2.jpg", "bob", 1)]
+
+
+def test_shapes_of_coco_are_read(tmp_path):
+    square = np.zeros(SIZE, bool)
+    square[10:20, 5:25] = True
+    shapes = [
+        {"segmentation": [[5, 10, 25, 10, 25, 20, 5, 20]]},
+        {"segmentation": {"size": list(SIZE), "counts": mask_of_pixels(square)}},
+        {"segmentation": {"size": list(SIZE), "counts": [5 * 60 + 10, *[10, 50] * 19, 10, 60 * 80 - 24 * 60 - 20]}},
+        {"segmentation": [], "bbox": [5, 10, 20, 10]},
+    ]
+    file = coco({number: [(1, (0, 0, 1, 1))] for number in range(4)})
+    for annotation, shape in zip(file["annotations"], shapes, strict=True):
+        annotation |= shape
+    (tmp_path / "ann.json").write_text(json.dumps(file))
+    found = Annotations.read(tmp_path / "ann.json", kind="region", platform="coco", image=True)
+    assert found.tasks.tolist() == [0, 1, 2, 3]  # named after the files of the images
+    images = [MarkedImage.parse(found.classes[code]) for code in found.labels]
+    assert [dice(images[1], image) for image in images] == [1] * 4
+
+
+def masks(folder, **people):
+    """A folder of PNG masks; of each annotator the pixels of image `a`."""
+    image = pytest.importorskip("PIL.Image")
+    for who, pixels in people.items():
+        (folder / who).mkdir(parents=True)
+        image.fromarray(np.asarray(pixels, np.uint8)).save(folder / who / "a.png")
+    return folder
+
+
+def test_png_masks_are_read_and_aggregated(tmp_path, capsys):
+    ann, bob = np.zeros((2, 20, 30), np.uint8)
+    ann[2:12, 3:13], ann[14:18, 20:28] = 1, 7
+    bob[2:12, 4:14] = 1
+    place = masks(tmp_path / "masks", ann=ann, bob=bob, cem=np.zeros((20, 30)))
+    named = ("--task", "region", "--platform", "png-masks")
+    assert main(["aggregate", str(place), *named, "--method", "majority-vote", "--out", f"{tmp_path}/out"]) == 0
+    found = json.loads((tmp_path / "out" / "regions.json").read_text())
+    assert [each["area"] for each in found["annotations"]] == [90]  # two of three
+    assert [each["name"] for each in found["categories"]] == ["1", "7"]
+    crowd = kind_of("region").read(place, platform="png-masks")
+    assert sorted(len(MarkedImage.parse(text).regions) for text in crowd.classes) == [0, 1, 2]
+    assert main(["convert", str(place), *named, "--out", f"{tmp_path}/csv"]) == 0
+    capsys.readouterr()
+    again = kind_of("region").read(tmp_path / "csv" / "annotations.csv")
+    assert again == crowd
+
+
+BAD = {
+    "bbox [70, 20, 25, 20] lies outside of the image, 80 x 60 pixels": {"bbox": [70, 20, 25, 20]},
+    "has a polygon of fewer than three points": {"segmentation": [[1, 2, 3, 4]]},
+    "has a number that is not finite": {"bbox": [float("nan"), 2, 3, 4]},
+    "sum to 6 pixels, and the image has 60 x 80 = 4,800": {"segmentation": {"size": list(SIZE), "counts": [1, 5]}},
+    "is of size [80, 60], and the image [60, 80]": {"segmentation": {"size": [80, 60], "counts": [1, 4799]}},
+}
+
+
+@pytest.mark.parametrize("words", BAD)
+def test_bad_geometry_is_named_and_can_be_left_out(folder, capsys, words):
+    place = folder / "coco" / "wide.json"
+    file = json.loads(place.read_text())
+    next(each for each in file["annotations"] if (each["image_id"], each["category_id"]) == (2, 2)).update(BAD[words])
+    place.write_text(json.dumps(file))
+    command = ["aggregate", f"{folder}/coco", *NAMED, "--out", f"{folder}/out"]
+    assert main(command) == 3
+    told = capsys.readouterr().err
+    for part in (words, "wide.json", "row 3", "of annotator 'wide'", "region 2 (dog)", "--on-bad-rows reject"):
+        assert part in told
+    assert main([*command, "--on-bad-rows", "reject", "--rejects", f"{folder}/bad.csv"]) == 0
+    assert "rows left out" in capsys.readouterr().out
+    assert "wide" in (folder / "bad.csv").read_text().splitlines()[1]
+
+
+def test_masks_that_cannot_be_read_are_named(tmp_path):
+    (tmp_path / "alone.png").write_bytes(b"no image")
+    with pytest.raises(DataError, match="stands in no folder of its annotator"):
+        kind_of("region").read(tmp_path / "alone.png", platform="png-masks")
+    place = masks(tmp_path / "masks", ann=np.zeros((4, 4)), bob=np.zeros((4, 4, 3)))
+    with pytest.raises(DataError, match="by bob has colours"):
+        kind_of("region").read(place, platform="png-masks")
+    (place / "bob" / "a.png").write_bytes(b"no image")
+    with pytest.raises(DataError, match="by bob is no sound image"):
+        kind_of("region").read(place, platform="png-masks")
+    with pytest.raises(DataError, match="no question that is answered with classes"):
+        Annotations.read(place, platform="png-masks")
+
+
+def test_other_platforms_have_no_regions(tmp_path):
+    (tmp_path / "export.xml").write_text('<annotations><image name="a.jpg" width="4" height="4"></image></annotations>')
+    with pytest.raises(ConfigError, match="reads no regions of CVAT: export them as COCO"):
+        kind_of("region").read(tmp_path / "export.xml", platform="cvat")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(["train", "instances.csv", "--task", "region", "--out", "m.keras"], "no method learns from regions"),
+     (["compare", "--task", "region", "--out", "out"], "there is no comparison of regions"),
+     (["aggregate", "--task", "region", "--low", "0", "--out", "out"], "--low 0"),
+     (["quality", "--task", "region"], "crowdzoo report FILE --task region")],
+)  # fmt: skip
+def test_what_is_not_for_regions_is_refused(tmp_path, capsys, words, message):
+    text = MarkedImage(4, 4).text.replace('"', '""')
+    (tmp_path / "a.csv").write_text(f'task,annotator,label\n1,ann,"{text}"\n1,bob,"{text}"\n')
+    command, *rest = words
+    rest = [f"{tmp_path}/{word}" if word in ("instances.csv", "m.keras", "out") else word for word in rest]
+    assert main([command, f"{tmp_path}/a.csv", *rest]) != 0
+    assert message in capsys.readouterr().err
+
+
+def test_images_on_which_nobody_marks_anything_are_reported(tmp_path):
+    text = MarkedImage(4, 4).text.replace('"', '""')
+    (tmp_path / "a.csv").write_text(f'task,annotator,label\n1,ann,"{text}"\n1,bob,"{text}"\n2,ann,"{text}"\n')
+    assert main(["report", f"{tmp_path}/a.csv", "--task", "region", "--out", f"{tmp_path}/r.html"]) == 0
+    found = json.loads((tmp_path / "r.json").read_text())
+    assert found["tables"]["tasks"]["values"]["regions"] == ["nothing", "nothing"]
+    assert found["values"]["dice"] == 1
+
+
+def test_the_guide_runs_and_its_figures_are_the_saved_ones():
+    root = Path(__file__).parents[2]
+    guide, names = (root / "docs" / "regions.md").read_text(encoding="utf-8"), {}
+    for block in re.findall(r"```python\n(.*?)```", guide, flags=re.S):
+        exec(compile(block, "regions.md", "exec"), names)
+    assert names["found"].marked[0].regions == (Region("cat", (11, 10, 30, 20), 0.75),)
+    saved = json.loads((root / "benchmarks" / "results" / "regions.json").read_text(encoding="utf-8"))
+    for method, each in saved["masks"].items():
+        seconds = "" if each["seconds"] is None else f"{each['seconds']:.3f}".lstrip("0")
+        dice = f"{each['dice']:.3f}".lstrip("0")
+        assert f"| {method} | {seconds} | {dice} |" in guide
+    for method, found in saved["objects"].items():
+        assert f"{np.mean(found):.3f}".lstrip("0") + f" with `{method}`" in " ".join(guide.split())
