@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from crowdzoo import plugins
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 READS = re.compile(
     r"data_folder\(\)|load_ner_amt|load_movie_reviews|real_sets\(|CROWDZOO_DATA\"|from (?:lia|deep_methods) import"
@@ -27,6 +29,7 @@ SCRIPTS = sorted(
 def started(monkeypatch, tmp_path):
     """Starts a script as from a shell, with an empty folder of data."""
     monkeypatch.setenv("CROWDZOO_DATA", str(tmp_path))
+    monkeypatch.setattr(plugins, "_registered", {**plugins._registered})  # what a script registers goes with it
     paths, modules = [*sys.path], {*sys.modules}
 
     def run(script: Path, *words: str) -> None:
