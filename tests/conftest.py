@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 import warnings
 
 import pytest
@@ -17,6 +18,12 @@ def _cpu_seconds():
     """CPU time of this process and of those it waited for."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
+
+
+def pytest_collection_finish(session):
+    """TensorFlow does not optimize graphs in `make test`, where most of them run once; in `make test-all` it does."""
+    if "not slow" in session.config.option.markexpr and "tensorflow" in sys.modules:
+        sys.modules["tensorflow"].config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 
 @pytest.hookimpl(wrapper=True)

@@ -73,7 +73,7 @@ def test_marks_of_other_scripts_belong_to_their_letters():
 
 def test_rover_equals_crowd_kit_letter_by_letter():
     kit = pytest.importorskip("crowdkit.aggregation")
-    rows = noisy_crowd(200)
+    rows = noisy_crowd(40)
     expected = kit.ROVER(str.split, " ".join).fit_predict(frame_of(rows))
     found = ROVER().fit(Annotations.from_arrays(*map(list, zip(*rows, strict=True)), kind="free-text"))
     assert dict(zip(found.tasks.tolist(), found.texts.tolist(), strict=True)) == expected.to_dict()
@@ -86,7 +86,7 @@ def likeness(said, other):
     return 1 - edit_distance(said, other) / max(len(said), len(other))
 
 
-@pytest.mark.parametrize(("seed", "out"), [(0, 0.0), (1, 0.5)])
+@pytest.mark.parametrize(("seed", "out"), [pytest.param(0, 0.0, marks=pytest.mark.slow), (1, 0.5)])
 def test_rasa_and_hrrasa_equal_crowd_kit(seed, out):
     kit = pytest.importorskip("crowdkit.aggregation")
     rows = noisy_crowd(60, seed)

@@ -273,6 +273,7 @@ def test_a_model_with_a_weight_that_is_nan_is_refused_by_the_weights_name(tmp_pa
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_load_and_predict_takes_the_highest_version_and_splits_batches(tmp_path):
     old = make_model(crowd=False)
     new = make_model(crowd=False)
@@ -343,6 +344,7 @@ def test_several_inputs_are_served_by_their_keras_names(structure, tmp_path):
             load_and_predict(path, wrong)
 
 
+@pytest.mark.slow
 def test_a_feature_space_is_served_by_its_columns(tmp_path):
     space = keras.utils.FeatureSpace({"a": "float_rescaled", "b": "string_categorical"}, output_mode="concat")
     data = {"a": np.arange(4.0), "b": np.array(["x", "y", "x", "x"])}

@@ -190,6 +190,7 @@ def a_model(seed=0, dropout=0.0, annotators=ANNOTATORS, **more):
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_validation_and_evaluation_are_the_cross_entropy_of_the_labels():
     x, _, _, annotations = a_crowd()

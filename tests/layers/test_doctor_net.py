@@ -54,7 +54,7 @@ def head(values, r, h):
 # === The battery ===
 
 
-@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("form", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
 @pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
 @both
 def test_the_battery_passes(weighted, check, form):

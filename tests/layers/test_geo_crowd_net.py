@@ -69,8 +69,8 @@ def paper_penalty(regularization, p, ids, kernel, floor=FLOOR):
     return -np.log(np.linalg.det(gram + floor * np.eye(K)))
 
 
-@pytest.mark.parametrize("form", ["dense", "sparse"])
-@pytest.mark.parametrize("regularization", ["F", "W", None])
+@pytest.mark.parametrize("form", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
+@pytest.mark.parametrize("regularization", ["F", pytest.param("W", marks=pytest.mark.slow), None])
 @pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
 def test_the_battery_passes(check, regularization, form):
     arguments = {
@@ -182,6 +182,7 @@ def a_crowd(num_tasks, seed=0):
     return x, gold, Annotations.from_dense(labels, classes=range(K))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_the_penalty_is_added_to_the_loss_times_the_strength():
     x, _, annotations = a_crowd(40)

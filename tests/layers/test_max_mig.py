@@ -59,7 +59,7 @@ def paper_loss(p, kernel, ids=IDS, labels=LABELS):
     return -own + np.mean([m[i, j] for i in tasks for j in tasks if i != j])
 
 
-@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("form", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
 @pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
 def test_the_battery_passes(check, form):
     arguments = {"num_annotators": R, "smoothing": 0.1, "diagonal": 0.7}
@@ -168,6 +168,7 @@ def test_training_finds_the_truth_on_both_sides_though_one_annotator_swaps_class
     assert confusions[3, 1].argmax() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_the_models_posteriors_are_the_product_of_its_views():
     x, _, annotations = a_crowd(40)

@@ -49,8 +49,8 @@ def paper_penalty(asked, kernel):
     return sum(traces) / len(traces)
 
 
-@pytest.mark.parametrize("form", ["dense", "sparse"])
-@pytest.mark.parametrize("traces", ["mean", "sum"])
+@pytest.mark.parametrize("form", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
+@pytest.mark.parametrize("traces", [pytest.param("mean", marks=pytest.mark.slow), "sum"])
 @pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
 def test_the_battery_passes(check, traces, form):
     arguments = {"num_annotators": R, "strength": 0.02, "diagonal": 0.7, "traces": traces}

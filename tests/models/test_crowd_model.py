@@ -125,7 +125,9 @@ def test_batches_can_be_given_and_predict_ignores_annotators():
     )
 
 
-@pytest.mark.parametrize("kind", ["classification", pytest.param("sequence", marks=pytest.mark.slow), "regression"])
+@pytest.mark.parametrize(
+    "kind", ["classification", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("sequence", "regression"))]
+)
 @pytest.mark.usefixtures("eager")
 def test_padded_arrays_train_like_their_annotations(kind):
     x, _, annotations = a_crowd(kind)
@@ -261,6 +263,7 @@ def test_targets_that_are_no_distributions_are_refused(row, message):
         model.fit(x[:2], targets[:2], validation_data=(x, targets), verbose=0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_tasks_without_labels_and_annotators_without_labels_change_nothing():
     x, _, annotations = a_crowd()

@@ -76,6 +76,7 @@ def build(context):
 """
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_one_as_a_base_of_texts(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(Path(__file__).parent)
     (tmp_path / "base.py").write_text(BASE)

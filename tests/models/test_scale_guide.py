@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 ROOT = Path(__file__).parents[2]
 ANNOTATORS = (59, 10_000, 1_000_000)
@@ -38,6 +39,7 @@ def test_the_table_is_that_of_the_saved_results():
         assert line in page
 
 
+@pytest.mark.slow
 def test_the_examples_run():
     page = (ROOT / "docs/scale.md").read_text()
     blocks = re.findall(r"((?:^    .*\n|^\n)+)", page.partition("## Many annotators")[2], flags=re.M)

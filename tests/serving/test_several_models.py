@@ -178,6 +178,7 @@ def test_a_policy_says_which_versions_are_served(versions, policy, expected, mon
     assert store.get().version == expected[0]
 
 
+@pytest.mark.slow
 def test_the_oldest_of_the_latest_is_dropped_when_a_newer_one_comes(versions, pets):
     store = store_of(versions, VersionPolicy(2))
     store.refresh()

@@ -265,6 +265,7 @@ def test_a_training_stops_when_held_out_annotations_are_not_predicted_better(met
     assert found / (3 * len(held)) == pytest.approx(likelihood[best], rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_held_out_annotations_are_not_learned_from():
     held = held_out_tasks(np.arange(N), 3)

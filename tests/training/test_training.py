@@ -20,6 +20,7 @@ def replaced(**changes):
     return TrainingSettings(**{**QUICK.__dict__, **changes})
 
 
+@pytest.mark.slow
 def test_training_on_aggregated_labels_makes_a_base_alone():
     model, _ = train(replaced(method="aggregated", learning_rate=0.03), X, label_distribution=np.eye(K)[TRUTH])
     assert model.crowd is None
