@@ -6,7 +6,7 @@ import pytest
 from crowdzoo.aggregation import ROVER, TEXT_METHODS, TextAggregation, TextHRRASA, TextMedoid, TextRASA, create
 from crowdzoo.aggregation.free_texts.edits import edits
 from crowdzoo.aggregation.free_texts.tokens import Tokens
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import DataError
 from crowdzoo.tables import Annotations
 
 WORDS = ["a", "man", "saw", "the", "big", "red", "dog", "run", "over", "his", "old", "hat"]
@@ -159,15 +159,6 @@ def test_annotators_with_high_skill_decide():
     assert found.skills[:3].min() > 5 * found.skills[3:].max()
     assert found.texts[-1] == "left"
     assert create("most-frequent", kind="free-text").fit(crowd_of(texts)).texts[-1] == "right way"
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [({"features": "letters"}, "features"), ({"unit": "bytes"}, "unit"), ({"normalize": "all"}, "normalize")],
-)
-def test_a_setting_that_is_not_known_is_refused(given, words):
-    with pytest.raises(ConfigError, match=words):
-        TextRASA(**given)
 
 
 def test_other_annotations_and_vectors_that_do_not_fit_are_refused():

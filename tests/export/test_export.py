@@ -5,8 +5,6 @@
 import json
 import os
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -99,44 +97,6 @@ def test_annotators_gives_the_named_annotators_label_distribution(model, loaded)
 def test_an_unknown_annotator_is_an_error_that_names_it(loaded):
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"not among the 4 annotators.*zoe"):
         loaded.signatures["annotators"](instances=tf.constant(instances(2)), annotator=tf.constant(["ann", "zoe"]))
-
-
-@pytest.mark.slow  # a classifier also loads so in test_export_text.py, beside a tagger
-def test_it_loads_in_a_process_that_has_neither_crowdzoo_nor_keras(model, exported):
-    x = instances(3)
-    script = """
-import importlib.abc, importlib.machinery, json, sys
-
-class Without(importlib.abc.MetaPathFinder):
-    def __init__(self, finder):
-        self.finder = finder
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("keras", "tf_keras", "crowdzoo"):
-            return None
-        return self.finder.find_spec(name, path, target)
-
-sys.meta_path[:] = [Without(finder) for finder in sys.meta_path if hasattr(finder, "find_spec")]
-for name in ("keras", "crowdzoo"):
-    try:
-        __import__(name)
-    except ImportError:
-        continue
-    raise SystemExit(name + " is there after all")
-import tensorflow as tf
-loaded = tf.saved_model.load(sys.argv[1])
-x = tf.constant(json.loads(sys.argv[2]))
-truth = loaded.signatures["serving_default"](instances=x)
-said = loaded.signatures["annotators"](instances=x, annotator=tf.constant(["ann"] * 3))
-print(json.dumps([truth["probabilities"].numpy().tolist(), said["probabilities"].numpy().sum(axis=1).tolist()]))
-"""
-    result = subprocess.run(
-        [sys.executable, "-c", script, str(exported), json.dumps(x.tolist())],
-        capture_output=True, text=True, check=False, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
-    truth, sums = json.loads(result.stdout.splitlines()[-1])
-    np.testing.assert_allclose(truth, model.predict(x, verbose=0), atol=1e-6)
-    np.testing.assert_allclose(sums, 1.0, atol=1e-6)
 
 
 def test_each_variable_is_written_once_and_the_optimizer_not_at_all(tmp_path):

@@ -5,6 +5,7 @@ import dataclasses
 import keras
 import numpy as np
 import pytest
+from drawn_crowds import labels_of
 from keras import ops
 
 from crowdzoo.data.annotations import Annotations
@@ -161,15 +162,6 @@ def test_the_m_step_adds_as_many_labels_as_the_prior_says_to_every_row(prior, di
 # === Training ===
 
 N, ANNOTATORS = 600, 7
-
-
-def labels_of(truth, confusions, redundancy, num_annotators, rng):
-    """Dense labels `[N, R]`: every task asks so many of the annotators who have a matrix; the others label nothing."""
-    dense = np.full((len(truth), num_annotators), -1)
-    for i, k in enumerate(truth):
-        for r in rng.permutation(len(confusions))[:redundancy]:
-            dense[i, r] = rng.choice(K, p=confusions[r][k])
-    return dense
 
 
 def a_crowd(seed=0):

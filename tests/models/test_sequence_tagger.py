@@ -132,18 +132,6 @@ def test_given_word_vectors_are_used_and_rows_of_nan_stay():
         model.set_word_vectors(vectors[:, :4])
 
 
-@each_kind
-def test_a_saved_tagger_is_the_same_tagger(kind, tmp_path):
-    model, x = tagger(kind), sentences(kind)
-    model.save(tmp_path / "tagger.keras")
-    loaded = keras.saving.load_model(tmp_path / "tagger.keras")
-    assert type(loaded) is SequenceTagger
-    assert loaded.get_config() == model.get_config()
-    for one, other in zip(answers(loaded, x), expected(kind), strict=True):
-        for array, same in zip(one, other, strict=True):
-            np.testing.assert_array_equal(array, same)
-
-
 # === Under a crowd layer ===
 
 N, T, R = 12, 6, 4

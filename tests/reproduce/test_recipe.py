@@ -1,23 +1,12 @@
 """The comparison of the recommended recipe: what its protocol says is what its functions do."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
-
 
 @pytest.fixture(scope="module")
-def recipe():
-    sys.path.insert(0, str(FOLDER))
-    try:
-        import recipe
-
-        yield recipe
-    finally:
-        sys.path.remove(str(FOLDER))
+def recipe(reproduce):
+    return reproduce("recipe")
 
 
 def results_of(recipe, accuracies, rounds=2):

@@ -20,6 +20,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import annotations
+from table_files import message_of, rows_of, write
 
 from crowdzoo.data import vocabulary as _vocabulary
 from crowdzoo.data.annotations import Annotations
@@ -51,26 +52,6 @@ def chunks(request, monkeypatch):
         monkeypatch.setattr(_sources, "SLOW_ROWS", 2)
         monkeypatch.setattr(_sources, "BATCH_ROWS", 2)
         monkeypatch.setattr(_vocabulary, "_MERGE_AT", 1)
-
-
-def write(name, content):
-    data = content if isinstance(content, bytes) else content.encode()
-    with open(name, "wb") as file:
-        file.write(gzip.compress(data) if name.endswith(".gz") else data)
-    return name
-
-
-def rows_of(ann):
-    label = ann.labels if ann.classes is None else ann.classes[ann.labels]
-    return list(
-        zip(ann.tasks[ann.task_ids].tolist(), ann.annotators[ann.annotator_ids].tolist(), label.tolist(), strict=True)
-    )
-
-
-def message_of(name, **options):
-    with pytest.raises(DataError) as error:
-        Annotations.read(name, **options)
-    return str(error.value)
 
 
 HEADER = "task,annotator,label\n"

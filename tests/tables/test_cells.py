@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
+from table_files import message_of, rows_of, write
 
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
-from crowdzoo.errors import ConfigError, DataError, DataWarning
+from crowdzoo.errors import DataError, DataWarning
 from crowdzoo.instances import read_gold
 from crowdzoo.reading.tables import sources as _sources
 from crowdzoo.reading.tables.csv import CsvSource
@@ -31,23 +32,6 @@ def chunks(request, monkeypatch):
     if request.param is not None:
         monkeypatch.setattr(_sources, "CHUNK_BYTES", request.param)
         monkeypatch.setattr(_sources, "SLOW_ROWS", 2)
-
-
-def write(name, content):
-    with open(name, "w", encoding="utf-8") as file:
-        file.write(content)
-    return name
-
-
-def rows_of(ann):
-    label = ann.labels if ann.classes is None else ann.classes[ann.labels]
-    return list(zip(ann.tasks[ann.task_ids], ann.annotators[ann.annotator_ids], label.tolist(), strict=True))
-
-
-def message_of(name, **options):
-    with pytest.raises((DataError, ConfigError)) as error:
-        Annotations.read(name, **options)
-    return str(error.value)
 
 
 @pytest.mark.usefixtures("chunks")
