@@ -71,7 +71,7 @@ def assert_same(left, right):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("aggregator", [DawidSkene(), pytest.param(GLAD(), marks=pytest.mark.slow)], ids=name_of)
+@pytest.mark.parametrize("aggregator", [DawidSkene(), GLAD()], ids=name_of)
 def test_no_annotations_on_beam(tmp_path, aggregator):
     annotations = Annotations.from_arrays([], [], [], tasks=[], annotators=[], classes=["cat", "dog"])
     result = on_beam.aggregate(
@@ -158,10 +158,9 @@ class _Recorded(beam.Pipeline):
         return super().run(*args, **kwargs)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
-@pytest.mark.parametrize(
-    "aggregator", [DawidSkene(tol=1.0, diagonal=0), pytest.param(GLAD(tol=1.0), marks=pytest.mark.slow)], ids=name_of
-)
+@pytest.mark.parametrize("aggregator", [DawidSkene(tol=1.0, diagonal=0), GLAD(tol=1.0)], ids=name_of)
 def test_no_graph_holds_what_it_begins_from_and_nothing_that_crosses_is_pickled(tmp_path, aggregator):
     annotations, _ = crowd(num_annotators=1000)
     _Recorded.found.clear()
@@ -663,9 +662,7 @@ class FlinkRunner(FnApiRunner):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
-@pytest.mark.parametrize(
-    ("max_iter", "iterations", "pipelines"), [pytest.param(9, None, 2, marks=pytest.mark.slow), (4, 3, 2)]
-)
+@pytest.mark.parametrize(("max_iter", "iterations", "pipelines"), [(9, None, 2), (4, 3, 2)])
 def test_flink_gets_few_iterations_a_pipeline(tmp_path, max_iter, iterations, pipelines):
     made = []
 
@@ -694,7 +691,7 @@ class _Readers(PipelineVisitor):
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
 @pytest.mark.parametrize(
     "aggregator",
-    [DawidSkene(max_iter=9, tol=0.0), pytest.param(GLAD(max_iter=9, tol=0.0), marks=pytest.mark.slow)],
+    [DawidSkene(max_iter=9, tol=0.0), GLAD(max_iter=9, tol=0.0)],
     ids=name_of,
 )
 def test_no_output_is_read_by_many_steps(tmp_path, aggregator):

@@ -272,7 +272,8 @@ def two_inputs(structure, names=("left", "right")):
     return keras.Model([left, right] if structure == "list" else {names[0]: left, names[1]: right}, output)
 
 
-@pytest.mark.parametrize("structure", ["list", pytest.param("dict", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("structure", ["list", "dict"])
 def test_several_inputs_are_served_by_their_keras_names(structure, tmp_path):
     model = make_model(base=two_inputs(structure))
     named = {"left": instances(3)[:, :2], "right": np.arange(9).reshape(3, 3).astype("int32")}

@@ -108,6 +108,7 @@ def test_whole_rounds_are_the_equations(every):
     assert np.isfinite(model.posteriors(x, annotations)).all()
 
 
+@pytest.mark.slow
 def test_answers_with_a_confidence_are_the_equations():
     sure = np.random.default_rng(1).uniform(0.2, 1.0, DENSE.shape)
     answers = np.where(np.eye(K)[DENSE] == 1, sure[..., None], (1 - sure[..., None]) / (K - 1))

@@ -258,6 +258,7 @@ def test_labels_and_confusions_are_recovered(learnt):
     assert np.corrcoef(*diagonals)[0, 1] > 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_the_first_targets_are_vote_shares_and_the_next_the_posteriors():
     x, _, _, annotations = crowd(num_tasks=30)

@@ -24,7 +24,9 @@ KINDS = {
 }
 LENGTHS = [4, 1, 0, 3]
 
-each_kind = pytest.mark.parametrize("kind", KINDS)
+each_kind = pytest.mark.parametrize(
+    "kind", [pytest.param("plain", marks=pytest.mark.slow), *(kind for kind in KINDS if kind != "plain")]
+)
 
 
 @functools.cache

@@ -36,6 +36,7 @@ def test_regressors_that_know_one_value_say_so():
         train(TrainingSettings(task="regression", hidden=(2,), **QUICK), X, annotations=annotations)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_a_tagger_that_knows_one_tag_says_so():
     pytest.importorskip("tensorflow")
