@@ -1,4 +1,4 @@
-"""Beam in docs/scale.md: its examples run, its commands are accepted, its figures are those of the saved results."""
+"""Beam in docs/scale.md: its examples run, its commands are accepted."""
 
 import ast
 import inspect

@@ -1,4 +1,4 @@
-"""docs/scale.md: its examples run, and its figures are those of the saved results (`python` this file prints them)."""
+"""docs/scale.md: its examples run."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The table of `crowdzoo demo images`: what the results render to, and what docs/images.md says of it."""
+"""The table of `crowdzoo demo images`: what the results render to."""
 
 import pytest
 

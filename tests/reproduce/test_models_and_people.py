@@ -1,4 +1,4 @@
-"""What docs/judges.md says that models and people save is in the table of the saved results."""
+"""The people of `models_and_people` answer as its protocol says."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What docs/quality.md says that `crowdzoo next` saves is in the saved results."""
+"""The table of what `crowdzoo next` saves."""
 
 import sys
 from pathlib import Path

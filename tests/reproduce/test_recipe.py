@@ -26,14 +26,6 @@ def results_of(recipe, accuracies, rounds=2):
     }  # fmt: skip
 
 
-def test_every_method_is_compared_once_with_its_defaults(recipe):
-    from crowdzoo.training.methods import AGGREGATED, METHODS
-
-    rows = [recipe.ROWS[row] for row in recipe.COMPARED]
-    assert sorted(row.method for row in rows if not row.labels) == sorted(set(METHODS) - {AGGREGATED})
-    assert len(recipe.SETS) >= 8
-
-
 def test_a_draw_of_a_family_is_new_and_has_the_sizes_of_the_protocol(recipe):
     seen = []
     for make in recipe.GENERATED.values():
