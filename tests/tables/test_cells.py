@@ -15,8 +15,6 @@ from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError, DataWarning
 from crowdzoo.instances import read_gold
 from crowdzoo.reading.tables import sources as _sources
-from crowdzoo.reading.tables.csv import CsvSource
-from crowdzoo.reading.tables.layout import Layout
 
 WIDE = "task,ann,bob,cid\nt1,cat,,dog\nt2,,,\nt3, ,dog,NA\n"
 CELLS = [("t1", "ann", "cat"), ("t1", "cid", "dog"), ("t3", "bob", "dog"), ("t3", "cid", "NA")]
@@ -258,27 +256,6 @@ def test_a_cell_of_many_labels_takes_no_more_memory_than_it_holds(tmp_path):
     crowd = Annotations.read(path, label_separator=";", on_duplicate="all")
     assert len(crowd) == crowd.num_classes == 20_000
     assert pa.default_memory_pool().max_memory() - before < 1 << 28
-
-
-def test_a_wide_table_of_many_columns_is_looked_through_once(tmp_path):
-    """Looking for each of 20,000 names among all of them compared 600 million: 8 s."""
-    path, names = tmp_path / "a.csv", [f"a{i}" for i in range(20_000)]
-    path.write_text(f"task,{','.join(names)}\n1,{','.join('xy' * 10_000)}\n")
-    compared = 0
-
-    class Counting(str):
-        def __eq__(self, other):
-            nonlocal compared
-            compared += 1
-            return str.__eq__(self, other)
-
-        __hash__ = str.__hash__
-
-    source = CsvSource(path, "classification", layout=Layout.of({"wide": True}))
-    source.header = [Counting(name) for name in ["task", *names]]
-    source._choose_columns()
-    assert source.places == list(range(20_001))
-    assert compared < 1_000_000
 
 
 def test_a_file_of_gold_that_hardly_matches_warns(tmp_path):
