@@ -101,6 +101,7 @@ BASES = {
 }
 
 
+@pytest.mark.slow
 def test_bases_of_every_kind_are_copied():
     for kind, (make, x) in BASES.items():
         base = make()

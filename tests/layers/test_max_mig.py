@@ -160,6 +160,7 @@ def test_the_models_posteriors_are_the_product_of_its_views():
     np.testing.assert_allclose(model.posteriors(x, annotations), odds / odds.sum(axis=1, keepdims=True), atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_validation_data_are_judged_by_the_cross_entropy_of_their_labels():
     x, _, annotations = a_crowd(60)

@@ -55,6 +55,7 @@ def by_keras(found):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "crowd", [CrowdsourcedLayer, *(pytest.param(one, marks=pytest.mark.slow) for one in (DeepEM, MaxMIG, doctor_net))]
 )

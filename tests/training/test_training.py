@@ -41,6 +41,7 @@ def test_two_trainings_with_one_seed_agree(method, labels):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_epochs_batches_and_callbacks_are_those_asked_for():
     class Count(keras.callbacks.Callback):
