@@ -36,6 +36,8 @@ reproduce: setup ## tables of the results and of the five papers beside ours, fr
 # As many processes as cores; each of TensorFlow's and NumPy's own threads would only wait for the others'
 test: export TF_NUM_INTRAOP_THREADS ?= 1
 test: export OMP_NUM_THREADS ?= 1
+# Or each process would compile crowdzoo, and pytest rewrite every test, again
+test: export PYTHONDONTWRITEBYTECODE =
 test: setup ## every test but the slow ones, on TensorFlow (ARGS="tests/layers -k sparse" for some of them)
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) -m "not slow and not learning" $(ARGS)
 

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 import warnings
 
 import pytest
@@ -10,13 +11,28 @@ from hypothesis import settings
 LONG = 5.0  # CPU-seconds beyond which a test has to be marked slow
 
 settings.register_profile("no times", deadline=None)  # or a test fails where the machine has other work
-settings.load_profile("no times")
+settings.register_profile("quick", settings.get_profile("no times"), max_examples=40)
 
 
 def _cpu_seconds():
     """CPU time of this process and of those it waited for."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
+
+
+def is_quick(config):
+    """Whether this is `make test`."""
+    return "not slow" in config.option.markexpr
+
+
+def pytest_configure(config):
+    settings.load_profile("quick" if is_quick(config) else "no times")
+
+
+def pytest_collection_finish(session):
+    """TensorFlow does not optimize graphs in `make test`, where most of them run once; in `make test-all` it does."""
+    if is_quick(session.config) and "tensorflow" in sys.modules:
+        sys.modules["tensorflow"].config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 
 @pytest.hookimpl(wrapper=True)

@@ -58,6 +58,8 @@ LONG = (
     "crowdzoo.layers.doctor_net",
     "crowdzoo.networks.reward_model",
     "crowdzoo.networks.sequence_tagger",
+    "crowdzoo.training.crowd_model",
+    "crowdzoo.training.held_out_annotations",
 )
 
 

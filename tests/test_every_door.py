@@ -517,8 +517,6 @@ DOORS = {
     "client": by_client,
     "SavedModel alone": by_saved_model,
 }
-# also in `make test`: a row by the door that takes `crowdzoo train` along, and no server or process
-IN_MINUTES = {("a table with gaps and categories", "classification")}
 
 
 @pytest.fixture(scope="module")
@@ -539,10 +537,10 @@ def cells():
     """Every door of every row, row by row."""
     for row in ROWS:
         for door in DOORS:
-            marks = [] if row in IN_MINUTES and door == "`crowdzoo export`" else [pytest.mark.slow]
-            yield pytest.param(row, door, id=f"{row[0]}, {TITLES[row[1]]}: {door.strip('`')}", marks=marks)
+            yield pytest.param(row, door, id=f"{row[0]}, {TITLES[row[1]]}: {door.strip('`')}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("row", "door"), [*cells()])
 def test_every_door_gives_the_predictions_of_the_model_that_was_trained(row, door, row_of, tmp_path):
     DOORS[door](row_of(row), tmp_path)

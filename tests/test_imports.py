@@ -55,8 +55,13 @@ def imported(module: str, *, for_types: bool) -> list[tuple[str, str]]:
     return [(other, name) for other, name in _imports(module, for_types) if other in MODULES and other != module]
 
 
+@functools.cache
+def tree(module: str) -> ast.Module:
+    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
+
+
 def _imports(module: str, for_types: bool) -> Iterator[tuple[str, str]]:
-    nodes: list[ast.AST] = [ast.parse(MODULES[module].read_text(encoding="utf-8"))]
+    nodes: list[ast.AST] = [tree(module)]
     while nodes:
         node = nodes.pop()
         if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING") and not for_types:

@@ -199,7 +199,7 @@ def test_the_decorator_gives_a_name_in_this_process_and_refuses_a_second_owner()
         crowdzoo.register("method", "other")
 
 
-def test_a_decorated_layer_trains_and_compares():
+def test_a_decorated_layer_trains_and_compares(eager):
     @crowdzoo.register("layer", "noted-matrices")
     @keras.saving.register_keras_serializable(package="notes")
     class NotedMatrices(crowdzoo.layers.ConfusionMatrices):
@@ -267,7 +267,7 @@ def test_the_pipelines_cache_knows_the_packages_of_its_methods(install, tmp_path
     assert "packages" not in "".join(parameters("wawa", "ccem"))
 
 
-def test_a_base_of_a_package_is_a_function_under_a_short_name(install, tmp_path):
+def test_a_base_of_a_package_is_a_function_under_a_short_name(install, tmp_path, eager):
     install("my-method", [("bases", "my-net", "my_method:make_net")])
     kind = kind_of("classification")
     settings = kind.settings("my-net", epochs=1, base_arguments={"units": 5})

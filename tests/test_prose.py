@@ -23,6 +23,7 @@ PLAIN = {
     r"\bno better than\b": "not better than",
     r"\bwhom to (ask|look|name)\b": "which annotator to ask",
 }
+ANY = re.compile("|".join(PLAIN), re.I)
 
 
 def strings(source: str) -> Iterator[tuple[int, str]]:
@@ -34,6 +35,8 @@ def strings(source: str) -> Iterator[tuple[int, str]]:
 
 def stumbling(text: str) -> list[str]:
     """What to write instead of each phrase of `PLAIN` that a text has."""
+    if not ANY.search(text):
+        return []
     return [f"{found[0]!r}: {plain}" for words, plain in PLAIN.items() if (found := re.search(words, text, re.I))]
 
 

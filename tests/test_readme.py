@@ -10,7 +10,6 @@ from crowdzoo.commands.main import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SCALE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
 DEMO = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
 PIPELINE = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
 
@@ -49,34 +48,6 @@ def test_the_commands_and_files_named_are_there():
     assert all(f"\n{target}:" in makefile for target in targets)
     for link in re.findall(r"\]\(([^)#:]+)\)", README):
         assert (ROOT / link).exists(), link
-
-
-def test_the_speeds_are_those_of_the_saved_benchmark():
-    saved = json.loads((ROOT / "benchmarks" / "results" / "aggregation.json").read_text(encoding="utf-8"))
-    names = {"Dawid-Skene": "dawid-skene", "one-coin": "one-coin", "GLAD": "glad", "majority vote": "majority-vote"}
-    rows = re.findall(r"^\| (Dawid-Skene|one-coin|GLAD|majority vote) \| ([\d,]{6,}) \| (.*) \|$", SCALE, flags=re.M)
-    assert len(rows) == 6
-    for name, annotations, cells in rows:
-        classes, annotators, seconds, peak, *times = cells.split(" | ")
-        wanted = [names[name], *(int(text.replace(",", "")) for text in (annotations, classes, annotators))]
-        (row,) = [
-            row
-            for key, row in saved["scenarios"].items()
-            if [row["method"], row["annotations"], row["classes"], row["annotators"]] == wanted
-            and not (key.startswith("growth") and row["annotations"] < 10**8)
-        ]
-        assert float(seconds) == pytest.approx(row["engines"]["crowdzoo"]["seconds"], rel=0.01)
-        assert float(peak) == pytest.approx(row["engines"]["crowdzoo"]["peak_gib"], abs=0.01)
-        for engine, text in zip(("scipy", "crowd-kit"), times, strict=True):
-            measured = row["engines"].get(engine, {}).get("times_as_long")
-            assert (text.strip() == "") == (measured is None)
-            if measured is not None:
-                assert float(text.split()[0].replace(",", "")) == pytest.approx(measured, rel=0.01)
-    row = re.search(
-        r"\| Dawid-Skene \| 1,000,000 \| 10 \| 1,000 \| ([\d.]+) \|.*\| ([\d.]+) times \|$", SCALE, flags=re.M
-    )
-    seconds, times = (float(text) for text in row.groups())
-    assert f"takes {seconds:.2f} s on two cores; crowd-kit takes {times:.0f} times as long" in README
 
 
 def test_the_number_of_aggregation_methods_is_that_of_the_table():

@@ -129,6 +129,7 @@ def built(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_exactly_the_files_of_the_folders_and_the_licences(built):
     (wheel,) = built.glob("*.whl")
     inside = set(zipfile.ZipFile(wheel).namelist())

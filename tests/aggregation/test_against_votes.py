@@ -108,6 +108,7 @@ def test_a_rare_type_may_be_the_type_of_no_span():
     assert notes(199, 1) == notes(399, 2) == ()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 def test_the_command_line_shows_the_notes_on_sentences(tmp_path, capsys):
     words = (

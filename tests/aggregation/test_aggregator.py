@@ -60,7 +60,13 @@ def votes():
     )
 
 
-@pytest.mark.parametrize("name", ["MajorityVote", "Wawa", "DawidSkene", "OneCoinDawidSkene", "GLAD"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("MajorityVote", "Wawa", "DawidSkene"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("OneCoinDawidSkene", "GLAD")),
+    ],
+)
 @pytest.mark.filterwarnings("ignore:.*converge")
 def test_fit_predict_gives_what_crowd_kit_gives(name):
     import crowdzoo.aggregation
@@ -77,6 +83,7 @@ def test_fit_predict_takes_annotations_and_gold():
     assert MajorityVote().fit_predict(crowd, gold=[0, -1, -1]).to_dict() == {"a": "x", "b": "x", "c": "x"}
 
 
+@pytest.mark.slow
 def test_preferences_name_the_better_task_as_in_crowd_kit():
     rows = ["aba", "aba", "bab", "bcb", "cbb", "bcc", "aca"]  # left, right, the better one
     left, right, label = map(list, zip(*rows, strict=True))

@@ -45,7 +45,10 @@ VARIANTS = {
     "one cluster": WorkerClustering(num_clusters=1),
     "more clusters than annotators": WorkerClustering(num_clusters=20),
 }
-SLOW = ("mmce, one gamma", "mmce, two gammas", "one cluster", "more clusters than annotators")
+SLOW = (
+    "ebcc, other priors", "mace, several starts", "mmce", "mmce, two gammas", "one cluster",
+    "more clusters than annotators",
+)  # fmt: skip
 AGGREGATORS = {
     name: pytest.param(one, id=name, marks=[pytest.mark.slow] if name in SLOW else [])
     for name, one in (DEFAULTS | VARIANTS).items()

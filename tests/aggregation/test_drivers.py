@@ -210,7 +210,7 @@ ON_BEAM = ENGINE | {
     "hmm-crowd": HMMCrowd(tol=2e-2),
     "tokens": TokenAggregation("dawid-skene", settings={"tol": 1e-2}),
 }
-QUICK = ("dawid-skene", "glad", "mean", "bsc-seq")  # the others in `make test-all`
+QUICK = ("dawid-skene",)  # the others in `make test-all`
 
 
 def a_pipeline():
@@ -248,7 +248,8 @@ WARM = {
 }
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, marks=[] if case == "confusions" else slow) for case in WARM])
+@slow
+@pytest.mark.parametrize("case", WARM)
 def test_beam_begins_where_the_local_method_begins(tmp_path, case):
     aggregator, part = WARM[case]
     crowd, gold = classes()

@@ -111,6 +111,7 @@ def test_finds_what_annotators_get_wrong_together():
     assert (ours.labels == truth)[odd].mean() > (theirs.labels == truth)[odd].mean() + 0.15
 
 
+@pytest.mark.slow
 def test_more_starts_never_lower_the_bound():
     annotations, _, _ = correlated_crowd()
     finals = [EBCC(num_starts=number).fit(annotations).history[-1] for number in (1, 2, 8)]

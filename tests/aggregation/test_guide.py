@@ -1,13 +1,10 @@
-"""docs/aggregation.md: its examples run, its commands parse, and every method has a row."""
+"""docs/aggregation.md: its examples run, and its commands parse."""
 
-import json
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from crowdzoo.aggregation import METHODS
 from crowdzoo.commands import main as cli
 
 ROOT = Path(__file__).parents[2]
@@ -30,18 +27,3 @@ def test_the_commands_parse():
     assert len(commands) == 4
     for command in commands:
         cli._parser().parse_args(command.split())
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_every_method_has_a_row(method):
-    assert re.search(rf"^\| `{method}` \| ", GUIDE, flags=re.M)
-
-
-def test_the_default_is_above_the_vote_by_families_left_out():
-    """What the protocol of benchmarks/crowds.py asks of a default."""
-    saved = json.loads((ROOT / "benchmarks" / "results" / "crowds.json").read_text(encoding="utf-8"))
-    rows = [row["robust, families left out"] for row in saved.values()]
-    assert len(rows) == 62
-    assert np.mean([row["gain"] for row in rows]) > 0.015
-    assert sum(row["high"] < -0.01 for row in rows) <= 4
-    assert np.mean([row["off"] for row in rows]) < 0.12

@@ -208,6 +208,7 @@ def test_gold_that_does_not_fit_is_refused():
         MultiLabel("majority-vote").fit(crowd).accuracy({"w": np.ones(300, int)})
 
 
+@pytest.mark.slow
 def test_gold_of_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     crowd, holds = drawn(2)

@@ -132,6 +132,7 @@ def test_bradley_terry_agrees_with_crowd_kit():
 # === Noisy Bradley-Terry and CrowdBT ===
 
 
+@pytest.mark.slow
 def test_noisy_bradley_terry_has_crowd_kits_objective_and_its_optimum():
     """crowd-kit adds its regularisation with the sign that rewards large scores; a negative ratio turns it round.
 

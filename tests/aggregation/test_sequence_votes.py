@@ -132,6 +132,7 @@ def test_tokens_are_tasks_of_the_method():
     assert result.method == "majority-vote"
 
 
+@pytest.mark.slow
 def test_a_methods_figures_come_through():
     crowd = generated_ner(60, 6)
     ann = crowd.annotations

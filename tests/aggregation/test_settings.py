@@ -11,6 +11,7 @@ from crowdzoo.aggregation import (
     PREFERENCE_METHODS,
     RATING_METHODS,
     SEQUENCE_METHODS,
+    TEXT_METHODS,
     OneCoinDawidSkene,
     create,
 )
@@ -19,7 +20,8 @@ from crowdzoo.testing.aggregators import simulated_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 
-CLASSES = {*METHODS.values(), *RATING_METHODS.values(), *SEQUENCE_METHODS.values(), *PREFERENCE_METHODS.values()}
+KINDS = (METHODS, RATING_METHODS, SEQUENCE_METHODS, PREFERENCE_METHODS, TEXT_METHODS)
+CLASSES = {method for methods in KINDS for method in methods.values()}
 SETTINGS = sorted(((cls, name) for cls in CLASSES for name in inspect.signature(cls).parameters), key=str)
 IDS = [f"{cls.__name__}-{name}" for cls, name in SETTINGS]
 

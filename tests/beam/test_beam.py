@@ -70,7 +70,8 @@ def assert_same(left, right):
         np.testing.assert_array_equal(getattr(left, name), getattr(right, name))
 
 
-@pytest.mark.parametrize("aggregator", [DawidSkene(), pytest.param(GLAD(), marks=pytest.mark.slow)], ids=name_of)
+@pytest.mark.slow
+@pytest.mark.parametrize("aggregator", [DawidSkene(), GLAD()], ids=name_of)
 def test_no_annotations_on_beam(tmp_path, aggregator):
     annotations = Annotations.from_arrays([], [], [], tasks=[], annotators=[], classes=["cat", "dog"])
     result = on_beam.aggregate(
@@ -79,6 +80,7 @@ def test_no_annotations_on_beam(tmp_path, aggregator):
     assert result.posteriors.shape == (0, 2)
 
 
+@pytest.mark.slow
 def test_not_converged_on_beam_is_said(tmp_path):
     annotations, _ = crowd()
     with pytest.warns(ConvergenceWarning, match="did not converge in 2 iterations"):
@@ -156,10 +158,9 @@ class _Recorded(beam.Pipeline):
         return super().run(*args, **kwargs)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
-@pytest.mark.parametrize(
-    "aggregator", [DawidSkene(tol=1.0, diagonal=0), pytest.param(GLAD(tol=1.0), marks=pytest.mark.slow)], ids=name_of
-)
+@pytest.mark.parametrize("aggregator", [DawidSkene(tol=1.0, diagonal=0), GLAD(tol=1.0)], ids=name_of)
 def test_no_graph_holds_what_it_begins_from_and_nothing_that_crosses_is_pickled(tmp_path, aggregator):
     annotations, _ = crowd(num_annotators=1000)
     _Recorded.found.clear()
@@ -403,6 +404,7 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
         assert sorted(tmp_path.iterdir()) == left, "and it is still there"
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_robust_is_that_of_its_weights(tmp_path, monkeypatch):
     annotations, _ = crowd()
     with pytest.raises(KilledError):
@@ -551,11 +553,8 @@ def test_half_written_files_are_not_read(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
-@pytest.mark.parametrize(
-    "aggregator",
-    [DawidSkene(tol=0.01), MajorityVote(), pytest.param(GLAD(tol=0.01), marks=pytest.mark.slow)],
-    ids=name_of,
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("aggregator", [DawidSkene(tol=0.01), MajorityVote(), GLAD(tol=0.01)], ids=name_of)
 def test_fit_takes_blocks_from_anywhere_and_gives_the_run_which_gives_posteriors(tmp_path, aggregator):
     annotations, gold = crowd()
     expected = aggregator.fit(annotations, gold=gold)
@@ -661,10 +660,9 @@ class FlinkRunner(FnApiRunner):
     """A runner of that name, in memory: what is asked is how many pipelines there are."""
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
-@pytest.mark.parametrize(
-    ("max_iter", "iterations", "pipelines"), [pytest.param(9, None, 2, marks=pytest.mark.slow), (4, 3, 2)]
-)
+@pytest.mark.parametrize(("max_iter", "iterations", "pipelines"), [(9, None, 2), (4, 3, 2)])
 def test_flink_gets_few_iterations_a_pipeline(tmp_path, max_iter, iterations, pipelines):
     made = []
 
@@ -689,10 +687,11 @@ class _Readers(PipelineVisitor):
         self.readers.update(node.inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
 @pytest.mark.parametrize(
     "aggregator",
-    [DawidSkene(max_iter=9, tol=0.0), pytest.param(GLAD(max_iter=9, tol=0.0), marks=pytest.mark.slow)],
+    [DawidSkene(max_iter=9, tol=0.0), GLAD(max_iter=9, tol=0.0)],
     ids=name_of,
 )
 def test_no_output_is_read_by_many_steps(tmp_path, aggregator):

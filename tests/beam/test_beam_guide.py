@@ -1,4 +1,4 @@
-"""Beam in docs/scale.md: its examples run, its commands are accepted, its figures are those of the saved results."""
+"""Beam in docs/scale.md: its examples run, its commands are accepted."""
 
 import ast
 import inspect
@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.commands import main as cli
 from crowdzoo.pipelines.config import load_config
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
-RESULTS = json.loads((ROOT / "benchmarks" / "results" / "beam.json").read_text(encoding="utf-8"))
 
 
 EXAMPLES = re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL)
@@ -57,32 +55,3 @@ def test_the_commands_are_accepted(monkeypatch):
         config = load_config(given.config, {**overrides, "beam.options": options})
         assert config.beam.options == tuple(options)
         assert config.beam.runner == overrides.get("beam.runner", "FnApiRunner")
-
-
-def test_figures_are_those_of_the_results():
-    rows = RESULTS["compared"]
-    least, most = re.search(r"([\d.]+) to ([\d.]+) times as long as they do for 10⁷", " ".join(GUIDE.split())).groups()
-    times = [row["times_as_long"] for row in rows]
-    assert float(least) == pytest.approx(min(times), abs=0.05)
-    assert float(most) == pytest.approx(max(times), abs=0.05)
-    for row in rows:
-        assert row["annotations"] == 10**7
-        assert row["posteriors_differ_by"] < 1e-6
-        assert row["labels_that_differ"] == 0
-
-
-def test_a_block_has_small_types():
-    block = Block([0, 1], [0, 1], [0, 1])
-    assert (block.annotator_ids.dtype, block.labels.dtype) == ("int32", "uint8")
-    assert Block([0], [0], [300]).labels.dtype == "int32"
-
-
-def test_the_engines_give_the_local_result_in_the_times_that_are_said():
-    rows = json.loads((ROOT / "benchmarks" / "results" / "beam_engines.json").read_text(encoding="utf-8"))["rows"]
-    for row in rows:
-        assert row["posteriors_differ_by"] < 1e-6
-        assert row["labels_that_differ"] == 0
-    least, most = re.search(r"On 10⁸ annotations they take ([\d.]+) to ([\d.]+) times", GUIDE).groups()
-    times = [row["times_as_long"] for row in rows if row["annotations"] == 10**8]
-    assert float(least) == pytest.approx(min(times), abs=0.051)
-    assert float(most) == pytest.approx(max(times), abs=0.051)

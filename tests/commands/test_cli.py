@@ -235,6 +235,7 @@ def test_quality_refuses_before_it_works(files, tmp_path, capsys):
         assert stopped.value.code == 2
 
 
+@pytest.mark.slow
 def test_train_export_predict_end_to_end(files, tmp_path, capsys):
     model = tmp_path / "model.keras"
     words = ("train", files / "annotations.csv", files / "instances.parquet", "--out", model, "--epochs", 12)

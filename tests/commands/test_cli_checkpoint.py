@@ -94,6 +94,7 @@ def test_a_checkpoint_of_other_settings_is_refused_with_what_differs(stopped, tm
     assert not (tmp_path / "model.keras").exists()
 
 
+@pytest.mark.slow
 def test_patience_ends_a_training_and_the_table_says_at_which_epoch(words, tmp_path, capsys):
     out = tmp_path / "model.keras"
     long = ["--patience", "2", "--precision", "mixed_bfloat16", "--no-jit-compile", "--learning-rate", "0.1"]

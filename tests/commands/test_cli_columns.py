@@ -58,6 +58,7 @@ def predictions(folder, model, capsys, name):
     return capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_server_tells_the_names_of_columns_and_takes_them_in_any_order(folder, capsys):
     expected = predictions(folder, folder / "served", capsys, "instances.csv")
     with Server(folder / "served", rest_port=0, grpc_port=0) as server:

@@ -106,6 +106,7 @@ def test_who_is_a_model_has_to_be_said(files, capsys):
     assert "no person labelled a task" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_page_of_a_report_rests_on_the_same_labels_and_compares_models_with_people(files, capsys):
     place = files / "page.html"
     words = ["report", str(files / "a.csv"), "--out", str(place), "--bootstrap", "20", "--curve", "0"]

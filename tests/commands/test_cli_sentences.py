@@ -58,6 +58,7 @@ def trained(spans, path, epochs):
     return run("train", spans, "--task", "sequence", "--method", "bsc-seq", "--epochs", epochs, "--out", path)
 
 
+@pytest.mark.slow
 def test_a_tagger_is_trained_and_saved_with_its_names(spans, tmp_path, capsys):
     assert trained(spans, tmp_path / "model.keras", 1) == 0
     assert "F1 of spans in the sentences trained on" in capsys.readouterr().out

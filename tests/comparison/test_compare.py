@@ -65,6 +65,7 @@ def test_with_gold_scores_and_intervals_are_those_of_numpy():
     assert bool(row["level"])
 
 
+@pytest.mark.slow
 def test_the_normal_interval_of_many_tasks_is_the_drawn_one():
     gains = np.random.default_rng(0).normal(0.1, 1, (2, 4000))
     drawn = bootstrap(gains, np.zeros_like(gains))

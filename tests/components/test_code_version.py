@@ -51,6 +51,7 @@ def test_a_module_that_is_named_in_a_table_counts(package):
     assert code_version("crowdzoo.zz_test.a") != before
 
 
+@pytest.mark.slow
 def test_the_trainer_depends_on_the_layers_and_the_example_gen_does_not():
     def sources(name):
         seen = set()

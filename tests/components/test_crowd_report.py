@@ -78,6 +78,7 @@ def test_the_page_compares_the_labels_of_both_splits_with_the_model_on_eval_and_
     assert (Path(blessing.uri) / "BLESSED").exists()
 
 
+@pytest.mark.slow
 def test_a_condition_that_holds_takes_the_blessing_away_and_the_page_stays(report):
     numbers, blessing, _ = report(evaluated=True, fail_if=["alpha<0.99", "tasks<1"])
     assert blessing.get_int_custom_property("blessed") == 0

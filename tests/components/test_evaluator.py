@@ -90,10 +90,15 @@ def test_a_model_worse_than_the_last_pushed_one_is_not_blessed(evaluate, linear_
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"classes": ["x", "y", "z"]}, "class 'z' is new"),
+        pytest.param({"classes": ["x", "y", "z"]}, "class 'z' is new", marks=pytest.mark.slow),
         ({"classes": ["y", "x"]}, "the order is another one: class 0 is 'y', was 'x'"),
-        ({"signatures": {"serving_default": {"inputs": {"a": [], "b": []}}}}, "inputs 'a', 'b' are new, input 'inst"),
-        ({"signatures": {"serving_default": {"inputs": {"instances": [4]}}}}, "inputs have another form"),
+        *(
+            pytest.param({"signatures": {"serving_default": {"inputs": inputs}}}, said, marks=pytest.mark.slow)
+            for inputs, said in (
+                ({"a": [], "b": []}, "inputs 'a', 'b' are new, input 'inst"),
+                ({"instances": [4]}, "inputs have another form"),
+            )
+        ),
         ({"features": ["b", "a"]}, "the order is another one: column 0 is 'b', was 'a'"),
     ],
 )

@@ -350,7 +350,9 @@ def test_a_model_that_cuts_text_otherwise_is_refused(columns, tmp_path):
         model_scores({"candidate": capital_tagger(tmp_path / "model")}, *files, info, "", None)
 
 
-@pytest.mark.parametrize(("better", "minimum", "blessed"), [(True, 0.9, True), (False, 0.0, False)])
+@pytest.mark.parametrize(
+    ("better", "minimum", "blessed"), [(True, 0.9, True), pytest.param(False, 0.0, False, marks=pytest.mark.slow)]
+)
 def test_a_tagger_is_blessed_by_its_f1(spans, tmp_path, new_folder, better, minimum, blessed):
     tags = ("B-PER", "O") if better else ("O", "B-PER")
     capital_tagger(tmp_path / "serving" / "7", name_tag=tags[1])

@@ -5,8 +5,6 @@
 import json
 import os
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -99,44 +97,6 @@ def test_annotators_gives_the_named_annotators_label_distribution(model, loaded)
 def test_an_unknown_annotator_is_an_error_that_names_it(loaded):
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"not among the 4 annotators.*zoe"):
         loaded.signatures["annotators"](instances=tf.constant(instances(2)), annotator=tf.constant(["ann", "zoe"]))
-
-
-@pytest.mark.slow  # a classifier also loads so in test_export_text.py, beside a tagger
-def test_it_loads_in_a_process_that_has_neither_crowdzoo_nor_keras(model, exported):
-    x = instances(3)
-    script = """
-import importlib.abc, importlib.machinery, json, sys
-
-class Without(importlib.abc.MetaPathFinder):
-    def __init__(self, finder):
-        self.finder = finder
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("keras", "tf_keras", "crowdzoo"):
-            return None
-        return self.finder.find_spec(name, path, target)
-
-sys.meta_path[:] = [Without(finder) for finder in sys.meta_path if hasattr(finder, "find_spec")]
-for name in ("keras", "crowdzoo"):
-    try:
-        __import__(name)
-    except ImportError:
-        continue
-    raise SystemExit(name + " is there after all")
-import tensorflow as tf
-loaded = tf.saved_model.load(sys.argv[1])
-x = tf.constant(json.loads(sys.argv[2]))
-truth = loaded.signatures["serving_default"](instances=x)
-said = loaded.signatures["annotators"](instances=x, annotator=tf.constant(["ann"] * 3))
-print(json.dumps([truth["probabilities"].numpy().tolist(), said["probabilities"].numpy().sum(axis=1).tolist()]))
-"""
-    result = subprocess.run(
-        [sys.executable, "-c", script, str(exported), json.dumps(x.tolist())],
-        capture_output=True, text=True, check=False, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
-    truth, sums = json.loads(result.stdout.splitlines()[-1])
-    np.testing.assert_allclose(truth, model.predict(x, verbose=0), atol=1e-6)
-    np.testing.assert_allclose(sums, 1.0, atol=1e-6)
 
 
 def test_each_variable_is_written_once_and_the_optimizer_not_at_all(tmp_path):
@@ -273,6 +233,7 @@ def test_a_model_with_a_weight_that_is_nan_is_refused_by_the_weights_name(tmp_pa
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_load_and_predict_takes_the_highest_version_and_splits_batches(tmp_path):
     old = make_model(crowd=False)
     new = make_model(crowd=False)
@@ -311,7 +272,8 @@ def two_inputs(structure, names=("left", "right")):
     return keras.Model([left, right] if structure == "list" else {names[0]: left, names[1]: right}, output)
 
 
-@pytest.mark.parametrize("structure", ["list", pytest.param("dict", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("structure", ["list", "dict"])
 def test_several_inputs_are_served_by_their_keras_names(structure, tmp_path):
     model = make_model(base=two_inputs(structure))
     named = {"left": instances(3)[:, :2], "right": np.arange(9).reshape(3, 3).astype("int32")}
@@ -343,6 +305,7 @@ def test_several_inputs_are_served_by_their_keras_names(structure, tmp_path):
             load_and_predict(path, wrong)
 
 
+@pytest.mark.slow
 def test_a_feature_space_is_served_by_its_columns(tmp_path):
     space = keras.utils.FeatureSpace({"a": "float_rescaled", "b": "string_categorical"}, output_mode="concat")
     data = {"a": np.arange(4.0), "b": np.array(["x", "y", "x", "x"])}

@@ -71,8 +71,8 @@ def regressor(name):
 @pytest.mark.parametrize(
     "name",
     [
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("B", "S", "anchored B", "S+B")),
-        *("rating-em", "aggregated"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("B", "S", "anchored B", "S+B", "aggregated")),
+        "rating-em",
     ],
 )
 def test_value_and_annotators_are_in_the_labels_unit(name, tmp_path):

@@ -68,6 +68,7 @@ def test_a_base_alone_has_no_matrices(tmp_path):
     assert read_model_names(folder / "crowdzoo.json")["annotators"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["metadata.json", "model.weights.h5"])
 def test_a_folder_without_a_part_is_named(model, tmp_path, part):
     folder = save_pretrained(model, tmp_path / "zoo")
@@ -76,6 +77,7 @@ def test_a_folder_without_a_part_is_named(model, tmp_path, part):
         crowdzoo.load_model(folder)
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_folder_and_exports_it_for_serving(model, tmp_path, capsys):
     model.save(tmp_path / "model.keras")
     known = {"classes": ["a", "b", "c"], "annotators": ["ann", "bob"], "training": {"method": "crowdsourced-layer"}}

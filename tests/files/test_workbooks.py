@@ -6,6 +6,7 @@ import zipfile
 
 import pyarrow as pa
 import pytest
+from table_files import rows_of
 
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
@@ -37,10 +38,6 @@ def written(name, **columns):
 
 
 ANSWERS = [("task", "annotator", "label"), (7, "Zoë", "größer"), (7, "bob", True), (8, "bob", "a\nb")]
-
-
-def rows_of(ann):
-    return list(zip(ann.tasks[ann.task_ids], ann.annotators[ann.annotator_ids], ann.classes[ann.labels], strict=True))
 
 
 def test_the_first_sheet_is_read_or_the_one_that_is_named():

@@ -84,10 +84,12 @@ _settings = st.one_of(
 )
 
 
+_COMMANDS = cli._parser().commands()
+
+
 def _options(command):
     """Each option of a command with a value that its type may take, or with any."""
-    parser = cli._parser()
-    options = parser.commands()[command]._actions
+    options = _COMMANDS[command]._actions
     found = []
     for action in options:
         if not action.option_strings or action.option_strings[0] == "-h":

@@ -19,10 +19,9 @@ each_variant = pytest.mark.parametrize(
     "more",
     [
         {},
-        {"normalize_instances": False},
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ({"normalize_instances": False}, {"separation": 0.0})),
         {"instance_hidden": 7},
         {"annotator_features": TABLE},
-        {"separation": 0.0},
     ],
     ids=str,
 )
@@ -94,7 +93,7 @@ def by_weight(layer, found, weight):
 
 
 @pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
-@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("form", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
 @pytest.mark.parametrize(
     ("mixing", "more"),
     [

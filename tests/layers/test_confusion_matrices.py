@@ -3,9 +3,9 @@
 import keras
 import numpy as np
 import pytest
+from drawn_crowds import TRUE, a_crowd
 from keras import ops
 
-from crowdzoo.data.annotations import Annotations
 from crowdzoo.layers import WAUM, GeoCrowdNet, MaxMIG, TraceRegularization, UnionNet
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.losses import MaskedCrowdCrossentropy
@@ -164,26 +164,6 @@ def test_impossible_inputs_are_named():
         made(some_kernel())(np.ones((B, K + 1), "float32"))
     with pytest.raises(ValueError, match="annotators must have shape"):
         made(some_kernel())(bottleneck(), annotators=IDS[:, 0])
-
-
-# anchors: the classes lie apart; experts: annotators 0 and 1; annotator 3 has two classes the wrong way round
-TRUE = np.array(
-    [
-        [[0.97, 0.02, 0.01], [0.02, 0.97, 0.01], [0.01, 0.01, 0.98]],
-        [[0.9, 0.1, 0], [0, 0.95, 0.05], [0.1, 0, 0.9]],
-        [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.25, 0.15, 0.6]],
-        [[0.1, 0.8, 0.1], [0.7, 0.2, 0.1], [0.1, 0.1, 0.8]],
-        [[0.34, 0.33, 0.33], [0.33, 0.34, 0.33], [0.33, 0.33, 0.34]],
-    ]
-)
-
-
-def a_crowd(num_tasks=2000, seed=0):
-    rng = np.random.default_rng(seed)
-    gold = rng.integers(K, size=num_tasks)
-    x = (np.eye(K)[gold] + rng.normal(scale=0.1, size=(num_tasks, K))).astype("float32")
-    labels = np.array([[rng.choice(K, p=TRUE[r, true]) for r in range(len(TRUE))] for true in gold])
-    return x, gold, Annotations.from_dense(labels, classes=range(K))
 
 
 def trained(x, annotations, epochs, layer=ConfusionMatrices, **arguments):

@@ -123,6 +123,7 @@ def test_bad_constraints_are_named(allowed, message):
         CRF(allowed).build((None, None, K))
 
 
+@pytest.mark.slow
 def test_the_layer_is_saved(tmp_path):
     model = keras.Sequential([keras.Input((None, K)), CRF([[True] * K] * (K + 1))])
     model.save(tmp_path / "crf.keras")

@@ -22,7 +22,7 @@ DENSE = np.array(
 )
 
 
-@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("form", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
 @pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
 def test_the_battery_passes(check, form):
     arguments = {"num_annotators": R, "prior": 0.5, "diagonal": 0.7, "epochs_per_round": 3, "folds": 3}
@@ -101,6 +101,7 @@ BASES = {
 }
 
 
+@pytest.mark.slow
 def test_bases_of_every_kind_are_copied():
     for kind, (make, x) in BASES.items():
         base = make()

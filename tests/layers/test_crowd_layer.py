@@ -203,6 +203,7 @@ def test_posteriors_look_at_the_features_where_the_layer_does():
         np.testing.assert_allclose(found[i], joint / joint.sum(), rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_a_layer_of_ones_own_is_trained_by_the_recipe_that_is_registered_for_it(monkeypatch):
     class Mine(ConfusionMatrices):

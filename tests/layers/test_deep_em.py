@@ -5,6 +5,7 @@ import dataclasses
 import keras
 import numpy as np
 import pytest
+from drawn_crowds import labels_of
 from keras import ops
 
 from crowdzoo.data.annotations import Annotations
@@ -107,6 +108,7 @@ def test_whole_rounds_are_the_equations(every):
     assert np.isfinite(model.posteriors(x, annotations)).all()
 
 
+@pytest.mark.slow
 def test_answers_with_a_confidence_are_the_equations():
     sure = np.random.default_rng(1).uniform(0.2, 1.0, DENSE.shape)
     answers = np.where(np.eye(K)[DENSE] == 1, sure[..., None], (1 - sure[..., None]) / (K - 1))
@@ -163,15 +165,6 @@ def test_the_m_step_adds_as_many_labels_as_the_prior_says_to_every_row(prior, di
 N, ANNOTATORS = 600, 7
 
 
-def labels_of(truth, confusions, redundancy, num_annotators, rng):
-    """Dense labels `[N, R]`: every task asks so many of the annotators who have a matrix; the others label nothing."""
-    dense = np.full((len(truth), num_annotators), -1)
-    for i, k in enumerate(truth):
-        for r in rng.permutation(len(confusions))[:redundancy]:
-            dense[i, r] = rng.choice(K, p=confusions[r][k])
-    return dense
-
-
 def a_crowd(seed=0):
     """Features, truth, confusions of six annotators, the second always wrong, and labels; the seventh says nothing."""
     rng = np.random.default_rng(seed)
@@ -190,6 +183,7 @@ def a_model(seed=0, dropout=0.0, annotators=ANNOTATORS, **more):
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_validation_and_evaluation_are_the_cross_entropy_of_the_labels():
     x, _, _, annotations = a_crowd()

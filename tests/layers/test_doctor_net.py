@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from drawn_crowds import labels_of
 from keras import ops
 
 from crowdzoo.data.annotations import Annotations
@@ -54,7 +55,7 @@ def head(values, r, h):
 # === The battery ===
 
 
-@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("form", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
 @pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
 @both
 def test_the_battery_passes(weighted, check, form):
@@ -230,15 +231,6 @@ def test_what_it_does_not_know_is_an_error_with_the_way_out():
 # === Training ===
 
 N, ANNOTATORS = 400, 8
-
-
-def labels_of(truth, confusions, redundancy, num_annotators, rng):
-    """Dense labels `[N, R]`: every task asks so many of the annotators who have a matrix; the others label nothing."""
-    dense = np.full((len(truth), num_annotators), -1)
-    for i, k in enumerate(truth):
-        for r in rng.permutation(len(confusions))[:redundancy]:
-            dense[i, r] = rng.choice(K, p=confusions[r][k])
-    return dense
 
 
 def a_crowd(seed=0):

@@ -3,9 +3,9 @@
 import keras
 import numpy as np
 import pytest
+from drawn_crowds import TRUE, a_crowd
 from keras import ops
 
-from crowdzoo.data.annotations import Annotations
 from crowdzoo.layers.geo_crowd_net import GeoCrowdNet
 from crowdzoo.models import CrowdModel
 from crowdzoo.testing import LAYER_CHECKS, LayerCase, finite_differences, gradients
@@ -69,8 +69,8 @@ def paper_penalty(regularization, p, ids, kernel, floor=FLOOR):
     return -np.log(np.linalg.det(gram + floor * np.eye(K)))
 
 
-@pytest.mark.parametrize("form", ["dense", "sparse"])
-@pytest.mark.parametrize("regularization", ["F", "W", None])
+@pytest.mark.parametrize("form", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
+@pytest.mark.parametrize("regularization", ["F", pytest.param("W", marks=pytest.mark.slow), None])
 @pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
 def test_the_battery_passes(check, regularization, form):
     arguments = {
@@ -162,26 +162,7 @@ def one_layer_model(layer, jit_compile=False):
     return model
 
 
-# anchors: the classes lie apart; experts: annotators 0 and 1; annotator 3 has two classes the wrong way round
-TRUE = np.array(
-    [
-        [[0.97, 0.02, 0.01], [0.02, 0.97, 0.01], [0.01, 0.01, 0.98]],
-        [[0.9, 0.1, 0], [0, 0.95, 0.05], [0.1, 0, 0.9]],
-        [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.25, 0.15, 0.6]],
-        [[0.1, 0.8, 0.1], [0.7, 0.2, 0.1], [0.1, 0.1, 0.8]],
-        [[0.34, 0.33, 0.33], [0.33, 0.34, 0.33], [0.33, 0.33, 0.34]],
-    ]
-)
-
-
-def a_crowd(num_tasks, seed=0):
-    rng = np.random.default_rng(seed)
-    gold = rng.integers(K, size=num_tasks)
-    x = (np.eye(K)[gold] + rng.normal(scale=0.1, size=(num_tasks, K))).astype("float32")
-    labels = np.array([[rng.choice(K, p=TRUE[r, true]) for r in range(len(TRUE))] for true in gold])
-    return x, gold, Annotations.from_dense(labels, classes=range(K))
-
-
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_the_penalty_is_added_to_the_loss_times_the_strength():
     x, _, annotations = a_crowd(40)

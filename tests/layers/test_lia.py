@@ -21,7 +21,12 @@ KNOWN = np.round(np.random.default_rng(9).normal(size=(R, 2)), 3).tolist()
 
 FORMS = pytest.mark.parametrize(
     ("form", "latent", "known"),
-    [("additive", 1, None), ("additive", 2, None), ("product", 2, None), ("additive", 1, KNOWN)],
+    [
+        pytest.param("additive", 1, None, marks=pytest.mark.slow),
+        ("additive", 2, None),
+        pytest.param("product", 2, None, marks=pytest.mark.slow),
+        ("additive", 1, KNOWN),
+    ],
     ids=["additive", "latent", "product", "annotator-features"],
 )
 
@@ -253,6 +258,7 @@ def test_labels_and_confusions_are_recovered(learnt):
     assert np.corrcoef(*diagonals)[0, 1] > 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_the_first_targets_are_vote_shares_and_the_next_the_posteriors():
     x, _, _, annotations = crowd(num_tasks=30)
@@ -284,6 +290,7 @@ def test_the_first_targets_are_vote_shares_and_the_next_the_posteriors():
     np.testing.assert_array_equal(targets[3], targets[2])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_an_m_step_minimises_the_papers_objective():
     # one step of plain gradient descent from a known point: the loss reported is the objective there
@@ -318,6 +325,7 @@ def unsure_crowd():
     return annotations, list(zip(task, annotator, np.array(shares), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_answers_with_a_confidence_are_the_equations():
     # plain gradient descent that does not move: the losses of both phases are the objectives at a known point
@@ -356,6 +364,7 @@ def test_confidence_needs_a_column():
         LIA(R, confidence="yes")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_a_callback_that_stops_em_stops_the_training():
     class Stop(keras.callbacks.Callback):

@@ -3,9 +3,9 @@
 import keras
 import numpy as np
 import pytest
+from drawn_crowds import a_crowd
 from keras import ops
 
-from crowdzoo.data.annotations import Annotations
 from crowdzoo.layers.max_mig import MaxMIG, MutualInformationGain
 from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.models import CrowdModel
@@ -59,7 +59,7 @@ def paper_loss(p, kernel, ids=IDS, labels=LABELS):
     return -own + np.mean([m[i, j] for i in tasks for j in tasks if i != j])
 
 
-@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("form", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
 @pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
 def test_the_battery_passes(check, form):
     arguments = {"num_annotators": R, "smoothing": 0.1, "diagonal": 0.7}
@@ -120,26 +120,6 @@ def test_matrices_start_at_the_logarithm_of_the_confusions_and_the_prior_at_the_
     np.testing.assert_allclose(prior, np.array([1.51, 0.51, 0.01]) / 2.03, rtol=1e-5)
 
 
-# anchors: the classes lie apart; experts: annotators 0 and 1; annotator 3 has two classes the wrong way round
-TRUE = np.array(
-    [
-        [[0.97, 0.02, 0.01], [0.02, 0.97, 0.01], [0.01, 0.01, 0.98]],
-        [[0.9, 0.1, 0], [0, 0.95, 0.05], [0.1, 0, 0.9]],
-        [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.25, 0.15, 0.6]],
-        [[0.1, 0.8, 0.1], [0.7, 0.2, 0.1], [0.1, 0.1, 0.8]],
-        [[0.34, 0.33, 0.33], [0.33, 0.34, 0.33], [0.33, 0.33, 0.34]],
-    ]
-)
-
-
-def a_crowd(num_tasks):
-    rng = np.random.default_rng(0)
-    gold = rng.integers(K, size=num_tasks)
-    x = (np.eye(K)[gold] + rng.normal(scale=0.1, size=(num_tasks, K))).astype("float32")
-    labels = np.array([[rng.choice(K, p=TRUE[r, true]) for r in range(R)] for true in gold])
-    return x, gold, Annotations.from_dense(labels, classes=range(K))
-
-
 def one_layer_model(rate=0.02):
     keras.utils.set_random_seed(0)
     base = keras.Sequential(
@@ -168,6 +148,7 @@ def test_training_finds_the_truth_on_both_sides_though_one_annotator_swaps_class
     assert confusions[3, 1].argmax() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_the_models_posteriors_are_the_product_of_its_views():
     x, _, annotations = a_crowd(40)
@@ -179,6 +160,7 @@ def test_the_models_posteriors_are_the_product_of_its_views():
     np.testing.assert_allclose(model.posteriors(x, annotations), odds / odds.sum(axis=1, keepdims=True), atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_validation_data_are_judged_by_the_cross_entropy_of_their_labels():
     x, _, annotations = a_crowd(60)

@@ -20,7 +20,7 @@ def test_the_battery_passes_for_probabilities(check):
     check(LayerCase(PairProbabilities, {"tie": 0.3}, SCORES, (B, 3)))
 
 
-@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("form", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
 @pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
 def test_the_battery_passes_for_annotators(check, form):
     arguments = {"num_annotators": R, "num_annotations": 10, "slope_variance": 0.5, "bias_variance": 0.4,

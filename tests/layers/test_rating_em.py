@@ -176,7 +176,10 @@ def test_the_posterior_is_that_of_a_normal_distribution():
     assert (means[2], variances[2]) == (0.0, 0.5)
 
 
-@pytest.mark.parametrize(("honest", "constant"), [(2, 1), (2, 2), (2, 4), (4, 1)])
+@pytest.mark.parametrize(
+    ("honest", "constant"),
+    [(2, 1), *(pytest.param(*counts, marks=pytest.mark.slow) for counts in ((2, 2), (2, 4), (4, 1)))],
+)
 def test_targets_do_not_follow_annotators_who_always_say_the_same(honest, constant):
     rng = np.random.default_rng(honest)
     x = np.stack([rng.normal(size=300), np.ones(300)], axis=1)

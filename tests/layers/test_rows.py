@@ -145,6 +145,7 @@ def test_an_optimizers_step_is_that_of_the_sum_over_a_rows_occurrences(name):
     np.testing.assert_allclose(trained(make()), expected(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_crowd_model", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_after_lazy_adam_another_optimizer_steps_as_it_should(in_crowd_model):
     """A weight that LazyAdam trained said that its gradients may be sparse."""

@@ -109,6 +109,7 @@ def test_the_posterior_of_a_token_is_bayes_rule_on_its_own_labels():
     np.testing.assert_allclose(model.posteriors(p, annotations), expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_rounds_are_those_of_tokens_and_the_likelihood_does_not_fall():
     dense, annotations = a_crowd()
     prior, epochs = 0.01, 6
@@ -177,9 +178,9 @@ class Recorded(CrowdModel):
 @pytest.mark.parametrize(
     ("arguments", "epochs"),
     [
-        ({"kind": "sequence"}, 5),
+        pytest.param({"kind": "sequence"}, 5, marks=pytest.mark.slow),
         ({"kind": "sequence", "majority_epochs": 2}, 2),
-        ({"kind": "sequence", "majority_epochs": 0}, 0),
+        pytest.param({"kind": "sequence", "majority_epochs": 0}, 0, marks=pytest.mark.slow),
         ({}, 0),
         ({"majority_epochs": 3}, 3),
     ],

@@ -3,9 +3,9 @@
 import keras
 import numpy as np
 import pytest
+from drawn_crowds import a_crowd
 from keras import ops
 
-from crowdzoo.data.annotations import Annotations
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.trace_regularization import TraceRegularization
 from crowdzoo.models import CrowdModel
@@ -49,8 +49,8 @@ def paper_penalty(asked, kernel):
     return sum(traces) / len(traces)
 
 
-@pytest.mark.parametrize("form", ["dense", "sparse"])
-@pytest.mark.parametrize("traces", ["mean", "sum"])
+@pytest.mark.parametrize("form", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
+@pytest.mark.parametrize("traces", [pytest.param("mean", marks=pytest.mark.slow), "sum"])
 @pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
 def test_the_battery_passes(check, traces, form):
     arguments = {"num_annotators": R, "strength": 0.02, "diagonal": 0.7, "traces": traces}
@@ -127,26 +127,6 @@ def test_the_gradient_is_the_papers_and_leaves_absent_annotators_alone():
         expected = (paper_penalty([0, 1, 2, 3], above) - paper_penalty([0, 1, 2, 3], below)) / (2 * step)
         np.testing.assert_allclose(by_kernel[cell], expected, rtol=1e-3, atol=1e-6)
     np.testing.assert_array_equal(by_kernel[4], np.zeros((K, K)))
-
-
-# anchors: the classes lie apart; experts: annotators 0 and 1; annotator 3 has two classes the wrong way round
-TRUE = np.array(
-    [
-        [[0.97, 0.02, 0.01], [0.02, 0.97, 0.01], [0.01, 0.01, 0.98]],
-        [[0.9, 0.1, 0], [0, 0.95, 0.05], [0.1, 0, 0.9]],
-        [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.25, 0.15, 0.6]],
-        [[0.1, 0.8, 0.1], [0.7, 0.2, 0.1], [0.1, 0.1, 0.8]],
-        [[0.34, 0.33, 0.33], [0.33, 0.34, 0.33], [0.33, 0.33, 0.34]],
-    ]
-)
-
-
-def a_crowd(num_tasks):
-    rng = np.random.default_rng(0)
-    gold = rng.integers(K, size=num_tasks)
-    x = (np.eye(K)[gold] + rng.normal(scale=0.1, size=(num_tasks, K))).astype("float32")
-    labels = np.array([[rng.choice(K, p=TRUE[r, true]) for r in range(R)] for true in gold])
-    return x, gold, Annotations.from_dense(labels, classes=range(K))
 
 
 def one_layer_model(layer):

@@ -46,7 +46,7 @@ def paper_loss(p, kernel):
     return sum(costs) / len(costs)
 
 
-@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("form", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
 @pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
 def test_the_battery_passes(check, form):
     arguments = {"num_annotators": R, "diagonal": 0.7}

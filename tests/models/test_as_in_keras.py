@@ -88,6 +88,7 @@ def test_batches_with_a_column_an_annotator_train_like_the_annotations(make):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [Batches, pytest.param(tf_data, marks=[on_tensorflow, pytest.mark.slow])])
 def test_batches_of_gold_are_for_validation_and_not_to_train_on(make):
     model = a_model(CoNAL(R))
@@ -125,6 +126,7 @@ FREEZING = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", FREEZING)
 @pytest.mark.usefixtures("eager")
 def test_a_frozen_part_of_the_base_stays_as_it_is_until_it_is_unfrozen(layer):
@@ -154,6 +156,7 @@ def test_a_frozen_part_of_the_base_stays_as_it_is_until_it_is_unfrozen(layer):
 # === What was learnt of the annotators ===
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_calibrated_confusions_are_the_labels_counted_by_the_posteriors():
     model = a_model()

@@ -134,6 +134,7 @@ def test_the_score_against_annotators_is_the_share_of_their_labels(eager):
         found.score(x, frame, sample_weight=np.ones(len(x)))
 
 
+@pytest.mark.slow
 def test_a_keras_model_is_the_base_and_stays_as_it_was(eager):
     x, _, codes = crowd()
     base = keras.Sequential([keras.Input((3,)), keras.layers.Dense(3, activation="softmax")])

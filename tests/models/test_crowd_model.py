@@ -125,7 +125,9 @@ def test_batches_can_be_given_and_predict_ignores_annotators():
     )
 
 
-@pytest.mark.parametrize("kind", ["classification", pytest.param("sequence", marks=pytest.mark.slow), "regression"])
+@pytest.mark.parametrize(
+    "kind", ["classification", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("sequence", "regression"))]
+)
 @pytest.mark.usefixtures("eager")
 def test_padded_arrays_train_like_their_annotations(kind):
     x, _, annotations = a_crowd(kind)
@@ -242,8 +244,8 @@ def test_compile_chooses_the_right_loss():
             [0, 0, 0],
             r"row 2 of the targets, 0\.0, 0\.0, 0\.0, .* its sum is 0 \(1 of 8 rows\).* leave out rows of zeros",
         ),
-        ([2, 1, 0], "row 2 .* its sum is 3"),
-        ([1.5, -0.5, 0], "row 2 .* is no distribution"),
+        pytest.param([2, 1, 0], "row 2 .* its sum is 3", marks=pytest.mark.slow),
+        pytest.param([1.5, -0.5, 0], "row 2 .* is no distribution", marks=pytest.mark.slow),
         ([np.nan, 0, 0], "row 2 .* its sum is nan"),
     ],
 )
@@ -261,6 +263,7 @@ def test_targets_that_are_no_distributions_are_refused(row, message):
         model.fit(x[:2], targets[:2], validation_data=(x, targets), verbose=0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_tasks_without_labels_and_annotators_without_labels_change_nothing():
     x, _, annotations = a_crowd()

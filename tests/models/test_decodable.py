@@ -47,6 +47,7 @@ def test_the_files_are_named_and_other_errors_stay(folder):
             raise error
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_training_names_it(folder):
     instances = read_instances(folder)

@@ -67,6 +67,7 @@ def test_raw_files_and_what_is_stored_of_them_give_the_same_pixels(whole):
     np.testing.assert_allclose(whole([cmyk]), whole([upright_image(cmyk).content]), atol=10)
 
 
+@pytest.mark.slow
 def test_photographs_are_turned_as_their_exif_data_say(square):
     files = [lying(orientation) for orientation in range(1, 9)]
     stored = [upright_image(file).content for file in files]
@@ -89,6 +90,7 @@ def test_exif_data_are_read_in_both_byte_orders_and_damaged_ones_are_passed_over
     np.testing.assert_array_equal(found, np.stack([turned] * 2 + [upright] * 4))
 
 
+@pytest.mark.slow
 def test_crop_takes_the_middle():
     # 48 x 80: the largest square is columns 16 to 63; Pillow's bilinear filter has the same antialiasing
     middle = PICTURE.crop((16, 0, 64, 48)).resize((12, 12), Image.Resampling.BILINEAR)

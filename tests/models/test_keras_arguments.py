@@ -55,6 +55,7 @@ def by_keras(found):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "crowd", [CrowdsourcedLayer, *(pytest.param(one, marks=pytest.mark.slow) for one in (DeepEM, MaxMIG, doctor_net))]
 )
@@ -89,6 +90,7 @@ def test_metrics_of_ratings_and_of_tags_leave_out_what_is_unknown():
     assert tags.evaluate(x, gold, verbose=0, return_dict=True)["f1_score"] == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_validation_split_holds_the_last_rows_out():
     halves = a_model()
     history = halves.fit(X, ANNOTATIONS, validation_split=0.25, **ONCE).history
@@ -181,6 +183,7 @@ def test_a_base_alone_takes_codes_weights_and_a_split_as_in_keras():
 # === Several inputs ===
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "structure", [*(pytest.param(one, marks=pytest.mark.slow) for one in ("list", "tuple")), "dict"]
 )

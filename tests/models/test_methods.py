@@ -84,6 +84,7 @@ def test_confusions_and_posteriors_are_distributions_where_a_method_has_them(met
     assert (posteriors.argmax(axis=1) == TRUTH).mean() > 0.85
 
 
+@pytest.mark.slow
 @each_method
 def test_two_runs_with_one_seed_agree_exactly_and_a_saved_model_is_the_same_and_trains_on(method, tmp_path):
     one, chosen = trained(method), settings(method)

@@ -60,12 +60,13 @@ def trained(reference, x, annotations, **given):
     return kind.train(settings, x, annotations)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "x", "instances"),
     [
         (OF_VECTORS, VECTORS, "feature vectors"),
-        pytest.param(OF_WORDS, TEXTS, "texts", marks=pytest.mark.slow),
-        pytest.param(OF_STRINGS, TEXTS, "texts", marks=pytest.mark.slow),
+        (OF_WORDS, TEXTS, "texts"),
+        (OF_STRINGS, TEXTS, "texts"),
     ],
     ids=["vectors", "words", "strings"],
 )

@@ -45,6 +45,7 @@ def same_in_file_and_served(model: CrowdModel, x: np.ndarray, folder: Path) -> N
     np.testing.assert_allclose(served["probabilities"], answers, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_raw_strings_are_learned_from_saved_and_served(tmp_path):
     model = CrowdModel(own_base(), CrowdsourcedLayer(2))
     model.base.base.get_layer("words").trainable = False
@@ -76,6 +77,7 @@ def build(context):
 """
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_one_as_a_base_of_texts(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(Path(__file__).parent)
     (tmp_path / "base.py").write_text(BASE)

@@ -56,10 +56,8 @@ def test_probabilities_are_davidsons_of_the_two_scores():
     np.testing.assert_allclose(found, answer_probabilities(each[:5] - each[5:], 0.0, "davidson"), rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "method",
-    [name if name == "pair-annotators" else pytest.param(name, marks=pytest.mark.slow) for name in PREFERENCE_METHODS],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("method", PREFERENCE_METHODS)
 def test_scores_of_new_instances_are_learned_and_saved(method, tmp_path):
     given = distribution(method)
     model, encoder = train(settings(method), X, annotations=CROWD, tasks=NAMES, label_distribution=given)

@@ -24,7 +24,9 @@ KINDS = {
 }
 LENGTHS = [4, 1, 0, 3]
 
-each_kind = pytest.mark.parametrize("kind", KINDS)
+each_kind = pytest.mark.parametrize(
+    "kind", [pytest.param("plain", marks=pytest.mark.slow), *(kind for kind in KINDS if kind != "plain")]
+)
 
 
 @functools.cache
@@ -130,18 +132,6 @@ def test_given_word_vectors_are_used_and_rows_of_nan_stay():
     assert len(model.trainable_variables) == weights
     with pytest.raises(ValueError, match=r"must have shape \[9, 5\], got \[9, 4\]"):
         model.set_word_vectors(vectors[:, :4])
-
-
-@each_kind
-def test_a_saved_tagger_is_the_same_tagger(kind, tmp_path):
-    model, x = tagger(kind), sentences(kind)
-    model.save(tmp_path / "tagger.keras")
-    loaded = keras.saving.load_model(tmp_path / "tagger.keras")
-    assert type(loaded) is SequenceTagger
-    assert loaded.get_config() == model.get_config()
-    for one, other in zip(answers(loaded, x), expected(kind), strict=True):
-        for array, same in zip(one, other, strict=True):
-            np.testing.assert_array_equal(array, same)
 
 
 # === Under a crowd layer ===

@@ -132,6 +132,7 @@ def test_a_model_trains_the_annotators_of_its_batch_only(jit_compile):
     assert np.flatnonzero((numpy(model.crowd.kernel) != after_first).any(axis=(1, 2))).tolist() == [4]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_a_loaded_model_trains_on_as_if_it_had_not_been_saved(tmp_path):
     model = crowd_model(LazyAdam(0.01, beta_1=0.8, epsilon=1e-6, clipnorm=2.0))
@@ -148,6 +149,7 @@ def test_a_loaded_model_trains_on_as_if_it_had_not_been_saved(tmp_path):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
 @pytest.mark.usefixtures("eager")
 def test_mixed_precision_trains(dtype):

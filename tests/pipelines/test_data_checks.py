@@ -50,6 +50,7 @@ def test_rows_that_cannot_be_used_are_named(inputs, line, expected):
         check_data(load_config(inputs / "tiny.yaml"))
 
 
+@pytest.mark.slow
 def test_data_are_checked_without_tensorflow(inputs):
     program = (
         "import sys; from crowdzoo.commands.main import main; "

@@ -149,6 +149,7 @@ def test_the_platforms_part_is_that_of_kubeflows_own_api(compiled):
         assert json_format.MessageToDict(parsed) == own
 
 
+@pytest.mark.slow
 def test_with_cache_only_what_depends_on_the_served_model_runs_every_time(compiled, tmp_path):
     config = load_config(compiled[0] / "labelme.yaml", {"kubeflow.cache": True}, on="kubeflow")
     compile_pipeline(config, tmp_path / "pipeline.yaml")
@@ -294,6 +295,7 @@ def test_for_vertex_it_is_a_job_in_json_with_the_same_tasks_and_the_accelerator(
     assert str(tmp_path) not in out.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

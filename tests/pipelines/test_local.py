@@ -69,7 +69,7 @@ def indifferent_model(folder):
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory, make_inputs):
-    """Three runs in one folder, one after the other: one that fails, one that goes on, and the same again."""
+    """Two runs in one folder, one after the other: one that fails, and one that goes on."""
     folder = make_inputs(tmp_path_factory.mktemp("story"))
     story = SimpleNamespace(folder=folder)
 
@@ -86,9 +86,6 @@ def begun(tmp_path_factory, make_inputs):
     story.first = go()
     story.predictions = predictions(story.first.pushed)
     story.first_card = json.loads((story.first.pushed / "assets.extra" / "model_card.json").read_text())
-    for name in ("answers.csv", "instances.parquet"):
-        os.utime(folder / name)
-    story.again = go()
     story.go = go
     return story
 
@@ -97,6 +94,9 @@ def begun(tmp_path_factory, make_inputs):
 def story(begun):
     """Further runs in the same folder: with other settings, and after somebody else has pushed a model."""
     story, go, folder = begun, begun.go, begun.folder
+    for name in ("answers.csv", "instances.parquet"):
+        os.utime(folder / name)
+    story.again = go()
     story.worse = go(**{"training.epochs": 1, "training.learning_rate": 1e-7})
     story.worse_again = go(**{"training.epochs": 1, "training.learning_rate": 1e-7})
     # somebody else pushes another model
@@ -138,10 +138,11 @@ def test_the_run_after_a_failure_goes_on_where_it_failed_and_ends_in_a_pushed_mo
         assert str(path) in first.summary
 
 
-def test_a_plain_rerun_comes_from_the_cache_also_after_a_touch(begun):
-    assert begun.again.cached == COMPONENTS
-    assert begun.again.pushed == begun.first.pushed
-    assert begun.again.served == begun.first.served
+@pytest.mark.slow
+def test_a_plain_rerun_comes_from_the_cache_also_after_a_touch(story):
+    assert story.again.cached == COMPONENTS
+    assert story.again.pushed == story.first.pushed
+    assert story.again.served == story.first.served
 
 
 @pytest.mark.slow
@@ -309,6 +310,7 @@ def parameters(config):
     return {component.id: dict(component.exec_properties) for component in create_pipeline(config).components}
 
 
+@pytest.mark.slow
 def test_what_reruns_follows_from_content_and_settings(inputs):
     before = parameters(load_config(inputs / "tiny.yaml"))
     os.utime(inputs / "answers.csv")
@@ -328,6 +330,7 @@ def test_what_reruns_follows_from_content_and_settings(inputs):
     assert changed() == ["AnnotationExampleGen"]
 
 
+@pytest.mark.slow
 def test_a_changed_file_of_a_backbone_trains_again_and_is_found_from_the_configuration(inputs, monkeypatch):
     PIL = pytest.importorskip("PIL.Image")
     tasks = sorted({line.split(",")[0] for line in (inputs / "answers.csv").read_text().splitlines()[1:]})

@@ -34,8 +34,8 @@ def crowd(correlation, seed=0, num_tasks=400, num_models=2, num_people=3, num_cl
     return Annotations.from_dense(table, annotators=[*said], classes=range(num_classes)), models, truth
 
 
-@pytest.mark.parametrize("settings", [{}, {"num_models": 6, "num_classes": 4}])
-@pytest.mark.parametrize("correlation", [0.2, 0.5, 0.87])
+@pytest.mark.parametrize("settings", [{}, pytest.param({"num_models": 6, "num_classes": 4}, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("correlation", [0.2, pytest.param(0.5, marks=pytest.mark.slow), 0.87])
 def test_it_is_the_correlation_of_the_errors(correlation, settings):
     found = [people_and_models(*crowd(correlation, seed, **settings)[:2]).correlation for seed in range(9)]
     assert np.median([each.value for each in found]) == pytest.approx(correlation, abs=0.1)

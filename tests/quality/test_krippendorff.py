@@ -91,6 +91,7 @@ def test_the_coincidence_matrix_equals_pair_by_pair(table):
     assert matrix.sum() == pytest.approx(sum(len(x) for x in slow.by_task(table).values() if len(x) > 1))
 
 
+@pytest.mark.slow
 @few
 @given(tables(max_tasks=8), st.randoms(use_true_random=False))
 def test_names_and_the_order_of_rows_do_not_matter(table, random):

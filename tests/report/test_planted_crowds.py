@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import planted_crowds as planted  # noqa: E402  a script beside the package
 
 sys.path.pop(0)
+slow = pytest.mark.slow
 
 
 def crowd(kind: str, name: str) -> planted.Crowd:
@@ -33,14 +34,16 @@ def named(found: planted.Crowd, kind: str, method: str | None = None) -> dict[st
     return {who: notes for who, (notes, _) in planted.said_of(planted.page_of(found, kind, method)).items()}
 
 
-@pytest.mark.parametrize("method", [None, "majority-vote", "dawid-skene"])
+@pytest.mark.parametrize(
+    "method", [None, *(pytest.param(name, marks=pytest.mark.slow) for name in ("majority-vote", "dawid-skene"))]
+)
 @pytest.mark.parametrize(
     ("name", "notes"),
     [
         ("a swapper, three a task", {"s0": {"exchange"}}),
-        ("a swapper who errs", {"s0": {"exchange"}}),
+        pytest.param("a swapper who errs", {"s0": {"exchange"}}, marks=slow),
         ("the opposite, two classes", {"o0": {"exchange"}}),
-        ("constant spammers, a frequent class", {"c0": {"same"}}),
+        pytest.param("constant spammers, a frequent class", {"c0": {"same"}}, marks=slow),
         ("a flagger and a constant spammer", {"c0": {"same"}}),
         ("clean, one class of nine in ten", {}),
         ("copies", {"h3": {"copy"}, "k0": {"copy"}, "k1": {"copy"}}),
@@ -57,10 +60,10 @@ def test_of_classes_those_are_named_who_are_planted_and_nobody_else(name, notes,
         ("ratings", "regression", "clean, half of the tasks each", {}),
         ("sentences", "sequence", "sloppy edges", {"e0": {"edges"}}),
         ("sentences", "sequence", "swapped types and random spammers", {"s0": {"exchange"}, "r0": {"apart"}}),
-        ("ratings", "regression", "copies", {"h3": {"copy"}, "k0": {"copy"}, "k1": {"copy"}}),
-        ("sentences", "sequence", "copies", {"h1": {"copy"}, "k0": {"copy"}, "k1": {"copy"}}),
+        pytest.param("ratings", "regression", "copies", {"h3": {"copy"}, "k0": {"copy"}, "k1": {"copy"}}, marks=slow),
+        pytest.param("sentences", "sequence", "copies", {"h1": {"copy"}, "k0": {"copy"}, "k1": {"copy"}}, marks=slow),
         ("preferences", "preference", "copies", {"h3": {"copy"}, "k0": {"copy"}}),
-        ("labels", "multi-label", "copies", {"h3": {"copy"}, "k0": {"copy"}}),
+        pytest.param("labels", "multi-label", "copies", {"h3": {"copy"}, "k0": {"copy"}}, marks=slow),
         ("labels", "multi-label", "two labels exchanged", {"s0": {"exchange"}}),
         ("labels", "multi-label", "one label reversed", {"o0": {"label"}}),
     ],
@@ -75,8 +78,8 @@ def test_of_other_labels_too(kind, of, name, notes):
         ("classes", "classification", "clean, shared confusion", ["bat / cat"]),
         ("classes", "classification", "a swapper", []),
         ("classes", "classification", "random spammers, three a task", []),
-        ("sentences", "sequence", "clean, shared confusion", ["LOC / ORG"]),
-        ("sentences", "sequence", "swapped types", []),
+        pytest.param("sentences", "sequence", "clean, shared confusion", ["LOC / ORG"], marks=slow),
+        pytest.param("sentences", "sequence", "swapped types", [], marks=slow),
     ],
 )
 def test_a_definition_is_unclear_where_the_crowd_confuses_two_classes_and_not_where_one_annotator_does(
@@ -147,6 +150,7 @@ def test_the_gain_of_leaving_out_is_that_of_the_answers_of_others():
     assert left_out(annotations, "people-and-models", gone) is None, "not made by its name"
 
 
+@pytest.mark.slow
 def test_the_gain_of_several_labels_is_that_of_their_yes_and_no():
     """By hand: four annotators say "x" of each task, five copy each other, and say "x" and "y" of every second one."""
     rows = [(task, f"a{who}", "x") for who in range(9) for task in range(40)]
@@ -165,6 +169,7 @@ def test_the_gain_of_several_labels_is_that_of_their_yes_and_no():
     assert words in warned.fix
 
 
+@pytest.mark.slow
 def test_hashed_names_have_their_own_words():
     annotations = crowd("classes", "bots of one source").annotations
     page = report_page(annotations, MajorityVote().fit(annotations), bootstrap=0, curve=0, hash_ids="key")
@@ -175,6 +180,7 @@ def test_hashed_names_have_their_own_words():
 # === One number, one name ===
 
 
+@pytest.mark.slow
 def test_report_quality_and_next_say_the_same_of_annotators_and_of_sure_tasks(tmp_path, capsys):
     found = crowd("classes", "a swapper and random spammers")
     write_annotations(found.annotations, tmp_path / "a.csv")

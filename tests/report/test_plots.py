@@ -63,6 +63,7 @@ def test_a_crowd_that_agrees_has_a_darker_diagonal_and_darker_dots(tmp_path):
     assert poor < good / 4
 
 
+@pytest.mark.slow
 def test_a_report_without_agreement_can_be_drawn(tmp_path):
     lonely = Annotations.from_arrays(
         [0, 1, 1000], [0, 1, 1], ["a", "b", "b"], tasks=range(1001), classes=["a", "b", "c"]
@@ -123,6 +124,7 @@ def quality_plot(path):
     return plot_quality(quality_report(annotations, bootstrap=0), path)
 
 
+@pytest.mark.slow
 def test_names_of_any_script_are_drawn_with_a_font_that_has_them(tmp_path, monkeypatch):
     pytest.importorskip("fontTools")
     from matplotlib import font_manager
@@ -138,6 +140,7 @@ def test_names_of_any_script_are_drawn_with_a_font_that_has_them(tmp_path, monke
     assert {"Cats Sans", "Dogs Sans"} <= families
 
 
+@pytest.mark.slow
 def test_characters_that_no_font_has_are_drawn_as_boxes_without_a_warning(tmp_path, monkeypatch):
     from matplotlib import font_manager
 

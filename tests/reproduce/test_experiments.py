@@ -1,25 +1,9 @@
 """The functions behind the experiments beside the papers' tables, by numbers from elsewhere."""
 
-import sys
-from importlib import import_module
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from crowdzoo.data.annotations import Annotations
-
-FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
-
-
-@pytest.fixture(scope="module")
-def reproduce():
-    """Imports a module of benchmarks/reproduce."""
-    sys.path.insert(0, str(FOLDER))
-    try:
-        yield import_module
-    finally:
-        sys.path.remove(str(FOLDER))
 
 
 def test_a_confusion_is_made_by_who_said_it_once_or_often(reproduce):

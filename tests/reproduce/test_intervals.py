@@ -1,25 +1,15 @@
 """Intervals of the tables contain the expected value as often as they say, also where runs are not independent."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy import stats
 
-FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
 TIMES = 2000
 
 
 @pytest.fixture(scope="module")
-def intervals():
-    sys.path.insert(0, str(FOLDER))
-    try:
-        import intervals
-
-        yield intervals
-    finally:
-        sys.path.remove(str(FOLDER))
+def intervals(reproduce):
+    return reproduce("intervals")
 
 
 def coverage(found, truth):

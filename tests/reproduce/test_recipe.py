@@ -1,23 +1,12 @@
 """The comparison of the recommended recipe: what its protocol says is what its functions do."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
-
 
 @pytest.fixture(scope="module")
-def recipe():
-    sys.path.insert(0, str(FOLDER))
-    try:
-        import recipe
-
-        yield recipe
-    finally:
-        sys.path.remove(str(FOLDER))
+def recipe(reproduce):
+    return reproduce("recipe")
 
 
 def results_of(recipe, accuracies, rounds=2):
@@ -35,14 +24,6 @@ def results_of(recipe, accuracies, rounds=2):
         }
         for place, name in enumerate(recipe.SETS)
     }  # fmt: skip
-
-
-def test_every_method_is_compared_once_with_its_defaults(recipe):
-    from crowdzoo.training.methods import AGGREGATED, METHODS
-
-    rows = [recipe.ROWS[row] for row in recipe.COMPARED]
-    assert sorted(row.method for row in rows if not row.labels) == sorted(set(METHODS) - {AGGREGATED})
-    assert len(recipe.SETS) >= 8
 
 
 def test_a_draw_of_a_family_is_new_and_has_the_sizes_of_the_protocol(recipe):

@@ -1,8 +1,6 @@
 """benchmarks/reproduce/text_forms.py: the default form of texts is the one that its rule names."""
 
 import json
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,15 +33,3 @@ def test_the_default_is_the_form_that_is_higher_by_the_crowd_on_more_pairs(scrip
         for name, rows in saved.items()
     }
     assert script.verdict(reverse) == (next(each for each in script.FORMS if each != form), won)
-
-
-def test_the_page_says_what_the_results_say(script):
-    rows = re.findall(
-        r"^\| (\S+) \| (\S+) \| ([\d.]+ ± [\d.]+) ", script.table(json.loads(script.RESULTS.read_text())), re.M
-    )
-    crowd = {(name, form): figure for name, form, figure in rows}
-    page = (Path(__file__).parents[2] / "docs" / "texts.md").read_text(encoding="utf-8")
-    wanted = [
-        crowd[name, form] for name in ("MovieReviews", "medical-cause") for form in ("bag-of-words", "convolutional")
-    ]
-    assert re.findall(r"[\d.]+ ± [\d.]+", page) == wanted

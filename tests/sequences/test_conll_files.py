@@ -1,11 +1,10 @@
 """Sentences in columns: what reads, what is refused and how, and that what is written comes back."""
 
-import gzip
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from table_files import write
 
 from crowdzoo import Annotations
 from crowdzoo.errors import ConfigError, DataError
@@ -19,13 +18,6 @@ def here(tmp_path, monkeypatch):
     """Errors name files as they were passed, so short names make short expectations."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def write(name, content):
-    data = content if isinstance(content, bytes) else content.encode()
-    with open(name, "wb") as file:
-        file.write(gzip.compress(data) if name.endswith(".gz") else data)
-    return name
 
 
 def message_of(content, reader=read_conll, **options):

@@ -33,7 +33,7 @@ def answer(server, body):
     return server._rest_service.answer("/v1/models/pets:predict", "", body, record, lambda: False)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=st.one_of(st.binary(max_size=40), requests.map(lambda request: json.dumps(request).encode())))
 def test_any_body_gets_an_answer_or_a_reason(server, body):
     try:

@@ -16,7 +16,6 @@ from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
 from crowdzoo.errors import ServingError
 from crowdzoo.serving import Client, Limits, Server, proto_tensors, rest_protocol
-from crowdzoo.serving.json_tensors import check_memory
 from crowdzoo.serving.request_error import RequestError
 
 GOOD = [0.1, 0.2, 0.3, 0.4]
@@ -66,25 +65,6 @@ def test_a_limit_that_cannot_be_is_refused(setting, message):
 # === Memory ===
 
 
-def string_proto(text, *sizes):
-    proto = TensorProto(dtype=7, string_val=[text])
-    for size in sizes:
-        proto.tensor_shape.dim.add(size=size)
-    return proto
-
-
-def test_one_text_that_stands_for_many_counts_as_many():
-    protos = {"text": string_proto(b"x" * 1000, 3000)}
-    with pytest.raises(
-        RequestError, match=r"input 'text': shape \[3000\] takes more than the 3,000,000 bytes"
-    ) as caught:
-        proto_tensors.arrays_from_protos(protos, max_bytes=3_000_000)  # 3,000 x (1,000 + what an object takes)
-    assert caught.value.http_status == 413
-    array = proto_tensors.arrays_from_protos(protos, max_bytes=4_000_000)["text"]
-    assert array.shape == (3000,)
-    assert {*array} == {b"x" * 1000}
-
-
 @pytest.mark.parametrize("dtype", [1, 7], ids=["float32", "string"])
 def test_a_shape_without_values_may_not_be_huge_on_another_axis(dtype):
     """NumPy raises ValueError for it: found by `make fuzz` as an INTERNAL answer of gRPC."""
@@ -94,16 +74,6 @@ def test_a_shape_without_values_may_not_be_huge_on_another_axis(dtype):
     with pytest.raises(RequestError, match="takes more than the") as caught:
         proto_tensors.arrays_from_protos({"x": proto})
     assert caught.value.http_status == 413
-
-
-@pytest.mark.parametrize(
-    ("body", "becomes"),
-    [(b"[" + b"[]," * 1000 + b"[]]", 2 * 3004 + 52 * 1000 + 72 * 1002), (b'{"a": 1}', 2 * 8 + 240 + 150)],
-)
-def test_what_json_becomes_is_known_before_it_is_read(body, becomes):
-    check_memory(body, becomes)
-    with pytest.raises(RequestError, match=f"take about {becomes:,} bytes of memory once they are read"):
-        check_memory(body, becomes - 1)
 
 
 def test_a_body_that_becomes_too_large_is_refused_and_the_next_is_answered(pets, instances):

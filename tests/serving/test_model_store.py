@@ -127,6 +127,7 @@ def test_a_half_written_version_is_not_touched_until_it_is_complete(folder, pets
     assert store.get().version == 2
 
 
+@pytest.mark.slow
 def test_a_version_whose_files_still_change_waits(folder, pets, store, monkeypatch):
     store._settle_seconds = 3600
     shutil.copytree(pets.folder / "2", folder / "2")
@@ -208,6 +209,7 @@ def test_a_version_without_its_variables_waits_for_them(folder, pets, store):
     assert store.get().version == 2
 
 
+@pytest.mark.slow
 def test_a_version_that_did_not_load_is_tried_again_after_a_while(folder, pets, store, monkeypatch):
     def fails(path, version):
         raise MemoryError
@@ -221,6 +223,7 @@ def test_a_version_that_did_not_load_is_tried_again_after_a_while(folder, pets, 
     assert store.get().version == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["the folder", pytest.param("the version", marks=pytest.mark.slow)])
 def test_what_vanishes_or_cannot_be_read_is_logged_once_and_said_in_the_status(
     folder, pets, store, caplog, monkeypatch, what
@@ -245,6 +248,7 @@ def test_what_vanishes_or_cannot_be_read_is_logged_once_and_said_in_the_status(
     assert state(store, 2) == ("AVAILABLE", "")
 
 
+@pytest.mark.slow
 def test_a_version_whose_folder_is_gone_leaves_the_status_unless_it_is_served(folder, pets, store, caplog):
     store._labels.clear()
     put(pets.folder / "2", folder / "2")

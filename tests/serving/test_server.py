@@ -7,7 +7,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 
@@ -18,26 +17,6 @@ import pytest
 from crowdzoo.errors import CrowdzooError, ServingError
 from crowdzoo.serving import Client, Server, curl_example, serve
 from crowdzoo.serving.signature import Signature
-
-SERVE = """
-import sys
-from crowdzoo.serving import serve
-serve(sys.argv[1], name="pets", rest_port=0, grpc_port=0, poll_seconds=0.2)
-"""
-
-
-def start_process(folder):
-    process = subprocess.Popen(
-        [sys.executable, "-c", SERVE, str(folder)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )  # fmt: skip
-    lines = []
-    for line in process.stdout:
-        lines.append(line.rstrip())
-        if line.startswith("Ctrl-C"):
-            return process, "\n".join(lines)
-    raise AssertionError(process.stderr.read())
-
 
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl on this machine")
 
@@ -54,29 +33,6 @@ def test_serve_prints_where_it_listens_and_stops_at_a_signal(pets, number, insta
     printed = capsys.readouterr()
     assert re.search(r"^try +curl .*\nCtrl-C stops\nstopped\n\Z", printed.out, re.MULTILINE)
     assert "version 2 loaded" in printed.err
-
-
-@needs_curl
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_serve_prints_a_curl_line_that_works_and_stops_cleanly(pets, number, instances):
-    process, printed = start_process(pets.folder)
-    try:
-        line = re.search(r"^try +(curl .*)$", printed, re.MULTILINE).group(1)
-        answer = subprocess.run(line + " -sS --noproxy '*'", shell=True, capture_output=True, text=True, check=True)
-        expected = pets.models[2].predict(instances[:1], verbose=0)
-        row = json.loads(answer.stdout)["predictions"][0]
-        np.testing.assert_allclose(row["probabilities"], expected[0], atol=1e-6)
-        port = re.search(r"^gRPC +127\.0\.0\.1:(\d+)$", printed, re.MULTILINE).group(1)
-        with Client(f"grpc://127.0.0.1:{port}", model="pets") as client:
-            assert client.metadata()["version"] == 2
-    finally:
-        process.send_signal(number)
-        out, err = process.communicate(timeout=30)
-    assert process.returncode == 0, err
-    assert out.strip() == "stopped"
-    assert "Traceback" not in err
-    assert "version 2 loaded" in err
 
 
 @pytest.mark.parametrize("protocol", ["rest", "grpc"])

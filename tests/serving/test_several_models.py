@@ -1,6 +1,5 @@
 """Several models in one server, by TF Serving's `models.config`."""
 
-import json
 import shutil
 import time
 from types import SimpleNamespace
@@ -61,18 +60,6 @@ def test_each_model_answers_under_its_name(both, pets, instances):
         with Client(url, model="others") as client:
             assert client.metadata()["version"] == 5
             assert client.predict(np.zeros((2, 5), "float32"))["probabilities"].shape == (2, 3)
-
-
-def test_versions_and_labels_have_their_own_paths(both, pets, instances):
-    expected = pets.models[1].predict(instances, verbose=0)
-    for path in ("pets/labels/stable", "pets/versions/1"):
-        body = json.dumps({"instances": instances.tolist()})
-        answer = httpx.post(f"{both.url}/v1/models/{path}:predict", content=body, trust_env=False).json()
-        np.testing.assert_allclose([row["probabilities"] for row in answer["predictions"]], expected, atol=1e-6)
-        assert [one["version"] for one in get(both, path).json()["model_version_status"]] == ["1"]
-        assert get(both, path + "/metadata").json()["model_spec"]["version"] == "1"
-    assert [one["version"] for one in get(both, "pets").json()["model_version_status"]] == ["2", "1"]
-    assert [one["version"] for one in get(both, "others").json()["model_version_status"]] == ["5"]
 
 
 def test_an_unknown_model_is_told_the_names_there_are(both, instances):
@@ -178,6 +165,7 @@ def test_a_policy_says_which_versions_are_served(versions, policy, expected, mon
     assert store.get().version == expected[0]
 
 
+@pytest.mark.slow
 def test_the_oldest_of_the_latest_is_dropped_when_a_newer_one_comes(versions, pets):
     store = store_of(versions, VersionPolicy(2))
     store.refresh()

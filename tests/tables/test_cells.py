@@ -8,14 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
+from table_files import message_of, rows_of, write
 
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
-from crowdzoo.errors import ConfigError, DataError, DataWarning
+from crowdzoo.errors import DataError, DataWarning
 from crowdzoo.instances import read_gold
 from crowdzoo.reading.tables import sources as _sources
-from crowdzoo.reading.tables.csv import CsvSource
-from crowdzoo.reading.tables.layout import Layout
 
 WIDE = "task,ann,bob,cid\nt1,cat,,dog\nt2,,,\nt3, ,dog,NA\n"
 CELLS = [("t1", "ann", "cat"), ("t1", "cid", "dog"), ("t3", "bob", "dog"), ("t3", "cid", "NA")]
@@ -31,23 +30,6 @@ def chunks(request, monkeypatch):
     if request.param is not None:
         monkeypatch.setattr(_sources, "CHUNK_BYTES", request.param)
         monkeypatch.setattr(_sources, "SLOW_ROWS", 2)
-
-
-def write(name, content):
-    with open(name, "w", encoding="utf-8") as file:
-        file.write(content)
-    return name
-
-
-def rows_of(ann):
-    label = ann.labels if ann.classes is None else ann.classes[ann.labels]
-    return list(zip(ann.tasks[ann.task_ids], ann.annotators[ann.annotator_ids], label.tolist(), strict=True))
-
-
-def message_of(name, **options):
-    with pytest.raises((DataError, ConfigError)) as error:
-        Annotations.read(name, **options)
-    return str(error.value)
 
 
 @pytest.mark.usefixtures("chunks")
@@ -274,27 +256,6 @@ def test_a_cell_of_many_labels_takes_no_more_memory_than_it_holds(tmp_path):
     crowd = Annotations.read(path, label_separator=";", on_duplicate="all")
     assert len(crowd) == crowd.num_classes == 20_000
     assert pa.default_memory_pool().max_memory() - before < 1 << 28
-
-
-def test_a_wide_table_of_many_columns_is_looked_through_once(tmp_path):
-    """Looking for each of 20,000 names among all of them compared 600 million: 8 s."""
-    path, names = tmp_path / "a.csv", [f"a{i}" for i in range(20_000)]
-    path.write_text(f"task,{','.join(names)}\n1,{','.join('xy' * 10_000)}\n")
-    compared = 0
-
-    class Counting(str):
-        def __eq__(self, other):
-            nonlocal compared
-            compared += 1
-            return str.__eq__(self, other)
-
-        __hash__ = str.__hash__
-
-    source = CsvSource(path, "classification", layout=Layout.of({"wide": True}))
-    source.header = [Counting(name) for name in ["task", *names]]
-    source._choose_columns()
-    assert source.places == list(range(20_001))
-    assert compared < 1_000_000
 
 
 def test_a_file_of_gold_that_hardly_matches_warns(tmp_path):

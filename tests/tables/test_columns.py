@@ -4,6 +4,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from table_files import rows_of, write
 
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
@@ -20,16 +21,6 @@ MAPPING = {"task": "HITId", "annotator": "WorkerId", "label": "Answer.category, 
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def write(name, content):
-    with open(name, "w", encoding="utf-8", newline="") as file:
-        file.write(content)
-    return name
-
-
-def rows_of(ann):
-    return list(zip(ann.tasks[ann.task_ids], ann.annotators[ann.annotator_ids], ann.classes[ann.labels], strict=True))
 
 
 def files():

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from table_files import rows_of, write
 
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
@@ -20,17 +21,6 @@ from crowdzoo.reading.tables.layout import Layout
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-def write(name, content):
-    with open(name, "w", encoding="utf-8") as file:
-        file.write(content if isinstance(content, str) else json.dumps(content))
-    return name
-
-
-def rows_of(ann):
-    label = ann.labels if ann.classes is None else ann.classes[ann.labels]
-    return list(zip(ann.tasks[ann.task_ids], ann.annotators[ann.annotator_ids], label, strict=True))
 
 
 GO_EMOTIONS = """text,id,rater_id,admiration,amusement,neutral

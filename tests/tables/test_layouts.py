@@ -6,10 +6,10 @@ import zipfile
 
 import numpy as np
 import pytest
+from table_files import message_of, rows_of
 
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
-from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.utf8_blocks import utf8_blocks
 from crowdzoo.reading.tables import sources as _sources
 
@@ -41,17 +41,6 @@ def zipped(members=()):
         for name, content in dict(members).items():
             archive.writestr(name, content)
     return buffer.getvalue()
-
-
-def rows_of(ann):
-    label = ann.labels if ann.classes is None else ann.classes[ann.labels]
-    return list(zip(ann.tasks[ann.task_ids], ann.annotators[ann.annotator_ids], label, strict=True))
-
-
-def message_of(name, **options):
-    with pytest.raises((DataError, ConfigError)) as error:
-        Annotations.read(name, **options)
-    return str(error.value)
 
 
 # === Separators ===

@@ -257,6 +257,7 @@ def test_a_tagger_goes_on_too(method, tmp_path, interrupt, monkeypatch, eager):
     assert_equal(whole, trained(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_folder_at_which_another_training_is_at_work_is_refused(tmp_path, eager):
     said = []
 

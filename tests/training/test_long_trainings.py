@@ -249,6 +249,7 @@ def test_trainings_on_two_devices_share_a_strategy_and_a_second_one_is_refused()
 # === Early stopping ===
 
 
+@pytest.mark.slow
 @each_method("aggregated", *(method for method in methods_of("regression") if method == "rating-em"))
 def test_a_training_stops_when_held_out_annotations_are_not_predicted_better(method, kind):
     if kind == "regression":
@@ -265,6 +266,7 @@ def test_a_training_stops_when_held_out_annotations_are_not_predicted_better(met
     assert found / (3 * len(held)) == pytest.approx(likelihood[best], rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_held_out_annotations_are_not_learned_from():
     held = held_out_tasks(np.arange(N), 3)

@@ -146,8 +146,16 @@ def answers_frame(names=NAMES):
     return table(image=names[LABELLED], worker=WHO, label=LABELLED)
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-@pytest.mark.parametrize("x_is_a_frame", [True, False])
+@pytest.mark.parametrize(
+    ("library", "x_is_a_frame"),
+    [
+        ("polars", True),
+        *(
+            pytest.param(*form, marks=pytest.mark.slow)
+            for form in (("pandas", True), ("pandas", False), ("polars", False))
+        ),
+    ],
+)
 def test_a_frame_of_answers_trains_as_its_annotations_do(library, x_is_a_frame):
     """Before, one message said to give tasks= with it, and the next one to leave tasks= out."""
     polars = pytest.importorskip(library)
@@ -172,6 +180,7 @@ def test_a_frame_of_answers_trains_as_its_annotations_do(library, x_is_a_frame):
     assert by_frame.classes.tolist() == LABELLED.tolist()
 
 
+@pytest.mark.slow
 def test_a_later_frame_is_read_by_the_names_that_the_model_learnt():
     """Of some annotators only, their codes would be those of others."""
     model = a_model(CrowdsourcedLayer(2), outputs=9)

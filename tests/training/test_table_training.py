@@ -51,7 +51,7 @@ def exported(model, encoder, path, **names):
 TABLE_AND_TEXT = {**TABLE, "review": REVIEW, "shape": SHAPE}
 
 
-@pytest.mark.slow  # test_every_door.py has a table in `make test`
+@pytest.mark.slow
 def test_a_table_is_learned_exported_and_loaded_again(tmp_path):
     model, encoder = trained(TABLE, TRUTH)
     expected = model.predict(encoder.to_numpy(TABLE), verbose=0)

@@ -27,7 +27,7 @@ QUICK = {
 }  # fmt: skip
 
 
-@pytest.mark.slow  # test_every_door.py has texts with ratings in `make test`
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "arguments"),
     # without an anchor a constant may move from the estimates to the biases

@@ -20,6 +20,7 @@ def replaced(**changes):
     return TrainingSettings(**{**QUICK.__dict__, **changes})
 
 
+@pytest.mark.slow
 def test_training_on_aggregated_labels_makes_a_base_alone():
     model, _ = train(replaced(method="aggregated", learning_rate=0.03), X, label_distribution=np.eye(K)[TRUTH])
     assert model.crowd is None
@@ -40,6 +41,7 @@ def test_two_trainings_with_one_seed_agree(method, labels):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_epochs_batches_and_callbacks_are_those_asked_for():
     class Count(keras.callbacks.Callback):

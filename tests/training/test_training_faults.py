@@ -18,6 +18,7 @@ QUICK = {"epochs": 1, "batch_size": 8, "learning_rate": 1e-9, "dropout": 0.0}
 X = np.zeros((8, 2), "float32")  # the same features for all: one answer for all
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_a_classifier_that_knows_one_class_says_so():
     annotations = Annotations.from_dense([[0], [1], [0], [1], [0], [1], [1], [0]])
@@ -27,6 +28,7 @@ def test_a_classifier_that_knows_one_class_says_so():
         train(TrainingSettings(hidden=(2,), **QUICK), X, annotations=annotations)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_regressors_that_know_one_value_say_so():
     annotations = Annotations.from_dense(np.arange(8.0)[:, None], kind="regression")
@@ -34,6 +36,7 @@ def test_regressors_that_know_one_value_say_so():
         train(TrainingSettings(task="regression", hidden=(2,), **QUICK), X, annotations=annotations)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_a_tagger_that_knows_one_tag_says_so():
     pytest.importorskip("tensorflow")
@@ -61,7 +64,7 @@ def without_a_class(crowd, bias=-50.0):
     ("layer", "advice"),
     [
         (CrowdsourcedLayer, r"CrowdsourcedLayer\(\.\.\., majority_epochs=5\).*--set majority_epochs=5.*method: {maj"),
-        (DeepEM, "smaller batch_size, more epochs"),
+        pytest.param(DeepEM, "smaller batch_size, more epochs", marks=pytest.mark.slow),
     ],
 )
 def test_a_model_that_never_gives_a_class_says_so_and_what_to_write(layer, advice):
@@ -109,6 +112,7 @@ def phases(monkeypatch):
 VOTES_FIRST = [(5, "MaskedCrossentropy"), (1, "MaskedCrowdCrossentropy")]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("method", [pytest.param("ccem", marks=pytest.mark.slow), "crowdsourced-layer"])
 def test_the_line_that_a_lost_class_advises_in_python_trains_on_the_votes_first(method, phases):

@@ -1,0 +1,32 @@
+"""Files as the tests of readers write them, and what was read of them."""
+
+import gzip
+import json
+
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.errors import ConfigError, DataError
+
+
+def write(name, content):
+    """Text or bytes as they are, other values as JSON; gzipped where the name says so."""
+    text = content if isinstance(content, bytes | str) else json.dumps(content)
+    data = text if isinstance(text, bytes) else text.encode()
+    with open(name, "wb") as file:
+        file.write(gzip.compress(data) if name.endswith(".gz") else data)
+    return name
+
+
+def rows_of(annotations):
+    """(task, annotator, label) of each row, by name."""
+    label = annotations.labels if annotations.classes is None else annotations.classes[annotations.labels]
+    tasks, annotators = annotations.tasks[annotations.task_ids], annotations.annotators[annotations.annotator_ids]
+    return list(zip(tasks.tolist(), annotators.tolist(), label.tolist(), strict=True))
+
+
+def message_of(name, **options):
+    """Why a file is not read."""
+    with pytest.raises((DataError, ConfigError)) as error:
+        Annotations.read(name, **options)
+    return str(error.value)
