@@ -287,3 +287,17 @@ def test_what_is_no_table_of_regions_is_refused():
     nobody = crowd_of({1: {"ann": []}}).select_rows(np.array([False]))
     with pytest.raises(DataError, match="needs at least one answer"):
         MatchedObjects().fit(nobody)
+
+
+@pytest.mark.parametrize("method", ["majority-vote", "staple"])
+def test_whole_images_and_answers_that_contradict_each_other_give_numbers(method):
+    full = np.ones(SIZE, bool)
+    left, right = full.copy(), full.copy()
+    left[:, 16:], right[:, :16] = False, False
+    answers = {1: (full, full), 2: (left, right)}
+    crowd = {task: {f"w{who}": [("cat", each)] for who, each in enumerate(both)} for task, both in answers.items()}
+    found = create(method, kind="region").fit(crowd_of(crowd))
+    assert pixels_of(found.marked[0]).all()
+    assert np.isfinite(found.confidence).all()
+    assert np.isfinite(found.agreement).all()
+    assert found.sensitivity is None or (np.isfinite(found.sensitivity) & np.isfinite(found.specificity)).all()

@@ -211,7 +211,8 @@ def test_other_platforms_have_no_regions(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [(["train", "instances.csv", "--task", "region", "--out", "m.keras"], "no method learns from regions"),
-     (["compare", "--task", "region", "--out", "out"], "there is no comparison of regions"),
+     pytest.param(["compare", "--task", "region", "--out", "out"], "there is no comparison of regions",
+                  marks=pytest.mark.slow),
      (["aggregate", "--task", "region", "--low", "0", "--out", "out"], "--low 0"),
      (["quality", "--task", "region"], "crowdzoo report FILE --task region")],
 )  # fmt: skip

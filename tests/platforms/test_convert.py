@@ -155,6 +155,7 @@ def test_each_platform_is_recognised_from_a_file_of_its_own(write):
         "cvat": ("g.xml", '<annotations><image name="a"></image></annotations>'),
         "coco": ("h.json", {"images": [{"id": 1, "file_name": "a"}], "annotations": [], "categories": []}),
         "brat": ("i.ann", "T1\tPER 0 4\tAnna\n"),
+        "png-masks": ("j.png", "\x89PNG"),
     }
     write("i.txt", "Anna met Bob.")
     assert set(files) == set(PLATFORMS)
