@@ -19,7 +19,7 @@ FAMILIES = {
     r"\bGPL|General Public": "GPL",
     r"\bMPL|Mozilla": "MPL-2.0",
     r"Apache": "Apache-2.0",
-    r"\bBSD\b|BSD-[23]|0BSD|3-Clause": "BSD",
+    r"\bBSD\b|FreeBSD|BSD-[23]|0BSD|3-Clause": "BSD",
     r"\bMIT(-CMU)?\b|HPND": "MIT",
     r"\bISC\b": "ISC",
     r"\bPSF|Python Software Foundation": "PSF-2.0",
