@@ -45,6 +45,7 @@ _CLASSES = {
     "crowdzoo.layers.pooled_confusions": "PooledConfusions",
     "crowdzoo.layers.rating_em": "RatingEM",
     "crowdzoo.layers.rating_squared_error": "RatingSquaredError",
+    "crowdzoo.layers.spatial_confusions": "SpatialConfusions",
     "crowdzoo.layers.standardization": "Standardization",
     "crowdzoo.layers.tf_idf": "TfIdf",
     "crowdzoo.layers.trace_regularization": "TraceRegularization",
