@@ -60,6 +60,7 @@ _CLASSES = {
     "crowdzoo.networks.reward_model": "RewardModel",
     "crowdzoo.networks.sequence_tagger": "SequenceTagger",
     "crowdzoo.networks.text_network": "TextClassifier TextRegressor",
+    "crowdzoo.networks.unet": "UNet",
     "crowdzoo.optimizers.lazy_adam": "LazyAdam",
 }
 

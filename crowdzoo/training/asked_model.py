@@ -32,7 +32,8 @@ class AskedModel(ComparedModel):
             **kwargs: as for `keras.Model.predict`.
 
         Returns:
-            The base's output: `[N, K]` probabilities, `[N, T, K]` for sequences, `[N, 1]` for regression.
+            The base's output: `[N, K]` probabilities, `[N, T, K]` for sequences, `[N, H, W, K]` for masks, `[N, 1]`
+            for regression.
         """
         if hasattr(x, "element_spec"):  # a tf.data.Dataset
             spec = x.element_spec
@@ -60,7 +61,7 @@ class AskedModel(ComparedModel):
         Returns:
             float32 `[N, K]`, a row for each row of x, rows sum to one; where nobody labelled a task, the estimate from
             its instance. Of sequences `[N, T, K]`, T the longest labelled one; rows of zeros beyond a sentence's last
-            labelled token.
+            labelled token. Of masks `[N, H, W, K]`, the estimate where a pixel has no label.
 
         Raises:
             ValueError: there is no crowd layer, or (`DoctorNet`) one that knows no truth.
@@ -71,6 +72,9 @@ class AskedModel(ComparedModel):
             return self.e_step(x, batch_size=batch_size)[0]
         data = crowd_arrays(self, x, y, tasks, task, POSTERIORS)
         found = self.e_step(data, batch_size=batch_size)[0]
+        if self.label_kind.has_pixels:
+            labelled = found.any(axis=-1, keepdims=True)
+            return found if labelled.all() else np.where(labelled, found, self.predict(data.x, verbose=0))
         unlabelled = np.flatnonzero(data.annotations.redundancy == 0)
         if len(unlabelled):
             rest = keras.tree.map_structure(lambda array: np.asarray(array)[unlabelled], data.x)
@@ -86,9 +90,9 @@ class AskedModel(ComparedModel):
             batch_size: tasks in a batch.
 
         Returns:
-            posteriors float32 `[N, K]` (sequences `[N, T, K]`, tokens taken one by one), rows of zeros where nobody
-            labelled; and the log-likelihood of all labels `sum_i log sum_k p_i(k) prod_r P(r says y_ir | truth k)`, in
-            nats.
+            posteriors float32 `[N, K]` (sequences `[N, T, K]`, masks `[N, H, W, K]`, tokens and pixels taken one by
+            one), rows of zeros where nobody labelled; and the log-likelihood of all labels, in nats:
+            `sum_i log sum_k p_i(k) prod_r P(r says y_ir | truth k)`.
         """
         self._crowd()
         return e_step(self, data, batch_size)
