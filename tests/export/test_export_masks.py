@@ -18,7 +18,7 @@ if keras.backend.backend() != "tensorflow":
 from crowdzoo.errors import ConfigError
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.layers import SpatialConfusions
-from crowdzoo.models import CrowdModel, ImagePixels, UNet
+from crowdzoo.models import CrowdModel, ImagePixels
 
 H, W = 8, 10
 NAMES = {"classes": ["ground", "cell"], "annotators": ["ann", "bob"]}
@@ -36,7 +36,9 @@ print(float(np.abs(found["probabilities"].numpy() - expected).max()), found["lab
 def model():
     keras.utils.set_random_seed(0)
     layer = SpatialConfusions(2, filters=[])
-    model = CrowdModel(UNet(H, W, 2, filters=(2, 3)), layer, features="features")
+    hidden = keras.layers.Conv2D(2, 3, padding="same", name="features")
+    base = keras.Sequential([keras.Input((H, W, 3)), hidden, keras.layers.Dense(2, activation="softmax")])
+    model = CrowdModel(base, layer, features="features")
     layer.set_weights([np.random.default_rng(0).normal(size=w.shape) for w in layer.get_weights()])
     return model
 
@@ -45,6 +47,7 @@ def pixels(n=3):
     return np.random.default_rng(0).integers(0, 256, (n, H, W, 3)).astype("float32")
 
 
+@pytest.mark.slow
 def test_a_process_without_crowdzoo_gives_the_same_masks(model, tmp_path):
     model.export(tmp_path / "served" / "1", **NAMES)
     expected = model.predict(pixels(), verbose=0)
@@ -63,6 +66,7 @@ def test_a_process_without_crowdzoo_gives_the_same_masks(model, tmp_path):
     np.testing.assert_allclose(drawn["probabilities"].numpy(), said, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_bytes_of_an_image_go_in_and_a_mask_comes_out(model, tmp_path):
     image = pytest.importorskip("PIL.Image")
     file = io.BytesIO()

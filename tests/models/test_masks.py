@@ -41,7 +41,9 @@ def a_base(seed=0):
 def a_model(name="ccem", base=None):
     layer, arguments = LAYERS[name]
     model = CrowdModel(base or a_base(), layer(R, **arguments), features="features" if name == "spatial" else None)
-    model.compile(keras.optimizers.Adam(0.05), metrics=["accuracy"])
+    # graphs of so small models cost more than they save
+    eager = {"run_eagerly": True} if keras.backend.backend() == "tensorflow" else {}
+    model.compile(keras.optimizers.Adam(0.05), metrics=["accuracy"], **eager)
     return model
 
 
@@ -55,7 +57,9 @@ def sparse():
     return ids, masks
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize(
+    "name", [name if name == "spatial" else pytest.param(name, marks=pytest.mark.slow) for name in LAYERS]
+)
 def test_a_base_learns_from_masks_that_annotators_drew(name, tmp_path):
     model = a_model(name)
     history = model.fit(X, DENSE, epochs=25, batch_size=4, verbose=0).history
@@ -95,7 +99,7 @@ def test_a_plain_model_and_batches_of_ones_own_take_masks():
     model = a_model()
     ids, masks = sparse()
     for batch in ((X, DENSE), ({"instances": X, "annotators": ids}, masks)):
-        assert np.isfinite(model.fit((each for each in [batch]), verbose=0).history["loss"]).all()
+        assert np.isfinite(model.train_on_batch(*batch)).all()
     gold = CrowdModel(a_base())
     gold.fit(X, GOLD, epochs=1, verbose=0)
     gold.fit(X, np.eye(K)[GOLD], epochs=1, verbose=0)
