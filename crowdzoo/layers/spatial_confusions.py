@@ -37,7 +37,7 @@ class SpatialConfusions(ConfusionMatrices):
         num_annotators: R, number of annotators.
         strength: factor of the trace beside the mean cross-entropy of a label, in nats; 0 or more. A trace is 0 to K.
         diagonal: P(right label) that all annotators start with.
-        filters: of each convolution; may be empty: then z is the features themselves.
+        filters: of each convolution; without any z is the features themselves, which suits a base's last hidden layer.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`), and `majority_epochs`.
 
     Call arguments:
@@ -72,9 +72,9 @@ class SpatialConfusions(ConfusionMatrices):
     def __init__(
         self,
         num_annotators: int,
-        strength: float = 0.01,
+        strength: float = 0.1,
         diagonal: float = 0.9,
-        filters: Sequence[int] = (16,),
+        filters: Sequence[int] = (),
         **kwargs: Any,
     ):
         super().__init__(num_annotators, diagonal, **{"kind": self.kinds[0], **kwargs})
