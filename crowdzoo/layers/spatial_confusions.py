@@ -118,7 +118,7 @@ class SpatialConfusions(ConfusionMatrices):
         said = ops.one_hot(ops.cast(labels, "int32"), logs.shape[-1], dtype=logs.dtype)  # a row of 0 for -1
         return self._log_prior(inputs) + ops.einsum("bhwml,bhwmkl->bhwk", said, logs)
 
-    def call(self, inputs: Any, annotators: Any = None, features: Any = None, training: bool = False) -> Any:
+    def call(self, inputs: Any, annotators: Any = None, training: bool = False, features: Any = None) -> Any:
         """Log-probabilities of the labels; see the class for shapes."""
         self.check_training(training)
         self._check_shape(inputs.shape)

@@ -11,6 +11,7 @@ from crowdzoo.training.compared_model import ComparedModel
 from crowdzoo.training.data import TrainingData
 from crowdzoo.training.expectation import annotation_columns, e_step, expected_counts
 from crowdzoo.training.fit_arguments import check_shapes, crowd_arrays
+from crowdzoo.training.mask_data import MaskData
 from crowdzoo.training.pair_rows import instances_of
 from crowdzoo.training.sparse_batch import has_annotators
 
@@ -72,7 +73,7 @@ class AskedModel(ComparedModel):
             return self.e_step(x, batch_size=batch_size)[0]
         data = crowd_arrays(self, x, y, tasks, task, POSTERIORS)
         found = self.e_step(data, batch_size=batch_size)[0]
-        if self.label_kind.has_pixels:
+        if isinstance(data, MaskData):
             labelled = found.any(axis=-1, keepdims=True)
             return found if labelled.all() else np.where(labelled, found, self.predict(data.x, verbose=0))
         unlabelled = np.flatnonzero(data.annotations.redundancy == 0)

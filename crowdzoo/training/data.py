@@ -105,7 +105,7 @@ class ArrayData:
         self.x, annotations = pair_rows(x, annotations, tasks, line="ArrayData(x, annotations, tasks={})")
         self.annotations = annotations
         self.num_tasks = annotations.num_tasks
-        self.num_tokens = None
+        self.num_tokens: int | tuple[int, ...] | None = None
         if annotations.label_kind.has_positions:
             self.num_tokens = int(annotations.positions.max(initial=-1)) + 1  # type: ignore[union-attr]  # has_positions says that they are there
 

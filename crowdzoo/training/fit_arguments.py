@@ -10,7 +10,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.losses import MaskedCrossentropy
 from crowdzoo.training.batches import TargetBatches
-from crowdzoo.training.data import ArrayData, split_row
+from crowdzoo.training.data import ArrayData, answer_shape, split_row
 from crowdzoo.training.gold_targets import gold_targets
 from crowdzoo.training.mask_data import MaskData
 from crowdzoo.training.pair_rows import FIT, instances_of, num_rows, of_frame, pair_rows, shown, with_task_column
@@ -60,11 +60,11 @@ def _masks(model: Any, x: Any, y: Any) -> MaskData:
     _build_on(model, x)
     crowd = model.crowd
     data = MaskData(x, y, ids, num_annotators=crowd.num_annotators, num_classes=crowd.num_classes)
-    given = model.bottleneck_shape[1:3]
-    if any(size not in (None, own) for size, own in zip(given, data.num_tokens, strict=True)):
+    drawn, given = answer_shape(data)[1:], model.bottleneck_shape[1:3]
+    if any(size not in (None, own) for size, own in zip(given, drawn, strict=True)):
         raise DataError(
-            f"masks have {data.num_tokens[0]} x {data.num_tokens[1]} pixels, the base gives {given[0]} x {given[1]}: "
-            "scale the masks to the base's output, classes unmixed (nearest neighbour)."
+            f"masks have {drawn[0]} x {drawn[1]} pixels, the base gives {given[0]} x {given[1]}: scale the masks to "
+            "the base's output, classes unmixed (nearest neighbour)."
         )
     return data
 

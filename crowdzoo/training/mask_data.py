@@ -69,7 +69,8 @@ class MaskData:
             raise DataError("there is no mask to learn from: all labels are -1.")
         self.x = keras.tree.map_structure(np.asarray, x)
         self.labels, self.annotators = labels, ids.astype("int32")
-        self.num_tasks, self.num_tokens = rows, labels.shape[1:3]
+        self.num_tasks = rows
+        self.num_tokens: int | tuple[int, ...] | None = labels.shape[1:3]
         self.num_annotators, self.num_classes = num_annotators, num_classes
 
     @property
@@ -95,7 +96,7 @@ class MaskData:
         shuffle: bool = True,
         inputs: Sequence[str] = ("annotators",),
         targets: np.ndarray | None = None,
-        answers: None = None,
+        answers: np.ndarray | None = None,
     ) -> Any:
         """See `TrainingData.batches`."""
         known = dict(zip(INPUTS, (self.annotators, self.labels, np.arange(self.num_tasks, dtype="int32")), strict=True))
