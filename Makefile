@@ -30,7 +30,7 @@ demo-ner: setup ## the same for sentences: annotators' entities to a served tagg
 demo-ratings: setup ## the same for ratings: harsh and mild annotators' numbers to a served regressor
 	@$(BIN)/crowdzoo demo ratings
 
-reproduce: setup ## tables of the results and of the five papers beside ours, from the saved results (PAPER=conal for one paper)
+reproduce: setup ## tables of the results and of the six papers beside ours, from the saved results (PAPER=conal for one paper)
 	@$(BIN)/python benchmarks/reproduce/pages.py $(PAPER)
 
 # As many processes as cores; each of TensorFlow's and NumPy's own threads would only wait for the others'

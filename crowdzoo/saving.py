@@ -45,6 +45,7 @@ _CLASSES = {
     "crowdzoo.layers.pooled_confusions": "PooledConfusions",
     "crowdzoo.layers.rating_em": "RatingEM",
     "crowdzoo.layers.rating_squared_error": "RatingSquaredError",
+    "crowdzoo.layers.spatial_confusions": "SpatialConfusions",
     "crowdzoo.layers.standardization": "Standardization",
     "crowdzoo.layers.tf_idf": "TfIdf",
     "crowdzoo.layers.trace_regularization": "TraceRegularization",
@@ -59,6 +60,7 @@ _CLASSES = {
     "crowdzoo.networks.reward_model": "RewardModel",
     "crowdzoo.networks.sequence_tagger": "SequenceTagger",
     "crowdzoo.networks.text_network": "TextClassifier TextRegressor",
+    "crowdzoo.networks.unet": "UNet",
     "crowdzoo.optimizers.lazy_adam": "LazyAdam",
 }
 

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from crowdzoo.data.label_kinds import CLASSIFICATION, LABEL_KINDS, REGRESSION, SEQUENCE, label_kind
+from crowdzoo.data.label_kinds import (
+    CLASSIFICATION,
+    LABEL_KINDS,
+    LAYER_KINDS,
+    REGRESSION,
+    SEGMENTATION,
+    SEQUENCE,
+    label_kind,
+)
 from crowdzoo.tables import Annotations
 
 TABLES = {
@@ -43,4 +51,6 @@ def test_facts_of_each_kind():
     assert np.isnan(REGRESSION.missing)
     assert [kind.has_pairs for kind in LABEL_KINDS.values()] == [False, False, False, True, False, False]
     assert [kind.one_class for kind in LABEL_KINDS.values()] == [True, False, False, False, False, False]
+    assert [*LAYER_KINDS.values()] == [*LABEL_KINDS.values(), SEGMENTATION]  # arrays, no tables
+    assert (SEGMENTATION.axes, SEGMENTATION.shape) == (3, "[tasks, rows, columns]")
     assert (CLASSIFICATION.shape, REGRESSION.shape, SEQUENCE.shape) == ("[tasks]", "[tasks]", "[tasks, tokens]")

@@ -40,7 +40,7 @@ __all__ = ["MARKS", "PAGES", "TABLES", "Cell", "Table", "counts", "verdict", "wr
 
 DOCS = HERE.parents[1] / "docs"
 RESULTS = HERE.parent / "results"
-PAPERS = ("lia", "rodrigues", "conal", "waum", "ibrahim")
+PAPERS = ("lia", "rodrigues", "conal", "waum", "ibrahim", "zhang")
 PAGES = {"results": DOCS / "results.md", "papers": DOCS / "papers" / "README.md"} | {
     name: DOCS / "papers" / f"{name}.md" for name in PAPERS
 }
@@ -579,6 +579,21 @@ def ibrahim_real_sets() -> str:
     rows = [[name, *(shown(per_cent(results[data][row], "last")) for data in ("labelme", "music"))]
             for row, name in REAL.items()]  # fmt: skip
     return grid(["trained by", "LabelMe", "Music"], rows)
+
+
+@table
+def zhang_masks() -> str:
+    """Dice, and paired differences from the better STAPLE (of one mask an image from the base on it)."""
+    rows = []
+    for part, found in saved("segmentation").items():
+        runs = {row: np.array(per_cent(one, "dice")) for row, one in found.items()}
+        best = max((row for row in runs if "STAPLE" in row), key=lambda row: runs[row].mean(), default="pixel votes")
+        for row, dice in runs.items():
+            apart = "" if row == best else interval([geo.Runs(dice - runs[best])])
+            made = "aggregated" in found[row]["runs"][0]
+            own = f"{np.mean(per_cent(found[row], 'aggregated')):.1f}" if made else ""
+            rows.append([f"{part}: {row}", own, shown(tuple(dice)), apart])
+    return grid(["drawn by: learned from", "of the masks", "of the base", "less the better STAPLE"], rows)
 
 
 # === Pages ===

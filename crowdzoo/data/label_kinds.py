@@ -1,5 +1,6 @@
 """The kinds of labels: what arrays of each kind look like."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,8 @@ class LabelKind:
         title: what is labelled, in messages; the kind's folder in `crowdzoo/kinds/` has that name, with _.
         result: name of the class that holds what an aggregation found.
         has_classes: labels are codes of classes; otherwise they are numbers on a scale.
-        has_positions: a task has one label a token; otherwise it has one.
+        has_positions: a task has one label a token, or a pixel; otherwise it has one.
+        has_pixels: positions are the rows and columns of an image.
         answers: names of the classes where the kind has its own, in the order of their codes; an annotation is then
             about two tasks, left and right.
         is_text: the classes are texts, as many as there are distinct answers: what annotators wrote, or the regions
@@ -32,6 +34,7 @@ class LabelKind:
     result: str
     has_classes: bool = True
     has_positions: bool = False
+    has_pixels: bool = False
     answers: tuple[str, ...] = ()
     is_text: bool = False
     has_regions: bool = False
@@ -65,13 +68,18 @@ class LabelKind:
 
     @property
     def axes(self) -> int:
-        """Axes of an array with one answer for each task: 1, or 2 with tokens."""
-        return 2 if self.has_positions else 1
+        """Axes of an array with one answer for each task: 1, 2 with tokens, or 3 with pixels."""
+        return 1 + self.has_positions + self.has_pixels
 
     @property
     def shape(self) -> str:
-        """The shape of such an array, for messages: "[tasks]" or "[tasks, tokens]"."""
-        return "[tasks, tokens]" if self.has_positions else "[tasks]"
+        """The shape of such an array, for messages: "[tasks]", "[tasks, tokens]" or "[tasks, rows, columns]"."""
+        return f"[{', '.join(('tasks', *self.places))}]"
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Names of the axes of a task's labels: none, tokens, or rows and columns."""
+        return ("rows", "columns") if self.has_pixels else ("tokens",) * self.has_positions
 
     def observed(self, labels: np.ndarray) -> np.ndarray:
         """Where there is a label: bool, of the labels' shape."""
@@ -91,17 +99,24 @@ FREE_TEXT = LabelKind(
 )  # fmt: skip
 REGION = LabelKind("region", "regions", "RegionAggregation", is_text=True, has_regions=True, trained=False)
 LABEL_KINDS = {kind.name: kind for kind in (CLASSIFICATION, SEQUENCE, REGRESSION, PREFERENCE, FREE_TEXT, REGION)}
+# Labels that are arrays in memory, for layers and models; there are no tables of them
+SEGMENTATION = LabelKind("segmentation", "masks", "", has_positions=True, has_pixels=True)
+LAYER_KINDS = {**LABEL_KINDS, SEGMENTATION.name: SEGMENTATION}
 
 
-def label_kind(name: object) -> LabelKind:
+def label_kind(name: object, kinds: Mapping[str, LabelKind] = LABEL_KINDS) -> LabelKind:
     """The kind of that name.
+
+    Args:
+        name: of a kind.
+        kinds: those there are; `LAYER_KINDS` for layers.
 
     Raises:
         ConfigError: there is none.
     """
-    if isinstance(name, str) and name in LABEL_KINDS:
-        return LABEL_KINDS[name]
-    raise ConfigError(unknown("kind", name, LABEL_KINDS))
+    if isinstance(name, str) and name in kinds:
+        return kinds[name]
+    raise ConfigError(unknown("kind", name, kinds))
 
 
 def require_annotations(given: Any, who: str, instead: str = "") -> None:

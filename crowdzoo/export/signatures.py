@@ -130,10 +130,10 @@ def _answers(
             f"export: the model's output is {shape}, tags of tokens; a tagger takes raw strings when it is served: "
             "give its encoder, export(..., encoder=TokenEncoder)"
         )
-    if len(shape) not in (2, 3):
+    if len(shape) not in (2, 3, 4):
         raise ConfigError(
-            f"export: the model's output is {shape}; classes [batch, classes], ratings [batch, 1] and tags "
-            "[batch, tokens, tags] are exported"
+            f"export: the model's output is {shape}; classes [batch, classes], ratings [batch, 1], tags "
+            "[batch, tokens, tags] and masks [batch, rows, columns, classes] are exported"
         )
     if shape[-1] == 1:
         if classes is not None:
@@ -142,6 +142,8 @@ def _answers(
     if classes is None or shape[-1] != len(classes):
         named = "no classes are" if classes is None else f"{len(classes)} classes are"
         raise ConfigError(f"export: {named} named, the model has {shape[-1]} outputs")
+    if len(shape) == 4:
+        return {"serving_default": _mask_answer}
     if not sequence:
         return {"serving_default": _class_answer(list(classes))}
     answers = {"serving_default": _tags_answer(model, list(classes))}
@@ -273,6 +275,11 @@ def _best_tags(model: Any, x: Any, probabilities: Any, tokens: Any) -> tuple[Any
         codes = tf.argmax(probabilities, axis=-1, output_type=tf.int64)
     there = tf.sequence_mask(tokens.row_lengths(), tf.shape(codes, tf.int64)[1])
     return codes, tf.where(there, tf.gather(probabilities, codes, axis=-1, batch_dims=2), 0.0), there
+
+
+def _mask_answer(x: Any, probabilities: Any, _: Any) -> dict[str, Any]:
+    probabilities = tf.cast(probabilities, tf.float32)
+    return {"probabilities": probabilities, "label": tf.argmax(probabilities, axis=-1, output_type=tf.int64)}
 
 
 def _padded(ragged: Any, codes: Any, default: Any = 0) -> Any:

@@ -21,6 +21,7 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.layers.pair_probabilities": "PairProbabilities",
         "crowdzoo.layers.pooled_confusions": "PooledConfusions",
         "crowdzoo.layers.rating_em": "RatingEM",
+        "crowdzoo.layers.spatial_confusions": "SpatialConfusions",
         "crowdzoo.layers.standardization": "Standardization",
         "crowdzoo.layers.trace_regularization": "TraceRegularization",
         "crowdzoo.layers.union_net": "UnionNet",

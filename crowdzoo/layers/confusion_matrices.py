@@ -29,7 +29,8 @@ class ConfusionMatrices(CrowdLayer):
     Args:
         num_annotators: R, number of annotators.
         diagonal: P(right label) that all annotators start with, above 0 and below 1; or None.
-        kind: "classification" or "sequence": then every token has its truth, and an annotator one matrix for all.
+        kind: "classification"; "sequence" or "segmentation": then every token or pixel has its truth, and an annotator
+            one matrix for all.
         confidence: whether annotations count by their column `confidence`, a probability of their label; the rest is
             spread evenly over the other classes. The likelihood of an answer is then `sum_l s(l) P(r says l | x)`. For
             classification, and with annotations in memory; evaluation counts labels whole all the same.
@@ -38,12 +39,13 @@ class ConfusionMatrices(CrowdLayer):
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
-        inputs: class probabilities `[B, K]` (sequences `[B, T, K]`).
+        inputs: class probabilities `[B, K]` (sequences `[B, T, K]`, masks `[B, H, W, K]`).
         annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators. What comes out at a padded
             place means nothing.
 
     Returns:
-        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); of sequences `[B, T, M, K]` (`[B, T, R, K]`).
+        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); of sequences `[B, T, M, K]` (`[B, T, R, K]`), of
+        masks `[B, H, W, M, K]`.
 
     Raises:
         ValueError: impossible sizes, an input of the wrong rank, or `confidence` for sequences.
@@ -57,7 +59,7 @@ class ConfusionMatrices(CrowdLayer):
         Instances and annotators with several labels each.
     """
 
-    kinds: ClassVar[tuple[str, ...]] = ("classification", "sequence")
+    kinds: ClassVar[tuple[str, ...]] = ("classification", "sequence", "segmentation")
     votes_first: ClassVar[bool] = True
     takes_confidence: ClassVar[bool] = True  # whether its training counts annotations by their confidence
 

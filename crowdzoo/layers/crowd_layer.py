@@ -11,7 +11,7 @@ from keras import ops
 
 from crowdzoo.backend import take_rows
 from crowdzoo.checks.constraints import Choice, checked
-from crowdzoo.data.label_kinds import label_kind
+from crowdzoo.data.label_kinds import LAYER_KINDS, label_kind
 from crowdzoo.errors import ConfigError
 from crowdzoo.layers.ranges import ANNOTATORS, MORE_EPOCHS
 from crowdzoo.losses import MaskedCrowdCrossentropy
@@ -79,12 +79,13 @@ class CrowdLayer(keras.layers.Layer):
         super().__init__(autocast=False, **kwargs)
         self.num_annotators = num_annotators
         self.kind = Choice(self.kinds).checked(type(self).__name__, "kind", self.kinds[0] if kind is None else kind)
-        self.label_kind = label_kind(self.kind)
+        self.label_kind = label_kind(self.kind, LAYER_KINDS)
         self.majority_epochs = majority_epochs
         if majority_epochs and not (self.votes_first and self.label_kind.has_classes):
             why = "it begins otherwise" if self.label_kind.has_classes else "ratings have no majority"
             raise ConfigError(f"{type(self).__name__}: takes no majority_epochs, as {why}. Leave it out.")
-        self._axes = "bt" if self.label_kind.has_positions else "b"  # of labels, without the annotators', for einsum
+        # of labels, without the annotators', for einsum
+        self._axes = "bhw" if self.label_kind.has_pixels else "bt" if self.label_kind.has_positions else "b"
         self._num_classes: int | None = None
         self.is_fitted_now = False
         # A mask of padded tokens ends here: their labels are missing, and the loss goes by the labels.
@@ -316,8 +317,8 @@ class CrowdLayer(keras.layers.Layer):
     def _check_shape(self, shape: tuple[int | None, ...]) -> int:
         """The number of classes, of an input of the right shape."""
         name = type(self).__name__
-        tokens, last = "tokens, " * self.label_kind.has_positions, "classes" if self.label_kind.has_classes else "1"
-        written = f"[batch, {tokens}{last}]"
+        last = "classes" if self.label_kind.has_classes else "1"
+        written = f"[{', '.join(('batch', *self.label_kind.places, last))}]"
         if len(shape) != 1 + self.label_kind.axes:
             raise ValueError(f"{name}: the input must have shape {written}, got {tuple(shape)}")
         if not self.label_kind.has_classes and shape[-1] != 1:
@@ -331,10 +332,11 @@ class CrowdLayer(keras.layers.Layer):
         return int(shape[-1])
 
     def _check_features(self, shape: tuple[int | None, ...] | None) -> tuple[int | None, ...]:
-        """The shape of the features `[B, D]`, for layers that look at them."""
-        if shape is None or len(shape) != 2 or shape[-1] is None:
+        """The shape of the features `[B, D]` (masks `[B, H, W, D]`), for layers that look at them."""
+        if shape is None or len(shape) != 1 + self.label_kind.axes or shape[-1] is None:
+            written = ", ".join(("batch", *self.label_kind.places, "features"))
             raise ValueError(
-                f"{type(self).__name__}: the features must have shape [batch, features], got {shape}. Call "
+                f"{type(self).__name__}: the features must have shape [{written}], got {shape}. Call "
                 "layer(probabilities, annotators=ids, features=h); CrowdModel(base, layer) does so by itself"
             )
         return shape

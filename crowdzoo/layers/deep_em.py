@@ -31,8 +31,8 @@ class DeepEM(ConfusionMatrices):
             with `diagonal` on its diagonal; above 0. A flat prior would drown annotators of few labels.
         diagonal: of the prior.
         epochs_per_round: epochs between two E-steps.
-        kind: "classification" or "sequence": then the posterior is a product over the tokens, and what the neighbours
-            are is left to the base.
+        kind: "classification"; "sequence" or "segmentation": then the posterior is a product over the tokens or pixels,
+            and what the neighbours are is left to the base.
         confidence: whether annotations count by their column `confidence`, a probability of their label; the rest is
             spread evenly over the other classes. The E-step then has `sum_l s_ir(l) pi[r, k, l]` in place of
             `pi[r, k, y_ir]`, and the M-step counts each label by its share of that sum. For classification, and with

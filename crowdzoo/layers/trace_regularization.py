@@ -43,28 +43,29 @@ class TraceRegularization(ConfusionMatrices):
         traces: `"mean"` or `"sum"`.
         confidence: see `ConfusionMatrices`.
         scale: see `ConfusionMatrices`; with 1 the base may lose classes (docs/methods.md).
+        kind: "classification" or "segmentation"; see `ConfusionMatrices`.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
-        inputs: class probabilities `[B, K]`.
+        inputs: class probabilities `[B, K]` (masks `[B, H, W, K]`).
         annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators, who then all label
             every task: M = R.
 
     Returns:
-        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`).
+        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); of masks `[B, H, W, M, K]`.
 
     Raises:
         ValueError: impossible values, or an input of the wrong rank.
 
     Source:
         R. Tanno et al.: Learning from Noisy Labels by Regularized Estimation of Annotator Confusion. CVPR 2019,
-        equation 4.
+        equation 4. For masks it is the global form of L. Zhang et al., see `SpatialConfusions`.
 
     Needs:
         Instances, and annotators who are right more often than wrong on the whole.
     """
 
-    kinds: ClassVar[tuple[str, ...]] = ("classification",)
+    kinds: ClassVar[tuple[str, ...]] = ("classification", "segmentation")
 
     @checked(strength=STRENGTH, traces=Choice(TRACES))
     def __init__(
@@ -75,9 +76,10 @@ class TraceRegularization(ConfusionMatrices):
         traces: str = "mean",
         confidence: bool = False,
         scale: float | None = None,
+        kind: str = "classification",
         **kwargs: Any,
     ):
-        super().__init__(num_annotators, diagonal, confidence=confidence, scale=scale, **kwargs)
+        super().__init__(num_annotators, diagonal, kind, confidence, scale, **kwargs)
         self.strength = strength
         self.traces = traces
 

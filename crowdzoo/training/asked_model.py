@@ -11,6 +11,7 @@ from crowdzoo.training.compared_model import ComparedModel
 from crowdzoo.training.data import TrainingData
 from crowdzoo.training.expectation import annotation_columns, e_step, expected_counts
 from crowdzoo.training.fit_arguments import check_shapes, crowd_arrays
+from crowdzoo.training.mask_data import MaskData
 from crowdzoo.training.pair_rows import instances_of
 from crowdzoo.training.sparse_batch import has_annotators
 
@@ -32,7 +33,8 @@ class AskedModel(ComparedModel):
             **kwargs: as for `keras.Model.predict`.
 
         Returns:
-            The base's output: `[N, K]` probabilities, `[N, T, K]` for sequences, `[N, 1]` for regression.
+            The base's output: `[N, K]` probabilities, `[N, T, K]` for sequences, `[N, H, W, K]` for masks, `[N, 1]`
+            for regression.
         """
         if hasattr(x, "element_spec"):  # a tf.data.Dataset
             spec = x.element_spec
@@ -60,7 +62,7 @@ class AskedModel(ComparedModel):
         Returns:
             float32 `[N, K]`, a row for each row of x, rows sum to one; where nobody labelled a task, the estimate from
             its instance. Of sequences `[N, T, K]`, T the longest labelled one; rows of zeros beyond a sentence's last
-            labelled token.
+            labelled token. Of masks `[N, H, W, K]`, the estimate where a pixel has no label.
 
         Raises:
             ValueError: there is no crowd layer, or (`DoctorNet`) one that knows no truth.
@@ -71,6 +73,9 @@ class AskedModel(ComparedModel):
             return self.e_step(x, batch_size=batch_size)[0]
         data = crowd_arrays(self, x, y, tasks, task, POSTERIORS)
         found = self.e_step(data, batch_size=batch_size)[0]
+        if isinstance(data, MaskData):
+            labelled = found.any(axis=-1, keepdims=True)
+            return found if labelled.all() else np.where(labelled, found, self.predict(data.x, verbose=0))
         unlabelled = np.flatnonzero(data.annotations.redundancy == 0)
         if len(unlabelled):
             rest = keras.tree.map_structure(lambda array: np.asarray(array)[unlabelled], data.x)
@@ -86,9 +91,9 @@ class AskedModel(ComparedModel):
             batch_size: tasks in a batch.
 
         Returns:
-            posteriors float32 `[N, K]` (sequences `[N, T, K]`, tokens taken one by one), rows of zeros where nobody
-            labelled; and the log-likelihood of all labels `sum_i log sum_k p_i(k) prod_r P(r says y_ir | truth k)`, in
-            nats.
+            posteriors float32 `[N, K]` (sequences `[N, T, K]`, masks `[N, H, W, K]`, tokens and pixels taken one by
+            one), rows of zeros where nobody labelled; and the log-likelihood of all labels, in nats:
+            `sum_i log sum_k p_i(k) prod_r P(r says y_ir | truth k)`.
         """
         self._crowd()
         return e_step(self, data, batch_size)

@@ -20,7 +20,6 @@ from crowdzoo.files.json import FORMAT_VERSION, check_format, read_json
 from crowdzoo.files.paths import local_path
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.training.data import ArrayData
 from crowdzoo.training.same_training import differences, identity_of
 from crowdzoo.training.training_state import (
     exact_array,
@@ -188,12 +187,13 @@ def checkpoint_of(
 def kept_in(model: Any, checkpoint: Any, data: Any, **arguments: Any) -> Iterator[None]:
     """The state of a `CrowdModel` that is trained meanwhile is kept after each epoch."""
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-        if not isinstance(data, (ArrayData, tuple)):
+        arrays = getattr(data, "arrays", data)
+        if not isinstance(arrays, tuple):
             raise ConfigError(
                 "fit: checkpoint is for arrays and annotations. With batches of your own write "
                 "callbacks=[keras.callbacks.BackupAndRestore(FOLDER)]."
             )
-        checkpoint = checkpoint_of(checkpoint, (data.x, data.annotations) if isinstance(data, ArrayData) else data)
+        checkpoint = checkpoint_of(checkpoint, arrays)
     begun = contextlib.nullcontext() if checkpoint is None else checkpoint.begun(model, **arguments)
     with begun:
         model._checkpoint = checkpoint

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from crowdzoo.data.label_kinds import CLASSIFICATION, REGRESSION, SEQUENCE, LabelKind
+from crowdzoo.data.label_kinds import CLASSIFICATION, REGRESSION, SEGMENTATION, SEQUENCE, LabelKind
 from crowdzoo.errors import ConfigError
 from crowdzoo.losses import MaskedCrossentropy, MaskedCrowdMeanSquaredError
 from crowdzoo.optimizers.lazy_adam import LazyAdam
@@ -88,7 +88,8 @@ class ComparedModel(keras.Model):
         if self.crowd is not None:
             return self.crowd.label_kind
         shape = self.bottleneck_shape or ()
-        return SEQUENCE if len(shape) == 3 else REGRESSION if shape[-1:] == (1,) else CLASSIFICATION
+        of_places = {3: SEQUENCE, 4: SEGMENTATION}
+        return of_places.get(len(shape), REGRESSION if shape[-1:] == (1,) else CLASSIFICATION)
 
     def _default_loss(self) -> keras.losses.Loss:
         if self.crowd is not None:

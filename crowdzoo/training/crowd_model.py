@@ -45,12 +45,13 @@ class CrowdModel(AskedModel):
     estimate, and the crowd layer is not needed any more.
 
     Args:
-        base: model from instances to the estimate: class probabilities `[B, K]` (sequences `[B, T, K]`,
-            regression `[B, 1]`).
+        base: model from instances to the estimate: class probabilities `[B, K]` (sequences `[B, T, K]`, masks
+            `[B, H, W, K]`, regression `[B, 1]`).
         crowd: crowd layer (any of `crowdzoo.layers`), or None for a base that is trained on given
             targets, such as aggregated labels; then `fit(x, y)` takes distributions `[N, K]`.
         features: name of the base's layer whose output, flattened to `[B, D]`, is the features of an instance for
-            crowd layers that look at them (CoNAL, LIA); None gives them the instances as they come.
+            crowd layers that look at them (CoNAL, LIA; of masks `[B, H, W, D]`, SpatialConfusions); None gives them the
+            instances as they come.
         **kwargs: `keras.Model`'s `name`, `trainable`.
 
     Attributes:
@@ -130,8 +131,9 @@ class CrowdModel(AskedModel):
         def flattened(instances: Any, training: bool = False) -> Any:
             bottleneck, features = both(instances, training=training)
             features = ops.cast(features, keras.backend.result_type(self.variable_dtype, "float32"))
-            size = int(np.prod(features.shape[1:]))
-            return bottleneck, features if len(features.shape) == 2 else ops.reshape(features, (-1, size))
+            if len(features.shape) == 2 or self.label_kind.has_pixels:
+                return bottleneck, features
+            return bottleneck, ops.reshape(features, (-1, int(np.prod(features.shape[1:]))))
 
         return flattened
 
@@ -213,14 +215,15 @@ class CrowdModel(AskedModel):
             x: instances `[N, ...]`; or what carries the ids of its rows, `{"instances": x, "tasks": ids}`,
                 `crowdzoo.instances.Instances` or a pandas frame with a column `task`; or
                 `{"instances": ..., "annotators": ids}` with ids int
-                `[N, M]`, -1 for padding, and y the labels beside them (`[N, M]`, sequences `[N, T, M]`); or, with
+                `[N, M]`, -1 for padding, and y the labels beside them (`[N, M]`, sequences `[N, T, M]`, masks
+                `[N, H, W, M]`); or, with
                 y None, a `tf.data.Dataset`, `keras.utils.PyDataset` or generator of
                 `({"instances": ..., "annotators": ids}, labels)` or of `(x, labels)` with a column an annotator; or
                 `TrainingData`.
             y: `Annotations`; a pandas or polars frame with a row an annotation, which is read by
                 `Annotations.from_frame`; or their dense form, int `[N, R]` with -1 where missing (regression float with
-                NaN, sequences `[N, T, R]`), row by row. Tasks that nobody labelled are left out. Without a crowd layer
-                the targets, `[N, K]`.
+                NaN, sequences `[N, T, R]`, masks `[N, H, W, R]`), row by row. Tasks that nobody labelled are left out.
+                Without a crowd layer the targets, `[N, K]`.
             tasks: with `Annotations` or a frame, ids of the rows of x, `[N]`, in any order, also of tasks that nobody
                 labelled. They may be left out where x carries them, and where x has one row a task and the tasks are
                 named 0..N-1.
@@ -350,8 +353,8 @@ class CrowdModel(AskedModel):
 
         Args:
             x: as in `fit`.
-            y: labels as in `fit`; or gold: class codes `[N]` (sequences `[N, T]`), -1 where unknown, or one-hot
-                `[N, K]` (`[N, T, K]`); true ratings `[N]`, NaN where unknown.
+            y: labels as in `fit`; or gold: class codes `[N]` (sequences `[N, T]`, masks `[N, H, W]`), -1 where unknown,
+                or one-hot `[N, K]` (`[N, T, K]`); true ratings `[N]`, NaN where unknown.
             tasks: ids of the rows of x, as in `fit`.
             task: a frame's column, as in `fit`.
             batch_size: tasks in a batch; None is 32.

@@ -35,12 +35,12 @@ class TrainingData(Protocol):
 
     Attributes:
         num_tasks: N, rows that `targets` need; tasks are numbered 0..N-1.
-        num_tokens: T, labelled tokens of the longest task, the second axis of `targets`; None where labels are no
-            sequences.
+        num_tokens: T, labelled tokens of the longest task, the second axis of `targets`; of masks their rows and
+            columns; None where a task has one label.
     """
 
     num_tasks: int
-    num_tokens: int | None
+    num_tokens: int | tuple[int, ...] | None
 
     def batches(
         self,
@@ -71,6 +71,16 @@ class TrainingData(Protocol):
         """
 
 
+def answer_shape(data: Any) -> tuple[int, ...]:
+    """Shape of an array with one answer for each place that is labelled: `[N]`, `[N, T]` or `[N, H, W]`.
+
+    Args:
+        data: `TrainingData`.
+    """
+    places = () if data.num_tokens is None else np.atleast_1d(data.num_tokens)
+    return (data.num_tasks, *map(int, places))
+
+
 class ArrayData:
     """Annotated tasks in memory.
 
@@ -95,9 +105,14 @@ class ArrayData:
         self.x, annotations = pair_rows(x, annotations, tasks, line="ArrayData(x, annotations, tasks={})")
         self.annotations = annotations
         self.num_tasks = annotations.num_tasks
-        self.num_tokens = None
+        self.num_tokens: int | tuple[int, ...] | None = None
         if annotations.label_kind.has_positions:
             self.num_tokens = int(annotations.positions.max(initial=-1)) + 1  # type: ignore[union-attr]  # has_positions says that they are there
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What is learned from: x and the annotations."""
+        return self.x, self.annotations
 
     def split(self, fraction: float) -> tuple["ArrayData", "ArrayData"]:
         """The first rows, and the share of the last ones.

@@ -12,6 +12,7 @@ from crowdzoo.aggregation.engine.soft_answers import SoftAnswers, has_confidence
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers.crowd_layer import SMALLEST
+from crowdzoo.training.data import answer_shape
 from crowdzoo.training.phases import answers_of_batch
 
 
@@ -72,8 +73,7 @@ def e_step(model: Any, data: Any, batch_size: int = 256) -> tuple[np.ndarray, fl
     soft = _counts_confidence(model, data)
     if soft and not model.crowd.uses_features:  # one matrix an annotator says all
         return _e_step_of_soft_answers(model, data, batch_size)
-    rows = (data.num_tasks,) if data.num_tokens is None else (data.num_tasks, data.num_tokens)
-    posteriors, likelihood = np.zeros((*rows, model.crowd.num_classes or 1), "float32"), 0.0
+    posteriors, likelihood = np.zeros((*answer_shape(data), model.crowd.num_classes or 1), "float32"), 0.0
     inputs, more = ("annotators", "labels", "tasks"), with_answers(model, data) if soft else {}
     for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=inputs, **more):
         parts = answers_of_batch(model, x, len(x["tasks"])).astype("float64")
@@ -151,14 +151,14 @@ def annotation_columns(data: Any, batch_size: int = 4096) -> tuple[np.ndarray, n
         batch_size: tasks in a batch.
 
     Returns:
-        Tasks, annotators and labels, int `[A]` each (ratings float64 in the data's unit); of sequences every token
-        counts as a task, number `task * data.num_tokens + position`.
+        Tasks, annotators and labels, int `[A]` each (ratings float64 in the data's unit); every token or pixel counts
+        as a task, numbered row by row as in an array of `answer_shape`.
     """
     parts: list[tuple[np.ndarray, ...]] = []
     for x, labels in data.batches(batch_size, 0, shuffle=False, inputs=("annotators", "tasks")):
         labels, annotators, tasks = np.asarray(labels), np.asarray(x["annotators"]), np.asarray(x["tasks"])
         cells = np.nonzero(~np.isnan(labels) if labels.dtype.kind == "f" else labels >= 0)
-        task = tasks[cells[0]] if labels.ndim == 2 else tasks[cells[0]] * data.num_tokens + cells[1]
+        task = np.ravel_multi_index((tasks[cells[0]], *cells[1:-1]), answer_shape(data))
         parts.append((task, annotators[cells[0], cells[-1]], labels[cells]))
     task, annotator, label = (np.concatenate(column) for column in zip(*parts, strict=True))
     return task, annotator.astype("int32"), label.astype("float64" if label.dtype.kind == "f" else "int32")

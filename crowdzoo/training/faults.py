@@ -83,13 +83,15 @@ def warn_if_one_class(predicted: np.ndarray, targets: np.ndarray, classes: Any =
 
 def check_probabilities(model: Any, inputs: Any) -> None:
     """Refuses a `CrowdModel` whose base for classes gives no probabilities, such as one without a softmax."""
-    if not model.label_kind.one_class or model.crowd.stands_on_hidden_layer:
+    kind = model.label_kind
+    if not (kind.one_class or kind.has_pixels) or model.crowd.stands_on_hidden_layer:
         return
     answers = np.asarray(ops.convert_to_numpy(ops.cast(model.base(inputs["instances"]), "float32")), "float64")
     sums = answers.sum(axis=-1)
     if np.isfinite(answers).all() and (answers.min() < 0 or np.abs(sums - 1).max() > SUM_ERROR):
+        first = answers.reshape(-1, answers.shape[-1])[0]
         raise ConfigError(
-            f"fit: the base gives {np.round(answers[0], 3).tolist()}, which are no probabilities of the classes. "
+            f"fit: the base gives {np.round(first, 3).tolist()}, which are no probabilities of the classes. "
             f"End it in keras.layers.Dense({answers.shape[-1]}, activation='softmax')."
         )
 

@@ -10,15 +10,18 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.losses import MaskedCrossentropy
 from crowdzoo.training.batches import TargetBatches
-from crowdzoo.training.data import ArrayData, split_row
+from crowdzoo.training.data import ArrayData, answer_shape, split_row
 from crowdzoo.training.gold_targets import gold_targets
+from crowdzoo.training.mask_data import MaskData
 from crowdzoo.training.pair_rows import FIT, instances_of, num_rows, of_frame, pair_rows, shown, with_task_column
 from crowdzoo.training.sparse_batch import check_columns, has_annotators
 
 SUM_TOLERANCE = 1e-3  # of a row of targets, also in half precision
 
 
-def crowd_arrays(model: Any, x: Any, y: Any, tasks: Any = None, task: str | None = None, line: str = FIT) -> ArrayData:
+def crowd_arrays(
+    model: Any, x: Any, y: Any, tasks: Any = None, task: str | None = None, line: str = FIT
+) -> ArrayData | MaskData:
     """Instances and annotations out of what `fit` takes, paired and checked; `line` is what a message suggests."""
     crowd = model.crowd
     x, y, line = _of_frame(model, x, y, task, line)
@@ -31,6 +34,8 @@ def crowd_arrays(model: Any, x: Any, y: Any, tasks: Any = None, task: str | None
         raise DataError(
             "tasks= is for Annotations and frames; an array of labels has a row for each row of x: leave it out."
         )
+    elif crowd.label_kind.has_pixels:
+        return _masks(model, x, y)
     elif padded:
         x, annotations = x["instances"], _from_padded(crowd, x["annotators"], y)
     else:
@@ -47,6 +52,21 @@ def crowd_arrays(model: Any, x: Any, y: Any, tasks: Any = None, task: str | None
     if isinstance(y, Annotations):
         _check_classes(crowd, annotations)
     return ArrayData(x, annotations, annotations.tasks)
+
+
+def _masks(model: Any, x: Any, y: Any) -> MaskData:
+    """Images and annotators' masks, as large as what the base gives."""
+    x, ids = (x["instances"], x["annotators"]) if has_annotators(x) else (instances_of(x), None)
+    _build_on(model, x)
+    crowd = model.crowd
+    data = MaskData(x, y, ids, num_annotators=crowd.num_annotators, num_classes=crowd.num_classes)
+    drawn, given = answer_shape(data)[1:], model.bottleneck_shape[1:3]
+    if any(size not in (None, own) for size, own in zip(given, drawn, strict=True)):
+        raise DataError(
+            f"masks have {drawn[0]} x {drawn[1]} pixels, the base gives {given[0]} x {given[1]}: scale the masks to "
+            "the base's output, classes unmixed (nearest neighbour)."
+        )
+    return data
 
 
 def _of_frame(model: Any, x: Any, y: Any, task: str | None, line: str) -> tuple[Any, Any, str]:
@@ -196,7 +216,7 @@ def evaluation_batches(
 
 def held_out(data: Any, fraction: float, order: dict[str, Any]) -> tuple[Any, Any]:
     """What is left to train on, and batches of the last rows."""
-    if isinstance(data, ArrayData):
+    if isinstance(data, (ArrayData, MaskData)):
         kept, held = data.split(fraction)
         return kept, held.batches(**order)
     if not isinstance(data, tuple):

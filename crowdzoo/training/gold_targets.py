@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdzoo.data.label_kinds import label_kind
+from crowdzoo.data.label_kinds import LAYER_KINDS, label_kind
 from crowdzoo.errors import DataError
 
 
@@ -12,9 +12,10 @@ def gold_targets(y: Any, kind: str, num_classes: int, num_annotators: int) -> np
     """The truth of every row, or None where `y` is annotators' labels instead.
 
     Args:
-        y: class codes `[N]` (sequences `[N, T]`), -1 where the truth is not known; or one-hot, `[N, K]` (`[N, T, K]`);
-            or true ratings `[N]` or `[N, 1]`, NaN where not known. Or annotators' labels with an axis of R more.
-        kind: "classification", "sequence" or "regression".
+        y: class codes `[N]` (sequences `[N, T]`, masks `[N, H, W]`), -1 where the truth is not known; or one-hot,
+            `[N, K]` (`[N, T, K]`); or true ratings `[N]` or `[N, 1]`, NaN where not known. Or annotators' labels with
+            an axis of R more.
+        kind: "classification", "sequence", "segmentation" or "regression".
         num_classes: K.
         num_annotators: R; with 0 there are no annotators' labels.
 
@@ -25,7 +26,7 @@ def gold_targets(y: Any, kind: str, num_classes: int, num_annotators: int) -> np
         DataError: no class codes, codes that the model does not have, nothing known, or an array that may be either.
     """
     array = np.asarray(y)
-    facts = label_kind(kind)
+    facts = label_kind(kind, LAYER_KINDS)
     axes = facts.axes
     if array.dtype.kind not in "biuf":
         raise DataError(

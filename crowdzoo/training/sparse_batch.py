@@ -55,7 +55,7 @@ def check_columns(crowd: Any, shape: tuple[int | None, ...]) -> None:
         DataError: labels with one truth a task, or with another number of columns.
     """
     axes = crowd.label_kind.axes + 1
-    written = "N, T, R" if axes == 3 else "N, R"
+    written = ("N, R", "N, T, R", "N, H, W, R")[axes - 2]
     if len(shape) == axes - 1:
         raise DataError(
             f"labels of shape {shape} are one a task, and the crowd layer learns from several annotators' labels, "

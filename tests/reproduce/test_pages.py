@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("results", "papers", "lia", "rodrigues", "conal", "waum", "ibrahim")
+PAGES = ("results", "papers", "lia", "rodrigues", "conal", "waum", "ibrahim", "zhang")
 # files whose rows pages show
 SAVED = (
     "calibration", "conal", "crowd_layer", "crowds", "geo_crowd_net", "imagenet_features",

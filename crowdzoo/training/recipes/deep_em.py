@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from crowdzoo.training.data import answer_shape
 from crowdzoo.training.expectation import Answers, ExpectationStep, annotation_columns, answers_of
 from crowdzoo.training.phases import answers_of_batch
 
@@ -46,9 +47,8 @@ def fit_rounds(
     """
     layer = model.crowd
     answers = answers_of(data, layer.num_classes or 1, type(layer).__name__ if layer.confidence else None)
-    posteriors = answers.mean(data.num_tasks * (data.num_tokens or 1)).astype("float32")
-    if data.num_tokens:
-        posteriors = posteriors.reshape(data.num_tasks, data.num_tokens, -1)
+    shape = answer_shape(data)
+    posteriors = answers.mean(int(np.prod(shape))).astype("float32").reshape(*shape, -1)
     callbacks = [rounds(answers, posteriors), *keras.tree.flatten(kwargs.pop("callbacks", None) or [])]
     batches = data.batches(**order, inputs=("annotators", "labels"), targets=posteriors)
     return model.fit_batches(batches, callbacks=callbacks, **kwargs)

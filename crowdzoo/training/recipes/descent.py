@@ -6,6 +6,7 @@ import keras
 import numpy as np
 
 from crowdzoo.losses import MaskedCrossentropy
+from crowdzoo.training.data import answer_shape
 from crowdzoo.training.expectation import (
     annotation_columns,
     expected_counts,
@@ -49,12 +50,12 @@ def votes_first(model: Any, data: Any, order: dict[str, Any], verbose: Any = "au
 
 
 def _votes(data: Any, num_classes: int) -> np.ndarray:
-    """Shares of the votes `[N, K]`; of sequences `[N, T, K]`, one for the class with most votes, shared by several."""
+    """Shares of the votes `[N, K]`; of places `[N, T, K]`, one for the class with most votes, shared by several."""
     tasks, _, labels = annotation_columns(data)
-    if data.num_tokens is None:
-        return vote_shares(tasks, labels, data.num_tasks, num_classes)
-    shape = (data.num_tasks, data.num_tokens)
+    shape = answer_shape(data)
     shares = vote_shares(tasks, labels, int(np.prod(shape)), num_classes)
+    if len(shape) == 1:
+        return shares
     winners = (shares > 0) & (shares == shares.max(axis=1, keepdims=True))
     votes = (winners / np.maximum(winners.sum(axis=1, keepdims=True), 1)).astype("float32")
     return votes.reshape(*shape, -1)

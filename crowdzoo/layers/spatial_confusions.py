@@ -1,0 +1,134 @@
+"""Masks: a confusion matrix for every annotator at every pixel, by a small network (Zhang et al.)."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import keras
+from keras import ops
+
+from crowdzoo.checks.constraints import checked
+from crowdzoo.layers.confusion_matrices import ConfusionMatrices
+from crowdzoo.layers.crowd_layer import SMALLEST
+from crowdzoo.layers.ranges import DIAGONAL, HIDDEN, STRENGTH
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class SpatialConfusions(ConfusionMatrices):
+    """A confusion matrix for every annotator at every pixel of every image, and a price on its trace.
+
+    An annotator who draws too wide errs along edges and nowhere else. With p the base's probabilities at a pixel,
+
+        P(r says l) = sum_k p[k] A_r[k, l],    A_r[k, :] = softmax(kernel_r[k, :] + sum_d z[d] slope_r[d, k, :])
+
+    where z `[D']` is what 3 x 3 ReLU convolutions (`filters`) make of the features around the pixel. The convolutions
+    are one network for all annotators; kernel and slope are each annotator's own. Slopes start at zero, so that at
+    first an annotator errs alike everywhere, and rarely (`diagonal`).
+
+    The loss, a mean over pixels with a label, gets `strength` times the trace of A_r, averaged over pixels and over
+    the annotators' images in the batch; it is minimised. Among the pairs of truth and annotators that explain the
+    labels alike, the least trace belongs to the true one if annotators are right more often than wrong on the whole.
+    The same price with one matrix an annotator, the paper's global form, is
+    `TraceRegularization(..., kind="segmentation")`.
+
+    The paper has a network of its own for each annotator, on the base's last hidden layer, and a softplus in place of
+    the softmax.
+
+    Args:
+        num_annotators: R, number of annotators.
+        strength: factor of the trace beside the mean cross-entropy of a label, in nats; 0 or more. A trace is 0 to K.
+        diagonal: P(right label) that all annotators start with.
+        filters: of each convolution; without any z is the features themselves, which suits a base's last hidden layer.
+        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`), and `majority_epochs`.
+
+    Call arguments:
+        inputs: class probabilities `[B, H, W, K]`.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators. What comes out at a padded
+            place means nothing.
+        features: `[B, H, W, D]`, such as the image or a hidden layer's output. `CrowdModel(base, layer)` passes the
+            image, `CrowdModel(base, layer, features=NAME)` the output of the base's layer of that name.
+
+    Returns:
+        Log-probabilities of the labels, `[B, H, W, M, K]` (`[B, H, W, R, K]`).
+
+    Raises:
+        ValueError: impossible values, or an input of the wrong rank.
+
+    Source:
+        L. Zhang et al.: Disentangling Human Error from the Ground Truth in Segmentation of Medical Images. NeurIPS
+        2020, section 3.
+
+    Needs:
+        Images, and annotators who are right at most pixels.
+    """
+
+    kinds: ClassVar[tuple[str, ...]] = ("segmentation",)
+    uses_features: ClassVar[bool] = True
+    no_confusions = (
+        "confusion matrices differ from pixel to pixel. Means over images are calibrated_confusions(x, labels) of the "
+        "CrowdModel; those of given images log_confusions(x, annotators)"
+    )
+
+    @checked(strength=STRENGTH, diagonal=DIAGONAL, filters=HIDDEN)
+    def __init__(
+        self,
+        num_annotators: int,
+        strength: float = 0.1,
+        diagonal: float = 0.9,
+        filters: Sequence[int] = (),
+        **kwargs: Any,
+    ):
+        super().__init__(num_annotators, diagonal, **{"kind": self.kinds[0], **kwargs})
+        self.strength = strength
+        self.filters = list(filters)
+
+    def build(self, inputs_shape: tuple[int | None, ...], features_shape: tuple[int | None, ...] | None = None) -> None:
+        """Makes the network and the annotators' weights.
+
+        Args:
+            inputs_shape: shape of the bottleneck; its last axis (K) must be known.
+            features_shape: shape of the features `[B, H, W, D]`; D must be known.
+        """
+        *places, width = self._check_features(features_shape)
+        self._convolutions = []
+        for number, units in enumerate(self.filters):
+            convolution = keras.layers.Conv2D(
+                units, 3, padding="same", activation="relu", dtype=self._computing_dtype(), name=f"convolution_{number}"
+            )
+            convolution.build((*places, width))
+            self._convolutions.append(convolution)
+            width = units
+        classes = self._check_shape(inputs_shape)
+        self.slope = self._weight("slope", (self.num_annotators, width or 1, classes, classes))
+        super().build(inputs_shape)
+
+    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
+        """See `CrowdLayer.log_confusions`; `[B, H, W, M, K, K]`."""
+        self._check_built()
+        if features is None:
+            raise ValueError(f"SpatialConfusions: {self.no_confusions}")
+        hidden = self._cast(features)
+        for convolution in self._convolutions:
+            hidden = convolution(hidden)
+        own = ops.einsum("bhwd,bmdkl->bhwmkl", hidden, self._of(self.slope, annotators))
+        return ops.log_softmax(own + self._of(self.kernel, annotators)[:, None, None], axis=-1)
+
+    def log_joint(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
+        """See `CrowdLayer.log_joint`; `[B, H, W, K]`."""
+        logs = self.log_confusions(annotators, features)
+        said = ops.one_hot(ops.cast(labels, "int32"), logs.shape[-1], dtype=logs.dtype)  # a row of 0 for -1
+        return self._log_prior(inputs) + ops.einsum("bhwml,bhwmkl->bhwk", said, logs)
+
+    def call(self, inputs: Any, annotators: Any = None, training: bool = False, features: Any = None) -> Any:
+        """Log-probabilities of the labels; see the class for shapes."""
+        self.check_training(training)
+        self._check_shape(inputs.shape)
+        self._check_features(getattr(features, "shape", None))
+        if annotators is None:
+            annotators = self._everybody(inputs)
+        confusions = ops.exp(self.log_confusions(annotators, features))
+        if self.strength > 0:
+            traces = ops.mean(ops.trace(confusions, axis1=-2, axis2=-1), axis=(1, 2))  # [B, M]
+            given = self._cast(annotators >= 0)
+            self.add_loss(self.strength * ops.sum(given * traces) / ops.maximum(ops.sum(given), 1))
+        said = ops.einsum("bhwk,bhwmkl->bhwml", self._cast(inputs), confusions)
+        return ops.log(ops.maximum(said, SMALLEST))

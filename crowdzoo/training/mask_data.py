@@ -1,0 +1,105 @@
+"""Annotators' masks in memory: what a model for segmentation is trained on."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from crowdzoo.errors import DataError
+from crowdzoo.training.batches import INPUTS, TargetBatches
+from crowdzoo.training.data import split_row
+from crowdzoo.training.pair_rows import num_rows
+
+
+class MaskData:
+    """Images and the masks that annotators drew of them, in memory; `TrainingData`.
+
+    A mask is stored once for each annotator who drew one, whatever the number of annotators: with three masks an
+    image, M is 3. Small integers, such as int8, are kept as they are.
+
+    Args:
+        x: images `[N, H, W, C]`, or a structure of arrays.
+        labels: class codes `[N, H, W, M]`, -1 where a pixel has none; without `annotators` a column an annotator.
+        annotators: int `[N, M]`, codes of those who drew the masks, -1 for padding.
+        num_annotators: R.
+        num_classes: K.
+
+    Attributes:
+        num_tasks: N; images without a mask teach nothing.
+        num_tokens: rows and columns, (H, W).
+
+    Raises:
+        DataError: shapes that do not fit, codes out of range, or no label.
+    """
+
+    def __init__(self, x: Any, labels: Any, annotators: Any = None, *, num_annotators: int, num_classes: int):
+        labels, rows = np.asarray(labels), num_rows(x)
+        ids = None if annotators is None else np.asarray(annotators)
+        if labels.ndim != 4 or labels.dtype.kind not in "iu" or len(labels) != rows:
+            raise DataError(
+                f"masks must be integers [images, rows, columns, annotators], here [{rows}, ...], got {labels.dtype} "
+                f"of shape {list(labels.shape)}"
+            )
+        if labels.max(initial=-1) >= num_classes:
+            image = np.argwhere(labels >= num_classes)[0].tolist()
+            raise DataError(
+                f"masks[{', '.join(map(str, image))}] is {labels[tuple(image)]}, the model has {num_classes} classes, "
+                f"0 to {num_classes - 1}; write -1 where a pixel has no label."
+            )
+        drawn = (labels >= 0).any(axis=(1, 2))  # [N, M]
+        if ids is None:
+            if labels.shape[-1] != num_annotators:
+                raise DataError(
+                    f"masks have {labels.shape[-1]} columns of annotators, the crowd layer has {num_annotators} "
+                    "annotators. To give only the masks there are, write x as "
+                    '{"instances": x, "annotators": ids}, ids [N, M] beside masks [N, H, W, M].'
+                )
+            # the columns of those who drew the image, first
+            order = np.argsort(~drawn, axis=1, kind="stable")[:, : max(1, int(drawn.sum(axis=1).max(initial=0)))]
+            labels = np.take_along_axis(labels, order[:, None, None], axis=-1)
+            drawn = np.take_along_axis(drawn, order, axis=1)
+            ids = np.where(drawn, order, -1)
+        elif ids.shape != drawn.shape or ids.max(initial=-1) >= num_annotators or (ids[drawn] < 0).any():
+            raise DataError(
+                f"annotators must be codes {list(drawn.shape)} of 0 to {num_annotators - 1}, one for each mask, -1 "
+                f"where there is none; got shape {list(ids.shape)}, codes {ids.min(initial=0)} to {ids.max(initial=0)}."
+            )
+        if not drawn.any():
+            raise DataError("there is no mask to learn from: all labels are -1.")
+        self.x = keras.tree.map_structure(np.asarray, x)
+        self.labels, self.annotators = labels, ids.astype("int32")
+        self.num_tasks = rows
+        self.num_tokens: int | tuple[int, ...] | None = labels.shape[1:3]
+        self.num_annotators, self.num_classes = num_annotators, num_classes
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What is learned from: x, labels and annotators."""
+        return self.x, self.labels, self.annotators
+
+    def split(self, fraction: float) -> tuple["MaskData", "MaskData"]:
+        """The first images, and the share of the last ones; see `ArrayData.split`."""
+        place = split_row(self.num_tasks, fraction)
+        sizes = {"num_annotators": self.num_annotators, "num_classes": self.num_classes}
+        first, last = (
+            MaskData(*keras.tree.map_structure(lambda array, part=part: array[part], self.arrays), **sizes)
+            for part in (slice(place), slice(place, None))
+        )
+        return first, last
+
+    def batches(
+        self,
+        batch_size: int,
+        seed: int,
+        *,
+        shuffle: bool = True,
+        inputs: Sequence[str] = ("annotators",),
+        targets: np.ndarray | None = None,
+        answers: np.ndarray | None = None,
+    ) -> Any:
+        """See `TrainingData.batches`."""
+        known = dict(zip(INPUTS, (self.annotators, self.labels, np.arange(self.num_tasks, dtype="int32")), strict=True))
+        x = {"instances": self.x, **{name: known[name] for name in inputs}} if inputs else self.x
+        y = self.labels if targets is None else targets
+        return TargetBatches(x, y, batch_size=batch_size, seed=seed, shuffle=shuffle).for_keras()
