@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from crowdzoo.errors import DataError, did_you_mean
 
@@ -95,6 +95,14 @@ def plain_name(path: str | os.PathLike[str]) -> str:
         return Path(stream.name).name
 
 
+class _Archive(zipfile.ZipFile):
+    def open(self, *args: Any, **kwargs: Any) -> IO[bytes]:
+        try:
+            return super().open(*args, **kwargs)
+        except UnicodeDecodeError:  # of the name before the content, which may differ from that in the list
+            raise zipfile.BadZipFile("a name in it is no UTF-8") from None
+
+
 def zip_archive(file: str | os.PathLike[str] | IO[bytes], name: str) -> zipfile.ZipFile:
     """Opens a zip archive, and looks at the names in it.
 
@@ -102,7 +110,7 @@ def zip_archive(file: str | os.PathLike[str] | IO[bytes], name: str) -> zipfile.
         DataError: no zip archive; a name in it that is empty or not in its own encoding.
     """
     try:
-        archive = zipfile.ZipFile(file)
+        archive = _Archive(file)
     except OSError:
         raise
     except Exception as error:  # zipfile raises a dozen kinds for damaged archives

@@ -75,7 +75,7 @@ class GoldMetric(keras.metrics.Metric):
     def __init__(self, metric: keras.metrics.Metric, **kwargs: Any):
         super().__init__(**{"name": metric.name, "dtype": metric.dtype, **kwargs})
         self.metric = metric
-        self.counts = True
+        self.counts, self._knows_shape = True, False
         if hasattr(metric, "_direction"):
             self._direction = metric._direction  # for callbacks that monitor it
 
@@ -83,6 +83,7 @@ class GoldMetric(keras.metrics.Metric):
         """Counts a batch; see the class."""
         if not self.counts:
             return
+        self._knows_shape = True
         y_true, y_pred = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
         size = y_pred.shape[-1]
         known = y_true >= 0 if size > 1 else ~ops.isnan(y_true)
@@ -99,8 +100,10 @@ class GoldMetric(keras.metrics.Metric):
         self.metric.update_state(truth, ops.reshape(y_pred, (-1, size)), ops.reshape(weight, (-1,)))
 
     def result(self) -> Any:
-        """The metric's; 0 where batches are not gold, of which some metrics do not know the shape."""
-        return self.metric.result() if self.counts else 0.0
+        """The metric's; 0 before the first gold, as some metrics do not know its shape."""
+        return (
+            self.metric.result() if self._knows_shape else 0.0
+        )  # not by `counts`, which is set where a graph is traced
 
     def reset_state(self) -> None:
         """Forgets what was counted."""

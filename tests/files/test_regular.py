@@ -84,6 +84,9 @@ def broken_archive(kind):
         for mark, flags in ((b"PK\x03\x04", 7), (b"PK\x01\x02", 9)):
             content[content.index(mark) + flags] |= 8  # says that names are UTF-8
         content = content.replace(b"a.csv", b"\xff.csv")
+    if kind == "local name":  # alone, before the content
+        content[7] |= 8
+        content[30] = 0xFF
     return bytes(content)
 
 
@@ -92,6 +95,7 @@ def broken_archive(kind):
     [
         ("stream", "not a sound zip archive"),
         ("name", "not a sound zip archive .*can't decode byte 0xff"),
+        ("local name", "not a sound zip archive .a name in it is no UTF-8"),
         ("empty", "a file in the zip archive has no name"),
     ],
 )

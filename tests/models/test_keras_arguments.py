@@ -77,6 +77,18 @@ def test_any_metric_of_keras_compares_the_estimate_with_gold_whatever_the_method
     assert found["macro"] == pytest.approx(expected["macro"], abs=1e-5)
 
 
+def test_gold_after_labels_has_the_accuracy_that_it_had_before():
+    model = a_model()
+    model.run_eagerly = False  # a graph is traced once, for gold and for labels
+    for y in (PARTLY_KNOWN, ANNOTATIONS, PARTLY_KNOWN, ANNOTATIONS):
+        found = model.evaluate(X, y, verbose=0, return_dict=True)
+        right = model.predict(X, verbose=0).argmax(axis=1)[9:] == GOLD[9:]
+        assert found.get("accuracy", right.mean()) == pytest.approx(right.mean(), abs=1e-6)
+        assert ("accuracy" in found) == (y is PARTLY_KNOWN)
+    history = model.fit(X, ANNOTATIONS, validation_data=(X, PARTLY_KNOWN), **ONCE).history
+    assert min(history["val_accuracy"]) > 0
+
+
 def test_metrics_of_ratings_and_of_tags_leave_out_what_is_unknown():
     ratings = a_model(CrowdsourcedLayer(R, "B", "regression"), ["mae"], outputs=1, activation=None)
     gold = np.where(np.arange(N) < 9, np.nan, GOLD + 0.5)
