@@ -158,7 +158,9 @@ def annotation_columns(data: Any, batch_size: int = 4096) -> tuple[np.ndarray, n
     for x, labels in data.batches(batch_size, 0, shuffle=False, inputs=("annotators", "tasks")):
         labels, annotators, tasks = np.asarray(labels), np.asarray(x["annotators"]), np.asarray(x["tasks"])
         cells = np.nonzero(~np.isnan(labels) if labels.dtype.kind == "f" else labels >= 0)
-        task = np.ravel_multi_index((tasks[cells[0]], *cells[1:-1]), answer_shape(data))
+        task = tasks[cells[0]]
+        if labels.ndim > 2:
+            task = np.ravel_multi_index((task, *cells[1:-1]), answer_shape(data))
         parts.append((task, annotators[cells[0], cells[-1]], labels[cells]))
     task, annotator, label = (np.concatenate(column) for column in zip(*parts, strict=True))
     return task, annotator.astype("int32"), label.astype("float64" if label.dtype.kind == "f" else "int32")
