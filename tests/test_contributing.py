@@ -329,8 +329,8 @@ def test_a_new_kind_of_label_is_a_line_a_folder_and_its_methods(copy):
     package = copy / "crowdzoo"
     change(
         package / "data" / "label_kinds.py",
-        "(CLASSIFICATION, SEQUENCE, REGRESSION, PREFERENCE)",
-        '(CLASSIFICATION, SEQUENCE, REGRESSION, PREFERENCE, LabelKind("verdict", "verdicts", "Aggregation"))',
+        "FREE_TEXT, REGION)",
+        'FREE_TEXT, REGION, LabelKind("verdict", "verdicts", "Aggregation"))',
     )
     folder, own = package / "kinds" / "verdicts", package / "aggregation" / "verdicts"
     for made in (folder, own):
@@ -344,7 +344,7 @@ def test_a_new_kind_of_label_is_a_line_a_folder_and_its_methods(copy):
     add(folder / "columns.csv", "table,key,title,form,bar,scale,help\nfacts,annotations,verdicts,count,,,\n")
     add(own / "methods.py", KIND_METHODS)
     registry = package / "aggregation" / "registry.py"
-    change(registry, "SEQUENCE_METHODS, PREFERENCE_METHODS)", "SEQUENCE_METHODS, PREFERENCE_METHODS, VERDICT_METHODS)")
+    change(registry, "TEXT_METHODS, REGION_METHODS,", "TEXT_METHODS, REGION_METHODS, VERDICT_METHODS,")
     change(
         registry,
         "\nfrom crowdzoo.checks",
