@@ -22,7 +22,8 @@ class ExpectedLogLikelihood(keras.losses.Loss):
             `[B, M, K]` (`[B, T, M, K]`).
 
     Returns:
-        A number a task (of sequences the sum over its tokens), `[B]`, their mean is the loss; for labels their mean.
+        A number a task (of sequences the sum over its tokens, of masks the mean over their pixels), `[B]`, their mean
+        is the loss; for labels their mean.
     """
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
@@ -30,4 +31,6 @@ class ExpectedLogLikelihood(keras.losses.Loss):
         if len(y_true.shape) < len(y_pred.shape):
             return MaskedCrowdCrossentropy()(y_true, y_pred)
         costs = -ops.sum(ops.cast(y_true, y_pred.dtype) * y_pred, axis=-1)
+        if len(costs.shape) == 3:
+            return ops.mean(costs, axis=(1, 2))
         return costs if len(costs.shape) == 1 else ops.sum(costs, axis=-1)

@@ -100,6 +100,9 @@ def _changes(before: Mapping[str, Any], numbers: Numbers, values: Mapping[str, A
             for (name, old, new), (_, one, other) in zip(both, pairs, strict=True) if one != other
         ]  # fmt: skip
         of_tasks = {"changed": len(changed), "listed": changed[:MOST_LISTED]}
+    elif any(isinstance(each, str) for _, *values in pairs for each in values):  # what was found, in words
+        changed = [list(each) for each in pairs if each[1] != each[2]]
+        of_tasks = {"changed": len(changed), "listed": changed[:MOST_LISTED]}
     else:
         apart = [list(each) for each in pairs if None not in each and each[1] != each[2]]
         apart.sort(key=lambda each: -abs(each[1] - each[2]))

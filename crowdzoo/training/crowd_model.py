@@ -83,6 +83,7 @@ class CrowdModel(AskedModel):
         self.classes: Any = None
         self.instances_shape: Any = None
         self._checkpoint: Checkpoint | None = None
+        self._evaluated = ""
         shape = getattr(base, "input_shape", None) if base.built else None
         if shape is not None:
             self.build(shape)
@@ -369,6 +370,9 @@ class CrowdModel(AskedModel):
             ConfigError: weights for annotators' labels.
         """
         if y is None:
+            spec = repr(getattr(x, "element_spec", None))
+            if spec != self._evaluated:  # or TensorFlow takes gold and labels for one tensor of unknown rank
+                self.test_function, self._evaluated = None, spec
             return super().evaluate(x, **kwargs)
         order = {"batch_size": batch_size or 32, "seed": 0, "shuffle": False}
         return super().evaluate(

@@ -60,13 +60,18 @@ def _masks(model: Any, x: Any, y: Any) -> MaskData:
     _build_on(model, x)
     crowd = model.crowd
     data = MaskData(x, y, ids, num_annotators=crowd.num_annotators, num_classes=crowd.num_classes)
-    drawn, given = answer_shape(data)[1:], model.bottleneck_shape[1:3]
+    _check_pixels(model, answer_shape(data)[1:])
+    return data
+
+
+def _check_pixels(model: Any, drawn: tuple[int, ...]) -> None:
+    """Refuses masks of another size than the base's output."""
+    given = model.bottleneck_shape[1:3]
     if any(size not in (None, own) for size, own in zip(given, drawn, strict=True)):
         raise DataError(
             f"masks have {drawn[0]} x {drawn[1]} pixels, the base gives {given[0]} x {given[1]}: scale the masks to "
             "the base's output, classes unmixed (nearest neighbour)."
         )
-    return data
 
 
 def _of_frame(model: Any, x: Any, y: Any, task: str | None, line: str) -> tuple[Any, Any, str]:
@@ -211,6 +216,8 @@ def evaluation_batches(
     if gold is None:
         refuse_weights(sample_weight, None)
         return crowd_arrays(model, x, y, tasks, line=line).batches(**order)
+    if crowd.label_kind.has_pixels:
+        _check_pixels(model, gold.shape[1:])
     return target_batches((instances_of(x), gold, sample_weight), **order)
 
 

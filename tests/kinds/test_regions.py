@@ -234,6 +234,61 @@ def test_images_on_which_nobody_marks_anything_are_reported(tmp_path):
     assert found["values"]["dice"] == 1
 
 
+def changed_gold(change):
+    gold = coco(TRUE)
+    change(gold)
+    return gold
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda gold: gold["images"][3].update(height=70), "image '3.jpg' is of size .70, 80. there, and .60, 80."),
+        (lambda gold: [each.update(name=each["name"].upper()) for each in gold["categories"]], "Name them alike"),
+        (
+            lambda gold: [each.update(annotator="ab"[place % 2]) for place, each in enumerate(gold["annotations"])],
+            "has the regions of 2 annotators",
+        ),
+    ],
+)
+def test_gold_that_cannot_be_compared_is_refused(folder, capsys, change, message):
+    (folder / "gold.json").write_text(json.dumps(changed_gold(change)))
+    words = [*NAMED, "--gold", str(folder / "gold.json"), "--out", str(folder / "out")]
+    assert main(["aggregate", str(folder / "coco"), *words]) == DataError.exit_code
+    assert re.search(message, capsys.readouterr().err)
+
+
+def test_an_earlier_report_of_regions_is_compared_with_and_who_is_far_from_others_is_named(folder, capsys):
+    stray = {number: [(1, (1 + number, 1, 5, 5))] for number in TRUE}
+    (folder / "coco" / "stray.json").write_text(json.dumps(coco(stray)))
+    first, second = folder / "first.html", folder / "second.html"
+    assert main(["report", str(folder / "coco"), *NAMED, "--out", str(first)]) == 0
+    words = ["--exclude", "careless", "--before", str(folder / "first.json"), "--out", str(second)]
+    assert main(["report", str(folder / "coco"), *NAMED, *words]) == 0
+    report = json.loads((folder / "second.json").read_text())
+    notes = report["tables"]["annotators"]["values"]
+    noted = {who for who, each in zip(notes["annotator"], notes["notes"], strict=True) if {"apart", "random"} & {*each}}
+    assert noted == {"stray"}
+
+
+def test_regions_without_category_or_annotator_do_not_become_empty_images_or_somebody_else(tmp_path):
+    file = coco(TRUE)
+    file["annotations"][0]["category_id"] = 99
+    (tmp_path / "ann.json").write_text(json.dumps(file))
+    how = {"kind": "region", "platform": "coco", "on_bad_rows": "reject"}
+    with pytest.warns(UserWarning, match="left out|rejected"):
+        read = Annotations.read(tmp_path / "ann.json", **how)
+    assert "0.jpg" not in set(read.tasks[read.task_ids])
+    assert len(read) == len(TRUE) - 1
+    for each in file["annotations"]:
+        each["annotator"] = "bob"
+    file["annotations"][0]["category_id"] = 1
+    del file["annotations"][0]["annotator"]
+    (tmp_path / "ann.json").write_text(json.dumps(file))
+    with pytest.raises(DataError, match=r"annotations\.annotator"):
+        Annotations.read(tmp_path / "ann.json", **{**how, "on_bad_rows": "error"})
+
+
 def test_the_guide_runs_and_its_figures_are_the_saved_ones():
     root = Path(__file__).parents[2]
     guide, names = (root / "docs" / "regions.md").read_text(encoding="utf-8"), {}

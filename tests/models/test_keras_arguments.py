@@ -89,6 +89,17 @@ def test_gold_after_labels_has_the_accuracy_that_it_had_before():
     assert min(history["val_accuracy"]) > 0
 
 
+def test_datasets_of_gold_and_of_labels_are_evaluated_in_any_order():
+    model = a_model()
+    model.run_eagerly = False
+    tf = pytest.importorskip("tensorflow")
+    gold, labels = (tf.data.Dataset.from_tensor_slices((X, y)).batch(16) for y in (PARTLY_KNOWN, DENSE))
+    first = model.evaluate(gold, verbose=0, return_dict=True)
+    model.evaluate(X, ANNOTATIONS, verbose=0)
+    model.evaluate(labels, verbose=0)
+    assert model.evaluate(gold, verbose=0, return_dict=True) == first
+
+
 def test_metrics_of_ratings_and_of_tags_leave_out_what_is_unknown():
     ratings = a_model(CrowdsourcedLayer(R, "B", "regression"), ["mae"], outputs=1, activation=None)
     gold = np.where(np.arange(N) < 9, np.nan, GOLD + 0.5)

@@ -158,6 +158,23 @@ def test_masks_that_do_not_fit_are_named(x, y, message):
         a_model().fit(x, y, verbose=0)
 
 
+@pytest.mark.parametrize("gold", [GOLD.transpose(0, 2, 1), GOLD[:, :1], GOLD[:, :4, :4]])
+def test_gold_of_another_size_is_refused(gold):
+    with pytest.raises(DataError, match="pixels, the base gives 6 x 8"):
+        a_model().evaluate(X, gold, verbose=0)
+
+
+def test_the_loss_of_deep_em_does_not_depend_on_which_way_an_image_lies():
+    def loss(x, y):
+        keras.utils.set_random_seed(0)
+        base = keras.Sequential([keras.Input((*x.shape[1:3], 1)), keras.layers.Dense(K, activation="softmax")])
+        model = CrowdModel(base, DeepEM(R, kind="segmentation"))
+        model.compile(keras.optimizers.SGD(0.0), **EAGER)
+        return model.fit(x, y, epochs=1, batch_size=N, shuffle=False, verbose=0).history["loss"][0]
+
+    assert loss(X.swapaxes(1, 2), DENSE.swapaxes(1, 2)) == pytest.approx(loss(X, DENSE), rel=1e-5)
+
+
 def test_a_base_without_a_softmax_is_refused():
     base = keras.Sequential([keras.Input((H, W, 1)), keras.layers.Dense(K)])
     with pytest.raises(ConfigError, match="no probabilities of the classes"):

@@ -10,6 +10,7 @@ import numpy as np
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import MarkedImage, dice
+from crowdzoo.errors import DataError, short_repr
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows
 from crowdzoo.reading.instances.gold import check_shared
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
@@ -41,9 +42,28 @@ class Regions(Kind):
         if path is None:
             return None
         gold = Annotations.read(path, kind=self.name, platform="coco")
-        texts = np.asarray(gold.classes)[gold.labels].tolist()
-        known = dict(zip(map(str, gold.tasks[gold.task_ids].tolist()), texts, strict=True))
+        if gold.num_annotators > 1:
+            raise DataError(
+                f"{path}: has the regions of {gold.num_annotators:,} annotators. Give one file of true ones."
+            )
+        known, said = _by_task(gold), _by_task(crowd)
         check_shared(path, known, crowd.tasks)
+        sets = []
+        for texts in (known, {task: said[task] for task in said.keys() & known.keys()}):
+            images = {task: MarkedImage.parse(text) for task, text in texts.items()}
+            sets.append((images, {region.label for image in images.values() for region in image.regions}))
+        (true, names), (images, others) = sets
+        for task, image in images.items():
+            if (size := (true[task].height, true[task].width)) != (image.height, image.width):
+                raise DataError(
+                    f"{path}: image {task!r} is of size {[*size]} there, and {[image.height, image.width]} of the "
+                    "annotators. Correct one of them."
+                )
+        if names and others and names.isdisjoint(others):
+            raise DataError(
+                f"{path}: has the categories {short_repr(sorted(names))}, and annotators {short_repr(sorted(others))}. "
+                "Name them alike."
+            )
         return np.array([known.get(str(task), "") for task in crowd.tasks.tolist()], object)
 
     # === Aggregation ===
@@ -72,6 +92,12 @@ class Regions(Kind):
         pairs = zip(truth, answers["regions"], strict=True)
         near = np.array([dice(*map(MarkedImage.parse, pair)) for pair in pairs])
         return {"dice": float(near.mean()), "iou": float((near / (2 - near)).mean())}
+
+
+def _by_task(marked: Annotations) -> dict[str, str]:
+    """An answer to each task, as text."""
+    texts = np.asarray(marked.classes)[marked.labels].tolist()
+    return dict(zip(map(str, marked.tasks[marked.task_ids].tolist()), texts, strict=True))
 
 
 KIND = Regions()

@@ -69,8 +69,9 @@ class RegionPage(KindPage):
         value = ratio(np.bincount(who, near, number), shared)
         width = NORMAL_975 * np.sqrt(ratio(np.bincount(who, (near - value[who]) ** 2, number), shared * (shared - 1)))
         against, random = below_and_at_chance(value, value - width, value + width, shared >= FEW)
+        far = (shared >= FEW) & (value + width < (self.overall["dice"] or 0) / 2)
         self.annotators = self.of_annotators(
-            np.bincount(table.annotator_ids, minlength=number), shared, {"random": random | against},
+            np.bincount(table.annotator_ids, minlength=number), shared, {"random": random | against, "apart": far},
             **interval("agreement", value, value - width, np.minimum(value + width, 1)), **self._errors(),
             copies=copies(table.annotators, table.task_ids, table.annotator_ids, table.labels),
         )  # fmt: skip

@@ -23,7 +23,7 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
     """Images with their places in the list, each with its annotations."""
     entry = next((entry for _, entry in json_records(file)), None)
     if entry is None:
-        return
+        raise DataError(f"{file.name}: holds no entries of COCO. {_MENU}")
     if not isinstance(entry, dict) or not all(isinstance(entry.get(part), list) for part in _PARTS):
         yield 1, entry  # of another platform, or of none
         return
@@ -37,10 +37,15 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
     }  # fmt: skip
     for place, annotation in enumerate(entry["annotations"], start=1):
         where = annotation if isinstance(annotation, dict) else {}
+        if is_shared and not where.get("annotator"):
+            yield place, BadRow(file.name, place, "annotations.annotator", "", "is missing, and others have it.")
+            continue
         for key, known in (("image_id", images), ("category_id", names)):
             if type(where.get(key)) is not int or where[key] not in known:
                 reason = f"is the id of no {'image' if known is images else 'category'} of the file."
                 yield place, BadRow(file.name, place, f"annotations.{key}", shown(where.get(key)), reason)
+                if known is names:  # a region that cannot be read, so that its image is not taken for an empty one
+                    found[where["image_id"]]["marked"].setdefault(str(where.get("annotator", "")), []).append({})
                 break
         else:
             attributes = where.get("attributes")
