@@ -35,10 +35,9 @@ def test_the_python_lines_run():
     annotations = crowdzoo.Annotations.from_arrays(
         np.repeat(np.arange(30), 3), np.tile(["ann", "bo", "cy"], 30), np.arange(90) % 7 % 4
     )
-    probabilities = np.full((30, annotations.num_classes), 1 / annotations.num_classes)
-    names = {"crowdzoo": crowdzoo, "annotations": annotations, "probabilities": probabilities}
+    names = {"crowdzoo": crowdzoo, "annotations": annotations}
     python = [block for block in blocks if "quality." in block and "crowdzoo quality" not in block]
-    assert len(python) == 4
+    assert len(python) == 2
     for block in python:
         exec("\n".join(line[4:] for line in block.splitlines()), names)
     assert names["report"].alpha.low < names["report"].alpha.value
