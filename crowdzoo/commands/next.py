@@ -20,7 +20,7 @@ from crowdzoo.commands.progress import fitted
 from crowdzoo.errors import ConfigError, DataError, shorten, unknown
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.kinds import Kind, kind_of
-from crowdzoo.kinds.parts import part_of
+from crowdzoo.kinds.parts import has_part, part_of
 from crowdzoo.quality.next_annotation import SURE, next_questions
 from crowdzoo.report.tables import print_table
 
@@ -245,7 +245,7 @@ def _pooled(skills: Any, result: Any, earlier: tuple[Any, np.ndarray] | None) ->
 def _check(arguments: argparse.Namespace, kind: Kind) -> None:
     """Refuses options that do not go together, before anything is read."""
     kind.check_arguments(arguments)
-    if kind.labels.has_positions or kind.labels.has_pairs or not kind.labels.has_classes:
+    if not has_part(kind.name, "questions"):
         raise ConfigError(
             f"--task {kind.name}: crowdzoo next is for classes and free texts. Of {kind.title} crowdzoo report FILE "
             f"--task {kind.name} --out report.html lists the tasks on which answers differ most."

@@ -33,14 +33,18 @@ def part_of(kind: str, part: str) -> Any:
     Raises:
         ConfigError: no such kind, or one without this part.
     """
-    name = f"{__package__}.{folder_of(kind)}.{part}"
-    if find_spec(name) is None:
+    if not has_part(kind, part):
         what = "comparison" if part == "compared" else "pipeline"
         raise ConfigError(
             f"there is no {what} of {label_kind(kind).title}: crowdzoo aggregate --method NAME --gold FILE says how "
             "far a method is from gold."
         )
-    return import_module(name)
+    return import_module(f"{__package__}.{folder_of(kind)}.{part}")
+
+
+def has_part(kind: str, part: str) -> bool:
+    """Whether a kind has a module of that name; arguments as for `part_of`."""
+    return find_spec(f"{__package__}.{folder_of(kind)}.{part}") is not None
 
 
 def compared_by(crowd: Any, gold: Any) -> type[Compared]:

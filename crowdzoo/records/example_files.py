@@ -63,6 +63,7 @@ def read_dataset_info(uri: str) -> dict[str, Any]:
 
 def split_by_hash(names: Iterable[str], eval_fraction: float) -> np.ndarray:
     """The split of each name, by a hash of it: a name keeps its split when others come or go, and with any seed."""
+    # with 0 before it, as the seed 0 had it: earlier splits stay
     digests = (hashlib.sha256(f"0:{name}".encode()).digest() for name in names)
     shares = np.array([int.from_bytes(digest[:8], "big") / 2**64 for digest in digests])
     return np.where(shares < eval_fraction, "eval", "train")

@@ -101,9 +101,8 @@ class GoldMetric(keras.metrics.Metric):
 
     def result(self) -> Any:
         """The metric's; 0 before the first gold, as some metrics do not know its shape."""
-        return (
-            self.metric.result() if self._knows_shape else 0.0
-        )  # not by `counts`, which is set where a graph is traced
+        # not by `counts`, which is set where a graph is traced
+        return self.metric.result() if self._knows_shape else 0.0
 
     def reset_state(self) -> None:
         """Forgets what was counted."""

@@ -214,6 +214,7 @@ def test_other_platforms_have_no_regions(tmp_path):
      pytest.param(["compare", "--task", "region", "--out", "out"], "there is no comparison of regions",
                   marks=pytest.mark.slow),
      (["aggregate", "--task", "region", "--low", "0", "--out", "out"], "--low 0"),
+     (["next", "--task", "region", "--budget", "5"], "Of regions crowdzoo report FILE --task region"),
      (["quality", "--task", "region"], "crowdzoo report FILE --task region")],
 )  # fmt: skip
 def test_what_is_not_for_regions_is_refused(tmp_path, capsys, words, message):
@@ -256,6 +257,15 @@ def test_gold_that_cannot_be_compared_is_refused(folder, capsys, change, message
     words = [*NAMED, "--gold", str(folder / "gold.json"), "--out", str(folder / "out")]
     assert main(["aggregate", str(folder / "coco"), *words]) == DataError.exit_code
     assert re.search(message, capsys.readouterr().err)
+
+
+def test_an_annotator_who_marks_one_class_only_does_not_make_gold_of_another_class_wrong(folder):
+    gold = {3: [region for region in TRUE[3] if region[0] == 2]}
+    others = {**TRUE, 3: [region for region in TRUE[3] if region[0] == 1]}
+    (folder / "coco" / "zoe.json").write_text(json.dumps(coco(others)))
+    crowd = Annotations.read(folder / "coco", kind="region", platform="coco")
+    (folder / "gold.json").write_text(json.dumps(coco(gold)))
+    assert (kind_of("region").gold_of(crowd, folder / "gold.json") != "").sum() == 1
 
 
 def test_an_earlier_report_of_regions_is_compared_with_and_who_is_far_from_others_is_named(folder, capsys):

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.free_texts.text_method import FEATURES, TextMethod
+from crowdzoo.aggregation.free_texts.chosen_text import FEATURES, ChosenText
 from crowdzoo.aggregation.free_texts.text_table import TextTable
 from crowdzoo.checks.constraints import setting
 
 
 @dataclass(frozen=True)
-class TextMedoid(TextMethod):
+class TextMedoid(ChosenText):
     """The text with the fewest edits to the others of its task, each over the tokens of the longer of the two.
 
     Args:

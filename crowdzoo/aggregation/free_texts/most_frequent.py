@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.free_texts.text_method import TextMethod
+from crowdzoo.aggregation.free_texts.chosen_text import ChosenText
 from crowdzoo.aggregation.free_texts.text_table import TextTable
 
 
 @dataclass(frozen=True)
-class MostFrequentText(TextMethod):
+class MostFrequentText(ChosenText):
     """The text that most annotators wrote alike; of texts that are equally frequent the one nearest to the others.
 
     Args:

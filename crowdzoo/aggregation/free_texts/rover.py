@@ -52,7 +52,7 @@ class ROVER(TextMethod):
     name: ClassVar[str] = "rover"
 
     def fit(self, annotations: Annotations) -> TextAggregation:
-        """Aligns and votes; see `TextMethod.fit`."""
+        """Aligns and votes; see `ChosenText.fit`."""
         table = TextTable.of(annotations, self.title, self.unit, self.normalize)
         parts = np.split(table.tokens.codes, table.tokens.starts[1:-1])
         rows = [parts[place] for place in table.said.tolist()]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtri
 
 from crowdzoo.aggregation.aggregator import warn_not_converged
-from crowdzoo.aggregation.free_texts.text_method import FEATURES, TextMethod
+from crowdzoo.aggregation.free_texts.chosen_text import FEATURES, ChosenText
 from crowdzoo.aggregation.free_texts.text_table import Array, TextTable
 from crowdzoo.checks.constraints import MAX_ITER, TOL, Number, setting
 
@@ -18,7 +18,7 @@ _LEAST = 1e-5  # of the sum of an annotator's squared distances
 
 
 @dataclass(frozen=True)
-class TextRASA(TextMethod):
+class TextRASA(ChosenText):
     """The text whose vector is nearest to the task's: the mean of its texts' vectors, weighted by annotators' skills.
 
     A skill is a quantile of the chi-squared distribution, for the number of the annotator's texts, over the sum of the

@@ -48,17 +48,14 @@ class Regions(Kind):
             )
         known, said = _by_task(gold), _by_task(crowd)
         check_shared(path, known, crowd.tasks)
-        sets = []
-        for texts in (known, {task: said[task] for task in said.keys() & known.keys()}):
-            images = {task: MarkedImage.parse(text) for task, text in texts.items()}
-            sets.append((images, {region.label for image in images.values() for region in image.regions}))
-        (true, names), (images, others) = sets
-        for task, image in images.items():
-            if (size := (true[task].height, true[task].width)) != (image.height, image.width):
+        for task in known.keys() & said.keys():
+            true, marked = MarkedImage.parse(known[task]), MarkedImage.parse(said[task])
+            if (true.height, true.width) != (marked.height, marked.width):
                 raise DataError(
-                    f"{path}: image {task!r} is of size {[*size]} there, and {[image.height, image.width]} of the "
-                    "annotators. Correct one of them."
+                    f"{path}: image {task!r} is of size {[true.height, true.width]} there, and "
+                    f"{[marked.height, marked.width]} of the annotators. Correct one of them."
                 )
+        names, others = map(_categories, (gold, crowd))
         if names and others and names.isdisjoint(others):
             raise DataError(
                 f"{path}: has the categories {short_repr(sorted(names))}, and annotators {short_repr(sorted(others))}. "
@@ -98,6 +95,12 @@ def _by_task(marked: Annotations) -> dict[str, str]:
     """An answer to each task, as text."""
     texts = np.asarray(marked.classes)[marked.labels].tolist()
     return dict(zip(map(str, marked.tasks[marked.task_ids].tolist()), texts, strict=True))
+
+
+def _categories(marked: Annotations) -> set[str]:
+    """Those that anybody used."""
+    images = map(MarkedImage.parse, np.asarray(marked.classes).tolist())
+    return {region.label for image in images for region in image.regions}
 
 
 KIND = Regions()
