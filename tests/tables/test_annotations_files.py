@@ -179,6 +179,10 @@ BAD_ROWS = {
         "row 2, column 'label': 'caf\\\\xe9' is not UTF-8 (byte 0xE9). Save the file as UTF-8, or give its encoding, ",
     ),
     "open quote": (HEADER + 'b,x,1\n"a,x,1\nc,x,1\n', "row 3: '\"a,x,1' opens a quote that nothing closes."),
+    "open quote at the end after another in its line": (
+        'task,annotator,label,text\nb",x,1,"a',
+        "row 2: 'b\",x,1,\"a' opens a quote that nothing closes.",
+    ),
     "carriage return within a line": (HEADER + "a,x\ry,1\n", "row 2: 'a,x\\ry,1' holds a carriage return within"),
 }
 

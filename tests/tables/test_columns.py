@@ -169,6 +169,14 @@ def test_a_column_of_which_some_values_are_read_is_not_left_out_unless_one_says_
     assert Annotations.read("a.csv", columns="confidence=").confidence is None
 
 
+def test_a_column_that_cannot_be_read_is_left_out_after_a_row_that_spans_lines():
+    """Arrow is not asked for the rows, and what comes before them is an empty batch."""
+    write("a.csv", 'label,task,annotator,confidence\na,a,",a\na,a,",a')
+    with pytest.warns(DataWarning, match="column 'confidence' is left out"):
+        assert Annotations.read("a.csv").annotators.tolist() == [",a\na,a,"]
+
+
+
 def test_milliseconds_since_1970_are_not_taken_for_seconds():
     second = 1_760_000_000
     for factor in (1, 10**3, 10**6, 10**9):

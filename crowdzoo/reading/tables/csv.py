@@ -122,7 +122,7 @@ class CsvSource(TextSource):
             for column, place in zip(self.found, self.places, strict=True)
         }
         columns = parse_csv(chunk, ends, self.delimiter, len(self.header), types)
-        if columns is None:
+        if columns is None or not self._closes(chunk[chunk.rfind(b"\n", 0, -1) + 1 :]):
             return None
         found = dict(zip(self.found, columns, strict=True))
         for column in self.numeric & set(found):
@@ -131,6 +131,16 @@ class CsvSource(TextSource):
             if np.isinf(numbers).any() or (column not in OPTIONAL and np.isnan(numbers).any()):
                 return None
         return found
+
+    def _closes(self, line: bytes) -> bool:
+        """Whether the last line of a chunk closes its quotes; Arrow takes the end of the chunk for one."""
+        if b'"' not in line:
+            return True
+        try:
+            list(csv.reader([line.decode(errors="replace")], delimiter=self.delimiter, strict=True))
+            return True
+        except csv.Error:
+            return False
 
     def _slow(self, chunk: bytes, line: int, final: bool, left: list[bytes]) -> Iterator[Batch]:
         return self._batches(self._rows(chunk, line, final, left))

@@ -159,6 +159,7 @@ class RowChecks:
         rows, reason = problems[0]
         value = values[int(rows[0])].as_py()
         self.unread[column] = f"{short_repr(value)} {reason if isinstance(reason, str) else reason(value)}"
+        self.numbers.pop(column, None)  # of batches without a good row
         return True
 
     @property
