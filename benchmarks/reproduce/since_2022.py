@@ -257,5 +257,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    need("music-genre-amt", "bluebirds-lia", "snow2008", "wordsim-lia")
+    need("music-genre-amt", "bluebirds-lia", "snow2008", "medical-relation-extraction")
     sys.exit(main())
