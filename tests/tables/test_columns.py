@@ -176,7 +176,6 @@ def test_a_column_that_cannot_be_read_is_left_out_after_a_row_that_spans_lines()
         assert Annotations.read("a.csv").annotators.tolist() == [",a\na,a,"]
 
 
-
 def test_milliseconds_since_1970_are_not_taken_for_seconds():
     second = 1_760_000_000
     for factor in (1, 10**3, 10**6, 10**9):

@@ -85,6 +85,8 @@ class Layout:
         layout = cls(**given, option=option)
         if layout.wide and (strange := sorted(layout.columns.keys() - {"task", "annotator"})):
             raise ConfigError(f"{option}: a wide table has columns task and annotator, and no {strange[0]}.")
+        if layout.wide and layout.annotator_separator:
+            raise ConfigError("annotator_separator: in a wide table every column is one annotator; leave it out.")
         if not layout.header and not layout.columns:
             numbers = "task=,annotator=1,2,3" if layout.wide else "task=1,annotator=2,label=3"
             raise ConfigError(f"a file without a header needs columns, such as columns='{numbers}'.")
