@@ -76,7 +76,7 @@ def check_ratings(annotations: Annotations, method: str, low: float | None, high
     sizes = np.abs(annotations.labels)
     if 0 < (most := sizes.max()) < 1e-100:
         raise DataError(f"{method}: no rating is larger than {most:g}, and squares of them are 0. Take another unit.")
-    if most > LARGEST * (usual := np.median(sizes[sizes > 0]) if most else 0.0):
+    if most > LARGEST * (usual := np.quantile(sizes[sizes > 0], 0.5, method="lower") if most else 0.0):
         row = annotations.select_rows(np.flatnonzero(sizes == most)[:1])
         annotator, task = row.annotators[row.annotator_ids[0]], row.tasks[row.task_ids[0]]
         raise DataError(

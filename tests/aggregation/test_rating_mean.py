@@ -135,6 +135,7 @@ def test_an_impossible_scale_is_refused():
     ("ratings", "message"),
     [
         ([1, 2, 1, 2, 1e17], "annotator 'c' gave task 3 1e\\+17, beside which the usual 2 is lost"),
+        ([0, 0, 0, 1, 1e17], "annotator 'c' gave task 3 1e\\+17, beside which the usual 1 is lost"),
         ([1, 2, 1, 2, 1e308], "row 4, column 'label': 1e\\+308 is beyond 1e100: squares of ratings must fit"),
         ([1e160, 2e160, 1e160, 2e160, 1e160], "row 0, column 'label': 1e\\+160 is beyond 1e100"),
         ([1e-160, 2e-160, 1e-160, 2e-160, 0], "no rating is larger than 2e-160, and squares of them are 0"),
