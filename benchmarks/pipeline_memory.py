@@ -3,9 +3,11 @@
     python benchmarks/pipeline_memory.py                              # 100,000 images, both kinds of label
     python benchmarks/pipeline_memory.py --number 1000 --labels ratings
     python benchmarks/pipeline_memory.py --instances vectors texts --number 200000 --labels classes
+    python benchmarks/pipeline_memory.py --instances crowd --number 1000000 --labels classes
 
 Images are JPEG files of 64 x 64 pixels of noise, 300 different ones, each a file of its own in folders of 1,000;
 vectors are 512 numbers each, in one Parquet file; texts have 300 words, in one CSV file. Three annotators label each.
+"crowd" has vectors of 32 numbers, and 100 of 10,000 annotators label each, in a Parquet file.
 The network is small and learns for one epoch: its memory is not the question, and that of a batch does not depend on
 the number of images. The pipeline is a process of its own; every second the proportional share of memory (PSS) of it
 and of all its children is added up, and so is the part of it that no file stands behind: pages of files that are mapped
@@ -26,6 +28,7 @@ import sys
 import tempfile
 import threading
 import time
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -41,6 +44,7 @@ from crowdzoo.report.tables import print_table
 RESULTS = Path(__file__).with_name("results") / "pipeline_memory.json"
 DIFFERENT, SIDE, IN_FOLDER, ANNOTATORS, EVERY = 300, 64, 1000, 30, 1.0
 LENGTH, WORDS = 512, 300  # of a vector, of a text
+MANY, REDUNDANCY = 10_000, 100  # of a crowd
 BAR = 1.5  # GiB above the start, of 100,000 images
 LABELS = {"classes": "classification", "ratings": "regression"}
 SHARE = re.compile(r"^(Pss\w*): +(\d+) kB", re.MULTILINE)
@@ -56,6 +60,19 @@ def write_inputs(folder: Path, instances: str, number: int, kind: str) -> Path:
     rng = np.random.default_rng(0)
     names = [f"{row // IN_FOLDER:04}/{row:07}" for row in range(number)]
     file, model = WRITE[instances](folder, names, rng)
+    answers = (_write_crowd if instances == "crowd" else _write_answers)(folder, names, kind, rng)
+    config = {
+        "name": "many", "task": kind,
+        "data": {"annotations": answers, "instances": file},
+        "aggregation": {"method": "majority-vote" if kind == "classification" else "mean"},
+        "model": model,
+        "training": {"epochs": 1, "batch_size": 64}, "evaluation": {}, "output": {"root": "out"},
+    }  # fmt: skip
+    (folder / "many.yaml").write_text(json.dumps(config))
+    return folder / "many.yaml"
+
+
+def _write_answers(folder: Path, names: list[str], kind: str, rng: np.random.Generator) -> str:
     with open(folder / "answers.csv", "w", newline="") as answers:
         writer = csv.writer(answers)
         writer.writerow(("task", "annotator", "label"))
@@ -63,15 +80,19 @@ def write_inputs(folder: Path, instances: str, number: int, kind: str) -> Path:
             for annotator in rng.choice(ANNOTATORS, 3, replace=False):
                 label = rng.integers(0, 8) if kind == "classification" else round(10 * rng.random(), 2)
                 writer.writerow((name, f"a{annotator}", label))
-    config = {
-        "name": "many", "task": kind,
-        "data": {"annotations": "answers.csv", "instances": file},
-        "aggregation": {"method": "majority-vote" if kind == "classification" else "mean"},
-        "model": model,
-        "training": {"epochs": 1, "batch_size": 64}, "evaluation": {}, "output": {"root": "out"},
-    }  # fmt: skip
-    (folder / "many.yaml").write_text(json.dumps(config))
-    return folder / "many.yaml"
+    return "answers.csv"
+
+
+def _write_crowd(folder: Path, names: list[str], kind: str, rng: np.random.Generator) -> str:
+    columns = {"task": pa.string(), "annotator": pa.int64(), "label": pa.int64()}
+    with pq.ParquetWriter(folder / "answers.parquet", pa.schema(columns)) as writer:
+        for start in range(0, len(names), IN_FOLDER):
+            own = np.repeat(names[start : start + IN_FOLDER], REDUNDANCY)
+            first = rng.integers(MANY, size=(len(own) // REDUNDANCY, 1))
+            who = (first + 97 * np.arange(REDUNDANCY)) % MANY
+            label = (first % 8 + (rng.random(who.shape) < 0.4) * rng.integers(8, size=who.shape)) % 8
+            writer.write_table(pa.table({"task": own, "annotator": who.ravel(), "label": label.ravel()}))
+    return "answers.parquet"
 
 
 def _write_images(folder: Path, names: list[str], rng: np.random.Generator) -> tuple[str, dict[str, Any]]:
@@ -88,13 +109,15 @@ def _write_images(folder: Path, names: list[str], rng: np.random.Generator) -> t
     return "photos", {"height": 16, "width": 16, "stages": [4], "augment": False}
 
 
-def _write_vectors(folder: Path, names: list[str], rng: np.random.Generator) -> tuple[str, dict[str, Any]]:
-    schema = pa.schema({"task": pa.string(), "features": pa.list_(pa.float32(), LENGTH)})
+def _write_vectors(
+    folder: Path, names: list[str], rng: np.random.Generator, length: int = LENGTH
+) -> tuple[str, dict[str, Any]]:
+    schema = pa.schema({"task": pa.string(), "features": pa.list_(pa.float32(), length)})
     with pq.ParquetWriter(folder / "vectors.parquet", schema) as writer:
         for start in range(0, len(names), 20_000):
             own = names[start : start + 20_000]
-            values = rng.normal(size=len(own) * LENGTH).astype("float32")
-            lists = pa.FixedSizeListArray.from_arrays(pa.array(values), LENGTH)
+            values = rng.normal(size=len(own) * length).astype("float32")
+            lists = pa.FixedSizeListArray.from_arrays(pa.array(values), length)
             writer.write_table(pa.table([pa.array(own), lists], schema=schema))
     return "vectors.parquet", {"hidden": [16]}
 
@@ -108,7 +131,10 @@ def _write_texts(folder: Path, names: list[str], rng: np.random.Generator) -> tu
     return "texts.csv", {"hidden": [16]}
 
 
-WRITE = {"images": _write_images, "vectors": _write_vectors, "texts": _write_texts}
+WRITE = {
+    "images": _write_images, "vectors": _write_vectors, "texts": _write_texts,
+    "crowd": partial(_write_vectors, length=32),
+}  # fmt: skip
 
 
 class Watched:
