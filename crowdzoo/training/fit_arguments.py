@@ -269,6 +269,8 @@ def check_shapes(model: Any, x: Any) -> None:
     known = [[None, *symbol.shape[1:]] for symbol in keras.tree.flatten(symbols(model.instances_shape))]
     if len(given) != len(known) or not all(map(_fits, given, known)):
         try:  # a base may take other sizes, too
+            if len(given) != len(known) and not isinstance(x, Mapping):
+                raise ValueError("Keras 3.15 would take the first of the arrays")
             model.base(keras.tree.map_structure(lambda part: part[:1], x))
         except Exception as error:
             one = given == [shape[1:] for shape in known]

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("sklearn")  # is not beside the other backends
 
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils import estimator_checks
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.models import CrowdClassifier, CrowdRegressor
@@ -27,6 +27,14 @@ EXPECTED = {
 }
 
 
+# of scikit-learn 1.6 and later, and of those before
+checks_of = getattr(
+    estimator_checks,
+    "estimator_checks_generator",
+    functools.partial(estimator_checks.check_estimator, generate_only=True),
+)
+
+
 def name_of(check):
     return getattr(check, "func", check).__name__
 
@@ -34,7 +42,7 @@ def name_of(check):
 CHECKS = [
     pair
     for estimator in (CrowdClassifier(**QUICK), CrowdRegressor(**{**QUICK, "epochs": 30}))
-    for pair in check_estimator(estimator, generate_only=True)
+    for pair in checks_of(estimator)
 ]
 
 

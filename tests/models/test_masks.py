@@ -217,5 +217,5 @@ def test_a_pixel_of_a_unet_sees_what_the_deepest_stage_sees():
     for filters, reaches in (((2,), False), ((2, 2, 2), True)):
         keras.utils.set_random_seed(1)
         model = UNet(16, 16, 2, 1, filters=filters)
-        moved = np.abs(ops.convert_to_numpy(model(other) - model(x)))[0, 8, 8].max() > 0
+        moved = np.abs(ops.convert_to_numpy(model(other) - model(x)))[0, 8, 8].max() > 1e-4  # a GPU rounds
         assert moved == reaches
