@@ -3,7 +3,6 @@ r"""The same aggregation on Apache Beam and on the local engine: do they agree, 
     python benchmarks/beam.py                                  # in memory, 1e7 annotations; results/beam.json
     python benchmarks/beam.py --annotations 1e5 --no-save      # smaller
     python benchmarks/beam.py --method rating-em bsc-seq       # ratings, and sentences
-    python benchmarks/beam.py --scaling                        # what a model of the cost of an iteration is made of
 
 On another runner every argument that is not known here goes to Beam, and the folder must be one that workers see:
 
@@ -19,8 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import statistics
 import sys
 import tempfile
@@ -33,11 +30,11 @@ import apache_beam as beam
 import numpy as np
 from aggregation import REDUNDANCY, Scenario, make_votes
 from apache_beam.options.pipeline_options import PipelineOptions
+from stack import stack
 
 import crowdzoo.large.beam as on_beam
 from crowdzoo import Annotations
 from crowdzoo.aggregation import create
-from crowdzoo.aggregation.engine.threads import num_threads
 from crowdzoo.data.tags import TagSet, allowed_tags
 
 RESULTS = Path(__file__).parent / "results" / "beam.json"
@@ -113,7 +110,7 @@ def sentences(annotations: int, annotators: int) -> Annotations:
 
 def votes(annotations: int, classes: int, annotators: int) -> Annotations:
     """Simulated votes, as in `benchmarks/aggregation.py`."""
-    scenario = Scenario("", "", annotations, classes, annotators, ())
+    scenario = Scenario(annotations, classes, annotators, (), 1)
     with tempfile.TemporaryDirectory() as name:
         make_votes(Path(name), scenario)
         columns = [np.load(Path(name) / f"{column}.npy") for column in ("task", "annotator", "label")]
@@ -142,7 +139,6 @@ def compare(
     aggregator.fit(table(1000, given.classes, 10, kind))  # compiles
     options = [f"--runner={given.runner}", *given.options]
     seconds: dict[str, list[float]] = {"local": [], "beam": []}
-    cpu_seconds: dict[str, list[float]] = {"local": [], "beam": []}
     pipelines: list[None] = []
 
     def make_pipeline() -> beam.Pipeline:
@@ -150,12 +146,11 @@ def compare(
         return beam.Pipeline(options=PipelineOptions(options))
 
     for _ in range(repeats):
-        started, cpu = time.perf_counter(), cpu_used()
+        started = time.perf_counter()
         local = aggregator.fit(annotations)
         seconds["local"].append(time.perf_counter() - started)
-        cpu_seconds["local"].append(cpu_used() - cpu)
         with tempfile.TemporaryDirectory() as name:
-            started, cpu = time.perf_counter(), cpu_used()
+            started = time.perf_counter()
             result = on_beam.aggregate(
                 annotations,
                 aggregator,
@@ -166,18 +161,14 @@ def compare(
                 timeout=given.timeout,
             )
             seconds["beam"].append(time.perf_counter() - started)
-            cpu_seconds["beam"].append(cpu_used() - cpu)
     return {
         "runner": given.runner,
-        "options": given.options,
         "method": method,
         "annotations": len(annotations),
         "classes": annotations.num_classes if annotations.label_kind.has_classes else None,
         "annotators": annotations.num_annotators,
-        "most_iterations": iterations,
         "pipelines": len(pipelines) // repeats,
         "seconds": {name: round(statistics.median(each), 3) for name, each in seconds.items()},
-        "cpu_seconds": {name: round(statistics.median(each), 3) for name, each in cpu_seconds.items()},
         "times_as_long": round(statistics.median(b / a for a, b in zip(*seconds.values(), strict=True)), 3),
         "posteriors_differ_by": difference(local, result, annotations),
         "labels_that_differ": 0 if kind == "regression" else int((local.labels != result.labels).sum()),
@@ -194,12 +185,6 @@ def difference(local: Any, result: Any, annotations: Annotations) -> float:
     return float(np.abs(local.posteriors - result.posteriors).max())
 
 
-def cpu_used() -> float:
-    """CPU seconds of this process and of those that it has started and that have ended."""
-    used = os.times()
-    return used.user + used.system + used.children_user + used.children_system
-
-
 def line(found: dict[str, Any]) -> str:
     """A run in words."""
     return (
@@ -211,28 +196,14 @@ def line(found: dict[str, Any]) -> str:
     )
 
 
-def name_of(found: dict[str, Any]) -> tuple[Any, ...]:
+def name_of(found: dict[str, Any]) -> str:
     """What was run."""
-    settings = ("runner", "method", "annotations", "classes", "annotators", "most_iterations")
-    return tuple(found[setting] for setting in settings)
+    return f"{found['method']}, {found['annotations']:,} annotations, R={found['annotators']:,}, {found['runner']}"
 
 
 def agrees(found: dict[str, Any]) -> bool:
     """Whether both engines found the same."""
     return found["posteriors_differ_by"] <= MOST and found["labels_that_differ"] == 0
-
-
-SIZES = (10**5, 10**6, 10**7)
-
-
-def scaling(given: argparse.Namespace) -> list[dict[str, Any]]:
-    """Dawid-Skene at several sizes, for one iteration and for more."""
-    rows = []
-    for size in SIZES:
-        for iterations in (1, 11):  # ten more tell what one costs
-            rows.append(compare(given, table(size, 10, 10**4), "dawid-skene", iterations, 1))
-            print(line(rows[-1]), flush=True)
-    return rows
 
 
 def main() -> int:
@@ -248,35 +219,24 @@ def main() -> int:
     parser.add_argument("--retries", type=int, default=0, help="times a failed pipeline is run again")
     parser.add_argument("--timeout", type=float, help="seconds after which a pipeline has failed")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--scaling", action="store_true", help="run the sizes of the cost model")
     parser.add_argument("--no-save", action="store_true", help="print only")
     parser.add_argument("--out", type=Path, help="a file for what was found, as JSON")
     given, given.options = parser.parse_known_args()
     warnings.simplefilter("ignore")
-    if given.scaling:
-        key, found = "scaling", scaling(given)
-    else:
-        key, found = "compared", []
-        for annotators in given.annotators:
-            for method in given.method or METHODS:
-                annotations = table(given.annotations, given.classes, annotators, METHODS[method][0])
-                iterations = 1 if method in ONE_PASS else given.iterations
-                found.append(compare(given, annotations, method, iterations, given.repeats))
-                print(line(found[-1]), flush=True)
+    found = []
+    for annotators in given.annotators:
+        for method in given.method or METHODS:
+            annotations = table(given.annotations, given.classes, annotators, METHODS[method][0])
+            iterations = 1 if method in ONE_PASS else given.iterations
+            found.append(compare(given, annotations, method, iterations, given.repeats))
+            print(line(found[-1]), flush=True)
     if given.out:
         given.out.write_text(json.dumps(found))
     if not given.no_save:
         saved = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-        about = {
-            "python": platform.python_version(),
-            "apache-beam": beam.__version__,
-            "numpy": np.__version__,
-            "machine": platform.machine(),
-            "cores": len(os.sched_getaffinity(0)),
-            "threads": num_threads(),
-        }
-        rows = {name_of(row): row for row in [*saved.get(key, []), *found]}  # what was not run stays
-        RESULTS.write_text(json.dumps({**saved, "about": about, key: list(rows.values())}, indent=2) + "\n")
+        here = stack(keras=False) | {"apache-beam": beam.__version__}
+        saved |= {name_of(row): {**row, "stack": here} for row in found}
+        RESULTS.write_text(json.dumps(saved, indent=1) + "\n")
     return 0 if all(map(agrees, found)) else 1
 
 

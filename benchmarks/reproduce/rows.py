@@ -18,16 +18,19 @@ __all__ = ["Parts", "grid", "run", "shown"]
 Parts = dict[str, dict[str, Callable[[], Iterator[dict[str, Any]]]]]
 
 
-def run(path: Path, parts: Parts, doc: str | None, write_page: Callable[[], None] | None = None) -> None:
+def run(
+    path: Path, parts: Parts, doc: str | None, write_page: Callable[[], None] | None = None, keras: bool = True
+) -> None:
     """The command line: computes the rows that the file does not have, and prints its tables.
 
     Each row is saved when it is done, with its stack and its CPU seconds.
 
     Args:
         path: results file, JSON.
-        parts: all rows.
+        parts: all rows. A row without runs is not saved.
         doc: description of the command.
         write_page: writes the page of the saved results, or prints their table, for `--page`; None where there is none.
+        keras: whether the rows train networks.
     """
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts), metavar="NAME")
@@ -49,8 +52,10 @@ def run(path: Path, parts: Parts, doc: str | None, write_page: Callable[[], None
                 if args.again or row not in saved.get(part, {}):
                     started = time.process_time()
                     found = list(runs())
+                    if not found:  # it failed, and said so
+                        continue
                     seconds = round(time.process_time() - started, 1)
-                    saved.setdefault(part, {})[row] = {"runs": found, "cpu_seconds": seconds, "stack": stack()}
+                    saved.setdefault(part, {})[row] = {"runs": found, "cpu_seconds": seconds, "stack": stack(keras)}
                     path.write_text(json.dumps(saved, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
                     print(f"{part}: {row}, {seconds} s", flush=True)
     for part, rows in saved.items():
