@@ -9,13 +9,12 @@ wrk is in Debian's package of this name. ghz is a Go program: `go install github
 is looked for on the PATH and in ~/go/bin.
 
 A client is a connection that sends the next request when the one before it is answered; each request has the same
-instances of 512 numbers. The model is that of `serving.py`. In each of two runs of a row the call in the process is
+instances of 512 numbers. The model has a hidden layer of 128 units and eight
+classes. In each of two runs of a row the call in the process is
 timed before and after the tool, in a process of its own, and the ratio is to the mean of both: answers a second by
 calls a second. Tool, server and calls share the cores; ghz itself takes more of them than wrk. Requests that the server
 refuses (503 and UNAVAILABLE, when too many are under way) are counted apart.
 
-The parts "least" are of an application of uvicorn on the same libraries, in one process and without any check: it reads
-the body and answers the same each time; reads its numbers, too; and calls the model, too.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -37,13 +36,12 @@ from typing import Any
 
 import numpy as np
 
-from serving import FEATURES, build
-
 sys.path.append(str(Path(__file__).parent / "reproduce"))
 from rows import run
 
 RESULTS = Path(__file__).parent / "results" / "serving_rates.json"
 PROTOCOLS, BATCHES, CLIENTS, RUNS, SECONDS, CALL_SECONDS = ("REST", "gRPC"), (1, 32), (1, 8, 64, 512), 2, 4, 1
+FEATURES, CLASSES, ANNOTATORS = 512, 8, 59
 SERVER_PARTS = {"REST": ("uvicorn", "httptools", "uvloop", "pysimdjson", "orjson"), "gRPC": ("grpcio", "protobuf")}
 SERVE = """
 import sys
@@ -52,39 +50,6 @@ def ready(server):
     print("ports", server.rest_port, server.grpc_port, flush=True)
 serve(sys.argv[1], rest_port=0, grpc_port=0, on_ready=ready)
 """
-LEAST = """
-import asyncio, sys
-import numpy as np, simdjson, tensorflow as tf, uvicorn
-from concurrent.futures import ThreadPoolExecutor
-steps = sys.argv[3]
-predict = tf.saved_model.load(sys.argv[1] + "/1").signatures["serving_default"]
-pool = ThreadPoolExecutor(2)
-def answer(body):
-    x = np.frombuffer(simdjson.Parser().parse(body)["instances"].as_buffer(of_type="d")).astype("float32")
-    if "calls" in steps:
-        predict(instances=tf.constant(x.reshape(-1, int(sys.argv[2]))))
-async def app(scope, receive, send):
-    parts, more = [], True
-    while more:
-        message = await receive()
-        parts.append(message["body"])
-        more = message["more_body"]
-    if "numbers" in steps:
-        await asyncio.get_running_loop().run_in_executor(pool, answer, b"".join(parts))
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
-    await send({"type": "http.response.body", "body": b"{}"})
-server = uvicorn.Server(uvicorn.Config(app, port=0, http="httptools", loop="uvloop", lifespan="off", access_log=False))
-async def main():
-    task = asyncio.ensure_future(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.01)
-    print("port", server.servers[0].sockets[0].getsockname()[1], flush=True)
-    await task
-asyncio.run(main())
-"""
-STEPS = {
-    "reads the body": "body", "reads its numbers": "body numbers", "calls the model": "body numbers calls"
-}  # fmt: skip
 CALLS = """
 import sys, time
 import numpy as np, tensorflow as tf
@@ -110,6 +75,23 @@ local file = io.open("{body}", "rb")
 wrk.body = file:read("*a")
 file:close()
 """
+
+
+def build(folder: Path) -> None:
+    import keras
+
+    from crowdzoo.export.saved_model import export_model
+    from crowdzoo.layers import CrowdsourcedLayer
+    from crowdzoo.networks.feature_network import FeatureClassifier
+    from crowdzoo.training.crowd_model import CrowdModel
+
+    keras.utils.set_random_seed(0)
+    crowd = CrowdsourcedLayer(ANNOTATORS)
+    crowd.build((None, CLASSES))
+    export_model(
+        CrowdModel(FeatureClassifier(FEATURES, CLASSES), crowd), folder / "1",
+        classes=[f"class {k}" for k in range(CLASSES)], annotators=[str(r) for r in range(ANNOTATORS)],
+    )  # fmt: skip
 
 
 class Stand:
@@ -193,40 +175,19 @@ def measure(protocol: str, batch: int, clients: int) -> Iterator[dict[str, Any]]
     here, by_tool = stand(), by_wrk if protocol == "REST" else by_ghz
     versions = ", ".join(f"{part} {version(part)}" for part in SERVER_PARTS[protocol])
     about = {"tool": f"{name} {number}", "server": versions}
-    yield from _beside_calls(here, batch, lambda: by_tool(path, here, batch, clients), about)
-
-
-def _beside_calls(
-    here: Stand, batch: int, ask: Callable[[], dict[str, float]], about: dict[str, str]
-) -> Iterator[dict[str, Any]]:
-    """Runs of a tool, each with the call in the process timed before and after it."""
     for seed in range(RUNS):
         before = here.calls_a_second(batch)
-        found = ask()
+        found = by_tool(path, here, batch, clients)
         calls = (before + here.calls_a_second(batch)) / 2
         ratio = round(found["answers_a_second"] / calls, 3)
         yield {"run": seed, **found, "calls_a_second": round(calls, 1), "ratio": ratio, **about}
         time.sleep(0.5)
 
 
-def measure_least(batch: int, steps: str, clients: int = 8) -> Iterator[dict[str, Any]]:
-    """Runs of one row of a least server, beside the call in the process."""
-    (path, number), here = tool("wrk"), stand()
-    command = [sys.executable, "-c", LEAST, str(here.folder / "model"), str(FEATURES), steps]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
-        try:
-            url = f"http://127.0.0.1:{server.stdout.readline().split()[1]}/"
-            yield from _beside_calls(
-                here, batch, lambda: by_wrk(path, here, batch, clients, url), {"tool": f"wrk {number}"}
-            )
-        finally:
-            server.kill()
-
-
-def by_wrk(path: str, here: Stand, batch: int, clients: int, url: str | None = None) -> dict[str, float]:
+def by_wrk(path: str, here: Stand, batch: int, clients: int) -> dict[str, float]:
     options = ["-t1", f"-c{clients}", f"-d{SECONDS}s", "--timeout=30s", "--latency"]
     script = here.folder / f"{batch}.lua"
-    url = url or f"http://127.0.0.1:{here.ports['REST']}/v1/models/model:predict"
+    url = f"http://127.0.0.1:{here.ports['REST']}/v1/models/model:predict"
     return of_wrk(
         subprocess.run([path, *options, "-s", script, url], check=True, capture_output=True, text=True).stdout
     )
@@ -276,20 +237,13 @@ def of_ghz(report: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def row(protocol: str, batch: int, clients: int) -> Callable[[], Iterator[dict[str, Any]]]:
-    return lambda: measure(protocol, batch, clients)
-
-
 if __name__ == "__main__":
     parts = {
         f"{protocol}, batch {batch}": {
-            f"{number} client{'s' if number > 1 else ''}": row(protocol, batch, number) for number in CLIENTS
+            f"{number} client{'s' if number > 1 else ''}": partial(measure, protocol, batch, number)
+            for number in CLIENTS
         }
         for protocol in PROTOCOLS
         for batch in BATCHES
-    } | {
-        f"least, batch {batch}": {f"{name}, 8 clients": partial(measure_least, batch, steps)
-                                  for name, steps in STEPS.items()}
-        for batch in BATCHES
-    }  # fmt: skip
+    }
     run(RESULTS, parts, __doc__)
