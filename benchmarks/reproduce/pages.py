@@ -383,8 +383,7 @@ def rodrigues_tables() -> list[Table]:
         Cell(row, value, (per_cent(five[NOTEBOOK_LABELME[row][0]], "last"),)) for row, value in NOTEBOOK_PETS.items()
     )
     reviews = tuple(
-        Cell(row, value, (tuple(100 * run["R2"] for run in ratings[ours].values()),))
-        for row, (ours, value) in NOTEBOOK_RATINGS.items()
+        Cell(row, value, (per_cent(ratings[ours], "R2"),)) for row, (ours, value) in NOTEBOOK_RATINGS.items()
     )
     names = tuple(
         Cell(row, value, (per_cent(ner[ours], figure),), column=figure)
