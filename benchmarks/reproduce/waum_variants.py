@@ -38,7 +38,6 @@ from waum import (
     MUSIC,
     SEEDS,
     Trainer,
-    chosen_as_worst,
     load_music,
     music_base,
 )
@@ -55,7 +54,6 @@ from crowdzoo.quality.aum import Waum, trusted_votes, weighted_margins
 from crowdzoo.training.recipes.waum import dawid_skene_confusions
 
 RESULTS = Path(__file__).parents[1] / "results" / "waum_variants.json"
-WORST = (0.05, 0.1, 0.2)
 PRUNED = 0.1
 SMOOTHING = 0.01
 DRAWS = range(3)
@@ -152,15 +150,21 @@ def finds_wrong(badness: np.ndarray, right: np.ndarray) -> float:
     return float((wrong * (below + sure / 2)).sum() / (wrong.sum() * sure.sum())) if len(values) else float("nan")
 
 
+def chosen_as_worst(badness: np.ndarray, number: int) -> np.ndarray:
+    """P(a task is among the worst `number`), [N], if ties are broken at random."""
+    cut = np.sort(badness)[-number]
+    surely, tied = badness > cut, badness == cut
+    return surely + tied * (number - surely.sum()) / tied.sum()
+
+
 def ranked(crowd: Callable[[], Crowd], ranking: str) -> Iterator[dict[str, Any]]:
     """How well a ranking finds tasks whose majority vote is wrong."""
     found = crowd()
     for seed in SEEDS[:1] if ranking in ONCE else SEEDS:
         badness = RANKINGS[ranking](found, seed)
         one: dict[str, Any] = {"seed": seed, "finds wrong votes": finds_wrong(badness, found.right)}
-        for share in WORST:
-            chosen = chosen_as_worst(badness, round(share * len(badness)))
-            one[f"worst {share:.0%}"] = float(chosen @ found.right / chosen.sum())
+        chosen = chosen_as_worst(badness, round(PRUNED * len(badness)))
+        one["worst 10%"] = float(chosen @ found.right / chosen.sum())
         yield one
 
 
