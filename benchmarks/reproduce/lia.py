@@ -18,7 +18,6 @@ paragraph says.
 - LIA, LIA-E "2 rounds": as in the authors' code (github.com/eaplatanios/noisy-labels, its last version and README) EM
   of 2 rounds of 1,000 steps, then 1,000 steps; label by h, which their evaluation takes. The learning rate stays at the
   paper's .001 (AMSGrad); the code's last version has .0001, earlier ones .001.
-- LIA "10 rounds": the paper's text and the authors' Python scripts, 10 rounds of 1,000, then 1,000; label by h.
 - Table 3 (no marginal step) is the state of each of these after EM.
 - MMCE, ours: gamma by cross-validation, EM to convergence. "MMCE, gamma .25": the published gamma and one iteration
   after the first M-step. "MMCE, ridge per label": as in the authors' code gamma is .25, classes have equal
@@ -31,13 +30,8 @@ paragraph says.
 - LIA, L = 4 (Blue Birds): ours with four latent values, over which D and C are summed before Q is normalised
   (equation 1).
 - Probabilities (word similarity, equation 8): an answer of 0 to 10 is the probability of "similar", so each annotation
-  has a `confidence`. "majority, probabilities" is their mean; "Dawid-Skene, probabilities" starts from it, and its
-  steps are those of yes and no: what equation 8 does after the start is in no source at hand. (Both rows were tried
-  once before this was written; nothing was chosen by that.) "Dawid-Skene, confidence" is the aggregator's option, in
+  has a `confidence`. "majority, probabilities" is their mean; "Dawid-Skene, confidence" is the aggregator's option, in
   which the probabilities enter every step; it was fixed, with its settings, before its first run on these data.
-  "LIA, confidence" and "LIA, 2 rounds, confidence" are LIA, ours and by the authors' rounds, with the layer's option of
-  that name: EM starts from the mean answers, which is equation 8, and in its steps an answer counts as evidence, which
-  is our own. Fixed before their first run; the marks stay at the rows of yes and no.
 - Labels saved: annotations a task that a row needs for the accuracy of majority vote with all of them, on the line
   between neighbouring r (of their logarithms), and the share of the annotations that are saved.
 - A cell counts as reproduced where the published mean lies within one standard deviation (of our draws) of the figure
@@ -115,19 +109,14 @@ DRAWS = {name: 3 if name in MEDICAL else 5 for name in REDUNDANCIES}
 AGGREGATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "majority": ("majority-vote", {}),
     "Dawid-Skene": ("dawid-skene", {}),
-    "iBCC": ("ibcc", {}),
     "MMCE": ("mmce", {}),
     "MMCE, gamma .25": ("mmce", {"gamma": 0.25, "max_iter": 1}),
     "MMCE, ridge per label": ("", {"gamma": 0.25, "rounds": 5}),  # see `ridge_per_label`
     "label model": ("label-model", {}),
     "majority, probabilities": ("majority-vote", {"confidence": True}),
-    "Dawid-Skene, probabilities": ("dawid-skene", {}),
     "Dawid-Skene, confidence": ("dawid-skene", {"confidence": True}),
 }
-PROBABILITIES = (
-    "majority, probabilities", "Dawid-Skene, probabilities", "Dawid-Skene, confidence",
-    "LIA, confidence", "LIA, 2 rounds, confidence",
-)  # fmt: skip
+PROBABILITIES = ("majority, probabilities", "Dawid-Skene, confidence")
 TWO_STEPS = {  # row -> whose posteriors h learns from, and whether from embeddings in place of features
     "MAJ*-E": ("majority", True),
     "MAJ*": ("majority", False),
@@ -140,19 +129,14 @@ NETWORKS: dict[str, dict[str, Any]] = {  # arguments of the layer, and settings 
     "LIA-E, 2 rounds": {"embedding": True, **AUTHORS},
     "LIA": {},
     "LIA, 2 rounds": AUTHORS,
-    "LIA, 10 rounds": {**AUTHORS, "rounds": 10},
     "LIA product": {"form": "product"},
     "LIA, L = 4": {"latent": 4},
     "LIA, ridge 0.1": {"ridge": 0.1},
-    "LIA, confidence": {"confidence": True},
-    "LIA, 2 rounds, confidence": {"confidence": True, **AUTHORS},
     "LIA-ML": {"all_relations": True},
 }
 ROWS = (*AGGREGATORS, *TWO_STEPS, *NETWORKS)
 TWO_ROUNDS = ("LIA-E, 2 rounds", "LIA, 2 rounds")  # which all rows of the medical sets have
-NOT_OF = {
-    name: {*TWO_ROUNDS, "LIA, 10 rounds", "LIA product"} if name in MEDICAL else {"LIA-ML"} for name in REDUNDANCIES
-}
+NOT_OF = {name: {*TWO_ROUNDS, "LIA product"} if name in MEDICAL else {"LIA-ML"} for name in REDUNDANCIES}
 for _name, _rows in NOT_OF.items():
     _rows |= set() if _name == "wordsim" else {*PROBABILITIES}
     _rows |= set() if _name == "bluebirds" else {"LIA, L = 4"}
@@ -421,9 +405,6 @@ def _aggregation(row: str, annotations: Annotations) -> Any:
     method, settings = AGGREGATORS[row]
     if method == "label-model":
         return LabelModel().fit(annotations)
-    if row == "Dawid-Skene, probabilities":  # their mean is where EM starts, and no more
-        mean = create("majority-vote", confidence=True).fit(annotations)
-        return create(method).fit(annotations, initial=mean.posteriors)
     if not method:
         posteriors = ridge_per_label(annotations, **settings)
         return dataclasses.replace(create("majority-vote").fit(annotations), posteriors=posteriors)
