@@ -2,11 +2,11 @@
 
 import csv
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
-import planted_crowds as planted
 import pytest
-from planted_crowds import named
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, MajorityVote
@@ -18,11 +18,20 @@ from crowdzoo.report.left_out import left_out
 from crowdzoo.report.report_page import report_page
 from crowdzoo.sequences import CrowdSequences, read_spans, write_spans
 
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+import planted_crowds as planted  # noqa: E402  a script beside the package
+
+sys.path.pop(0)
 slow = pytest.mark.slow
 
 
 def crowd(kind: str, name: str) -> planted.Crowd:
-    return next(each for each in planted.KINDS[kind](0) if each.name == name)
+    return next(each for each in planted.KINDS[kind][0](0) if each.name == name)
+
+
+def named(found: planted.Crowd, kind: str, method: str | None = None) -> dict[str, set[str]]:
+    return {who: notes for who, (notes, _) in planted.said_of(planted.page_of(found, kind, method)).items()}
 
 
 @pytest.mark.parametrize(

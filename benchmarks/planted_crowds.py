@@ -1,0 +1,542 @@
+"""Who is named: crowds with planted annotators, and what the page, `crowdzoo quality` and `crowdzoo next` say of them.
+
+    python benchmarks/planted_crowds.py                  # all kinds of labels, three seeds; two minutes
+    python benchmarks/planted_crowds.py --kinds classes  # only these
+    python benchmarks/planted_crowds.py --each           # a line a crowd as well
+    python benchmarks/planted_crowds.py --print          # the table of the saved results
+
+A planted annotator is named *rightly* where the page has a note for what was planted, and does not advise to leave out
+whoever exchanges classes, has a bias or sloppy edges; *for another reason* where it has another note, or advises that;
+else *missed*. An honest annotator with a serious note is named *wrongly*, but for who is
+copied and named for that. Definitions are warnings that a pair of classes (types) is unclear: rightly where the whole
+crowd confuses the pair, else wrongly.
+
+Of classes the table also has in how many crowds somebody is to be left out, where that harms accuracy, and what it adds
+to it in all, in points; whom `quality` lists and the page does not name, or the other way round; and the questions of
+`next` to annotators whom the page advises to leave out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import io
+import json
+import re
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crowdzoo import Annotations
+from crowdzoo.commands import main as cli
+from crowdzoo.data.crowd_sequences import sentence_annotations
+from crowdzoo.kinds import kind_of
+from crowdzoo.kinds.page_parts import FLAGS
+from crowdzoo.reading.tables.annotation_files import write_annotations
+from crowdzoo.report.report_page import report_page
+from crowdzoo.report.tables import print_table
+from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags, tags_of
+
+RESULTS = Path(__file__).parent / "results" / "planted_crowds.json"
+SEEDS = range(3)
+NONE = "(none)"
+HARM = 0.2  # points of accuracy
+HONEST = (0.92, 0.87, 0.82, 0.78, 0.74, 0.7, 0.85, 0.8)
+# What is planted -> notes that name it, and whether leaving out is right; None: either may be
+RIGHT: dict[str, tuple[tuple[str, ...], bool | None]] = {
+    "random": (("random", "vague", "apart"), None),
+    "constant": (("same", "constant", "silent", "random", "left", "right"), None),
+    "swaps": (("exchange",), False),
+    "opposite": (("exchange", "against", "label"), None),
+    "biased": (("bias",), False),
+    "edges": (("edges",), False),
+    "copy": (("copy",), None),
+    "bot": (("copy", "random", "vague", "apart"), None),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """A crowd of which is known who answers how.
+
+    Attributes:
+        name: what is planted.
+        annotations: what annotators said.
+        planted: annotator -> kind of `RIGHT`; all others are honest.
+        unclear: pairs of classes that the whole crowd confuses.
+        gold: true classes; None of other kinds.
+        copied: honest annotators whom others copy: answers do not tell them from the copies.
+    """
+
+    name: str
+    annotations: Any
+    planted: dict[str, str] = field(default_factory=dict)
+    unclear: frozenset[frozenset[str]] = frozenset()
+    gold: np.ndarray | None = None
+    copied: frozenset[str] = frozenset()
+
+
+def copied_in(planted: dict[str, str], whom: str = "h3") -> frozenset[str]:
+    """Who is copied, where somebody copies."""
+    return frozenset([whom] if "copy" in planted.values() else [])
+
+
+# === Classes ===
+
+
+def classes(seed: int) -> Iterator[Crowd]:
+    """Eight honest annotators, and those who are planted, on 200 tasks of four classes; some crowds are smaller."""
+    names = np.array(["ape", "bat", "cat", "dog"], object)
+
+    def crowd(
+        name: str,
+        planted: dict[str, tuple[str, Callable[..., np.ndarray]]],
+        *,
+        size: int = 4,
+        tasks: int = 200,
+        each: int | None = None,
+        prior: tuple[float, ...] | None = None,
+        honest: tuple[float, ...] = HONEST,
+        confused: tuple[int, int] | None = None,
+    ) -> Crowd:
+        rng = np.random.default_rng([seed, len(name), size, tasks])
+        truth = rng.choice(size, tasks, p=prior)
+        said = {}
+        for number, skill in enumerate(honest):
+            wrong = (truth + rng.integers(1, size, tasks)) % size
+            own = np.where(rng.random(tasks) < skill, truth, wrong)
+            if confused is not None:
+                both = np.isin(own, confused) & (rng.random(tasks) < 0.4)
+                own = np.where(both, sum(confused) - own, own)
+            said[f"h{number}"] = own
+        for who, (_, answer) in planted.items():
+            said[who] = answer(truth, said, rng)
+        rows, columns, labels = [], [], []
+        for who, own in said.items():
+            # each task is labelled by some of the crowd
+            here = np.arange(tasks) if each is None else np.flatnonzero(rng.random(tasks) < each / len(said))
+            here = here[own[here] >= 0]
+            rows.append(here), columns.append(np.full(len(here), who, object)), labels.append(names[own[here]])
+        annotations = Annotations.from_arrays(
+            np.concatenate(rows), np.concatenate(columns), np.concatenate(labels),
+            tasks=np.arange(tasks), classes=names[:size],
+        )  # fmt: skip
+        unclear = frozenset() if confused is None else frozenset([frozenset(names[list(confused)].tolist())])
+        kinds = {who: kind for who, (kind, _) in planted.items() if kind != "honest"}
+        return Crowd(name, annotations, kinds, unclear, truth, copied_in(kinds))
+
+    def at_random(truth, said, rng):
+        return rng.integers(0, truth.max() + 1, len(truth))
+
+    def always(code):
+        return lambda truth, said, rng: np.full(len(truth), code)
+
+    def mostly(code):
+        return lambda truth, said, rng: np.where(rng.random(len(truth)) < 0.95, code, at_random(truth, said, rng))
+
+    def swaps(one, other, skill=0.9):
+        def answer(truth, said, rng):
+            own = np.where(rng.random(len(truth)) < skill, truth, at_random(truth, said, rng))
+            return np.select([own == one, own == other], [other, one], own)
+
+        return answer
+
+    def copies(whom):
+        return lambda truth, said, rng: np.where(rng.random(len(truth)) < 0.98, said[whom], at_random(truth, said, rng))
+
+    def flags(code):
+        return lambda truth, said, rng: np.where(
+            (truth == code) & (rng.random(len(truth)) < 0.9) | (rng.random(len(truth)) < 0.01), code, -1
+        )
+
+    spammers = {"r0": ("random", at_random), "r1": ("random", at_random)}
+    constants = {"c0": ("constant", always(0)), "c1": ("constant", mostly(2))}
+    yield crowd("clean", {})
+    yield crowd("clean, two classes", {}, size=2)
+    yield crowd(
+        "clean, one class of nine in ten", {}, size=2, prior=(0.9, 0.1), honest=tuple(0.5 + s / 2 for s in HONEST)
+    )
+    yield crowd("clean, three a task", {}, each=3)
+    yield crowd("clean, shared confusion", {}, confused=(1, 2))
+    yield crowd("random spammers", spammers)
+    yield crowd("random spammers, two classes", spammers, size=2)
+    yield crowd("random spammers, three a task", spammers, each=3, tasks=400)
+    yield crowd("constant spammers", constants)
+    yield crowd(
+        "constant spammers, two classes", {"c0": ("constant", always(0)), "c1": ("constant", mostly(1))}, size=2
+    )
+    yield crowd("constant spammers, three a task", constants, each=3, tasks=400)
+    yield crowd("constant spammers, a frequent class", {"c0": ("constant", always(0))}, size=3, prior=(0.7, 0.2, 0.1))
+    yield crowd("a swapper", {"s0": ("swaps", swaps(0, 1))})
+    yield crowd("a swapper, three classes", {"s0": ("swaps", swaps(1, 2))}, size=3)
+    yield crowd("a swapper, three a task", {"s0": ("swaps", swaps(0, 1))}, each=3, tasks=400)
+    yield crowd("a swapper and random spammers", {"s0": ("swaps", swaps(0, 1)), **spammers})
+    yield crowd("a swapper who errs", {"s0": ("swaps", swaps(2, 3, 0.75))})
+    yield crowd("the opposite, two classes", {"o0": ("opposite", swaps(0, 1))}, size=2)
+    yield crowd("copies", {"k0": ("copy", copies("h3")), "k1": ("copy", copies("h3"))})
+    yield crowd(
+        "bots of one source", {"b0": ("bot", at_random), "b1": ("bot", copies("b0")), "b2": ("bot", copies("b0"))}
+    )
+    yield crowd("a flagger", {"f0": ("honest", flags(0))})
+    yield crowd("a flagger and a constant spammer", {"f0": ("honest", flags(0)), "c0": ("constant", always(0))})
+
+
+# === Ratings ===
+
+
+def ratings(seed: int) -> Iterator[Crowd]:
+    """Eight honest annotators, and those who are planted, rate 150 tasks; deviations of 1 (truth) and .4 to .9."""
+
+    def crowd(name: str, planted: dict[str, tuple[str, Callable[..., np.ndarray]]], each: float = 1.0) -> Crowd:
+        rng = np.random.default_rng([seed, len(name)])
+        truth = rng.normal(5, 1, 150)
+        said = {
+            f"h{number}": truth + rng.normal(0, 0.05) + rng.normal(0, error, 150)
+            for number, error in enumerate(np.linspace(0.4, 0.9, 8))
+        }
+        for who, (_, answer) in planted.items():
+            said[who] = answer(truth, said, rng)
+        given = np.stack([*said.values()], axis=1)
+        given[rng.random(given.shape) >= each] = np.nan
+        annotations = Annotations.from_dense(given, kind="regression", annotators=np.array([*said], object))
+        kinds = {who: kind for who, (kind, _) in planted.items()}
+        return Crowd(name, annotations, kinds, copied=copied_in(kinds))
+
+    def at_random(truth, said, rng):
+        return rng.normal(5, 1, len(truth))
+
+    def biased(by):
+        return lambda truth, said, rng: truth + by + rng.normal(0, 0.5, len(truth))
+
+    def copies(whom):
+        return lambda truth, said, rng: said[whom].copy()
+
+    yield crowd("clean", {})
+    yield crowd("clean, half of the tasks each", {}, 0.5)
+    yield crowd("random spammers", {"r0": ("random", at_random), "r1": ("random", at_random)})
+    yield crowd("constant spammers", {"c0": ("constant", lambda truth, said, rng: np.full(len(truth), 5.0))})
+    yield crowd("biased", {"d0": ("biased", biased(-0.8)), "d1": ("biased", biased(0.8))})
+    yield crowd("biased, half of the tasks each", {"d0": ("biased", biased(-0.8)), "d1": ("biased", biased(0.8))}, 0.5)
+    yield crowd(
+        "the scale upside down", {"o0": ("opposite", lambda truth, said, rng: 10 - biased(0)(truth, said, rng))}
+    )
+    yield crowd("copies", {"k0": ("copy", copies("h3")), "k1": ("copy", copies("h3"))})
+
+
+# === Sentences ===
+
+
+def sentences(seed: int) -> Iterator[Crowd]:
+    """Six honest annotators, and those who are planted, mark spans of three types in 150 sentences of 14 tokens."""
+    types, length, number = ["LOC", "ORG", "PER"], 14, 150
+
+    def crowd(name: str, planted: dict[str, tuple[str, Callable[..., list]]], confused: float = 0.0) -> Crowd:
+        rng = np.random.default_rng([seed, len(name)])
+        truth = []
+        for _ in range(number):
+            starts = np.flatnonzero(rng.random(3) < 0.6) * 4 + 1
+            truth.append([(types[rng.integers(3)], int(start), int(start + rng.integers(1, 4))) for start in starts])
+
+        def honest(spans, rng):
+            found = []
+            for kind, start, end in spans:
+                if rng.random() < 0.08:
+                    continue
+                if rng.random() < 0.06:
+                    kind = types[rng.integers(3)]
+                if kind in types[:2] and rng.random() < confused:
+                    kind = types[1 - types.index(kind)]
+                if rng.random() < 0.06:
+                    end += 1
+                found.append((kind, start, end))
+            return found
+
+        answers = {f"h{each}": honest for each in range(6)} | {who: answer for who, (_, answer) in planted.items()}
+        tag_set = TagSet(allowed_tags(types))
+        said = [{} for _ in range(number)]
+        rows = []
+        for task, spans in enumerate(truth):
+            for code, (who, answer) in enumerate(answers.items()):
+                own = said[task][who] = said[task]["h1"] if answer is None else answer(spans, rng)
+                rows.append((task, code, tag_set.codes(tags_of(own, length))))
+        annotations = sentence_annotations(rows, np.arange(number), np.array([*answers], object), tag_set.classes)
+        tokens = [[f"w{place}" for place in range(length)]] * number
+        unclear = frozenset([frozenset(types[:2])]) if confused else frozenset()
+        kinds = {who: kind for who, (kind, _) in planted.items()}
+        return Crowd(name, CrowdSequences(tokens, annotations), kinds, unclear, copied=copied_in(kinds, "h1"))
+
+    def at_random(spans, rng):
+        starts = np.flatnonzero(rng.random(4) < 0.4) * 3
+        return [(types[rng.integers(3)], int(start), int(start + rng.integers(1, 4))) for start in starts]
+
+    def sloppy(spans, rng):
+        return [(kind, start, end + 1 if rng.random() < 0.48 else end) for kind, start, end in spans]
+
+    def swaps(spans, rng):
+        other = {"LOC": "ORG", "ORG": "LOC", "PER": "PER"}
+        return [(other[kind] if rng.random() < 0.93 else kind, start, end) for kind, start, end in spans]
+
+    yield crowd("clean", {})
+    yield crowd("clean, shared confusion", {}, confused=0.4)
+    yield crowd("random spammers", {"r0": ("random", at_random), "r1": ("random", at_random)})
+    yield crowd("nothing marked", {"c0": ("constant", lambda spans, rng: [])})
+    yield crowd("sloppy edges", {"e0": ("edges", sloppy)})
+    yield crowd("swapped types", {"s0": ("swaps", swaps)})
+    yield crowd("swapped types and random spammers", {"s0": ("swaps", swaps), "r0": ("random", at_random)})
+    yield crowd("copies", {"k0": ("copy", None), "k1": ("copy", None)})
+
+
+# === Preferences ===
+
+
+def preferences(seed: int) -> Iterator[Crowd]:
+    """Eight honest annotators, and those who are planted, judge 150 pairs each of 25 tasks."""
+
+    def crowd(name: str, planted: dict[str, tuple[str, Callable[..., np.ndarray]]]) -> Crowd:
+        rng = np.random.default_rng([seed, len(name)])
+        scores = rng.normal(0, 1.5, 25)
+        answers = {f"h{each}": None for each in range(8)} | {who: answer for who, (_, answer) in planted.items()}
+        columns: list[list[Any]] = [[], [], [], []]
+        pairs = np.array([(one, other) for one in range(25) for other in range(25) if one != other])
+        first = None
+        for who, answer in answers.items():
+            shown = pairs[rng.choice(len(pairs), 150, replace=False)]
+            if who in ("h3",):
+                first = shown
+            if planted.get(who, ("",))[0] == "copy":
+                shown = first
+            odds = scores[shown[:, 0]] - scores[shown[:, 1]]
+            left = rng.random(150) < 1 / (1 + np.exp(-1.5 * odds))
+            if who == "h3":
+                copied = left
+            if answer is not None:
+                left = copied if planted[who][0] == "copy" else answer(left, rng)
+            for column, values in zip(
+                columns, (shown[:, 0], shown[:, 1], [who] * 150, np.where(left, "left", "right")), strict=True
+            ):
+                column += list(values)
+        annotations = Annotations.from_arrays(columns[0], columns[2], columns[3], kind="preference", right=columns[1])
+        kinds = {who: kind for who, (kind, _) in planted.items()}
+        return Crowd(name, annotations, kinds, copied=copied_in(kinds))
+
+    def at_random(left, rng):
+        return rng.random(len(left)) < 0.5
+
+    def always(left, rng):
+        return rng.random(len(left)) < 0.97
+
+    yield crowd("clean", {})
+    yield crowd("random spammers", {"r0": ("random", at_random), "r1": ("random", at_random)})
+    yield crowd("always the left", {"c0": ("constant", always)})
+    yield crowd("the opposite", {"o0": ("opposite", lambda left, rng: ~left)})
+    yield crowd("copies", {"k0": ("copy", at_random)})
+
+
+# === Several labels ===
+
+
+def labels(seed: int) -> Iterator[Crowd]:
+    """Seven honest annotators, and those who are planted, give 150 tasks any of four labels."""
+    names = np.array(["art", "law", "map", "war"], object)
+
+    def crowd(name: str, planted: dict[str, tuple[str, Callable[..., np.ndarray]]]) -> Crowd:
+        rng = np.random.default_rng([seed, len(name)])
+        truth = rng.random((150, 4)) < (0.5, 0.35, 0.3, 0.25)
+        said = {f"h{number}": truth ^ (rng.random(truth.shape) < error)
+                for number, error in enumerate(np.linspace(0.05, 0.2, 7))}  # fmt: skip
+        for who, (_, answer) in planted.items():
+            said[who] = answer(truth, said, rng)
+        rows = [
+            (task, who, str(label))
+            for who, own in said.items()
+            for task in range(150)
+            for label in (names[own[task]] if own[task].any() else [NONE])
+        ]
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        annotations = Annotations.from_arrays(*columns, on_duplicate="all")
+        kinds = {who: kind for who, (kind, _) in planted.items()}
+        return Crowd(name, annotations, kinds, copied=copied_in(kinds))
+
+    def at_random(truth, said, rng):
+        return rng.random(truth.shape) < truth.mean(axis=0)
+
+    def constant(truth, said, rng):
+        return np.broadcast_to(np.array([True, True, False, False]), truth.shape)
+
+    def one_reversed(truth, said, rng):
+        own = truth ^ (rng.random(truth.shape) < 0.05)
+        own[:, 1] ^= True
+        return own
+
+    def two_swapped(truth, said, rng):
+        return (truth ^ (rng.random(truth.shape) < 0.05))[:, [1, 0, 2, 3]]
+
+    yield crowd("clean", {})
+    yield crowd("random spammers", {"r0": ("random", at_random), "r1": ("random", at_random)})
+    yield crowd("constant spammers", {"c0": ("constant", constant)})
+    yield crowd("one label reversed", {"o0": ("opposite", one_reversed)})
+    yield crowd("two labels exchanged", {"s0": ("swaps", two_swapped)})
+    yield crowd("copies", {"k0": ("copy", lambda truth, said, rng: said["h3"].copy())})
+
+
+KINDS: dict[str, tuple[Any, ...]] = {
+    "classes": (classes, "classification"),
+    "classes, by vote": (classes, "classification", "majority-vote"),
+    "ratings": (ratings, "regression"),
+    "sentences": (sentences, "sequence"),
+    "preferences": (preferences, "preference"),
+    "labels": (labels, "multi-label"),
+}
+
+
+# === What is said of them ===
+
+
+def page_of(crowd: Crowd, kind: str, method: str | None = None) -> Any:
+    """The page on a crowd as the command makes it."""
+    if kind == "multi-label":
+        from crowdzoo.aggregation import MultiLabel
+
+        aggregator: Any = MultiLabel(kind_of("classification").aggregation, none=NONE)
+    else:
+        aggregator = kind_of(kind).create_aggregator(method, seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return report_page(crowd.annotations, aggregator.fit(crowd.annotations), bootstrap=0, curve=0)
+
+
+def said_of(page: Any) -> dict[str, tuple[set[str], bool]]:
+    """Annotators with a serious note: the notes, and whether the page advises to leave them out."""
+    table = page.numbers.tables["annotators"].values
+    advice = getattr(page.numbers, "leave_out", None)  # the page had none before it computed what is gained
+    found = {}
+    for name, notes in zip(table["annotator"], table["notes"], strict=True):
+        serious = {note for note in notes if FLAGS[note].serious}
+        if serious:
+            if hasattr(page.numbers, "leave_out"):
+                leave = advice is not None and str(name) in advice["annotators"] and advice["advised"] is not False
+            else:
+                leave = any("leave" in FLAGS[note].fix for note in serious)
+            found[str(name)] = serious, leave
+    return found
+
+
+def counted(crowd: Crowd, kind: str, method: str | None = None) -> dict[str, float]:
+    """Who is named, rightly and wrongly."""
+    page = page_of(crowd, kind, method)
+    named = said_of(page)
+    counts = {"planted": len(crowd.planted), "rightly": 0, "another reason": 0, "missed": 0}
+    for who, planted in crowd.planted.items():
+        reasons, leave = RIGHT[planted]
+        if who not in named:
+            counts["missed"] += 1
+            continue
+        notes, advised = named[who]
+        right = bool(notes & set(reasons)) and (leave is None or advised == leave)
+        counts["rightly" if right else "another reason"] += 1
+    as_copies = {who for who in crowd.copied if named.get(who, ({},))[0] == {"copy"}}
+    counts["wrongly"] = len(set(named) - set(crowd.planted) - as_copies)
+    pairs = {
+        frozenset(warned.about.split(" / ")) for warned in page.numbers.warnings
+        if re.search("definition", warned.finding)
+    }  # fmt: skip
+    counts |= {
+        "unclear": len(crowd.unclear), "definitions, rightly": len(pairs & crowd.unclear),
+        "definitions, wrongly": len(pairs - crowd.unclear),
+    }  # fmt: skip
+    if kind == "classification":
+        counts |= gained(crowd, method, {who for who, (_, leave) in named.items() if leave})
+        counts |= {} if method else commands_of(crowd, named)
+    return counts
+
+
+def gained(crowd: Crowd, method: str | None, gone: set[str]) -> dict[str, float]:
+    """What following the advice does to the accuracy."""
+    stays = np.array([str(name) not in gone for name in crowd.annotations.annotators])
+    accuracy = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for rows in (slice(None), stays[crowd.annotations.annotator_ids]):
+            part = crowd.annotations.select_rows(np.arange(len(crowd.annotations))[rows])
+            result = kind_of("classification").create_aggregator(method, seed=0).fit(part)
+            accuracy.append(result.expected_accuracy(crowd.gold))
+    gain = 100 * (accuracy[1] - accuracy[0])
+    return {"advised": int(bool(gone)), "harmed": int(gain < -HARM), "points gained": round(gain, 2)}
+
+
+def commands_of(crowd: Crowd, named: dict[str, tuple[set[str], bool]]) -> dict[str, int]:
+    """How far `quality` and `next` say the same as the page."""
+    left_out = {who for who, (_, leave) in named.items() if leave}
+    with tempfile.TemporaryDirectory() as folder:
+        place, batch = Path(folder) / "answers.csv", Path(folder) / "batch.csv"
+        write_annotations(crowd.annotations, place)
+        with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()):
+            assert cli.main(["quality", str(place), "--bootstrap", "0"]) == 0
+            cli.main(["next", str(place), "--budget", "60", "--per-annotator", "60", "--out", str(batch)])
+        lists = re.findall(
+            r"^annotators (?:of|who|to)[^\n]*\n(.*?)(?:\n\n|\Z)", out.getvalue().split("\nnext,")[0], re.S | re.M
+        )
+        listed = {line.split()[0] for part in lists for line in part.splitlines()[2:]}
+        rows = list(csv.DictReader(batch.read_text().splitlines())) if batch.exists() else []
+    return {
+        "quality differs": len(listed ^ set(named)),
+        "questions": len(rows),
+        "questions to those left out": sum(row["annotator"] in left_out for row in rows),
+    }
+
+
+def measure(kinds: list[str], each: bool) -> dict[str, dict[str, float]]:
+    """Counts of each kind of labels, over all crowds and seeds."""
+    found: dict[str, dict[str, float]] = {}
+    for name in kinds:
+        crowds, *kind = KINDS[name]
+        total: dict[str, float] = {"crowds": 0}
+        for seed in SEEDS:
+            for crowd in crowds(seed):
+                counts = {"crowds": 1, **counted(crowd, *kind)}
+                if each:
+                    said = {
+                        who: [*notes, *["leave"] * leave]
+                        for who, (notes, leave) in said_of(page_of(crowd, *kind)).items()
+                    }
+                    print(name, seed, crowd.name, counts, said, flush=True)
+                for key, number in counts.items():
+                    total[key] = round(total.get(key, 0) + number, 2)
+        found[name] = total
+    return found
+
+
+def show(found: dict[str, dict[str, float]], title: str) -> None:
+    """Prints a row a kind of labels."""
+    keys = list(dict.fromkeys(key for counts in found.values() for key in counts))
+    rows = [[name, *(str(counts.get(key, "-")) for key in keys)] for name, counts in found.items()]
+    print_table(title, ["labels", *keys], rows)
+
+
+def run() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kinds", nargs="+", choices=tuple(KINDS), default=list(KINDS))
+    parser.add_argument("--each", action="store_true")
+    parser.add_argument("--save", metavar="NAME", help="save the table under this name, such as after")
+    parser.add_argument("--print", action="store_true")
+    arguments = parser.parse_args()
+    saved = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    if arguments.print:
+        for name, found in saved.items():
+            show(found, name)
+        return
+    found = measure(arguments.kinds, arguments.each)
+    show(found, "who is named")
+    if arguments.save:
+        saved[arguments.save] = {**saved.get(arguments.save, {}), **found}
+        RESULTS.write_text(json.dumps(saved, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    run()
