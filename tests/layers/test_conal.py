@@ -6,7 +6,7 @@ from keras import ops
 
 from crowdzoo.layers.conal import CoNAL
 from crowdzoo.losses import MaskedCrowdCrossentropy
-from crowdzoo.testing import LAYER_CHECKS, LayerCase, gradients
+from crowdzoo.testing import gradients
 
 R, K, B, D, E = 5, 3, 4, 6, 4
 # annotator 4 labels nothing; annotator 0 labels three tasks, annotator 3 one; task 2 nobody labelled
@@ -87,41 +87,6 @@ def answers(layer, p, x, ids=IDS):
     return np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
 
 
-def by_weight(layer, found, weight):
-    """The gradient, out of those of all trainable weights, that belongs to a weight."""
-    return next(gradient for own, gradient in zip(layer.trainable_variables, found, strict=True) if own is weight)
-
-
-@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
-@pytest.mark.parametrize("form", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
-@pytest.mark.parametrize(
-    ("mixing", "more"),
-    [
-        ("logits", {}),
-        ("probabilities", {"instance_hidden": 7, "annotator_features": TABLE}),
-        pytest.param("logits", {"instance_hidden": 7, "annotator_features": TABLE}, marks=pytest.mark.slow),
-        pytest.param("probabilities", {}, marks=pytest.mark.slow),
-    ],
-    ids=["logits-table", "probabilities-maps", "logits-maps", "probabilities-table"],
-)
-def test_the_battery_passes(mixing, more, form, check):
-    p, x = inputs()
-    arguments = {
-        "num_annotators": R,
-        "embedding_size": E,
-        "separation": 0.1,
-        "mixing": mixing,
-        "scale": 1.5,
-        "normalize_instances": False,
-        **more,
-    }
-    if form == "dense":
-        case = LayerCase(CoNAL, arguments, p, (B, R, K), {"features": x})
-    else:
-        case = LayerCase(CoNAL, arguments, p, (B, 3, K), {"annotators": IDS, "features": x})
-    check(case)
-
-
 @each_variant
 @each_mixing
 def test_answers_are_the_papers(mixing, more):
@@ -130,15 +95,6 @@ def test_answers_are_the_papers(mixing, more):
     for i, m in np.argwhere(IDS >= 0):
         omega = paper_omega(layer, IDS[i, m], paper_embedding(layer, x[i]))
         np.testing.assert_allclose(said[i, m], paper_answer(layer, p[i], omega, IDS[i, m]), rtol=1e-4, atol=1e-6)
-
-
-@each_variant
-@each_mixing
-def test_the_dense_form_says_the_same_as_the_sparse_one(mixing, more):
-    layer, (p, x) = made(mixing=mixing, **more), inputs()
-    dense, sparse = (ops.convert_to_numpy(layer(p, annotators=ids, features=x)) for ids in (None, IDS))
-    for i, m in np.argwhere(IDS >= 0):
-        np.testing.assert_allclose(sparse[i, m], dense[i, IDS[i, m]], rtol=1e-4, atol=1e-5)
 
 
 @each_variant
@@ -207,48 +163,6 @@ def test_the_penalty_counts_every_annotator_of_the_batch_once_and_no_padding():
     assert penalty(layer, None) == pytest.approx(-0.1 * sum(distances), rel=1e-5)
 
 
-# === Gradients ===
-
-
-@each_mixing
-def test_gradients_equal_finite_differences_of_the_papers_loss(mixing):
-    layer, (p, x) = made(mixing=mixing, separation=0), inputs()
-    loss = MaskedCrowdCrossentropy()
-    _, by_weights = gradients(layer, lambda said: loss(LABELS, said), p, annotators=IDS, features=x)
-
-    def cost():
-        costs = []
-        for i, m in np.argwhere(LABELS >= 0):
-            omega = paper_omega(layer, IDS[i, m], paper_embedding(layer, x[i]))
-            costs.append(-np.log(paper_answer(layer, p[i], omega, IDS[i, m])[LABELS[i, m]]))
-        return sum(costs) / len(costs)
-
-    for weight, gradient in zip(layer.trainable_variables, by_weights, strict=True):
-        start = ops.convert_to_numpy(weight).copy()
-        for cell in list(np.ndindex(*start.shape))[:8]:
-            values = []
-            for step in (1e-3, -1e-3):
-                changed = start.copy()
-                changed[cell] += step
-                weight.assign(changed)
-                values.append(cost())
-            weight.assign(start)
-            assert gradient[cell] == pytest.approx((values[0] - values[1]) / 2e-3, rel=5e-3, abs=2e-5), weight.name
-
-
-def test_an_annotator_without_labels_and_a_padded_place_get_no_gradient():
-    p, x = inputs()
-    layer, loss = made(separation=0), MaskedCrowdCrossentropy()
-    _, by_weights = gradients(layer, lambda said: loss(LABELS, said), p, annotators=IDS, features=x)
-    for weight in (layer.kernel, layer.annotators):
-        gradient = by_weight(layer, by_weights, weight)
-        assert not gradient[4].any()
-        assert all(gradient[r].any() for r in range(4))
-    empty = np.full_like(IDS, -1)
-    _, by_weights = gradients(layer, lambda said: loss(empty, said), p, annotators=empty, features=x)
-    assert not any(gradient.any() for gradient in by_weights)
-
-
 # === What was learnt ===
 
 
@@ -282,21 +196,7 @@ def test_annotators_confusions_and_shares_are_those_at_the_mean_instance(mixing,
             np.testing.assert_allclose(confusions[r, true], expected, rtol=1e-4, atol=1e-6)
 
 
-# === Training ===
-
-
 # === Refusals ===
-
-
-def test_features_are_needed():
-    p, x = inputs()
-    with pytest.raises(ValueError, match=r"features must have shape \[batch, features\], got None"):
-        CoNAL(R)(p, annotators=IDS)
-    layer = made()
-    with pytest.raises(ValueError, match=r"CoNAL: the features must have shape .*features=h"):
-        layer(p, annotators=IDS)
-    with pytest.raises(ValueError, match=r"must have shape \[batch, features\]"):
-        CoNAL(R)(p, annotators=IDS, features=x[:, None])
 
 
 def test_a_layer_without_weights_says_so():

@@ -11,24 +11,13 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers import CrossFittedEM, DeepEM
 from crowdzoo.models import CrowdModel, FeatureClassifier
-from crowdzoo.testing import LAYER_CHECKS, LayerCase
 from crowdzoo.training.recipes.cross_fitted_em import _copies_of
 
-B, D, K, R = 4, 4, 3, 5
-IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]], dtype="int32")
+D, K, R = 4, 3, 5
 # Task 1 is a tie, task 3 has no label; one label of annotator 3, none of annotator 4. Class 2 nobody says.
 DENSE = np.array(
     [[0, 0, 1, -1, -1], [0, 1, -1, -1, -1], [1, 1, 0, 1, -1], [-1] * 5, [1, -1, 1, -1, -1], [0, -1, -1, -1, -1]]
 )
-
-
-@pytest.mark.parametrize("form", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
-@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
-def test_the_battery_passes(check, form):
-    arguments = {"num_annotators": R, "prior": 0.5, "diagonal": 0.7, "epochs_per_round": 3, "folds": 3}
-    p = np.random.default_rng(0).dirichlet(np.ones(K), size=B).astype("float32")
-    ids = {"annotators": IDS} if form == "sparse" else {}
-    check(LayerCase(CrossFittedEM, arguments, p, (B, 3 if ids else R, K), ids))
 
 
 def test_fewer_tasks_than_folds_are_refused():

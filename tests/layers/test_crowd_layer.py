@@ -9,7 +9,6 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.layers import CrowdLayer
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.models import ArrayData, CrowdModel
-from crowdzoo.testing import gradients
 from crowdzoo.training import recipes
 
 B, K, R, D = 4, 3, 5, 2
@@ -81,48 +80,6 @@ def test_the_log_joint_of_a_layer_with_features_uses_the_tasks_own():
         return np.where(np.eye(K) > 0, right, (1 - right) / (K - 1))
 
     np.testing.assert_allclose(ops.convert_to_numpy(found), joint_of(bottleneck(), matrix_of), rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("ids", [IDS, np.full((2, 3), -1), np.array([[4, 4], [4, 4]]), np.arange(5)[:, None]])
-def test_a_distinct_sum_counts_everybody_of_the_batch_once(ids):
-    value_of = np.random.default_rng(0).normal(size=R)
-    layer = CrowdLayer(R)
-    found = layer._distinct_sum(ops.convert_to_tensor(value_of[ids].astype("float32")), ids.astype("int32"))
-    np.testing.assert_allclose(float(found), sum(value_of[r] for r in {*ids.ravel()} - {-1}), rtol=1e-5, atol=1e-6)
-    weights = ops.convert_to_numpy(layer._distinct_weights(ids.astype("int32")))
-    for place in np.ndindex(ids.shape):
-        times = (ids == ids[place]).sum()
-        np.testing.assert_allclose(weights[place], 0 if ids[place] < 0 else 1 / times, rtol=1e-6)
-
-
-class Penalised(ConfusionMatrices):
-    """Gives the sum over the batch's annotators of how often they are right about class 0."""
-
-    def call(self, inputs, annotators=None):
-        right = ops.exp(self.log_confusions(annotators))[..., 0, 0]
-        return self._distinct_sum(right, annotators) + 0 * ops.sum(inputs)
-
-
-def test_the_gradient_of_a_distinct_sum_is_the_same_however_often_somebody_occurs():
-    layer = Penalised(R, diagonal=0.7)
-    layer.build((None, K))
-    found = []
-    for ids in ([[0, 1], [0, 0], [0, -1]], [[0, 1]]):
-        ids = np.array(ids, "int32")
-        _, (by_kernel,) = gradients(layer, lambda value: value, bottleneck(len(ids)), annotators=ids)
-        found.append(by_kernel)
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-4, atol=1e-7)
-    slope = 0.7 * 0.3  # of the softmax
-    np.testing.assert_allclose(found[0][:2, 0, 0], slope, rtol=1e-4)
-    assert not found[0][2:].any()
-
-
-def test_confusions_of_all_annotators_are_those_of_each():
-    matrices = confusions()
-    found = made(matrices).annotator_confusions()
-    assert found.dtype == np.float64
-    np.testing.assert_allclose(found, matrices, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(found.sum(axis=2), 1, rtol=1e-12)
 
 
 def test_the_parent_says_what_it_does_not_know():

@@ -7,7 +7,7 @@ from keras import ops
 
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
-from crowdzoo.testing import LAYER_CHECKS, LayerCase, finite_differences, gradients
+from crowdzoo.testing import finite_differences, gradients
 
 R, K, B, T = 5, 3, 4, 2
 CONNECTIONS = [
@@ -108,45 +108,12 @@ def loss_of(kind):
     return MaskedCrowdMeanSquaredError() if kind == "regression" else MaskedCrowdCrossentropy()
 
 
-@pytest.mark.parametrize("form", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
-@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
-@each_connection
-def test_the_battery_passes(kind, connection, check, form):
-    axes = (B, T) if kind == "sequence" else (B,)
-    classes = () if kind == "regression" else (K,)
-    arguments = {"num_annotators": R, "connection": connection, "kind": kind, "scale": 1.5}
-    if form == "dense":
-        case = LayerCase(CrowdsourcedLayer, arguments, bottleneck(kind), (*axes, R, *classes))
-    else:
-        ids = {"annotators": IDS.astype("int32")}
-        case = LayerCase(CrowdsourcedLayer, arguments, bottleneck(kind), (*axes, 3, *classes), ids)
-    check(case)
-
-
 @each_connection
 def test_answers_are_the_papers(kind, connection):
     kernel, bias = some_weights(kind, connection)
     p = bottleneck(kind)
     answers = ops.convert_to_numpy(made(kind, connection, kernel, bias)(p))
     np.testing.assert_allclose(answers, paper_answers(kind, connection, p, kernel, bias), rtol=1e-5, atol=1e-6)
-
-
-@each_connection
-def test_sparse_answers_and_gradients_equal_the_dense_ones(kind, connection):
-    kernel, bias = some_weights(kind, connection)
-    layer, p, loss = made(kind, connection, kernel, bias), bottleneck(kind), loss_of(kind)
-    dense, sparse = ops.convert_to_numpy(layer(p)), ops.convert_to_numpy(layer(p, annotators=IDS))
-    classes = (slice(None),) if kind != "regression" else ()
-    for i, m in np.argwhere(IDS >= 0):
-        np.testing.assert_allclose(
-            sparse[(i, ..., m, *classes)], dense[(i, ..., IDS[i, m], *classes)], rtol=1e-5, atol=1e-6
-        )
-    labels, sparse_labels = labels_of(kind)
-    by_p, by_weights = gradients(layer, lambda answers: loss(labels, answers), p)
-    sparse_by_p, sparse_by_weights = gradients(layer, lambda answers: loss(sparse_labels, answers), p, annotators=IDS)
-    np.testing.assert_allclose(sparse_by_p, by_p, rtol=1e-4, atol=1e-6)
-    for one, other in zip(sparse_by_weights, by_weights, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
 @each_connection
@@ -179,16 +146,6 @@ def test_at_first_every_annotator_says_what_the_base_says(kind, connection):
     np.testing.assert_allclose(answers, np.broadcast_to(said, answers.shape), rtol=1e-6)
 
 
-def test_confusions_are_annotator_then_true_then_said():
-    # Annotator 1 calls class 0 class 2, and knows the rest; a transposed matrix would put class 2's answers at 0.
-    kernel = np.stack([np.eye(K)] * R) * 20
-    kernel[1, 0] = [0, 0, 20]
-    confusions = made("classification", "MW", kernel, None).annotator_confusions()
-    assert confusions.shape == (R, K, K)
-    np.testing.assert_allclose(confusions[0], np.eye(K), atol=1e-6)
-    np.testing.assert_allclose(confusions[1], [[0, 0, 1], [0, 1, 0], [0, 0, 1]], atol=1e-6)
-
-
 @pytest.mark.parametrize(("kind", "connection"), [case for case in CONNECTIONS if case[0] != "regression"])
 def test_confusions_are_the_softmax_of_the_answers_to_a_certain_truth(kind, connection):
     kernel, bias = some_weights(kind, connection)
@@ -209,32 +166,6 @@ def test_a_regression_shows_scales_and_biases(connection):
     np.testing.assert_allclose(layer.annotator_biases(), np.zeros(R) if bias is None else bias, rtol=1e-6)
     with pytest.raises(ValueError, match=r"annotator_scales\(\) and annotator_biases\(\)"):
         layer.annotator_confusions()
-
-
-@each_connection
-@pytest.mark.parametrize("form", ["dense", "sparse"])
-def test_an_annotator_without_labels_gets_no_gradient(kind, connection, form):
-    layer, loss = made(kind, connection, *some_weights(kind, connection)), loss_of(kind)
-    labels = labels_of(kind)[form == "sparse"]
-    ids = {"annotators": IDS} if form == "sparse" else {}
-    _, by_weights = gradients(layer, lambda answers: loss(labels, answers), bottleneck(kind), **ids)
-    for gradient in by_weights:
-        np.testing.assert_array_equal(gradient[4], np.zeros_like(gradient[4]))
-        assert all(np.abs(gradient[r]).max() > 0 for r in range(4))
-
-
-@each_connection
-@pytest.mark.parametrize("form", ["dense", "sparse"])
-def test_a_batch_without_labels_costs_nothing_and_moves_nothing(kind, connection, form):
-    layer, loss = made(kind, connection, *some_weights(kind, connection)), loss_of(kind)
-    labels = labels_of(kind)[form == "sparse"]
-    labels = np.full_like(labels, np.nan if kind == "regression" else -1)
-    ids = {"annotators": np.full_like(IDS, -1)} if form == "sparse" else {}
-    p = bottleneck(kind)
-    assert ops.convert_to_numpy(loss(labels, layer(p, **ids))) == 0
-    by_p, by_weights = gradients(layer, lambda answers: loss(labels, answers), p, **ids)
-    for gradient in (by_p, *by_weights):
-        np.testing.assert_array_equal(gradient, np.zeros_like(gradient))
 
 
 def one_line_model(connection="MW", kind="classification", annotators=R, **compiled):

@@ -10,7 +10,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.layers.doctor_net import DoctorNet, VoteShareCrossentropy
 from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.models import CrowdModel, FeatureClassifier
-from crowdzoo.testing import LAYER_CHECKS, LayerCase, gradients
+from crowdzoo.testing import gradients
 
 B, D, K, R = 4, 6, 3, 5
 # annotator 4 labels nothing; task 2 nobody labelled; annotator 1 labels one task
@@ -52,19 +52,7 @@ def head(values, r, h):
     return softmax(np.array(logits))
 
 
-# === The battery ===
-
-
-@pytest.mark.parametrize("form", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
-@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
-@both
-def test_the_battery_passes(weighted, check, form):
-    arguments = {
-        "num_annotators": R, "num_classes": K, "weighted": weighted, "weight_epochs": 7, "heads_at_once": 2,
-        "vote": True,
-    }  # fmt: skip
-    ids = {"annotators": IDS} if form == "sparse" else {}
-    check(LayerCase(DoctorNet, arguments, hidden(), (B, 3 if ids else R, K), ids))
+# === Refusals ===
 
 
 def test_an_input_of_the_wrong_shape_is_refused():
@@ -168,37 +156,6 @@ def test_the_loss_of_the_weights_is_the_cross_entropy_of_vote_shares_and_voters_
     np.testing.assert_allclose(cost_of(loss, layer, h), vote_share_loss(values, h), rtol=1e-5)
     layer.log_weight.assign_add(np.array([1, 0, 0, 0, 0], "float32"))
     assert abs(cost_of(loss, layer, h) - vote_share_loss(values, h)) > 1e-3
-
-
-def test_the_gradient_by_the_weights_equals_finite_differences():
-    layer, values = made(weighted=True)
-    layer.kernel.trainable = layer.bias.trainable = False
-    layer.log_weight.trainable = True
-    h, loss = hidden(), VoteShareCrossentropy()
-    _, (found,) = gradients(layer, lambda answers: loss(LABELS, answers), h, annotators=IDS)
-    expected = np.zeros(R)
-    for r in range(R):
-        sides = []
-        for step in (1e-5, -1e-5):
-            moved = values["log_weight"].copy()
-            moved[r] += step
-            sides.append(vote_share_loss({**values, "log_weight": moved}, h))
-        expected[r] = (sides[0] - sides[1]) / 2e-5
-    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-6)
-    assert np.abs(expected[[0, 2, 3]]).min() > 1e-4  # tasks with one voter say nothing about weights
-    assert abs(found[1]) < 1e-6
-    assert found[4] == 0
-
-
-@both
-@pytest.mark.parametrize("loss", [MaskedCrowdCrossentropy(), VoteShareCrossentropy()])
-def test_a_batch_without_labels_costs_nothing_and_moves_nothing(weighted, loss):
-    layer, _ = made(weighted)
-    nobody = np.full_like(IDS, -1)
-    assert ops.convert_to_numpy(loss(nobody, layer(hidden(), annotators=nobody))) == 0
-    by_h, by_weights = gradients(layer, lambda answers: loss(nobody, answers), hidden(), annotators=nobody)
-    for gradient in (by_h, *by_weights):
-        np.testing.assert_array_equal(gradient, np.zeros_like(gradient))
 
 
 def test_confusions_on_instances_are_means_of_the_heads_by_estimated_truth():

@@ -8,7 +8,7 @@ from keras import ops
 
 from crowdzoo.layers.geo_crowd_net import GeoCrowdNet
 from crowdzoo.models import CrowdModel
-from crowdzoo.testing import LAYER_CHECKS, LayerCase, finite_differences, gradients
+from crowdzoo.testing import finite_differences, gradients
 
 R, K, B = 5, 3, 4
 FLOOR = 0.1
@@ -69,27 +69,6 @@ def paper_penalty(regularization, p, ids, kernel, floor=FLOOR):
     return -np.log(np.linalg.det(gram + floor * np.eye(K)))
 
 
-@pytest.mark.parametrize("form", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
-@pytest.mark.parametrize("regularization", ["F", pytest.param("W", marks=pytest.mark.slow), None])
-@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
-def test_the_battery_passes(check, regularization, form):
-    arguments = {
-        "num_annotators": R, "regularization": regularization, "strength": 0.02, "diagonal": 0.7, "floor": 0.01
-    }  # fmt: skip
-    if form == "dense":
-        check(LayerCase(GeoCrowdNet, arguments, bottleneck(), (B, R, K)))
-    else:
-        check(LayerCase(GeoCrowdNet, arguments, bottleneck(), (B, 3, K), {"annotators": IDS}))
-
-
-@each_penalty
-def test_the_penalty_is_the_papers_volume(regularization):
-    p, kernel = bottleneck(), some_kernel()
-    expected = paper_penalty(regularization, p, IDS, kernel)
-    assert expected > 0.2
-    np.testing.assert_allclose(penalty(regularization, p, IDS), expected, rtol=1e-4)
-
-
 @each_penalty
 @pytest.mark.parametrize("floor", [1e-6, 1e-3, 1.0])
 def test_the_floor_is_added_to_the_diagonal(regularization, floor):
@@ -133,23 +112,6 @@ def test_padding_repeated_annotators_and_unlabelled_tasks_do_not_count(regulariz
     np.testing.assert_allclose(penalty(regularization, more_tasks, np.concatenate([IDS, NOBODY])), expected, rtol=1e-5)
     twice = np.concatenate([IDS, IDS])
     np.testing.assert_allclose(penalty(regularization, np.concatenate([p, p]), twice), expected, rtol=1e-5)
-
-
-@each_penalty
-def test_the_best_volume_costs_nothing(regularization):
-    p = np.eye(K, dtype="float32")
-    ids = np.array([[0], [1], [2]], "int32")
-    best = penalty(regularization, p, ids, kernel=np.stack([30 * np.eye(K)] * R))
-    np.testing.assert_allclose(best, -K * np.log(1 + FLOOR), rtol=1e-2)
-    worst = penalty(regularization, np.full((K, K), 1 / K, "float32"), ids, kernel=np.zeros((R, K, K)))
-    assert worst > 4
-
-
-def test_a_batch_that_lost_a_class_is_led_back_to_it():
-    p = np.tile(np.array([[0.6, 0.39, 0.01]], "float32"), (B, 1))
-    p[1] = [0.3, 0.69, 0.01]
-    by_p = gradients(penalty_layer("F", some_kernel()), lambda value: value, p, annotators=np.zeros((B, 1), "int32"))[0]
-    assert (by_p[:, 2] < 0).all()  # more of class 2 lowers the penalty
 
 
 def one_layer_model(layer, jit_compile=False):

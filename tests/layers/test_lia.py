@@ -10,8 +10,7 @@ from crowdzoo.errors import DataError
 from crowdzoo.layers.lia import LIA
 from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.models import CrowdModel
-from crowdzoo.testing import LAYER_CHECKS, LayerCase, gradients
-from crowdzoo.training.data import ArrayData
+from crowdzoo.testing import gradients
 
 B, K, D, R = 4, 3, 5, 6
 # annotator 4 labels nothing; task 2 nobody labelled; annotator 1 labels one task
@@ -146,38 +145,7 @@ def test_the_joint_and_so_the_e_step_are_the_papers(form, latent, known):
     np.testing.assert_allclose(found[2], np.log(p[2]), rtol=1e-5)  # nobody labelled task 2
 
 
-def test_the_gradient_of_the_marginal_likelihood_equals_finite_differences():
-    layer, p, loss = made(), bottleneck(), MaskedCrowdCrossentropy()
-
-    def cost(embedding):
-        layer.embedding.assign(embedding)
-        return -np.mean([np.log(p[i] @ paper_q(layer, i, IDS[i, m])[:, LABELS[i, m]])
-                         for i, m in np.argwhere(LABELS >= 0)])  # fmt: skip
-
-    start = ops.convert_to_numpy(layer.embedding).astype("float64")
-    _, by_weights = gradients(layer, lambda said: loss(LABELS, said), p, annotators=IDS, features=features())
-    place = [variable.path for variable in layer.trainable_variables].index(layer.embedding.path)
-    for cell in np.ndindex(start.shape):
-        step = np.zeros_like(start)
-        step[cell] = 1e-2
-        slope = (cost(start + step) - cost(start - step)) / 2e-2
-        np.testing.assert_allclose(by_weights[place][cell], slope, rtol=2e-2, atol=2e-4)
-    np.testing.assert_array_equal(by_weights[place][4], 0)  # annotator 4 labelled nothing
-
-
 # === The battery ===
-
-
-@pytest.mark.parametrize("which", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
-@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
-@FORMS
-def test_the_battery_passes(form, latent, known, check, which):
-    arguments = {
-        "num_annotators": R, "hidden": (2,), "annotator_embedding": 3, "latent": latent, "form": form,
-        "activation": "tanh", "annotator_features": known, "epochs_per_round": 4, "marginal_epochs": 2, "ridge": 0.5,
-    }  # fmt: skip
-    more = {"features": features()} | ({"annotators": IDS} if which == "sparse" else {})
-    check(LayerCase(LIA, arguments, bottleneck(), (B, 3 if which == "sparse" else R, K), more))
 
 
 def test_what_is_missing_is_said():
@@ -260,38 +228,6 @@ def test_labels_and_confusions_are_recovered(learnt):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("eager")
-def test_the_first_targets_are_vote_shares_and_the_next_the_posteriors():
-    x, _, _, annotations = crowd(num_tasks=30)
-    targets = []
-
-    class Seen(keras.callbacks.Callback):
-        def on_epoch_begin(self, epoch, logs=None):
-            targets.append(data.targets.copy())
-
-    class Data(ArrayData):
-        def batches(self, *args, targets=None, **kwargs):
-            if targets is not None:
-                self.targets = targets
-            return super().batches(*args, targets=targets, **kwargs)
-
-    data = Data(x, annotations)
-    keras.utils.set_random_seed(0)
-    model = CrowdModel(base(classes=2), LIA(8, hidden=(4,), epochs_per_round=2, marginal_epochs=0))
-    before = {}
-    step = keras.callbacks.LambdaCallback(
-        on_epoch_begin=lambda epoch, logs: before.update({epoch: model.posteriors(x, annotations)})
-    )
-    model.fit(data, epochs=4, batch_size=30, callbacks=[Seen(), step], verbose=0)
-    dense = annotations.to_dense()
-    shares = np.array([[np.mean(row[row >= 0] == k) for k in range(2)] for row in dense])
-    np.testing.assert_allclose(targets[0], shares, rtol=1e-6)
-    np.testing.assert_array_equal(targets[1], targets[0])  # one E-step a round
-    np.testing.assert_allclose(targets[2], before[2], rtol=1e-4, atol=1e-6)
-    np.testing.assert_array_equal(targets[3], targets[2])
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager")
 def test_an_m_step_minimises_the_papers_objective():
     # one step of plain gradient descent from a known point: the loss reported is the objective there
     annotations = Annotations.from_arrays(
@@ -358,10 +294,6 @@ def test_confidence_needs_a_column():
     annotations = Annotations.from_arrays(np.arange(B), np.arange(B), [0, 1, 2, 0], annotators=np.arange(R))
     with pytest.raises(DataError, match="LIA: confidence=True needs annotations with a column `confidence`"):
         CrowdModel(base(), LIA(R, confidence=True)).fit(features(), annotations, verbose=0)
-    made = LIA(R, confidence=True)
-    assert LIA.from_config(made.get_config()).confidence
-    with pytest.raises(ValueError, match="LIA: confidence must be"):
-        LIA(R, confidence="yes")
 
 
 @pytest.mark.slow

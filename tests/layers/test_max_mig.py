@@ -9,7 +9,7 @@ from keras import ops
 from crowdzoo.layers.max_mig import MaxMIG, MutualInformationGain
 from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.models import CrowdModel
-from crowdzoo.testing import LAYER_CHECKS, LayerCase, finite_differences, gradients
+from crowdzoo.testing import finite_differences, gradients
 
 R, K, B = 5, 3, 4
 # annotator 4 labels nothing; task 2 nobody labelled
@@ -57,16 +57,6 @@ def paper_loss(p, kernel, ids=IDS, labels=LABELS):
     m = {(i, j): sum(p[i, k] * g[j][k] / PRIOR[k] for k in range(K)) for i in tasks for j in tasks}
     own = np.mean([1 + np.log(m[i, i]) for i in tasks])
     return -own + np.mean([m[i, j] for i in tasks for j in tasks if i != j])
-
-
-@pytest.mark.parametrize("form", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
-@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
-def test_the_battery_passes(check, form):
-    arguments = {"num_annotators": R, "smoothing": 0.1, "diagonal": 0.7}
-    if form == "dense":
-        check(LayerCase(MaxMIG, arguments, bottleneck(), (B, R, K)))
-    else:
-        check(LayerCase(MaxMIG, arguments, bottleneck(), (B, 3, K), {"annotators": IDS}))
 
 
 def test_loss_and_gradients_are_the_papers():
@@ -146,18 +136,6 @@ def test_training_finds_the_truth_on_both_sides_though_one_annotator_swaps_class
     np.testing.assert_allclose(confusions.sum(axis=2), 1, rtol=1e-6)
     assert confusions[3, 0].argmax() == 1
     assert confusions[3, 1].argmax() == 0
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager")
-def test_the_models_posteriors_are_the_product_of_its_views():
-    x, _, annotations = a_crowd(40)
-    model = one_layer_model()
-    model.fit(x, annotations, epochs=3, verbose=0)
-    ids, labels = np.tile(np.arange(R), (40, 1)), annotations.to_dense()
-    joint = ops.convert_to_numpy(model.crowd.log_joint(model.predict(x, verbose=0), ids, labels))
-    odds = np.exp(joint - joint.max(axis=1, keepdims=True))
-    np.testing.assert_allclose(model.posteriors(x, annotations), odds / odds.sum(axis=1, keepdims=True), atol=1e-5)
 
 
 @pytest.mark.slow

@@ -20,17 +20,6 @@ def test_the_battery_passes_for_probabilities(check):
     check(LayerCase(PairProbabilities, {"tie": 0.3}, SCORES, (B, 3)))
 
 
-@pytest.mark.parametrize("form", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
-@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
-def test_the_battery_passes_for_annotators(check, form):
-    arguments = {"num_annotators": R, "num_annotations": 10, "slope_variance": 0.5, "bias_variance": 0.4,
-                 "tie_variance": 0.3}  # fmt: skip
-    if form == "dense":
-        check(LayerCase(PairAnnotators, arguments, PROBABILITIES, (B, R, 3)))
-    else:
-        check(LayerCase(PairAnnotators, arguments, PROBABILITIES, (B, 3, 3), {"annotators": IDS}))
-
-
 def test_probabilities_are_those_of_aggregation():
     found = keras.ops.convert_to_numpy(PairProbabilities(tie=-0.4)(SCORES))
     np.testing.assert_allclose(found, answer_probabilities(SCORES[:, 0] - SCORES[:, 1], -0.4, "davidson"), rtol=1e-5)

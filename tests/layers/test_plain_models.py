@@ -5,8 +5,6 @@ import numpy as np
 import pytest
 
 from crowdzoo.layers import (
-    LIA,
-    CoNAL,
     ConfusionMatrices,
     CrowdsourcedLayer,
     GeoCrowdNet,
@@ -91,17 +89,3 @@ def test_batches_of_ones_own_are_refused_where_they_would_be_trained_on_as_they_
     batches = [({"instances": P, "annotators": np.zeros((B, 1), "int32")}, np.zeros((B, 1), "int32"))]
     with pytest.raises(ValueError, match=r"DeepEM\(\.\.\.\)\)\.fit\(x, annotations\)"):
         model.fit(iter(batches), verbose=0)
-
-
-@pytest.mark.parametrize("layer", [LIA, CoNAL])
-def test_missing_features_are_named(layer):
-    ids = np.zeros((B, 1), "int32")
-    message = rf"{layer.__name__}: the features must have shape .*annotators=ids, features=h"
-    with pytest.raises(ValueError, match=message):
-        layer(R)(P, annotators=ids)
-    with pytest.raises(ValueError, match=message):
-        keras.Sequential([keras.Input((K,)), layer(R)])
-    built = layer(R)
-    built(P, annotators=ids, features=P)
-    with pytest.raises(ValueError, match=message):
-        built(P, annotators=ids)

@@ -5,7 +5,6 @@ import pytest
 from keras import ops
 
 from crowdzoo.layers.pooled_confusions import PooledConfusions
-from crowdzoo.testing import LAYER_CHECKS, LayerCase
 
 R, K, B, J = 5, 4, 4, 2
 # annotator 4 labels nothing; task 2 nobody labelled
@@ -52,19 +51,6 @@ def written_out(layer):
                     error = sum(mix[j] * softmax(weights["errors"][j])[said] for j in range(J))
                     confusions[r, k, said] = a * (said == k) + (1 - a) * error
     return confusions
-
-
-@pytest.mark.parametrize("asked", [pytest.param("everybody", marks=pytest.mark.slow), "some"])
-@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
-@each_form
-def test_the_battery_passes(form, per_class, check, asked):
-    arguments = {
-        "num_annotators": R, "form": form, "ridge": 0.5, "rank": J, "per_class": per_class, "diagonal": 0.7
-    }  # fmt: skip
-    if asked == "everybody":
-        check(LayerCase(PooledConfusions, arguments, bottleneck(), (B, R, K)))
-    else:
-        check(LayerCase(PooledConfusions, arguments, bottleneck(), (B, 3, K), {"annotators": IDS}))
 
 
 @each_form

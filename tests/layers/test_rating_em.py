@@ -12,28 +12,14 @@ from crowdzoo.layers.rating_em import RatingEM, posterior
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.losses import MaskedCrowdMeanSquaredError
 from crowdzoo.models import CrowdModel, FeatureRegressor, rating_unit
-from crowdzoo.testing import LAYER_CHECKS, LayerCase
 
 B, D, R = 4, 4, 5
 NAN = np.nan
-IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]], dtype="int32")
 # Annotator 3 rated once, annotator 4 never; nobody rated task 2.
 DENSE = np.array(
     [[1.0, 2, 4, NAN, NAN], [2, 3.5, NAN, NAN, NAN], [NAN] * 5, [5, NAN, 6, 4, NAN], [0, 1, NAN, NAN, NAN]]
 )
 ANNOTATIONS = Annotations.from_dense(DENSE, kind="regression")
-
-
-@pytest.mark.parametrize("form", ["dense", "sparse"])
-@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
-def test_the_battery_passes(check, form):
-    arguments = {
-        "num_annotators": R, "bias": True, "prior": 0.5, "epochs_per_round": 3, "start_rounds": 7, "center": 2.0,
-        "unit": 1.5, "unrelated": 0.2,
-    }  # fmt: skip
-    p = np.random.default_rng(0).normal(size=(B, 1)).astype("float32")
-    ids = {"annotators": IDS} if form == "sparse" else {}
-    check(LayerCase(RatingEM, arguments, p, (B, 3 if ids else R), ids))
 
 
 def test_a_wrong_input_and_questions_for_classes_are_refused():
@@ -221,11 +207,6 @@ def test_files_of_before_load_with_all_ratings_following_the_truth():
     layer.load_own_variables(store)
     np.testing.assert_array_equal(layer.annotator_precisions(), np.arange(1.0, R + 1))
     np.testing.assert_array_equal(ops.convert_to_numpy(layer.follows), 1)
-
-
-# === Training ===
-
-N, ANNOTATORS = 400, 8
 
 
 # === The ratings' loss, and the crowd layer in units ===

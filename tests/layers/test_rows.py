@@ -10,7 +10,6 @@ from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.models import CrowdModel
 from crowdzoo.optimizers import LazyAdam
 
-BACKEND = keras.backend.backend()
 R, D, RATE = 4, 2, 0.1
 RNG = np.random.default_rng(0)
 # every row in every batch, some of them several times
@@ -67,68 +66,25 @@ def test_a_backend_of_dense_gradients_takes_rows_as_keras_does(sparse, monkeypat
     np.testing.assert_array_equal(ops.convert_to_numpy(take_rows(weight, codes)), expected)
 
 
-# === The optimizers' equations, in NumPy ===
+# === Adam's equations, in NumPy ===
 
 
-def adam(amsgrad=False, weight_decay=0.0, every=1, clip=None):
-    w, m, v, highest, t, total = START.copy(), 0.0, 0.0, 0.0, 0, 0.0
+def adam(every=1, clip=None):
+    w, m, v, t, total = START.copy(), 0.0, 0.0, 0, 0.0
     for step, g in enumerate(gradients(), 1):
         total = total + g
         if step % every:
             continue
         g, total, t = total / every, 0.0, t + 1
         g = g if clip is None else g * min(1, clip / np.sqrt((g**2).sum()))
-        w -= RATE * weight_decay * w
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
-        highest = np.maximum(highest, v) if amsgrad else v
-        w -= RATE * np.sqrt(1 - 0.999**t) / (1 - 0.9**t) * m / (np.sqrt(highest) + 1e-7)
-    return w
-
-
-def nadam():
-    w, m, v, product = START.copy(), 0.0, 0.0, 1.0
-    for t, g in enumerate(gradients(), 1):
-        now, then = (0.9 * (1 - 0.5 * 0.96**step) for step in (t, t + 1))
-        product *= now
-        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
-        m_hat = then * m / (1 - product * then) + (1 - now) * g / (1 - product)
-        w -= RATE * m_hat / (np.sqrt(v / (1 - 0.999**t)) + 1e-7)
-    return w
-
-
-def rmsprop():
-    w, v = START.copy(), 0.0
-    for g in gradients():
-        v = 0.9 * v + 0.1 * g**2
-        w -= RATE * g / np.sqrt(v + 1e-7)
-    return w
-
-
-def adagrad():
-    w, total = START.copy(), 0.1
-    for g in gradients():
-        total = total + g**2
-        w -= RATE * g / np.sqrt(total + 1e-7)
-    return w
-
-
-def sgd():
-    w, velocity = START.copy(), 0.0
-    for g in gradients():
-        velocity = 0.9 * velocity - RATE * g
-        w += velocity
+        w -= RATE * np.sqrt(1 - 0.999**t) / (1 - 0.9**t) * m / (np.sqrt(v) + 1e-7)
     return w
 
 
 rules = keras.optimizers
 OPTIMIZERS = {
     "adam": (lambda: rules.Adam(RATE), adam),
-    "amsgrad": (lambda: rules.Adam(RATE, amsgrad=True), lambda: adam(amsgrad=True)),
-    "adamw": (lambda: rules.AdamW(RATE, weight_decay=0.1), lambda: adam(weight_decay=0.1)),
-    "nadam": (lambda: rules.Nadam(RATE), nadam),
-    "rmsprop": (lambda: rules.RMSprop(RATE), rmsprop),
-    "adagrad": (lambda: rules.Adagrad(RATE), adagrad),
-    "sgd with momentum": (lambda: rules.SGD(RATE, momentum=0.9), sgd),
     "adam, loss scaling": (lambda: rules.LossScaleOptimizer(rules.Adam(RATE), initial_scale=8.0), adam),
     "adam, accumulation": (lambda: rules.Adam(RATE, gradient_accumulation_steps=2), lambda: adam(every=2)),
     "adam, clipped": (lambda: rules.Adam(RATE, clipnorm=0.5), lambda: adam(clip=0.5)),

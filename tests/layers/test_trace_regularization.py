@@ -2,14 +2,13 @@
 
 import keras
 import numpy as np
-import pytest
 from drawn_crowds import a_crowd
 from keras import ops
 
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.trace_regularization import TraceRegularization
 from crowdzoo.models import CrowdModel
-from crowdzoo.testing import LAYER_CHECKS, LayerCase, finite_differences, gradients
+from crowdzoo.testing import finite_differences, gradients
 
 R, K, B = 5, 3, 4
 # annotator 4 labels nothing; task 2 nobody labelled; annotators 0 and 1 labelled two tasks
@@ -47,17 +46,6 @@ def paper_penalty(asked, kernel):
         odds = np.exp(kernel[r])
         traces.append(sum(odds[k, k] / odds[k].sum() for k in range(K)))
     return sum(traces) / len(traces)
-
-
-@pytest.mark.parametrize("form", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
-@pytest.mark.parametrize("traces", [pytest.param("mean", marks=pytest.mark.slow), "sum"])
-@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
-def test_the_battery_passes(check, traces, form):
-    arguments = {"num_annotators": R, "strength": 0.02, "diagonal": 0.7, "traces": traces}
-    if form == "dense":
-        check(LayerCase(TraceRegularization, arguments, bottleneck(), (B, R, K)))
-    else:
-        check(LayerCase(TraceRegularization, arguments, bottleneck(), (B, 3, K), {"annotators": IDS}))
 
 
 def test_the_penalty_is_the_mean_trace_of_the_distinct_annotators():

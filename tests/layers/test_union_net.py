@@ -1,11 +1,10 @@
 """UnionNet against the paper's union of annotators, written out in NumPy with loops and float64."""
 
 import numpy as np
-import pytest
 from keras import ops
 
 from crowdzoo.layers.union_net import UnionNet
-from crowdzoo.testing import LAYER_CHECKS, LayerCase, finite_differences, gradients
+from crowdzoo.testing import finite_differences, gradients
 
 R, K, B = 5, 3, 4
 # annotator 4 labels nothing; task 2 nobody labelled
@@ -44,16 +43,6 @@ def paper_loss(p, kernel):
         -np.log(t[IDS[i, m] * K + LABELS[i, m]] @ p[i]) for i in range(B) for m in range(IDS.shape[1]) if IDS[i, m] >= 0
     ]
     return sum(costs) / len(costs)
-
-
-@pytest.mark.parametrize("form", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
-@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
-def test_the_battery_passes(check, form):
-    arguments = {"num_annotators": R, "diagonal": 0.7}
-    if form == "dense":
-        check(LayerCase(UnionNet, arguments, bottleneck(), (B, R, K)))
-    else:
-        check(LayerCase(UnionNet, arguments, bottleneck(), (B, 3, K), {"annotators": IDS}))
 
 
 def test_answers_are_rows_of_the_union_and_sum_to_one_over_all_annotators():

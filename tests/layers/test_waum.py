@@ -12,30 +12,10 @@ from crowdzoo.datasets import simulate_annotations
 from crowdzoo.layers.waum import WAUM, VotesCrossentropy
 from crowdzoo.models import CrowdModel, FeatureClassifier
 from crowdzoo.quality.aum import label_margins, label_trust, weighted_margins
-from crowdzoo.testing import LAYER_CHECKS, LayerCase
 from crowdzoo.training.data import ArrayData
 
 K, R = 3, 8
-ARGUMENTS = {
-    "num_annotators": R,
-    "prune": 0.1,
-    "margin_epochs": 3,
-    "margin": "pleiss",
-    "denominator": "redundancy",
-    "smoothing": 0.05,
-    "diagonal": 0.7,
-}
 P = np.random.default_rng(0).dirichlet(np.ones(K), size=4).astype("float32")
-IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]], "int32")
-
-
-@pytest.mark.parametrize("form", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
-@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
-def test_the_battery_passes(check, form):
-    if form == "dense":
-        check(LayerCase(WAUM, ARGUMENTS, P, (4, R, K)))
-    else:
-        check(LayerCase(WAUM, ARGUMENTS, P, (4, 3, K), {"annotators": IDS}))
 
 
 # === The loss of both trainings ===
@@ -94,7 +74,7 @@ def fitted(x, annotations, epochs=5, seed=0, dropout=0.0, shuffle=True, **settin
     return model
 
 
-@pytest.mark.parametrize("denominator", ["trust", "redundancy"])
+@pytest.mark.parametrize("denominator", ["trust", pytest.param("redundancy", marks=pytest.mark.slow)])
 @pytest.mark.usefixtures("eager")
 def test_a_base_that_does_not_learn_gives_the_equations_of_its_probabilities_in_evaluation_mode(denominator):
     x, _, annotations, _ = a_crowd()
