@@ -21,7 +21,7 @@ from crowdzoo.aggregation import (
     WorkerClustering,
     create,
 )
-from crowdzoo.aggregation.engine.block import Block, blocks_of
+from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, check_aggregator, simulated_crowd
 
 # of what its defaults are: fewer starts of EBCC, which has the same code for each
@@ -93,21 +93,6 @@ def test_gold_teaches_whom_to_believe(name):
     for right in (truth, 1 - truth):
         known = np.where(np.arange(40) < 8, right, -1)
         np.testing.assert_array_equal(create(name).fit(crowd, gold=known).labels, right)
-
-
-class FirstBlockOnly(MajorityVote):
-    """Majority vote that forgets all blocks but the first."""
-
-    def fit(self, annotations, gold=None):
-        result = super().fit(annotations, gold)
-        for block in blocks_of(annotations)[1:]:
-            result.posteriors[block.tasks] = 1 / annotations.num_classes
-        return result
-
-
-def test_battery_notices_a_forgotten_block():
-    with pytest.raises(AssertionError):
-        AGGREGATOR_CHECKS["blocks_are_irrelevant"](FirstBlockOnly())
 
 
 class NoBlocks(Wawa):

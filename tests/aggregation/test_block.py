@@ -22,11 +22,6 @@ def test_columns_are_sorted_by_task_and_keep_their_order_within_it():
     np.testing.assert_array_equal(block.labels, [0, 2, 1, 300])
 
 
-def test_columns_are_small():
-    assert (Block([0], [3], [255]).annotator_ids.dtype, Block([0], [3], [255]).labels.dtype) == (np.int32, np.uint8)
-    assert Block([0], [3], [256]).labels.dtype == np.int32
-
-
 def test_cut_blocks_share_the_memory_and_cover_all():
     block = Block([0, 0, 1, 3, 3, 3, 4], range(7), [1, 0, 1, 0, 1, 0, 1], range(6), [-1, 0, -1, -1, 1, -1])
     parts = block.cut(2)
@@ -35,10 +30,6 @@ def test_cut_blocks_share_the_memory_and_cover_all():
     assert [part.gold.tolist() for part in parts] == [[-1], [0, -1], [-1], [1, -1]]
     assert all(np.shares_memory(part.annotator_ids, block.annotator_ids) for part in parts)
     np.testing.assert_array_equal(np.concatenate([part.annotator_ids for part in parts]), block.annotator_ids)
-
-
-def test_said_numbers_annotator_and_label():
-    np.testing.assert_array_equal(Block([0, 0], [0, 2], [1, 3]).said(num_annotators=3, num_classes=4), [1, 11])
 
 
 @pytest.mark.parametrize(

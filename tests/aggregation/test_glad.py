@@ -71,66 +71,6 @@ def test_e_step_and_objective_equal_the_paper_in_loops(num_classes):
     assert counts.num_annotations == 80
 
 
-def expected_log_likelihood(table, q, alpha, b):
-    """Q of the paper's M-step without priors and constants."""
-    total = 0.0
-    for task, r, label in table:
-        x = alpha[r] * math.exp(b[task])  # log right = -log(1 + exp(-x)), log wrong = -log(1 + exp(x))
-        total -= q[task][label] * np.logaddexp(0, -x) + (1 - q[task][label]) * np.logaddexp(0, x)
-    return total
-
-
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("given", [False, True])
-def test_m_step_raises_every_part_of_the_expected_log_likelihood(seed, given):
-    table, block, params, b, gold = setting(3, seed)
-    priors = GLAD(alpha_mean=0.5, alpha_variance=2.0, b_mean=-0.3, b_variance=0.7)
-    q = [posterior(table, t, 3, params.alpha, b, params.class_prior, gold[t])[0] for t in range(20)]
-    shares = None
-    if given:
-        q = shares = np.random.default_rng(seed).dirichlet(np.ones(3), size=20)
-    counts, new_b = contribution(block, params, b, priors, shares)
-    for task in range(20):  # each task's own part
-        own = [row for row in table if row[0] == task]
-
-        def height(value, own=own, task=task):
-            values = b.copy()
-            values[task] = value
-            return expected_log_likelihood(own, q, params.alpha, values) - (value + 0.3) ** 2 / 1.4
-
-        assert height(new_b[task]) >= height(b[task])
-    assert np.abs(new_b - b).max() > 0.1
-    new = update(counts, params, priors)
-    for r in range(6):  # each annotator's own part, with the new b
-        own = [row for row in table if row[1] == r]
-
-        def height(value, own=own, r=r):
-            values = params.alpha.copy()
-            values[r] = value
-            return expected_log_likelihood(own, q, values, new_b) - (value - 0.5) ** 2 / 4
-
-        assert height(new.alpha[r]) >= height(params.alpha[r])
-    assert np.abs(new.alpha - params.alpha).max() > 0.1
-
-
-def test_sums_of_the_ability_step_equal_loops():
-    table, block, params, b, gold = setting(3)
-    counts, new_b = contribution(block, params, b, GLAD())
-    pull, weight = np.zeros(6), np.zeros(6)
-    for task, r, label in table:
-        beta = math.exp(new_b[task])
-        x = params.alpha[r] * beta
-        q = posterior(table, task, 3, params.alpha, b, params.class_prior, gold[task])[0]
-        pull[r] += (q[label] - 0.5) * beta
-        weight[r] += math.tanh(x / 2) / (2 * x) * beta**2
-    np.testing.assert_allclose(counts.pull, pull)
-    np.testing.assert_allclose(counts.weight, weight)
-    zero = Abilities(np.zeros(6), params.class_prior)  # where x is 0 the weight is beta**2 / 4
-    counts, new_b = contribution(block, zero, b, GLAD())
-    expected = np.bincount(block.annotator_ids, weights=np.exp(2 * new_b)[block.index] / 4)
-    np.testing.assert_allclose(counts.weight, expected)
-
-
 @pytest.mark.parametrize("num_classes", [2, 4])
 @pytest.mark.parametrize("class_prior", ["uniform", "estimated"])
 def test_a_fit_to_the_end_is_a_top_of_the_papers_objective(num_classes, class_prior):

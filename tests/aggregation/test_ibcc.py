@@ -1,4 +1,3 @@
-import itertools
 import warnings
 from dataclasses import replace
 
@@ -86,14 +85,6 @@ def test_bound_is_exact_where_every_class_is_known():
     assert result.history[0] == pytest.approx(result.history[-1], rel=1e-12)
     wrong = IBCC(**AUTHORS).fit(annotations, gold=truth, initial=np.eye(3)[(truth + 1) % 3])  # gold counts for more
     assert wrong.history[0] == pytest.approx(result.history[-1], rel=1e-12)
-
-
-def test_bound_is_below_the_evidence_and_near_it():
-    """All 2**8 truths are added up."""
-    annotations, _ = simulated_crowd(num_tasks=8, num_annotators=4, num_classes=2, redundancy=3)
-    exact = logsumexp([log_evidence(annotations, np.array(z)) for z in itertools.product(range(2), repeat=8)])
-    result = IBCC().fit(annotations)
-    assert exact - 3 < result.history[-1] < exact
 
 
 def test_tasks_without_annotations_are_no_data():

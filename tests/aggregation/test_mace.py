@@ -121,14 +121,6 @@ def test_simulated_competences_and_habits_are_recovered(inference):
     assert result.expected_accuracy(truth) > MajorityVote().fit(annotations).expected_accuracy(truth) + 0.03
 
 
-def test_confusions_that_would_be_huge_are_left_out(monkeypatch):
-    annotations, _ = simulated_crowd()
-    monkeypatch.setattr("crowdzoo.aggregation.classes.mace.MAX_CELLS", 8 * 9 - 1)
-    result = MACE().fit(annotations)
-    assert result.confusions is None
-    assert result.class_prior is not None
-
-
 @pytest.mark.parametrize("inference", ["vb", "em"])
 def test_what_nothing_is_known_of_has_the_priors_mean(inference):
     annotations = Annotations.from_arrays([0, 1], [0, 0], [0, 1], annotators=[0, 1])

@@ -44,12 +44,6 @@ def test_random_ties_fall_on_each_tied_class_equally_often():
     np.testing.assert_allclose(np.bincount(labels[:, 2], minlength=3) / 3000, [1 / 3, 1 / 3, 1 / 3], atol=0.04)
 
 
-def test_seed_decides_the_draw():
-    labels = [MajorityVote(ties="random", seed=seed).fit(crowd(copies=50)).labels for seed in (0, 0, 1)]
-    np.testing.assert_array_equal(labels[0], labels[1])
-    assert (labels[0] != labels[2]).any()
-
-
 def test_draw_of_a_task_does_not_depend_on_the_other_tasks():
     few, many = crowd(copies=5), crowd(copies=50)
     for ties in ("random", "uniform"):
@@ -80,12 +74,6 @@ def test_confusions_compare_each_annotator_with_the_vote():
     counts = np.array([[0, 1, 0], [0, 2 / 3, 0], [0, 1 / 3, 1]]) + 0.01
     expected = counts / counts.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(MajorityVote().fit(crowd()).confusions[2], expected)
-
-
-def test_gold_replaces_the_vote():
-    result = MajorityVote(voting="hard").fit(crowd(), gold=[-1, 0, -1, 1])
-    np.testing.assert_array_equal(result.posteriors[[1, 3]], [[1, 0, 0], [0, 1, 0]])
-    np.testing.assert_array_equal(result.labels[[0, 1, 3]], [0, 0, 1])
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import Block, ConvergenceWarning, MajorityVote
+from crowdzoo.aggregation import MACE, Block, ConvergenceWarning, MajorityVote
 from crowdzoo.aggregation.classes.initial import first_answers
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene, objective, params_of, update
 from crowdzoo.aggregation.engine.block import whole_block
@@ -156,10 +156,11 @@ def test_confusions_are_those_of_the_skills():
     np.testing.assert_allclose(result.annotator_accuracy(), result.skills)
 
 
-def test_confusions_that_would_be_huge_are_left_out(monkeypatch):
+@pytest.mark.parametrize("method", [OneCoinDawidSkene, MACE])
+def test_confusions_that_would_be_huge_are_left_out(method, monkeypatch):
     annotations, _ = simulated_crowd()
-    monkeypatch.setattr("crowdzoo.aggregation.classes.one_coin.MAX_CELLS", 8 * 9 - 1)
-    result = OneCoinDawidSkene().fit(annotations)
+    monkeypatch.setattr(f"{method.__module__}.MAX_CELLS", 8 * 9 - 1)
+    result = method().fit(annotations)
     assert result.confusions is None
     assert result.class_prior is not None
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import digamma, gammaln
 
-from crowdzoo.aggregation import ConvergenceWarning, RatingAggregation, RatingEM, RatingMean, VotesWarning, create
+from crowdzoo.aggregation import ConvergenceWarning, RatingEM, RatingMean, VotesWarning
 from crowdzoo.aggregation.ratings.rating_steps import RESOLUTION, _gamma_shape
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
@@ -150,21 +150,6 @@ def test_the_bound_never_exceeds_the_evidence_and_meets_it_where_it_can():
     assert found.history[-1] == pytest.approx(evidence, abs=1e-4)
 
 
-def test_biases_precisions_and_truth_of_a_simulated_crowd_are_recovered():
-    annotations, truth, bias, deviation = crowd()
-    found = RatingEM().fit(annotations)
-    counts = found.annotations_per_annotator
-    anchored = bias - (bias[:-1] @ counts[:-1]) / counts[:-1].sum()
-    np.testing.assert_allclose(found.biases[:-2], anchored[:-2], atol=0.15)
-    np.testing.assert_allclose(1 / np.sqrt(found.precisions[:-1]), deviation[:-1], rtol=0.25)
-    errors = found.estimates - truth - (bias[:-1] @ counts[:-1]) / counts[:-1].sum()
-    mean = RatingMean().fit(annotations).estimates - truth
-    assert np.std(errors) < 0.5 * np.std(mean)
-    assert np.mean(np.abs(errors) < 1.96 * found.standard_errors) > 0.9  # and they say how sure they are
-    assert found.skills[:-1].argmin() == len(bias) - 2
-    assert found.converged
-
-
 @pytest.mark.parametrize("settings", [{}, {"bias": False}, {"precision": False}, {"shape": 5.0}, {"unrelated": 0.0}])
 def test_the_history_never_falls_and_biases_are_anchored(settings):
     annotations = crowd(num_tasks=60)[0]
@@ -256,24 +241,6 @@ def test_estimates_keep_to_a_scale_and_ratings_outside_are_named():
     message = r"annotations, row 6, column 'label': 6\.5 \(task 'c', annotator 3\) is outside of the scale 1 to 6"
     with pytest.raises(DataError, match=message):
         RatingEM(low=1, high=6).fit(annotations)
-
-
-def test_ratings_and_only_ratings_are_taken():
-    with pytest.raises(DataError, match="Rating EM takes annotations of kind 'regression'"):
-        RatingEM().fit(Annotations.from_dense(np.array([[0, 1]])))
-    with pytest.raises(DataError, match="needs at least one rating"):
-        RatingEM().fit(Annotations.from_dense(np.full((2, 2), NAN), kind="regression"))
-    with pytest.raises(DataError, match="is not a finite number"):
-        Annotations.from_dense(np.array([[1.0, np.inf]]), kind="regression")
-
-
-def test_a_result_is_written_and_read(tmp_path):
-    found = create("rating-em", kind="regression").fit(crowd(num_tasks=30)[0])
-    again = RatingAggregation.from_parquet(found.to_parquet(tmp_path / "out"))
-    for name, value in vars(found).items():
-        np.testing.assert_array_equal(getattr(again, name), value, err_msg=name)
-    assert list(found.to_frame().columns) == ["task", "estimate", "standard_error", "annotations"]
-    assert list(found.annotator_frame().columns) == ["annotator", "annotations", "skill", "bias", "precision"]
 
 
 def with_constant_annotators(honest, constant, seed=0, num_tasks=80):

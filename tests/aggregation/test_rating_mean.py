@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crowdzoo.aggregation import RATING_METHODS, Aggregation, MajorityVote, RatingAggregation, create
+from crowdzoo.aggregation import RATING_METHODS, RatingAggregation, create
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 
@@ -83,29 +83,6 @@ def test_a_result_is_written_and_read(method, tmp_path):
     again = RatingAggregation.from_parquet(found.to_parquet(tmp_path / "out"))
     for name, value in vars(found).items():
         np.testing.assert_array_equal(getattr(again, name), value, err_msg=name)
-
-
-def test_another_kind_of_result_is_not_read(tmp_path):
-    MajorityVote().fit(Annotations.from_dense(np.array([[0, 1]]))).to_parquet(tmp_path / "classes")
-    with pytest.raises(DataError, match=r"Aggregation\.from_parquet"):
-        RatingAggregation.from_parquet(tmp_path / "classes")
-    with pytest.raises(DataError, match=r"has no tasks\.parquet"):
-        RatingAggregation.from_parquet(tmp_path)
-    assert Aggregation.from_parquet(tmp_path / "classes").method == "majority-vote"
-
-
-def test_methods_are_found_by_kind():
-    with pytest.raises(ConfigError, match=r"unknown aggregation method 'mena': .* Did you mean 'mean'"):
-        create("mena", kind="regression")
-    with pytest.raises(ConfigError, match="unknown aggregation method 'mean'"):
-        create("mean")
-    with pytest.raises(ConfigError, match="kind of annotations"):
-        create("mean", kind="ratings")
-    with pytest.raises(ConfigError, match=r"unknown setting of mean 'trimm'.* Did you mean 'trim'"):
-        create("mean", kind="regression", trimm=0.1)
-    for trim in (0.5, -0.1, float("nan")):
-        with pytest.raises(ConfigError, match="trim must be"):
-            create("mean", kind="regression", trim=trim)
 
 
 # === The scale ===

@@ -25,24 +25,6 @@ def crowd():
     )
 
 
-@pytest.mark.parametrize("aggregator", [MajorityVote(), DawidSkene()], ids=["majority-vote", "dawid-skene"])
-@pytest.mark.parametrize("ints", [False, True], ids=["strings", "integers"])
-def test_what_is_written_is_read_back(tmp_path, aggregator, ints):
-    annotations = crowd()
-    if ints:
-        annotations = Annotations.from_arrays([7, 7, 3], [10, 20, 10], [1, 0, 1], tasks=[3, 7, 9])
-    result = aggregator.fit(annotations)
-    read = Aggregation.from_parquet(result.to_parquet(tmp_path / "deep" / "result"))
-    for field in dataclasses.fields(Aggregation):
-        left, right = getattr(read, field.name), getattr(result, field.name)
-        if isinstance(right, np.ndarray):
-            np.testing.assert_array_equal(left, right)
-            assert left.dtype == right.dtype
-        else:
-            assert left == right
-    assert sorted(path.name for path in (tmp_path / "deep").iterdir()) == ["result"]
-
-
 def test_posteriors_of_other_tasks_are_bayes_rule():
     annotations = Annotations.from_arrays([0, 0, 1, 1, 2], [0, 1, 0, 1, 0], [0, 0, 1, 0, 1], tasks=range(4))
     result = DawidSkene(prior=0.5, max_iter=3, tol=10.0).fit(annotations)
@@ -112,36 +94,6 @@ def test_files_hold_names(tmp_path):
     assert summary["method"] == "dawid-skene"
     assert summary["classes"] == ["cat", "dog"]
     assert summary["num_tasks_without_annotations"] == 1
-
-
-def test_an_earlier_result_is_replaced(tmp_path):
-    MajorityVote().fit(crowd()).to_parquet(tmp_path / "result")
-    DawidSkene().fit(crowd()).to_parquet(tmp_path / "result")
-    assert Aggregation.from_parquet(tmp_path / "result").method == "dawid-skene"
-    assert [path.name for path in tmp_path.iterdir()] == ["result"]
-
-
-def test_other_peoples_files_are_left_alone(tmp_path):
-    (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(DataError, match=r"thesis\.tex"):
-        MajorityVote().fit(crowd()).to_parquet(tmp_path)
-    assert (tmp_path / "thesis.tex").read_text() == "years of work"
-    with pytest.raises(DataError, match="a file"):
-        MajorityVote().fit(crowd()).to_parquet(tmp_path / "thesis.tex")
-
-
-def test_a_failed_write_leaves_the_earlier_result(tmp_path, monkeypatch):
-    MajorityVote().fit(crowd()).to_parquet(tmp_path / "result")
-
-    def full(*_, **__):
-        raise OSError("disk full")
-
-    monkeypatch.setattr("crowdzoo.aggregation.result_files.json.dumps", full)
-    with pytest.raises(OSError, match="disk full"):
-        DawidSkene().fit(crowd()).to_parquet(tmp_path / "result")
-    monkeypatch.undo()
-    assert Aggregation.from_parquet(tmp_path / "result").method == "majority-vote"
-    assert [path.name for path in tmp_path.iterdir()] == ["result"]
 
 
 def test_frames_hold_a_row_per_task_and_per_annotator():

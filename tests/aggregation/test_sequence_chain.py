@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crowdzoo import Annotations, DataError
 from crowdzoo.aggregation import BayesianSequenceCombination, ConvergenceWarning, HMMCrowd
 from crowdzoo.aggregation.engine.markov_chain import LogChain, forward_backward, viterbi
-from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags, span_scores, tag_problems, tags_of
+from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags, tag_problems, tags_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 from generated_abstracts import generated_abstracts
@@ -310,29 +310,6 @@ def test_the_bound_never_falls_and_tags_are_valid(model, scheme):
     np.testing.assert_allclose(result.confusions.sum(axis=2), 1)
     np.testing.assert_allclose(result.transitions.sum(axis=1), 1)
     assert np.isfinite(result.log_likelihood)
-
-
-@both
-def test_truth_and_annotators_are_recovered(model):
-    crowd, misses, _ = simulated(400, seed=1)
-    result = model(words=0).fit(crowd)
-    found = span_scores(crowd.gold_tags(), result.tags()).f1
-    votes = span_scores(crowd.gold_tags(), [next(iter(crowd.answers(task).values())) for task in range(400)]).f1
-    assert found > 0.93 > votes
-    # what an annotator makes of B-X, counted against the truth
-    inside = [(who, truth, said) for who in range(8) for truth, said in _pairs(crowd, who)]
-    counted = np.zeros((8, 5, 5))
-    np.add.at(counted, tuple(np.array(inside).T), 1)
-    counted /= counted.sum(axis=2, keepdims=True)
-    b_x = crowd.classes.index("B-X")
-    np.testing.assert_allclose(result.confusions[:, b_x], counted[:, b_x], atol=0.07)
-    assert np.corrcoef(result.skills, 1 - misses)[0, 1] > 0.5
-
-
-def _pairs(crowd, who):
-    tasks, answers = crowd.answers_of(who)
-    for task, tags in zip(tasks, answers, strict=True):
-        yield from zip(crowd.gold[task].tolist(), crowd.tag_set.codes(tags).tolist(), strict=True)
 
 
 @pytest.mark.slow

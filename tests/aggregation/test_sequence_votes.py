@@ -159,20 +159,6 @@ def test_valid_decoding_takes_the_best_path_that_keeps_the_scheme():
     assert TokenAggregation("majority-vote").fit(crowd_of([more])).tags_of(0) == ["B-X", "I-X"]
 
 
-def test_valid_decoding_changes_nothing_where_each_tokens_label_is_valid():
-    crowd = generated_ner(100, 8)
-    each = TokenAggregation("ibcc", decoding="each").fit(crowd)
-    valid = TokenAggregation("ibcc").fit(crowd)
-    np.testing.assert_array_equal(each.posteriors, valid.posteriors)
-    same = 0
-    for own, other in zip(each.tags(), valid.tags(), strict=True):
-        assert not tag_problems(other)
-        if not tag_problems(own):
-            assert own == other
-            same += 1
-    assert 0 < same < 100
-
-
 # === Corners ===
 
 
