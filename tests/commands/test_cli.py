@@ -235,31 +235,6 @@ def test_quality_refuses_before_it_works(files, tmp_path, capsys):
         assert stopped.value.code == 2
 
 
-@pytest.mark.slow
-def test_train_export_predict_end_to_end(files, tmp_path, capsys):
-    model = tmp_path / "model.keras"
-    words = ("train", files / "annotations.csv", files / "instances.parquet", "--out", model, "--epochs", 12)
-    assert run(*words, "--hidden", "16", "--learning-rate", "0.03") == 0
-    shown = capsys.readouterr().out
-    assert "held-out accuracy" in shown
-    assert json.loads((tmp_path / "model.names.json").read_text())["classes"] == ["ape", "bat", "cat"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.keras", "model.names.json"]
-    # once more in a process of its own, where the training above registers nothing: test_cli_sentences.py
-    assert run("export", model, tmp_path / "served", "--warmup", files / "instances.parquet") == 0
-    assert capsys.readouterr().out.strip().endswith("1")
-    for made in (model, tmp_path / "served" / "1"):
-        assert run("lineage", made) == 0
-        facts = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
-        assert (facts["training.method"], facts["training.settings.epochs"]) == ("ccem", "12")
-    out = tmp_path / "predictions.csv"
-    assert run("predict", tmp_path / "served", files / "instances.parquet", "--out", out) == 0
-    with open(out, newline="") as file:
-        rows = list(csv.DictReader(file))
-    gold = pq.read_table(files / "instances.parquet").to_pandas()["gold"]
-    assert [row["task"] for row in rows] == [f"t{task}" for task in range(120)]
-    assert np.mean([row["class"] == name for row, name in zip(rows, gold, strict=True)]) > 0.85
-
-
 def test_datasets_are_listed_shown_and_written(tmp_path, capsys):
     assert run("datasets") == 0
     assert "labelme" in capsys.readouterr().out

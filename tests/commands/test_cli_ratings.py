@@ -81,27 +81,6 @@ def test_a_regressor_is_trained_and_saved(files, tmp_path, capsys):
     assert (tmp_path / "model.keras").is_file()
 
 
-@pytest.mark.slow
-def test_from_ratings_to_predictions(files, tmp_path, capsys):
-    instances = files / "instances.parquet"
-    model = tmp_path / "model.keras"
-    words = ("--task", "regression", "--hidden", "4", "--dropout", 0, "--epochs", 15, "--learning-rate", 0.1)
-    assert run("train", files / "ratings.csv", instances, "--method", "rating-em", *words, "--out", model) == 0
-    text = capsys.readouterr().out
-    assert shown(text, "ratings trained on") == "181"
-    assert float(shown(text, "held-out R² against gold").split()[0]) > 0.7
-    assert run("export", model, tmp_path / "served") == 0
-    assert run("predict", tmp_path / "served", instances, "--out", tmp_path / "values.csv") == 0
-    with open(tmp_path / "values.csv") as file:
-        rows = list(csv.DictReader(file))
-    table = pq.read_table(instances).to_pydict()
-    held = [(float(row["value"]), float(gold)) for row, gold, split in
-            zip(rows, table["gold"], table["split"], strict=True) if split == "eval" and gold]  # fmt: skip
-    errors = np.array(held) @ [1, -1]
-    assert float(shown(text, "held-out MAE")) == pytest.approx(np.abs(errors).mean(), abs=1e-4)
-    assert [row["task"] for row in rows] == table["task"]
-
-
 @pytest.mark.parametrize(("method", "source"), [("aggregated", "rating-em"), ("median", "median")])
 def test_an_aggregation_trains_on_its_estimates(files, tmp_path, monkeypatch, method, source):
     from crowdzoo.training import instance_training as training

@@ -1,15 +1,10 @@
 """`--task sequence` on the command line: from annotators' spans to predicted ones."""
 
-import csv
 import json
-import subprocess
-import sys
 
 import pytest
 
 from crowdzoo.commands import main as cli
-from crowdzoo.layers import CrowdsourcedLayer
-from crowdzoo.models import CrowdModel, FeatureClassifier
 
 TEXTS = ["Ann met Bob", "Bob saw a dog", "the dog saw Ann", "Eve and Bob slept", "a dog met Eve", "Ann slept"]
 NAMES = {"Ann", "Bob", "Eve"}
@@ -46,14 +41,6 @@ def test_aggregate_prints_f1_and_writes_tags(spans, tmp_path, capsys):
     assert (tmp_path / "out" / "tags.txt").read_text().startswith("Ann")
 
 
-def save_classifier(path):
-    """Saves a classifier with a crowd layer, as `crowdzoo train` does."""
-    model = CrowdModel(FeatureClassifier(3, 2, hidden=(4,)), CrowdsourcedLayer(2))
-    model.save(path)
-    path.with_suffix(".names.json").write_text(json.dumps({"classes": ["cat", "dog"], "annotators": ["x", "y"]}))
-    return path
-
-
 def trained(spans, path, epochs):
     return run("train", spans, "--task", "sequence", "--method", "bsc-seq", "--epochs", epochs, "--out", path)
 
@@ -64,27 +51,6 @@ def test_a_tagger_is_trained_and_saved_with_its_names(spans, tmp_path, capsys):
     assert "F1 of spans in the sentences trained on" in capsys.readouterr().out
     assert json.loads((tmp_path / "model.names.json").read_text())["classes"] == ["O", "B-PER", "I-PER"]
     assert (tmp_path / "model.keras").is_file()
-
-
-@pytest.mark.slow
-def test_from_spans_to_predicted_spans(spans, tmp_path):
-    pytest.importorskip("tensorflow_text")
-    model = tmp_path / "model.keras"
-    assert trained(spans, model, 20) == 0
-    # in a process of its own, where nothing is registered by the training above; a classifier beside the tagger
-    pairs = [(save_classifier(tmp_path / "classifier.keras"), tmp_path / "other"), (model, tmp_path / "served")]
-    code = f"from crowdzoo.commands import main\nfor pair in {[[*map(str, pair)] for pair in pairs]}:\n"
-    code += "    assert main.main(['export', *pair]) == 0"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == [str(served / "1") for _, served in pairs]
-    (tmp_path / "new.txt").write_text("\u3000Bob met a dog\nthe dog slept\n", encoding="utf-8")
-    assert run("predict", tmp_path / "served", tmp_path / "new.txt", "--out", tmp_path / "found.csv") == 0
-    with open(tmp_path / "found.csv", newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert [(row["task"], row["start"], row["end"], row["type"], row["text"]) for row in rows] == [
-        ("1", "1", "4", "PER", "Bob")  # in characters, as in files of spans: the wide space has three bytes
-    ]
 
 
 @pytest.mark.parametrize(

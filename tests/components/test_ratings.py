@@ -3,21 +3,15 @@
 import functools
 import json
 
-import keras
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import tensorflow as tf
 
-from crowdzoo.components import tfx_internals as tfx
-from crowdzoo.components.trainer import run_fn
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.export.predict import load_and_predict
-from crowdzoo.files.served_model import load_saved_model
 from crowdzoo.kinds.ratings.scores import model_scores
 from crowdzoo.records.example_dataset import ExampleDataset
-from crowdzoo.training.methods import RATING_METHODS
 
 RATINGS = [
     ("t0", "ann", 4.5), ("t0", "bob", 6.5), ("t1", "ann", -1.0), ("t2", "bob", 0.25),
@@ -167,50 +161,6 @@ def test_batches_hold_ratings_padded_with_nan_and_estimates(rated_folder):
 
 
 # === Trainer ===
-
-
-def trained(rated_folder, method, epochs=25):
-    examples, _ = rated_folder.aggregated
-    folder = rated_folder.path / f"trained-{method}"
-    run_fn(
-        tfx.FnArgs(
-            train_files=[f"{examples.uri}/Split-train/*"],
-            serving_model_dir=str(folder / "serving"),
-            model_run_dir=str(folder / "run"),
-            custom_config={
-                "examples": examples.uri,
-                "name": "tiny",
-                "seed": 0,
-                "model": {"base": "feature-regressor", "hidden": [], "dropout": 0.0},
-                "method": {"name": method},
-                "training": {"epochs": epochs, "batch_size": 16, "learning_rate": 0.05},
-            },
-        )
-    )
-    return folder
-
-
-@pytest.mark.slow  # commands/test_cli_ratings.py trains, too
-@pytest.mark.parametrize("method", RATING_METHODS)
-def test_every_method_learns_and_speaks_in_the_labels_unit(rated_folder, crowd, method):
-    features, gold, _ = crowd
-    folder = trained(rated_folder, method)
-    found = load_and_predict(folder / "serving", features[60:])["value"]
-    assert np.abs(found - gold[60:]).mean() < 1.5, "of truths from 20 to 80"
-    model = keras.saving.load_model(folder / "run" / "model.keras")
-    np.testing.assert_allclose(found, model.predict(features[60:], verbose=0)[:, 0], rtol=1e-5)
-    seen = np.array([
-        label for record in rated_folder.records(rated_folder.aggregated[0], "train")
-        for label in record["aggregated_label" if method == "aggregated" else "annotator_labels"]
-    ])  # fmt: skip
-    assert (model.base.center, model.base.unit) == pytest.approx((seen.mean(), seen.std()), rel=1e-5)
-    signatures = load_saved_model(folder / "serving").signatures
-    if method == "aggregated":
-        assert "annotators" not in signatures
-        return
-    answers = signatures["annotators"](instances=tf.constant(features[60:]), annotator=tf.constant(["a4"] * 20))
-    lies = (found - answers["value"].numpy()).mean()
-    assert lies == pytest.approx(2, abs=0.7), "a4 rates two below the truth"
 
 
 # === Evaluator ===

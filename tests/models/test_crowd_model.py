@@ -10,7 +10,6 @@ from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
 from crowdzoo.models import CrowdBatches, CrowdModel, FeatureClassifier
 
 N, D, K, R, T = 256, 6, 3, 8, 4
-on_tensorflow = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="tf.data is TensorFlow's")
 
 
 def a_crowd(kind="classification", seed=0):
@@ -49,60 +48,6 @@ def a_model(kind="classification", connection=None, seed=0, dropout=0.0):
 
 # test_methods.py has the same for classes, in `make test`
 CLASSES_SLOW = pytest.param("classification", marks=pytest.mark.slow)
-
-
-@pytest.mark.slow  # test_methods.py and test_sequence_tagger.py learn it in `make test`
-@pytest.mark.parametrize("kind", ["classification", "sequence"])
-def test_the_truth_is_learnt_from_unreliable_labels(kind):
-    x, truth, annotations = a_crowd(kind)
-    model = a_model(kind)
-    model.fit(x, annotations, epochs=12, batch_size=32, verbose=0)
-    estimate = model.predict(x, verbose=0)
-    assert estimate.shape == (*truth.shape, K)
-    np.testing.assert_allclose(estimate.sum(axis=-1), 1, rtol=1e-5)
-    votes = (annotations.to_dense()[..., None] == np.arange(K)).sum(axis=-2)
-    # a third of all tasks have the annotator who always slips among their three
-    assert (estimate.argmax(axis=-1) == truth).mean() > max((votes.argmax(axis=-1) == truth).mean(), 0.9)
-    confusions = model.annotator_confusions()
-    assert confusions.shape == (R, K, K)
-    np.testing.assert_array_equal(confusions[0].argmax(axis=1), [1, 2, 0])  # said, for true 0, 1, 2
-    np.testing.assert_array_equal(confusions[1:].argmax(axis=2), [[0, 1, 2]] * (R - 1))
-
-
-@pytest.mark.slow  # test_methods.py trains twice in `make test`
-@pytest.mark.usefixtures("eager")
-def test_two_runs_with_one_seed_agree_exactly_and_another_seed_does_not():
-    x, _, annotations = a_crowd()
-
-    def weights(seed):
-        model = a_model(dropout=0.5)
-        model.fit(x, annotations, epochs=2, batch_size=128, seed=seed, verbose=0)
-        return model.get_weights()
-
-    first = weights(3)
-    for one, other in zip(first, weights(3), strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert any((one != other).any() for one, other in zip(first, weights(4), strict=True))
-
-
-@pytest.mark.slow
-@on_tensorflow
-def test_a_tf_dataset_trains_and_is_asked():
-    import tensorflow as tf
-
-    x, _, annotations = a_crowd()
-    ids, labels = annotations.padded()
-    dataset = tf.data.Dataset.from_tensor_slices(({"instances": x, "annotators": ids}, labels)).batch(32)
-    model, same = a_model(), a_model()
-    model.fit(dataset, epochs=5, verbose=0)
-    same.fit(x, annotations, epochs=5, batch_size=32, shuffle=False, verbose=0)
-    for one, other in zip(model.get_weights(), same.get_weights(), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
-    expected = model.predict(x, verbose=0)
-    assert expected.shape == (N, K)
-    np.testing.assert_allclose(model.predict(dataset, verbose=0), expected, atol=1e-6)
-    np.testing.assert_allclose(model.predict(dataset.map(lambda inputs, _: inputs), verbose=0), expected, atol=1e-6)
-    np.testing.assert_allclose(model.predict(dataset.map(lambda i, _: i["instances"]), verbose=0), expected, atol=1e-6)
 
 
 @pytest.mark.slow  # test_as_in_keras.py gives batches in `make test`
@@ -292,41 +237,6 @@ def test_validation_data_may_be_annotations():
     ).history
     found = model.evaluate(x[192:], held_out, tasks=np.arange(192, N), verbose=0)
     assert history["val_loss"][-1] == pytest.approx(found, rel=1e-5)
-
-
-@pytest.mark.slow  # test_lazy_adam.py trains so in `make test`
-@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
-def test_mixed_precision_trains_with_logits_and_loss_in_float32(policy):
-    x, truth, annotations = a_crowd()
-    x = x * 1e6  # infinite in float16
-    keras.config.set_dtype_policy(policy)
-    try:
-        model = a_model()
-        model.base.adapt(x)
-        assert {weight.dtype for weight in model.trainable_weights} == {"float32"}
-        losses = model.fit(x, annotations, epochs=8, verbose=0).history["loss"]
-        answers = model({"instances": x, "annotators": annotations.padded()[0].astype("int32")})
-        assert keras.backend.standardize_dtype(answers.dtype) == "float32"
-        assert keras.backend.standardize_dtype(model(x).dtype) == "float32"
-        assert model.base.get_layer("hidden_0").compute_dtype == policy.removeprefix("mixed_")
-        assert np.isfinite(losses).all()
-        assert losses[-1] < losses[0]
-        assert (model.predict(x, verbose=0).argmax(axis=1) == truth).mean() > 0.9
-    finally:
-        keras.config.set_dtype_policy("float32")
-
-
-@pytest.mark.slow  # test_keras_arguments.py fits such bases in `make test`
-@pytest.mark.usefixtures("eager")
-def test_a_base_with_several_inputs_trains():
-    x, _, annotations = a_crowd()
-    left, right = keras.Input((2,), name="left"), keras.Input((4,), name="right")
-    joined = keras.layers.Concatenate()([left, right])
-    base = keras.Model({"left": left, "right": right}, keras.layers.Dense(K, activation="softmax")(joined))
-    model = CrowdModel(base, CrowdsourcedLayer(R))
-    parts = {"left": x[:, :2], "right": x[:, 2:]}
-    model.fit(parts, annotations, epochs=1, verbose=0)
-    assert model.predict(parts, verbose=0).shape == (N, K)
 
 
 def test_data_that_do_not_fit_are_refused():

@@ -1,9 +1,7 @@
 """A base of the user's own in a configuration: tried before a run, trained in it, and trained again when it changes."""
 
-import keras
 import pytest
 
-from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.pipelines.config import load_config
@@ -88,30 +86,3 @@ def test_a_run_trains_it_and_trains_again_when_a_file_beside_it_changes(own):
     assert "Trainer" not in again.cached
     assert "CrowdAggregator" in again.cached
     assert len(complete_versions(own / "out" / "serving")) == 2
-
-
-@pytest.mark.slow
-def test_the_command_line_trains_exports_and_predicts_with_it(own, capsys, monkeypatch):
-    monkeypatch.chdir(own)
-    base = "own/base.py:build"
-    train = ["train", "answers.csv", "instances.parquet", "--out", "model.keras", "--epochs", "8"]
-    assert cli.main([*train, "--base", base, "--base-set", "dropout=0.1"]) == 0
-    keras.saving.get_custom_objects().pop("mine>Doubled")  # as in a new process
-    assert cli.main(["export", "model.keras", "served"]) == 3
-    said = capsys.readouterr().err
-    assert "could not locate class 'Doubled'" in said
-    assert "--base FILE.py:FUNCTION" in said
-    assert len(said) < 400
-    assert cli.main(["export", "model.keras", "served", "--base", base]) == 0
-    assert cli.main(["predict", "served", "instances.parquet", "--out", "predictions.csv"]) == 0
-    assert len((own / "predictions.csv").read_text().splitlines()) == 61
-    assert cli.main(["run", "own.yaml", "--check"]) == 0
-    assert "fine" in capsys.readouterr().out
-    assert cli.main([*train, "--base-set", "dropout=0.1"]) == 4
-    assert "--base-set: is for a base of your own" in capsys.readouterr().err
-    assert cli.main([*train, "--base", "text-classifier"]) == 3
-    assert "has no column 'text'" in capsys.readouterr().err  # as in a configuration
-    assert cli.main([*train, "--base", "text-classifer"]) == 4
-    assert "unknown base 'text-classifer'" in capsys.readouterr().err
-    assert cli.main([*train, "--base", base, "--height", "32"]) == 4
-    assert "--height: is not for feature vectors, which reach your base as they are" in capsys.readouterr().err

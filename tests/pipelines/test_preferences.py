@@ -1,7 +1,6 @@
 """Task preference: the configuration, and a whole run from comparisons of texts to a served reward model."""
 
 import csv
-import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,10 +8,7 @@ import pytest
 
 from crowdzoo.commands.main import main
 from crowdzoo.errors import ConfigError
-from crowdzoo.export.predict import load_and_predict
-from crowdzoo.metrics import spearman
 from crowdzoo.pipelines.config import load_config
-from crowdzoo.pipelines.local import run
 
 CONFIG = """\
 name: essays
@@ -56,38 +52,6 @@ def write_inputs(folder):
 @pytest.fixture
 def inputs(tmp_path):
     return write_inputs(tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["pair-annotators", "aggregated"])
-def test_a_run_ends_in_a_served_reward_model(inputs, method):
-    config = load_config(inputs.path / "essays.yaml", {"output.root": str(inputs.path / "out"), "method.name": method})
-    result = run(config, quiet=True)
-    assert result.anomalies == ()
-    candidate, held = result.evaluation["candidate"], np.arange(60) % 4 == 3
-    scores = load_and_predict(result.pushed, inputs.texts)["score"]
-    assert spearman(inputs.worth[held], scores[held]) > 0.8
-    known = [pair for pair in inputs.pairs if held[[*pair]].any()]
-    right = [
-        (scores[left] > scores[right]) == (inputs.worth[left] > inputs.worth[right])
-        for left, right in known if inputs.worth[left] != inputs.worth[right]
-    ]  # fmt: skip
-    assert candidate["pair_accuracy"] == pytest.approx(np.mean(right), abs=0.02)  # equal scores count half
-    assert candidate["tasks"] == len(known)
-    said = [row for row in inputs.judgments if held[row[0]] or held[row[1]]]
-    sides = {side: [inputs.texts[row[place]] for row in said] for place, side in enumerate(("left", "right"))}
-    answers = load_and_predict(result.pushed, sides, signature="pairs")["probabilities"]
-    own = answers[np.arange(len(said)), [("left", "right", "equal").index(row[3]) for row in said]]
-    assert candidate["log_likelihood"] == pytest.approx(np.log(np.maximum(own, 1e-7)).mean(), rel=1e-3)
-    assert result.blessed
-    line = f"Right pairs: {candidate['pair_accuracy']:.4f} on {len(known)} pairs, against gold labels"
-    assert line in result.summary()
-    card = json.loads((result.pushed / "assets.extra" / "model_card.json").read_text())
-    assert card["aggregation"] == {"method": "annotator-bradley-terry"}
-    assert {"serving_default", "pairs"} <= card["signatures"].keys()
-    with open(result.report / "annotators.csv") as file:
-        slopes = {row["annotator"]: float(row["skill"]) for row in csv.DictReader(file)}
-    assert slopes["a2"] < min(slopes["a0"], slopes["a1"])
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
-"""Task regression: the configuration, and a whole run from ratings to a served regressor."""
+"""Task regression: its configuration."""
 
 import csv
-import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +9,6 @@ import pyarrow.parquet
 import pytest
 
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.export.predict import load_and_predict
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.local import run
 
@@ -51,37 +49,6 @@ def write_inputs(folder):
 @pytest.fixture
 def inputs(tmp_path):
     return write_inputs(tmp_path)
-
-
-@pytest.fixture(scope="module")
-def story(tmp_path_factory):
-    """A run, and the same again."""
-    story = write_inputs(tmp_path_factory.mktemp("ratings"))
-    config = load_config(story.path / "stars.yaml", {"output.root": str(story.path / "out")})
-    story.first, story.again = run(config, quiet=True), run(config, quiet=True)
-    return story
-
-
-@pytest.mark.slow
-def test_a_run_ends_in_a_served_regressor_that_speaks_in_the_labels_unit(story):
-    result = story.first
-    assert result.anomalies == ()
-    candidate = result.evaluation["candidate"]
-    held = np.arange(60) % 4 == 3
-    found = load_and_predict(result.pushed, story.features[held])["value"]
-    assert candidate["mae"] == pytest.approx(np.abs(found - story.gold[held]).mean(), rel=1e-4)
-    assert candidate["tasks"] == 15
-    assert candidate["r2"] > 0.8
-    assert result.blessed
-    summary = result.summary()
-    line = f"R²:          {candidate['r2']:.4f} (MAE {candidate['mae']:.4f}, RMSE {candidate['rmse']:.4f}) on 15 tasks"
-    assert f"{line}, against gold labels" in summary
-    card = json.loads((result.pushed / "assets.extra" / "model_card.json").read_text())
-    assert card["aggregation"] == {"method": "rating-em"}
-    assert card["classes"] is None
-    with open(result.report / "annotators.csv") as file:
-        biases = {row["annotator"]: float(row["bias"]) for row in csv.DictReader(file)}
-    assert [biases[f"a{code}"] for code in range(4)] == pytest.approx([-1.5, -0.5, 0.5, 1.5], abs=0.3)
 
 
 def test_a_rating_outside_of_the_scale_stops_the_run_and_is_named(inputs):

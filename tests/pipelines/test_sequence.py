@@ -14,7 +14,7 @@ from crowdzoo.networks.token_encoder import TokenEncoder
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.local import run
 from crowdzoo.pipelines.pipeline import create_pipeline
-from crowdzoo.sequences import span_scores, spans_of, split_tokens, write_spans
+from crowdzoo.sequences import span_scores, split_tokens, write_spans
 
 # one of the runs trains for one epoch
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.training.faults.NotLearnedWarning")
@@ -63,46 +63,6 @@ def served(story, monkeypatch):
     """The pushed model's folder, for `load_and_predict`, which loads it no second time."""
     monkeypatch.setattr("crowdzoo.export.predict.load_saved_model", lambda folder: story.model)
     return story.first.pushed
-
-
-@pytest.mark.slow
-def test_a_run_ends_in_a_pushed_tagger(story):
-    first = story.first
-    assert tuple(first.seconds) == COMPONENTS
-    assert first.cached == ()
-    assert (first.anomalies, first.blessed, first.evaluation["metric"]) == ((), True, "f1")
-    assert first.evaluation["truth"] == "gold"
-    candidate = first.evaluation["candidate"]
-    assert 25 <= candidate["tasks"] <= 55, "three tenths of 130, or so"
-    assert 0.05 <= candidate["f1"] < 1, "chance finds next to none"
-    assert f"F1:          {candidate['f1']:.4f} (precision {candidate['precision']:.4f}" in first.summary()
-    assert f"on {candidate['tasks']} tasks, against gold labels" in first.summary()
-    assert (first.report / "annotators.csv").exists()
-
-
-@pytest.mark.slow
-def test_the_pushed_model_answers_plain_text(story, served):
-    answers = load_and_predict(served, TEXTS)
-    for row, text in enumerate(TEXTS):
-        tokens = split_tokens(text)[0]
-        length = int(answers["lengths"][row])
-        assert answers["tokens"][row, :length].tolist() == tokens
-        places = zip(answers["starts"][row], answers["ends"][row], strict=True)
-        assert [text.encode()[start:end].decode() for start, end in places][:length] == tokens
-    spans = load_and_predict(served, TEXTS, signature="spans")
-    for row, text in enumerate(TEXTS):
-        found = spans_of(answers["tags"][row, : answers["lengths"][row]].tolist())
-        count = int(spans["lengths"][row])
-        assert spans["types"][row, :count].tolist() == [span.type for span in found]
-        pairs = zip(spans["starts"][row], spans["ends"][row], spans["texts"][row], strict=True)
-        for span, (start, end, shown) in zip(found, pairs, strict=False):
-            assert text.encode()[start:end].decode() == shown
-            assert start == answers["starts"][row, span.start]
-            assert end == answers["ends"][row, span.end - 1]
-    assert spans["lengths"].max() > 0, "or nothing was compared"
-    assert set(story.model.signatures) == {"serving_default", "spans", "annotators"}
-    card = json.loads((served / "assets.extra" / "model_card.json").read_text())
-    assert (card["scheme"], card["classes"][0], card["aggregation"]["method"]) == ("BIO", "O", "bsc-seq")
 
 
 @pytest.mark.slow

@@ -1,16 +1,13 @@
 """Tables through the pipeline: from two files to a served model that takes columns."""
 
 import csv
-import json
 
 import numpy as np
 import pytest
 
 from crowdzoo.errors import DataError
-from crowdzoo.export.predict import load_and_predict
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.config.data_checks import check_data
-from crowdzoo.pipelines.local import run
 
 
 @pytest.fixture
@@ -54,29 +51,3 @@ def test_a_word_among_numbers_is_named_and_the_columns_of_words_are_not(inputs):
     with pytest.raises(DataError) as found:
         check_data(config)
     assert [(bad.row, bad.column, bad.value) for bad in found.value.rows] == [(41, "age (years)", "old")]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("task", ["classification", "regression"])
-def test_a_run_ends_in_a_served_model_that_takes_columns(inputs, task):
-    wanted = {"task": task, "evaluation": {f"minimum_{'accuracy' if task == 'classification' else 'r2'}": 0.5}}
-    result = run(load_config(inputs / "people.yaml", wanted), quiet=True)
-    with open(inputs / "people.csv") as file:
-        held = [row for row in csv.DictReader(file) if row["split"] == "eval"]
-    columns = {
-        "age__years_": [float(row["age (years)"] or "nan") for row in held],
-        "city": [row["city"] for row in held],
-        "remark": [row["remark"] for row in held],
-    }
-    found, gold = load_and_predict(result.pushed, columns), [float(row["gold"]) for row in held]
-    candidate = result.evaluation["candidate"]
-    assert (candidate["tasks"], result.blessed) == (20, True)
-    if task == "classification":
-        accuracy = np.mean(found["class"] == [row["gold"] for row in held])
-        assert accuracy > 0.9
-        assert candidate["accuracy"] == pytest.approx(accuracy)
-    else:
-        assert candidate["mae"] == pytest.approx(np.abs(found["value"] - gold).mean(), rel=1e-4)
-    card = json.loads((result.pushed / "assets.extra" / "model_card.json").read_text())
-    assert card["signatures"]["serving_default"]["inputs"]["age__years_"] == {"dtype": "float32", "shape": [None]}
-    assert card["model"]["inputs"] == {"remark": "text"}

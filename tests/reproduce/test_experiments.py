@@ -22,20 +22,6 @@ def test_confusions_are_compared_by_their_rows_and_their_most_frequent_wrong_lab
     assert figures["own: other class"] == pytest.approx(2 / 3)
 
 
-def test_the_shares_of_conals_figure_1_are_counts_of_annotators():
-    """36 and 26 of LabelMe's 59 annotators, and 28 and 17 of Music's 44, whose file does not ship."""
-    from crowdzoo.datasets import load_labelme
-
-    crowd = load_labelme()
-    rows, classes = crowd.annotations, list(crowd.annotations.classes)
-    for true, said, number in (("street", "insidecity", 36), ("insidecity", "street", 26)):
-        chosen = (crowd.gold[rows.task_ids] == classes.index(true)) & (rows.labels == classes.index(said))
-        assert len(set(rows.annotator_ids[chosen].tolist())) == number
-    assert [round(100 * part / whole, 1) for part, whole in ((36, 59), (26, 59), (28, 44), (17, 44))] == [
-        61.0, 44.1, 63.6, 38.6,
-    ]  # fmt: skip
-
-
 def test_a_ranking_finds_wrong_votes_by_the_pairs_that_it_orders(reproduce):
     finds = reproduce("waum_variants").finds_wrong
     wrong = np.array([0.0, 0.0, 1.0, 1.0])  # whether the vote is right

@@ -8,7 +8,7 @@ pytest.importorskip("tensorflow")
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.metrics import r2_score
-from crowdzoo.models import METHODS, TextSettings, train
+from crowdzoo.models import TextSettings, train
 from crowdzoo.training.bases import BASES
 from crowdzoo.training.bases.base import Sizes
 
@@ -27,43 +27,11 @@ QUICK = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("method", "arguments"),
-    # without an anchor a constant may move from the estimates to the biases
-    [
-        ("crowdsourced-layer", {"anchor": True}),
-        ("rating-em", {}),
-    ],
-)
-def test_every_method_learns_what_words_are_worth(method, arguments):
-    model, ids = train(TextSettings(method, arguments, **QUICK), TEXTS, annotations=ANNOTATIONS)
-    found = model.predict(ids.to_numpy(TEXTS), verbose=0)[:, 0]
-    assert r2_score(TRUTH, found) > 0.9
-    assert ids.num_words == len({"the", "film", *WORDS}) + 2
-
-
-ALL = [method for method in METHODS if method != "aggregated"]
 CLASS = (CODES.mean(axis=1) > 2).astype(int)  # more good words than bad ones
 VOTES = np.where(
     RNG.random((240, 4)) < 0.5, -1, np.where(RNG.random((240, 4)) < 0.8, CLASS[:, None], 1 - CLASS[:, None])
 )
 VOTES[:, 0] = CLASS
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "method",
-    [name if name == "crowdsourced-layer" else pytest.param(name, marks=pytest.mark.slow) for name in ALL],
-)
-def test_every_method_classifies_texts(method):
-    settings = TextSettings(method, {"hidden": [8]} if method == "lia" else {}, **{**QUICK, "task": "classification"})
-    model, ids = train(settings, TEXTS, annotations=Annotations.from_dense(VOTES))
-    found = model.predict(ids.to_numpy(TEXTS), verbose=0)
-    assert found.shape == (240, 2)
-    assert (found.argmax(axis=1) == CLASS).mean() > 0.9
-    if method in ("conal", "lia"):  # these look at the instances: at the last hidden layer, not at word ids
-        assert model.features_of(ids.to_numpy(TEXTS[:3])).shape == (3, 16)
 
 
 @pytest.mark.slow
