@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import (
     SEQUENCE_METHODS,
-    DawidSkene,
     SequenceAggregation,
     SpanMajorityVote,
     TokenAggregation,
@@ -130,22 +129,6 @@ def test_tokens_are_tasks_of_the_method():
     np.testing.assert_allclose(result.posteriors[:2], [[1 / 3, 2 / 3, 0, 0, 0], [2 / 3, 0, 0, 1 / 3, 0]])
     assert result.tags_of(0) == ["B-X", "O"]
     assert result.method == "majority-vote"
-
-
-@pytest.mark.slow
-def test_a_methods_figures_come_through():
-    crowd = generated_ner(60, 6)
-    ann = crowd.annotations
-    flat = Annotations(
-        "classification", crowd.starts[ann.task_ids] + ann.positions, ann.annotator_ids, ann.labels,
-        np.arange(crowd.starts[-1]), ann.annotators, ann.classes,
-    )  # fmt: skip
-    expected = DawidSkene(prior=0.1).fit(flat)
-    result = TokenAggregation("dawid-skene", decoding="each", settings={"prior": 0.1}).fit(crowd)
-    np.testing.assert_allclose(result.posteriors, expected.posteriors, atol=1e-10)
-    np.testing.assert_allclose(result.confusions, expected.confusions, atol=1e-10)
-    np.testing.assert_array_equal(result.labels, expected.labels)
-    np.testing.assert_allclose(result.history, expected.history)
 
 
 def test_valid_decoding_takes_the_best_path_that_keeps_the_scheme():

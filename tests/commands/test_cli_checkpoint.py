@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import keras
 import numpy as np
@@ -51,47 +50,6 @@ def test_a_killed_process_ends_with_the_same_model_when_it_is_started_again(word
     for left, right in zip(one.get_weights(), two.get_weights(), strict=True):
         np.testing.assert_array_equal(left, right)
     assert not folder.exists()
-
-
-@pytest.fixture
-def stopped(words, tmp_path, monkeypatch, capsys):
-    """The words of a training of three epochs that was interrupted after two."""
-    from crowdzoo.training.checkpoint import _Keeper
-
-    write = _Keeper.on_epoch_end
-
-    def stop(keeper, epoch, logs=None):
-        write(keeper, epoch, logs)
-        if epoch == 1:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(_Keeper, "on_epoch_end", stop)
-    words = [*words, "--out", str(tmp_path / "model.keras"), "--checkpoint", str(tmp_path / "checkpoint")]
-    assert cli.main([*words, "--epochs", "3"]) == 130
-    monkeypatch.undo()
-    capsys.readouterr()
-    return words
-
-
-@pytest.mark.slow
-def test_a_checkpoint_of_other_settings_is_refused_with_what_differs(stopped, tmp_path, capsys):
-    data = tmp_path / "other.csv"
-    data.write_text(Path(stopped[2]).read_text().rpartition(",")[0] + ",9")  # one number of the last task
-    for words, message in [
-        ([*stopped, "--epochs", "4"], "epochs is 3 there and 4 here. Repeat"),
-        ([*stopped, "--epochs", "3", "--seed", "4"], "seed is 1 there and 4 here. Repeat"),
-        (
-            [*stopped, "--epochs", "3", "--method", "deep-em"],
-            "method is ccem there and deep-em here. Rep",
-        ),
-        ([*stopped, "--epochs", "3", "--method", "majority-vote"], "there and majority-vote here. Repeat"),
-        ([*stopped[:2], str(data), *stopped[3:], "--epochs", "3"], "its data are other ones. Repeat"),
-    ]:
-        assert cli.main(words) == 4
-        said = capsys.readouterr().err
-        assert message in said
-        assert "set_random_seed" not in said
-    assert not (tmp_path / "model.keras").exists()
 
 
 @pytest.mark.slow

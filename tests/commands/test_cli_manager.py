@@ -170,17 +170,6 @@ def test_next_asks_nobody_again_for_want_of_earlier_answers(dated, capsys):
     assert "--since: earlier answers that are left out would be asked for again" in capsys.readouterr().err
 
 
-def test_the_line_that_compare_prints_takes_the_date(dated, tmp_path, capsys):
-    rows = "".join(f"t{task},{who},{'yn'[task % 2]},2026-03-0{1 + task % 3}\n" for task in range(66) for who in "abc")
-    (tmp_path / "c.csv").write_text("task,annotator,label,timestamp\n" + rows)
-    (tmp_path / "g.csv").write_text("task,gold\n" + "".join(f"t{task},{'yn'[task % 2]}\n" for task in range(66)))
-    words = ("--gold", "g.csv", "--methods", "wawa", "--since", "2026-03-02", "--out", "runs")
-    assert run("compare", "c.csv", *words) == 0
-    line = shlex.split(capsys.readouterr().out.strip().splitlines()[-1])
-    assert "2026-03-02T00:00:00+00:00" in line
-    assert run(*line[1:]) == 0
-
-
 def test_the_line_that_compare_prints_reads_the_same_table(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rows = [f"t{task},a|b|c,{'yn'[task % 2]}|{'yn'[task % 2]}|no" for task in range(66)]

@@ -72,15 +72,6 @@ def test_aggregate_gives_the_methods_estimates_and_their_errors_against_gold(fil
     assert shown(text, "annotators") == "4"
 
 
-def test_a_regressor_is_trained_and_saved(files, tmp_path, capsys):
-    words = (files / "ratings.csv", files / "instances.parquet", "--method", "rating-em", "--task", "regression")
-    assert run("train", *words, "--hidden", "4", "--epochs", 1, "--out", tmp_path / "model.keras") == 0
-    text = capsys.readouterr().out
-    assert shown(text, "ratings trained on") == "181"
-    assert "held-out R² against gold" in text
-    assert (tmp_path / "model.keras").is_file()
-
-
 @pytest.mark.parametrize(("method", "source"), [("aggregated", "rating-em"), ("median", "median")])
 def test_an_aggregation_trains_on_its_estimates(files, tmp_path, monkeypatch, method, source):
     from crowdzoo.training import instance_training as training

@@ -41,18 +41,6 @@ def test_aggregate_prints_f1_and_writes_tags(spans, tmp_path, capsys):
     assert (tmp_path / "out" / "tags.txt").read_text().startswith("Ann")
 
 
-def trained(spans, path, epochs):
-    return run("train", spans, "--task", "sequence", "--method", "bsc-seq", "--epochs", epochs, "--out", path)
-
-
-@pytest.mark.slow
-def test_a_tagger_is_trained_and_saved_with_its_names(spans, tmp_path, capsys):
-    assert trained(spans, tmp_path / "model.keras", 1) == 0
-    assert "F1 of spans in the sentences trained on" in capsys.readouterr().out
-    assert json.loads((tmp_path / "model.names.json").read_text())["classes"] == ["O", "B-PER", "I-PER"]
-    assert (tmp_path / "model.keras").is_file()
-
-
 @pytest.mark.parametrize(
     ("command", "words", "message"),
     [

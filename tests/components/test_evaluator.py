@@ -73,20 +73,6 @@ def test_scores_are_those_of_numpy_on_tasks_with_truth_and_a_first_model_is_bles
     assert blessing.get_int_custom_property("blessed") == 1
 
 
-@pytest.mark.slow  # so does the run in pipelines/test_local.py
-def test_a_model_worse_than_the_last_pushed_one_is_not_blessed(evaluate, linear_model):
-    linear_model(evaluate.serving / "7", GOOD)
-    summary, blessing, files = evaluate(BAD)
-    assert summary["baseline"]["accuracy"] == pytest.approx(expected(evaluate.records, GOOD)[0], abs=1e-6)
-    assert summary["candidate"]["accuracy"] == pytest.approx(expected(evaluate.records, BAD)[0], abs=1e-6)
-    assert summary["candidate"]["accuracy"] < summary["baseline"]["accuracy"]
-    loss = summary["baseline"]["accuracy"] - summary["candidate"]["accuracy"]
-    assert summary["loss"]["mean"] == pytest.approx(loss, abs=1e-6)
-    assert files == ["NOT_BLESSED"]
-    assert blessing.get_int_custom_property("blessed") == 0
-    assert "of version 7" in summary["reason"]
-
-
 @pytest.mark.parametrize(
     ("changed", "said"),
     [

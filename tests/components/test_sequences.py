@@ -229,20 +229,6 @@ def test_posteriors_are_those_of_each_split_alone(spans):
                 np.testing.assert_allclose(record["posterior"], [0, 1, 0, 1, 0, 0, 1 / 3, 2 / 3, 0], atol=1e-6)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["hmm-crowd", "bsc-seq", "majority-vote"])
-def test_sentences_on_beam_are_tagged_as_in_this_process(columns, method):
-    made = columns.examples, columns.annotations
-    settings = {} if method == "majority-vote" else {"tol": 0.01}
-    here, there = (columns.folder.aggregate(*made, method, workers, **settings)[0] for workers in (1, 2))
-    for split in ("train", "eval"):
-        expected, found = (tasks_of(columns.folder.records(examples, split)) for examples in (here, there))
-        assert expected.keys() == found.keys()
-        for task, record in expected.items():
-            assert found[task]["aggregated_label"] == record["aggregated_label"]
-            np.testing.assert_allclose(found[task]["posterior"], record["posterior"], atol=1e-6)
-
-
 def test_without_gold_evaluation_falls_back_to_the_aggregation(folder):
     examples, annotations = folder.generate(**options(spans_file(folder.path / "spans.jsonl", gold=False)))
     aggregated, _ = folder.aggregate(examples, annotations, "majority-vote")

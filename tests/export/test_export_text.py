@@ -4,8 +4,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,15 +16,13 @@ keras = pytest.importorskip("keras")
 if keras.backend.backend() != "tensorflow":
     pytest.skip("SavedModels need the TensorFlow backend", allow_module_level=True)
 
-from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from crowdzoo.datasets.generated_ner import generated_ner
 from crowdzoo.errors import ConfigError, ServingError
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.export.saved_model import export_model
-from crowdzoo.files.served_model import MODEL_CARD_FILE, WARMUP_FILE, load_saved_model
+from crowdzoo.files.served_model import MODEL_CARD_FILE, load_saved_model
 from crowdzoo.layers import CrowdsourcedLayer
-from crowdzoo.networks.feature_network import FeatureClassifier
 from crowdzoo.networks.sequence_tagger import SequenceTagger
 from crowdzoo.networks.token_encoder import TokenEncoder
 from crowdzoo.sequences import allowed_tags, spans_of, split_tokens
@@ -123,13 +119,6 @@ def test_tags_are_the_models_own(served):
     assert {name: array.dtype for name, array in outputs.items()} == {**types, "lengths": np.int64}
 
 
-@pytest.mark.slow
-def test_kerass_own_layer_takes_raw_text(served):
-    layer = keras.layers.TFSMLayer(served.path, call_endpoint="serve")
-    texts = tf.constant(CORPUS.texts[:5])
-    np.testing.assert_array_equal(layer(texts), served.loaded.serve(texts))
-
-
 def test_spans_are_those_that_the_tags_mean(served):
     texts = [*CORPUS.texts[:40], *STRANGE]
     lengths = []
@@ -202,77 +191,6 @@ def test_load_and_predict_says_what_is_wrong(plain, texts, signature, message, m
     monkeypatch.setattr("crowdzoo.export.predict.load_saved_model", lambda folder: plain.loaded)
     with pytest.raises(ServingError, match=message):
         load_and_predict(plain.path, texts, signature=signature)
-
-
-@pytest.mark.slow
-def test_it_loads_in_a_process_that_has_neither_crowdzoo_nor_keras(plain, tmp_path):
-    """And so does a classifier of feature vectors."""
-    keras.utils.set_random_seed(0)
-    classifier = CrowdModel(FeatureClassifier(2, 3, hidden=(4,)), CrowdsourcedLayer(2))
-    export_model(classifier, tmp_path / "1", classes=["a", "b", "c"], annotators=["ann", "bob"])
-    script = """
-import importlib.abc, importlib.util, json, pathlib, sys
-
-class Without(importlib.abc.MetaPathFinder):
-    def __init__(self, finder):
-        self.finder = finder
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("keras", "tf_keras", "crowdzoo"):
-            return None
-        return self.finder.find_spec(name, path, target)
-
-sys.meta_path[:] = [Without(finder) for finder in sys.meta_path if hasattr(finder, "find_spec")]
-for name in ("keras", "crowdzoo"):
-    try:
-        __import__(name)
-    except ImportError:
-        continue
-    raise SystemExit(name + " is there after all")
-import tensorflow as tf
-# the operations alone, as TensorFlow Serving has them: `import tensorflow_text` asks for Keras
-(package,) = importlib.util.find_spec("tensorflow_text").submodule_search_locations
-tf.load_op_library(str(pathlib.Path(package, "python", "ops", "_regex_split_ops.so")))
-loaded = tf.saved_model.load(sys.argv[1])
-texts = tf.constant(json.loads(sys.argv[2]))
-tags = loaded.signatures["serving_default"](instances=texts)["tags"].numpy().tolist()
-spans = loaded.signatures["spans"](instances=texts)["texts"].numpy().tolist()
-said = loaded.signatures["annotators"](instances=texts, annotator=tf.constant(["bob"] * 2))["tags"].numpy().tolist()
-other = tf.saved_model.load(sys.argv[3])
-x = tf.constant([[1.0, 2.0]])
-print(json.dumps([
-    other.signatures["serving_default"](instances=x)["probabilities"].numpy().tolist(),
-    other.signatures["annotators"](instances=x, annotator=tf.constant(["bob"]))["probabilities"].numpy().tolist(),
-]))
-print(json.dumps([[[cell.decode() for cell in row] for row in each] for each in (tags, spans, said)]))
-"""
-    texts = [CORPUS.texts[0], STRANGE[3]]
-    result = subprocess.run(
-        [sys.executable, "-c", script, str(plain.path), json.dumps(texts), str(tmp_path / "1")],
-        capture_output=True, text=True, check=False, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
-    bob = {"annotator": tf.constant(["bob"] * 2)}
-    expected = [
-        ask(plain, texts)["tags"], ask(plain, texts, "spans")["texts"], ask(plain, texts, "annotators", **bob)["tags"]
-    ]  # fmt: skip
-    *_, of_classifier, found = map(json.loads, result.stdout.splitlines())
-    np.testing.assert_allclose(of_classifier[0], classifier.predict(np.float32([[1, 2]]), verbose=0), atol=1e-6)
-    np.testing.assert_allclose(np.sum(of_classifier[1]), 1, atol=1e-6)
-    assert found == [[[cell.decode() for cell in row] for row in array] for array in expected]
-
-
-def test_warm_up_requests_are_parsed_and_answered(plain):
-    records = tf.data.TFRecordDataset(str(plain.path / WARMUP_FILE)).as_numpy_iterator()
-    found = []
-    for record in records:
-        request = PredictionLog.FromString(record).predict_log.request
-        inputs = {name: tf.constant(tf.make_ndarray(proto)) for name, proto in request.inputs.items()}
-        outputs = plain.signatures[request.model_spec.signature_name](**inputs)
-        texts = [text.decode() for text in inputs["instances"].numpy()]
-        assert texts == list(CORPUS.texts[: len(texts)])
-        found.append((request.model_spec.name, request.model_spec.signature_name, len(outputs["lengths"])))
-    signatures = ["annotators", "serving_default", "spans"]
-    assert sorted(found) == [("ner", signature, size) for signature in signatures for size in (1, 3)]
 
 
 def test_the_model_card_lists_the_signatures(plain):

@@ -282,18 +282,3 @@ def test_what_the_user_froze_stays_frozen_and_nothing_else_does():
         model.fit(x, annotations, epochs=1, batch_size=100, callbacks=[Broken()], verbose=0)
     assert trained() == before
     assert isinstance(model.loss, MaskedCrowdCrossentropy)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager")
-def test_one_label_one_class_and_ties_give_finite_numbers():
-    x = hidden(4)
-    dense = np.full((4, ANNOTATORS), -1)
-    dense[0, :4] = [0, 0, 1, 1]  # a tie
-    dense[1, 5] = 1  # an annotator with one label, a task with one label; class 2 and task 3 nobody labelled
-    dense[2, 0] = 0
-    model = a_model(True)
-    losses = model.fit(x, dense, epochs=3, verbose=0).history["loss"]
-    assert np.isfinite(losses).all()
-    assert np.isfinite(model.predict(x, verbose=0)).all()
-    np.testing.assert_allclose(model.crowd.annotator_weights().sum(), 1)

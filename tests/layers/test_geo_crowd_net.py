@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from drawn_crowds import TRUE, a_crowd
+from drawn_crowds import a_crowd
 from keras import ops
 
 from crowdzoo.layers.geo_crowd_net import GeoCrowdNet
@@ -137,14 +137,3 @@ def test_the_penalty_is_added_to_the_loss_times_the_strength():
         p = np.full((40, K), 1 / K)  # the base starts at zeros
         expected = paper_penalty(regularization, p, everybody, model.crowd.get_weights()[0].astype("float64"))
         np.testing.assert_allclose(losses[0.5] - losses[0], 0.5 * expected, rtol=1e-3)
-
-
-@pytest.mark.learning
-@each_penalty
-def test_simulated_annotators_are_recovered_from_ten_thousand_labels(regularization):
-    x, gold, annotations = a_crowd(2000)
-    assert len(annotations) == 10_000
-    model = one_layer_model(GeoCrowdNet(R, regularization))
-    model.fit(x, annotations, epochs=12, batch_size=100, verbose=0)
-    assert np.abs(TRUE - model.annotator_confusions()).mean() < 0.03
-    assert np.mean(model.predict(x, verbose=0).argmax(axis=1) == gold) > 0.98

@@ -193,39 +193,6 @@ def simulate_annotations(gold, confusions, redundancy, seed):
     )
 
 
-def trained(x, annotations, epochs=40, seed=0, learning_rate=0.02, model_base=None, features=None, **arguments):
-    keras.utils.set_random_seed(seed)
-    arguments = {"hidden": (8,), "annotator_embedding": 4, "epochs_per_round": 10, "marginal_epochs": 5, **arguments}
-    classes = annotations.num_classes
-    own = base(classes=classes) if model_base is None else model_base
-    model = CrowdModel(own, LIA(annotations.num_annotators, **arguments), features=features)
-    # so small a model compiles longer than it trains
-    model.compile(keras.optimizers.Adam(learning_rate), jit_compile=False)
-    history = model.fit(x, annotations, epochs=epochs, batch_size=120, seed=seed, verbose=0)
-    return model, history
-
-
-@pytest.fixture(scope="module")
-def learnt():
-    x, gold, confusions, annotations = crowd()
-    model, history = trained(x, annotations, ridge=0.02)
-    return model, history, x, gold, confusions, annotations
-
-
-@pytest.mark.learning
-def test_labels_and_confusions_are_recovered(learnt):
-    model, _, x, gold, confusions, annotations = learnt
-    # eight annotators of whom one is always wrong: .75 by votes
-    shares = np.array([np.bincount(row[row >= 0], minlength=2) for row in annotations.to_dense()])
-    assert np.mean(model.posteriors(x, annotations).argmax(axis=1) == gold) >= 0.95
-    assert np.mean(shares.argmax(axis=1) == gold) < 0.9
-    assert np.mean(model.predict(x, verbose=0).argmax(axis=1) == gold) >= 0.8  # the features alone allow .84
-    found = model.annotator_confusions()
-    assert np.abs(confusions - found).mean() < 0.06
-    diagonals = [np.diagonal(each, axis1=1, axis2=2).ravel() for each in (confusions, found)]
-    assert np.corrcoef(*diagonals)[0, 1] > 0.95
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_an_m_step_minimises_the_papers_objective():
@@ -307,23 +274,6 @@ def test_a_callback_that_stops_em_stops_the_training():
     model = CrowdModel(base(classes=2), LIA(8, hidden=(4,)))
     history = model.fit(x, annotations, epochs=5, callbacks=[Stop()], verbose=0)
     assert history.epoch == [0]
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager")
-def test_odd_crowds_give_no_nan():
-    # class 2 never said, annotator 3 and task 2 without labels, a tie, an annotator and a task with one label
-    annotations = Annotations.from_arrays(
-        np.array([0, 0, 1]), np.array([0, 1, 2]), np.array([0, 1, 1]),
-        tasks=np.arange(B), annotators=np.arange(4), classes=np.arange(K),
-    )  # fmt: skip
-    model, history = trained(features(), annotations, epochs=3, ridge=0.1, epochs_per_round=2, marginal_epochs=1)
-    assert np.isfinite(history.history["loss"]).all()
-    for found in (model.posteriors(features(), annotations), model.annotator_confusions()):
-        np.testing.assert_allclose(found.sum(axis=-1), 1, rtol=1e-5)
-        assert (found >= 0).all()
-    nobody = model({"instances": features(), "annotators": np.full((B, 2), -1, "int32")})
-    assert np.isfinite(ops.convert_to_numpy(nobody)).all()
 
 
 def test_no_more_is_read_of_a_million_annotators_than_those_who_labelled():

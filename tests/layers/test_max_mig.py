@@ -120,24 +120,6 @@ def one_layer_model(rate=0.02):
     return model
 
 
-@pytest.mark.learning
-def test_training_finds_the_truth_on_both_sides_though_one_annotator_swaps_classes():
-    x, gold, annotations = a_crowd(1001)  # the last batch has one task
-    model = one_layer_model()
-    history = model.fit(x, annotations, epochs=12, batch_size=50, verbose=0).history["loss"]
-    assert np.isfinite(history).all()
-    assert history[-1] < -0.9  # nearly the entropy, log 3 = 1.1
-    assert np.mean(model.predict(x, verbose=0).argmax(axis=1) == gold) > 0.98
-    # the labels alone, the base knowing nothing
-    kernel = model.crowd.get_weights()[0]
-    crowd = sum(kernel[r][:, annotations.to_dense()[:, r]].T for r in range(R))
-    assert np.mean(crowd.argmax(axis=1) == gold) > 0.97
-    confusions = model.annotator_confusions()
-    np.testing.assert_allclose(confusions.sum(axis=2), 1, rtol=1e-6)
-    assert confusions[3, 0].argmax() == 1
-    assert confusions[3, 1].argmax() == 0
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_validation_data_are_judged_by_the_cross_entropy_of_their_labels():

@@ -6,7 +6,6 @@ import keras
 import numpy as np
 import pytest
 
-from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene
 from crowdzoo.datasets import simulate_annotations
 from crowdzoo.layers.waum import WAUM, VotesCrossentropy
@@ -126,18 +125,3 @@ def test_bad_tasks_are_pruned_truth_is_learnt_and_confusions_are_recovered():
     assert (model.predict(x, verbose=0).argmax(axis=1) == gold).mean() > 0.97
     assert np.abs(confusions - model.annotator_confusions()[: R - 1]).mean() < 0.05
     np.testing.assert_allclose(model.annotator_confusions()[R - 1], 1 / K, atol=1e-5)  # nothing is known
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
-@pytest.mark.usefixtures("eager")
-def test_a_crowd_of_lone_labels_with_a_class_never_said_trains_without_a_nan():
-    x, gold, _, _ = a_crowd(number=30)
-    tasks = np.arange(30)
-    lonely = Annotations("classification", tasks, tasks % R, gold % 2, tasks, np.arange(R), np.arange(K))
-    model = fitted(x, lonely, epochs=2)
-    scores = model.crowd.scores
-    np.testing.assert_allclose(scores.waum, scores.aum)  # one label each
-    for array in (*model.get_weights(), model.predict(x, verbose=0), model.posteriors(x, lonely)):
-        assert np.isfinite(array).all()

@@ -7,7 +7,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers import CoNAL, CrowdLayer, CrowdsourcedLayer
 from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
-from crowdzoo.models import CrowdBatches, CrowdModel, FeatureClassifier
+from crowdzoo.models import CrowdModel, FeatureClassifier
 
 N, D, K, R, T = 256, 6, 3, 8, 4
 
@@ -48,26 +48,6 @@ def a_model(kind="classification", connection=None, seed=0, dropout=0.0):
 
 # test_methods.py has the same for classes, in `make test`
 CLASSES_SLOW = pytest.param("classification", marks=pytest.mark.slow)
-
-
-@pytest.mark.slow  # test_as_in_keras.py gives batches in `make test`
-@pytest.mark.usefixtures("eager")
-def test_batches_can_be_given_and_predict_ignores_annotators():
-    x, _, annotations = a_crowd()
-    model, same = a_model(), a_model()
-    model.fit(CrowdBatches(x, annotations, batch_size=64, shuffle=False), epochs=1, verbose=0)
-    same.fit(x, annotations, batch_size=64, shuffle=False, epochs=1, verbose=0)
-    for one, other in zip(model.get_weights(), same.get_weights(), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
-    ids = annotations.padded()[0]
-    np.testing.assert_array_equal(
-        model.predict({"instances": x, "annotators": ids}, verbose=0), model.predict(x, verbose=0)
-    )
-    # a base of one input with a name of its own, which would take the dictionary for its inputs
-    other = a_model("regression")
-    np.testing.assert_array_equal(
-        other.predict({"annotators": ids, "instances": x}, verbose=0), other.predict(x, verbose=0)
-    )
 
 
 @pytest.mark.parametrize(
@@ -223,20 +203,6 @@ def test_tasks_without_labels_and_annotators_without_labels_change_nothing():
     same.fit(instances, Annotations.from_dense(gaps), epochs=1, batch_size=128, shuffle=False, verbose=0)
     for one, other in zip(model.get_weights(), same.get_weights(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager")
-def test_validation_data_may_be_annotations():
-    x, _, annotations = a_crowd()
-    train, held_out = annotations.select_tasks(np.arange(192)), annotations.select_tasks(np.arange(192, N))
-    model = a_model()
-    instances = {"instances": x[192:], "tasks": np.arange(192, N)}
-    history = model.fit(
-        x[:192], train, epochs=1, batch_size=96, validation_data=(instances, held_out), verbose=0
-    ).history
-    found = model.evaluate(x[192:], held_out, tasks=np.arange(192, N), verbose=0)
-    assert history["val_loss"][-1] == pytest.approx(found, rel=1e-5)
 
 
 def test_data_that_do_not_fit_are_refused():

@@ -1,11 +1,13 @@
 """Every deep method goes through the same doors: fit, predict, ask annotators, save, and the same again by its seed."""
 
 import functools
+from dataclasses import replace
 
 import keras
 import numpy as np
 import pytest
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.datasets.simulated import simulate_annotations
 from crowdzoo.errors import ConfigError
 from crowdzoo.models import METHODS, ArrayData, TrainingSettings
@@ -109,6 +111,23 @@ def test_two_runs_with_one_seed_agree_exactly_and_a_saved_model_is_the_same_and_
         each.fit(X, ANNOTATIONS, epochs=1, batch_size=64, seed=1, verbose=0).history["loss"] for each in (loaded, two)
     )
     assert more == pytest.approx(same, rel=0.2)
+
+
+@pytest.mark.slow
+@each_method
+@pytest.mark.filterwarnings("ignore::crowdzoo.training.faults.NotLearnedWarning")
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
+def test_a_tie_a_class_never_said_and_few_labels_or_none_give_finite_numbers(method):
+    dense = np.full((9, R), -1)
+    dense[0, :4] = [0, 0, 1, 1]
+    dense[[1, 2, 4, 5, 6, 7, 8], [3, 0, 1, 1, 2, 2, 2]] = [1, 0, 0, 1, 0, 1, 1]  # nobody labelled task 3, 4 nothing
+    annotations = Annotations.from_dense(dense, classes=np.arange(K))
+    model, _ = train(replace(settings(method), epochs=3, dropout=0.0), X[:9], annotations=annotations)
+    found = [model.predict(X, verbose=0), *model.get_weights(), model.history.history["loss"]]
+    if not model.crowd.stands_on_hidden_layer:
+        found += [model.posteriors(X[:9], annotations), model.annotator_confusions()]
+    assert all(np.isfinite(each).all() for each in found)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 import fcntl
-import hashlib
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -18,10 +16,8 @@ from ml_metadata import metadata_store
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 
-from crowdzoo.commands import main as cli
 from crowdzoo.components import evaluator
 from crowdzoo.components.input_files import content_hashes
-from crowdzoo.components.serving_folder import fingerprint
 from crowdzoo.errors import ConfigError, DataError, PipelineError
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.pipelines import local_runner, pipeline
@@ -263,46 +259,6 @@ def test_a_run_killed_in_mid_training_goes_on_after_the_last_epoch_and_ends_in_t
     np.testing.assert_array_equal(predictions(result.pushed), story.predictions)
     assert not (inputs / "out" / "checkpoint").exists()
     assert run(load_config(inputs / "tiny.yaml", {"training.checkpoint": True}), quiet=True).cached == COMPONENTS
-
-
-@pytest.mark.slow
-def test_a_run_on_a_table_that_grew_begins_with_the_served_model_and_is_compared_with_it(inputs, capfd):
-    def go(**more):
-        return run(load_config(inputs / "tiny.yaml", {"training.warm_start": True, **more}), quiet=True)
-
-    first = go()
-    assert "warm_start" not in first.log.read_text(), "nothing was served before"
-    # the same again, though now a model is served that it could begin with
-    assert go().cached == COMPONENTS
-    # a new annotator labels some tasks, and tasks get further labels
-    rows = (inputs / "answers.csv").read_text().splitlines()
-    with open(inputs / "answers.csv", "a") as file:
-        for task in range(40):
-            file.write(f"t{task:02},newcomer,{rows[1 + 3 * task].split(',')[2]}\n")
-    grown = go(**{"training.epochs": 2})
-    # the instances did not change, but their Examples hold the annotations too
-    assert "AnnotationExampleGen" not in grown.cached
-    assert "Trainer" not in grown.cached
-    log = grown.log.read_text()
-    assert f"the weights are those of {first.model_run}; 1 annotator is new" in log
-    assert grown.evaluation["baseline"]["model"] == str(first.pushed)
-    history = [json.loads((each.model_run / "history.json").read_text())["loss"] for each in (first, grown)]
-    assert history[1][0] < history[0][0], "it begins where the first one ended"
-    again = go(**{"training.epochs": 2})
-    assert again.cached == COMPONENTS
-    capfd.readouterr()
-    assert cli.main(["lineage", str(grown.pushed or grown.model / "Format-Serving")]) == 0
-    said = capfd.readouterr().out
-    served = fingerprint(first.pushed)
-    assert re.search(rf"parent +({first.pushed}|{served})\n", said)
-    for name in ("answers.csv", "instances.parquet"):
-        assert hashlib.sha256((inputs / name).read_bytes()).hexdigest() in said
-    store = store_of(grown.metadata.parent)
-    trainings = [store.get_artifacts_by_uri(str(each.model_run))[0] for each in (first, grown)]
-    events = {(event.artifact_id, event.type) for event in store.get_events_by_execution_ids([int(grown.model.name)])}
-    assert {(trainings[0].id, mlmd.Event.INPUT), (trainings[1].id, mlmd.Event.OUTPUT)} <= events
-    names = json.loads((grown.model_run / "model.names.json").read_text())
-    assert "newcomer" in names["annotators"]
 
 
 def parameters(config):
