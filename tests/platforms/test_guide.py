@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crowdzoo.commands.main import _parser, main
+from crowdzoo.commands.main import main
 from crowdzoo.reading.platforms.export import PLATFORMS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "platforms.md").read_text(encoding="utf-8")
@@ -22,11 +22,7 @@ def test_the_table_has_each_platform_with_a_file_of_its_ending():
         assert file.endswith((*PLATFORMS[name].suffixes, ".zip", "/"))
 
 
-@pytest.mark.parametrize("command", [f"crowdzoo convert {a} --platform {b} --out data" for a, b in ROWS])
-def test_the_commands_of_the_table_have_known_options(command):
-    _parser().parse_args(shlex.split(command)[1:])
-
-
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_the_commands_of_a_project_that_goes_on_run_on_a_growing_folder(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -1,5 +1,7 @@
 """What the tables of a quality report show."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -33,3 +35,14 @@ def test_in_a_good_crowd_nobody_is_listed(capsys):
     annotations = crowd(liar=True)
     print_quality(quality_report(annotations.select_rows(annotations.annotator_ids < 4), bootstrap=0))
     assert TITLE not in capsys.readouterr().out
+
+
+def test_a_list_of_many_classes_is_cut_and_lists_can_be_left_out(capsys):
+    labels = np.repeat(np.arange(30), np.arange(1, 31))
+    table = Annotations.from_arrays(np.arange(len(labels)) // 2, np.arange(len(labels)) % 2, labels)
+    print_quality(quality_report(table, bootstrap=0), top=0)
+    shown = capsys.readouterr().out
+    assert "the 20 most frequent of 30 classes" in shown
+    assert re.search(r"^ +29 +30 ", shown, flags=re.M)
+    assert not re.search(r"^ +3 +4 ", shown, flags=re.M)
+    assert "to look at" not in shown

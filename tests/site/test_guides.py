@@ -1,20 +1,25 @@
-"""Commands of all pages are known; code of data.md, migration.md, judges.md and of the notebooks runs."""
+"""Commands of all pages are known; their code and that of the notebooks runs, and says what the text says."""
 
+import csv
 import importlib
 import json
 import re
 import shlex
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
+import crowdzoo
 from crowdzoo import Annotations, ConfigError, aggregation, layers, losses, quality
-from crowdzoo.commands.main import _parser
+from crowdzoo.commands.main import _parser, main
 from crowdzoo.datasets import load_labelme
+from crowdzoo.export import load_and_predict
+from crowdzoo.pipelines.config import load_config
 
 DOCS = Path(__file__).parents[2] / "docs"
-MIGRATION = (DOCS / "migration.md").read_text(encoding="utf-8")
 
 
 def commands(page):
@@ -36,12 +41,21 @@ def test_commands_are_found_in_pages():
     assert sum(len(commands(page)) for page in DOCS.glob("*.md")) > 80
 
 
-def run_page(name):
+def text_of(name):
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def run_page(name, **names):
     """Names after the page's code."""
-    names = {}
-    for block in re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(encoding="utf-8"), flags=re.S):
+    for block in re.findall(r"```python\n(.*?)```", text_of(name), flags=re.S):
         exec(compile(block, name, "exec"), names)
     return names
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 def run_notebook(name):
@@ -52,8 +66,7 @@ def run_notebook(name):
     return names
 
 
-def test_the_code_of_the_page_about_data_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_code_of_the_page_about_data_runs(here):
     names = run_page("data.md")
     assert names["annotations"].task_ids.tolist() == [0, 0, 1]
     assert names["labels"].shape == (2, 2)
@@ -76,7 +89,8 @@ def test_the_code_of_the_migration_page_runs():
 
 
 def test_the_names_of_the_migration_page_are_there():
-    crowd_kit = MIGRATION[MIGRATION.index("## crowd-kit") : MIGRATION.index("## cleanlab")]
+    text = text_of("migration.md")
+    crowd_kit = text[text.index("## crowd-kit") : text.index("## cleanlab")]
     row = re.search(r"^\| (`MajorityVote`.*) \| the same names", crowd_kit, flags=re.M)[1]
     kit = pytest.importorskip("crowdkit.aggregation")
     for name in re.findall(r"`(\w+)`", row):
@@ -84,7 +98,7 @@ def test_the_names_of_the_migration_page_are_there():
         assert hasattr(kit, name)
     for name in ("MaskedCrowdCrossentropy", "MaskedCrowdMeanSquaredError"):
         assert hasattr(losses, name)
-        assert f"`{name}()`" in MIGRATION
+        assert f"`{name}()`" in text
     assert hasattr(importlib.import_module("crowdkit.metrics.data"), "alpha_krippendorff")
     for connection in ("MW", "VW"):
         layers.CrowdsourcedLayer(3, connection=connection)
@@ -93,11 +107,11 @@ def test_the_names_of_the_migration_page_are_there():
         layers.CrowdsourcedLayer(3, kind="regression", connection="MW")
 
 
+@pytest.mark.slow
 def test_the_code_of_the_page_about_judges_runs(capsys):
     names = run_page("judges.md")
-    assert f"both.correlation                                           # {names['both'].correlation}: " in (
-        DOCS / "judges.md"
-    ).read_text(encoding="utf-8")
+    shown = f"both.correlation                                           # {names['both'].correlation}: "
+    assert shown in text_of("judges.md")
     printed = capsys.readouterr().out
     assert "judge-a True" in printed
     votes = quality.effective_votes(names["annotations"])
@@ -109,21 +123,195 @@ def test_the_code_of_the_page_about_judges_runs(capsys):
 
 
 @pytest.mark.slow
-def test_the_notebook_of_answers_runs(tmp_path, monkeypatch):
+def test_the_code_of_aggregation_runs_and_has_the_accuracy_that_it_shows(here):
+    names = run_page("aggregation.md")
+    assert (here / "labels" / "tasks.parquet").exists()
+    accuracy = names["result"].expected_accuracy(names["labelme"].gold)
+    assert f"# {accuracy:.3f};" in text_of("aggregation.md")
+
+
+@pytest.mark.slow
+def test_the_code_of_preferences_runs_and_says_what_the_text_says(here):
+    names = run_page("preferences.md")
+    found, quality_, x, model = (names[name] for name in ("found", "quality", "x", "model"))
+    assert (here / "texts" / "pairs.parquet").exists()
+    assert spearmanr(found.scores, quality_).statistic > 0.95
+    assert found.skills.argmin() == 4
+    assert found.position_biases().argmax() == 5
+    scored = names["scorer"].predict(x, verbose=0)[:, 0]
+    assert spearmanr(scored, quality_).statistic > 0.95
+    assert model.crowd.slopes.argmin() == 4
+    pairs = {"left": x[:2], "right": x[2:4]}
+    served = load_and_predict(here / "served_pairs", pairs, signature="pairs")
+    np.testing.assert_allclose(served["probabilities"], model.predict(pairs, verbose=0), rtol=1e-4)
+    np.testing.assert_allclose(load_and_predict(here / "served_pairs", x)["score"], scored, rtol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::crowdzoo.errors.DataWarning")
+def test_the_commands_of_the_reward_model_run(here):
+    rng = np.random.default_rng(0)
+    good = rng.integers(0, 6, 40)
+    texts = [" ".join(["fine"] * count + ["awful"] * (5 - count)) for count in good]
+    pairs = [(a, (a + step) % 40) for a in range(40) for step in (1, 3, 7, 12)]
+    known = ["equal" if good[a] == good[b] else ("left", "right")[int(good[a] < good[b])] for a, b in pairs]
+    rows = [(*pair, label) for pair, label in zip(pairs, known, strict=True)]
+    tables = {
+        "judgments.csv": [
+            ("left", "right", "annotator", "label"),
+            *((a, b, who, y) for a, b, y in rows for who in "ab"),
+        ],
+        "texts.csv": [("task", "text"), *enumerate(texts)],
+        "known.csv": [("left", "right", "gold"), *rows],
+    }
+    for name, table in tables.items():
+        with open(name, "w", newline="") as file:
+            csv.writer(file).writerows(table)
+    (block,) = re.findall(r"```sh\n(crowdzoo train .*?)```", text_of("preferences.md"), flags=re.S)
+    for line in block.splitlines():
+        assert main(shlex.split(line, comments=True)[1:]) == 0, line
+    with open("scores.csv") as file:
+        found = [float(row["score"]) for row in csv.DictReader(file)]
+    assert spearmanr(found, good).statistic > 0.9
+
+
+@pytest.mark.slow
+def test_the_code_of_ratings_runs_and_says_what_the_text_says(here):
+    names = run_page("ratings.md")
+    assert (here / "films" / "tasks.parquet").exists()
+    found, truth, stars = names["found"], names["truth"], names["annotations"]
+    mean = np.bincount(stars.task_ids, stars.labels) / np.maximum(stars.redundancy, 1)
+    mean[stars.redundancy == 0] = np.nan
+    assert np.std(found.estimates - truth) < 0.7 * np.nanstd(mean - truth)
+    assert found.skills.argmin() == 5
+    assert np.corrcoef(found.biases[:5], names["harshness"][:5])[0, 1] > 0.98
+    assert np.corrcoef(names["on_features"].predict(names["x"], verbose=0)[:, 0], truth)[0, 1] > 0.9
+    served = load_and_predict(here / "served_reviews", ["a great great film", "a dull awful film"])["value"]
+    np.testing.assert_allclose(served, names["values"][:, 0], rtol=1e-5)
+    assert served[0] > served[1] + 2
+
+
+@pytest.mark.slow
+def test_the_code_of_methods_runs_and_gives_the_shapes_it_names(here):
+    names = run_page("methods.md")
+    model, train, instances = names["model"], names["train"], names["labelme"].instances
+    shapes = dict(re.findall(r"model\.(\w+)\(.*# .*?\[([\d, ]+)\]", text_of("methods.md")))
+    assert str(model.predict(instances[names["test"]], verbose=0).shape) == f"({shapes['predict']})"
+    assert str(model.annotator_confusions().shape) == f"({shapes['annotator_confusions']})"
+    assert model.posteriors(instances[train], names["annotations"], tasks=names["ids"]).shape == (len(train), 8)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:keras_tuner.*")
+@pytest.mark.filterwarnings("ignore:Skipping variable loading for optimizer")  # KerasTuner loads weights alone
+def test_the_code_of_the_page_about_keras_runs(here):
+    keras.utils.set_random_seed(0)
+    names = run_page("keras.md")
+    assert names["loaded"].predict(names["x"][:2], verbose=0).shape == (2, 3)
+    assert names["loaded"].annotator_confusions().shape == names["shares"].shape == (6, 3, 3)
+    assert names["accuracies"].shape == (6,)
+    assert (here / "served" / "1" / "saved_model.pb").is_file()
+
+
+def indented(text):
+    """The blocks of a page that are indented."""
+    for block in re.findall(r"((?:^    .*\n|^\n)+)", text, flags=re.M):
+        yield "\n".join(line[4:] for line in block.splitlines())
+
+
+@pytest.mark.slow
+def test_the_code_of_many_annotators_runs():
+    code = "\n".join(indented(text_of("scale.md").partition("## Many annotators")[2]))
+    names = {"num_annotators": 20}
+    exec(code.replace("1_000_000", "20"), names)
+    x = {"instances": np.ones((2, 512), "float32"), "annotators": np.array([[0, 1], [2, -1]], "int32")}
+    names["model"].train_on_batch(x, np.array([[1, 2], [3, -1]], "int32"))
+    assert type(names["model"].optimizer).__name__ == "LazyAdam"
+
+
+@pytest.mark.slow
+def test_the_code_of_beam_runs(capsys):
+    pytest.importorskip("apache_beam", reason="the pipeline extra is not installed")
+    run_page("scale.md")
+    printed = capsys.readouterr().out
+    assert f"# {float(printed.splitlines()[0]):.3f}, as" in text_of("scale.md")
+    assert "[0 1 2]" in printed
+
+
+def test_the_commands_of_beam_are_accepted(monkeypatch):
+    pytest.importorskip("yaml", reason="the pipeline extra is not installed")
+    monkeypatch.chdir(DOCS.parent)
+    page_commands = re.findall(r"^    crowdzoo run (.*)$", text_of("scale.md").replace("\\\n", " "), flags=re.M)
+    assert len(page_commands) == 3
+    for command in page_commands:
+        given = _parser().parse_args(["run", *shlex.split(command)])
+        overrides = dict(override.split("=", 1) for override in given.overrides)
+        options = json.loads(overrides["beam.options"])
+        config = load_config(given.config, {**overrides, "beam.options": options})
+        assert config.beam.options == tuple(options)
+        assert config.beam.runner == overrides.get("beam.runner", "FnApiRunner")
+
+
+@pytest.mark.slow
+def test_the_code_of_the_page_about_scikit_learn_runs():
+    names = run_page("scikit-learn.md")
+    assert names["model"].score(names["x"][names["test"]], names["labelme"].gold[names["test"]]) > 0.5
+    assert names["search"].best_params_["crowdclassifier__method"] in ("deep-em", "crowdsourced-layer")
+
+
+@pytest.mark.slow
+def test_the_code_of_tables_runs_and_what_it_exports_takes_the_request_of_the_page(here, capsys):
+    run_page("tables.md")
+    assert capsys.readouterr().out == "(1, 2)\n"
+    columns = eval(re.search(r'\{"inputs": (\{.*?\})\}', text_of("tables.md"))[1], {"NaN": float("nan")})
+    assert load_and_predict("served", columns)["class"][0] == "yes"
+
+
+@pytest.mark.slow
+def test_the_commands_of_quality_print_what_is_shown(here, capsys):
+    for command in re.findall(r"^    \$ crowdzoo (.*)$", text_of("quality.md"), flags=re.M):
+        capsys.readouterr()
+        assert main(command.split()) == 0
+    shown = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    example = text_of("quality.md").split("--top 3\n\n")[1].split("\n\nThis crowd")[0]
+    lines = [line[4:] for line in example.splitlines()]
+    assert len(lines) == 15
+    assert shown[: len(lines)] == lines
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:one-coin. Class:UserWarning")  # annotations without a truth behind them
+def test_the_python_lines_of_quality_run():
+    columns = np.repeat(np.arange(30), 3), np.tile(["ann", "bo", "cy"], 30), np.arange(90) % 7 % 4
+    names = {"crowdzoo": crowdzoo, "annotations": Annotations.from_arrays(*columns)}
+    python = [
+        block for block in indented(text_of("quality.md")) if "quality." in block and "crowdzoo quality" not in block
+    ]
+    assert len(python) == 2
+    for block in python:
+        exec(block, names)
+    assert names["report"].alpha.low < names["report"].alpha.value
+
+
+def test_figures_of_the_page_about_quality_are_those_of_labelme():
+    alpha = quality.krippendorff_alpha(load_labelme().annotations).value
+    assert f".{round(alpha * 1000)}" in text_of("quality.md")
+
+
+@pytest.mark.slow
+def test_the_notebook_of_answers_runs(here):
     pytest.importorskip("pandas")
-    monkeypatch.chdir(tmp_path)
     names = run_notebook("answers_only.ipynb")
     assert names["annotations"].num_annotators == 59
     assert names["accuracies"]["MajorityVote"] == pytest.approx(0.766, abs=0.001)
     assert names["accuracies"]["Robust"] > names["accuracies"]["MajorityVote"]
-    assert (tmp_path / "labelme" / "report.html").is_file()
-    assert (tmp_path / "labelme" / "report.json").is_file()
+    assert (here / "labelme" / "report.html").is_file()
+    assert (here / "labelme" / "report.json").is_file()
 
 
 @pytest.mark.slow
-def test_the_notebook_of_a_crowd_layer_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_notebook_of_a_crowd_layer_runs(here):
     names = run_notebook("crowd_layer.ipynb")
     assert names["accuracies"]["crowd layer"] > 0.78
-    assert (tmp_path / "served" / "1" / "saved_model.pb").is_file()
+    assert (here / "served" / "1" / "saved_model.pb").is_file()
     assert {each.decode() for each in names["answer"]["class"].numpy()} <= set(load_labelme().annotations.classes)
