@@ -81,6 +81,13 @@ def _earlier_objects_aside():
 
 
 @pytest.fixture
+def here(tmp_path, monkeypatch):
+    """The test's own, empty folder, which is the working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def eager():
     """TensorFlow traces no graph, as it pays for a handful of small steps; the other backends work as ever."""
     import keras

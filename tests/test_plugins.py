@@ -93,8 +93,7 @@ def test_a_package_is_imported_when_its_name_is_asked_for_and_not_before(install
     assert module in sys.modules
 
 
-def test_the_command_line_the_cards_and_compare_know_a_package_by_its_name(install, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_command_line_the_cards_and_compare_know_a_package_by_its_name(install, tmp_path, capsys, here):
     install("my-method", [("aggregators", "mine", "my_method:Mine")])
     (tmp_path / "a.csv").write_text("task,annotator,label\n" + "".join(
         f"{task},{who},{'xy'[(task + (who == 'c')) % 2]}\n" for task in range(24) for who in "abc"

@@ -14,8 +14,7 @@ DEMO = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
 PIPELINE = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
 
 
-def test_the_python_examples_run_one_after_the_other(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_the_python_examples_run_one_after_the_other(tmp_path, here, capsys):
     names: dict = {}
     blocks = re.findall(r"```python\n(.*?)```", README, flags=re.S)
     assert len(blocks) == 2

@@ -115,8 +115,7 @@ def test_an_empty_cell_stays_an_error_unless_it_stands_for_no_label(tmp_path):
         Annotations.read(tmp_path / "a.csv", no_label=" ")
 
 
-def test_the_command_prints_each_label_and_writes_the_probabilities(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_the_command_prints_each_label_and_writes_the_probabilities(tmp_path, here, capsys):
     write(tmp_path / "a.csv")
     words = ["aggregate", "a.csv", "--multi-label", "--label-separator", "|", "--method", "majority-vote"]
     assert main([*words, "--out", "labels.csv"]) == 0
@@ -147,8 +146,7 @@ def test_the_command_prints_each_label_and_writes_the_probabilities(tmp_path, mo
         (["--method", "bayes"], "unknown aggregation method 'bayes'"),
     ],
 )
-def test_options_that_do_not_go_along_are_refused(tmp_path, monkeypatch, capsys, words, message):
-    monkeypatch.chdir(tmp_path)
+def test_options_that_do_not_go_along_are_refused(tmp_path, here, capsys, words, message):
     write(tmp_path / "a.csv")
     assert main(["aggregate", "a.csv", "--multi-label", "--out", "out", *words]) == 4
     assert message in capsys.readouterr().err
@@ -209,8 +207,7 @@ def test_gold_that_does_not_fit_is_refused():
 
 
 @pytest.mark.slow
-def test_gold_of_the_command(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_gold_of_the_command(tmp_path, here, capsys):
     crowd, holds = drawn(2)
     sets = ["|".join(label for label, one in zip("xyz", row, strict=True) if one) or "(none)" for row in holds]
     write(tmp_path / "gold.csv", enumerate(sets[:100]), header=GOLD)
@@ -254,8 +251,7 @@ def test_gold_that_is_empty_is_unknown(tmp_path):
 
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("command", ["aggregate", "report"])
-def test_the_answer_that_no_label_holds_may_have_another_name(tmp_path, monkeypatch, capsys, command):
-    monkeypatch.chdir(tmp_path)
+def test_the_answer_that_no_label_holds_may_have_another_name(tmp_path, here, capsys, command):
     rows = [(t, a, "NONE" if t != "1" or a != "e" else "sports") for t in "123456" for a in "abcdef"]
     write(tmp_path / "a.csv", rows)
     words = [command, "a.csv", "--multi-label", "--method", "majority-vote", "--out", "out.html"]
@@ -288,8 +284,7 @@ EMPTY = {
 
 
 @pytest.mark.parametrize("platform", EMPTY)
-def test_empty_answers_of_a_platform_count_where_several_labels_may_hold(tmp_path, monkeypatch, capsys, platform):
-    monkeypatch.chdir(tmp_path)
+def test_empty_answers_of_a_platform_count_where_several_labels_may_hold(tmp_path, here, capsys, platform):
     (tmp_path / "a.json").write_text(json.dumps(EMPTY[platform]))
     words = ["aggregate", "a.json", "--platform", platform, "--multi-label", "--method", "majority-vote"]
     assert main([*words, "--out", "out.csv"]) == 0

@@ -206,8 +206,7 @@ def argument_in(message, name):
 
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.words])
-def test_the_command_that_a_message_advises_works(name, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_the_command_that_a_message_advises_works(name, tmp_path, here, capsys):
     case = CASES[name]
     write(case, tmp_path)
     command, *words = case.words.split()
@@ -231,8 +230,7 @@ def test_the_command_that_a_message_advises_works(name, tmp_path, monkeypatch, c
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.python is not None])
-def test_the_arguments_that_a_message_advises_work(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_arguments_that_a_message_advises_work(name, tmp_path, here):
     case = CASES[name]
     write(case, tmp_path)
 
@@ -280,8 +278,7 @@ def test_every_option_that_a_message_advises_is_in_the_table():
     assert followed <= {*OPTIONS}
 
 
-def test_the_advice_for_several_labels_works(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_the_advice_for_several_labels_works(tmp_path, here, capsys):
     (tmp_path / "a.csv").write_text(HEAD + "1,a,x|y\n1,b,x\n2,a,y\n")
     assert cli.main(["aggregate", "a.csv", "--out", "out.csv"]) == 3
     said = capsys.readouterr().err

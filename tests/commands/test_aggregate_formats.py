@@ -12,8 +12,7 @@ ROWS = "task,annotator,label\nt1,ann,cat\nt1,bob,cat\nt2,ann,dog\nt2,bob,dog\nt2
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def here(tmp_path, here):
     (tmp_path / "a.csv").write_text(ROWS)
     return tmp_path
 

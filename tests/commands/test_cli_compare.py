@@ -21,9 +21,8 @@ def write(path, header, rows):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, here):
     """Answers of six annotators on 80 tasks, two of them random; gold of half; instances with two features."""
-    monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 2, 80)
     said = np.where(rng.random((80, 6)) < [0.9, 0.9, 0.8, 0.8, 0.5, 0.5], truth[:, None], 1 - truth[:, None])
@@ -121,8 +120,7 @@ def test_what_does_not_go_together_is_said(folder, capsys):
     assert "--out full: " in capsys.readouterr().err
 
 
-def test_several_labels_are_compared_with_gold_and_the_line_aggregates(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_several_labels_are_compared_with_gold_and_the_line_aggregates(tmp_path, here, capsys):
     rng = np.random.default_rng(0)
     holds = rng.random((40, 2)) < 0.4
     write("answers.csv", ("task", "annotator", "label"), [
@@ -147,10 +145,9 @@ def test_several_labels_are_compared_with_gold_and_the_line_aggregates(tmp_path,
     assert "--no-label does not go with --multi-label" in capsys.readouterr().err
 
 
-def test_preferences_are_compared_with_true_scores_and_models_on_their_instances(tmp_path, monkeypatch, capsys):
+def test_preferences_are_compared_with_true_scores_and_models_on_their_instances(tmp_path, monkeypatch, here, capsys):
     from crowdzoo.comparison import deep
 
-    monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     quality = rng.normal(size=50)
     pairs = [(left, right) for left in range(50) for right in rng.choice(50, 4, replace=False) if left != right]
@@ -177,10 +174,9 @@ def test_preferences_are_compared_with_true_scores_and_models_on_their_instances
     assert shlex.split(printed.strip().splitlines()[-1])[:4] == ["crowdzoo", "train", "judgments.csv", "instances.csv"]
 
 
-def test_sentences_are_compared_alone_and_by_taggers(tmp_path, monkeypatch, capsys):
+def test_sentences_are_compared_alone_and_by_taggers(tmp_path, monkeypatch, here, capsys):
     from crowdzoo.comparison import deep
 
-    monkeypatch.chdir(tmp_path)
     spans = [{"start": 0, "end": 3, "label": "PER"}]
     with open("spans.jsonl", "w") as file:
         for task in range(30):

@@ -27,7 +27,7 @@ def name(who: int) -> str:
 
 
 @pytest.fixture
-def hits(tmp_path, monkeypatch):
+def hits(tmp_path, here):
     """400 tasks, 5 of 25 annotators each: 2 guess, 1 says one class, 1 swaps two; rows twice, and without an answer."""
     rng = np.random.default_rng(3)
     skill, truth = rng.uniform(0.75, 0.95, 25), rng.integers(0, 4, 400)
@@ -44,7 +44,6 @@ def hits(tmp_path, monkeypatch):
     for row in rows[100:110]:
         row[-1] = ""
     header = ["HITId", "WorkerId", "AssignmentStatus", "SubmitTime", "WorkTimeInSeconds", "Input.image", "Answer.class"]
-    monkeypatch.chdir(tmp_path)
     with open("hits.csv", "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([header, *(rows[row] for row in rng.permutation(len(rows)))])
     with open("gold.csv", "w", newline="", encoding="utf-8") as file:
@@ -107,14 +106,13 @@ def test_answers_that_are_lacking_are_the_missing_log_odds_by_what_an_answer_add
 
 
 @pytest.fixture
-def dated(tmp_path, monkeypatch):
+def dated(tmp_path, here):
     """Six tasks of three annotators, one a day in March; who is c answered none of the first three."""
     rows = [
         f"t{i},{who},{('no', 'yes')[i % 2]},2026-03-0{i + 1}" for i in range(6) for who in "abc" if who < "c" or i > 2
     ]
     (tmp_path / "a.csv").write_text("\n".join(["task,annotator,label,timestamp", *rows]) + "\n")
     (tmp_path / "texts.csv").write_text("task,text\n" + "".join(f"t{i},text {i}\n" for i in range(6)))
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -170,8 +168,7 @@ def test_next_asks_nobody_again_for_want_of_earlier_answers(dated, capsys):
     assert "--since: earlier answers that are left out would be asked for again" in capsys.readouterr().err
 
 
-def test_the_line_that_compare_prints_reads_the_same_table(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_the_line_that_compare_prints_reads_the_same_table(tmp_path, here, capsys):
     rows = [f"t{task},a|b|c,{'yn'[task % 2]}|{'yn'[task % 2]}|no" for task in range(66)]
     (tmp_path / "c.csv").write_text("\n".join(["task,annotator,label", *rows, "t66,a|b,-1|y"]) + "\n")
     (tmp_path / "g.csv").write_text("task,gold\n" + "".join(f"t{task},{'yn'[task % 2]}\n" for task in range(66)))

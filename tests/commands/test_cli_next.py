@@ -12,7 +12,7 @@ from crowdzoo.kinds.classes.kind import Classification
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, here):
     """60 texts, of which 50 have labels of three of six annotators; two annotators guess."""
     rng = np.random.default_rng(5)
     truth = rng.integers(2, size=60)
@@ -24,7 +24,6 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "a.csv").write_text("\n".join(rows) + "\n")
     (tmp_path / "texts.csv").write_text("task,text\n" + "".join(f"t{task},text number {task}\n" for task in range(60)))
     (tmp_path / "gold.csv").write_text("task,gold\n" + "".join(f"t{i},{('no', 'yes')[truth[i]]}\n" for i in range(50)))
-    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 

@@ -16,8 +16,7 @@ BAD = ANNOTATIONS + "3,,cat\n"
 
 
 @pytest.fixture(autouse=True)
-def in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def in_a_folder(tmp_path, here):
     Path("a.csv").write_text(ANNOTATIONS)
     Path("bad.csv").write_text(BAD)
     Path("g.csv").write_text("task,gold\n1,cat\n")

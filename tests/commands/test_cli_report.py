@@ -9,7 +9,7 @@ from crowdzoo.commands import main as cli
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, here):
     """Annotations, texts and ratings of 30 tasks by four annotators."""
     rng = np.random.default_rng(1)
     rows = ["task,annotator,label"]
@@ -23,7 +23,6 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "r.csv").write_text("\n".join(ratings))
     texts = ["task,text", *(f"t{task},this is text {task}" for task in range(30))]
     (tmp_path / "texts.csv").write_text("\n".join(texts))
-    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 

@@ -79,8 +79,7 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_no_command_runs_code_out_of_a_parquet_file(command, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_no_command_runs_code_out_of_a_parquet_file(command, tmp_path, here, capsys):
     malicious("bad.parquet", tmp_path / "marker")
     (tmp_path / "good.csv").write_text(GOOD)
     (tmp_path / "instances.csv").write_text("task,f0\n1,0.5\n2,2.5\n")

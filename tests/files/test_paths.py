@@ -8,10 +8,7 @@ import pytest
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.paths import check_output_file, check_output_folder, local_path
 
-
-@pytest.fixture(autouse=True)
-def in_an_empty_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def refusal(check, *args, **kwargs):

@@ -13,12 +13,9 @@ from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files import workbooks
 
+pytestmark = pytest.mark.usefixtures("here")
+
 openpyxl = pytest.importorskip("openpyxl")
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def workbook(name, **sheets):

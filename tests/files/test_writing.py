@@ -15,10 +15,7 @@ from crowdzoo.files.writing import atomic_file, atomic_folder, atomic_path
 from crowdzoo.quality import quality_report
 from crowdzoo.sequences import CrowdSequences, read_spans, write_spans
 
-
-@pytest.fixture(autouse=True)
-def in_an_empty_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def write_file(path, text):

@@ -112,9 +112,8 @@ def test_a_task_of_keras_hub_for_images(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_code_of_the_page_runs_on_a_small_random_backbone(tmp_path, monkeypatch):
+def test_the_code_of_the_page_runs_on_a_small_random_backbone(tmp_path, here):
     pytest.importorskip("keras_hub")
-    monkeypatch.chdir(tmp_path)
     names: dict = {}
     with warnings.catch_warnings():
         warnings.simplefilter("default")

@@ -28,8 +28,7 @@ ADVICE = {
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("case", ADVICE)
-def test_advice_is_in_keys_of_the_file_and_works(case, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_advice_is_in_keys_of_the_file_and_works(case, tmp_path, capsys, here):
     answers, instances, settings, advice = ADVICE[case]
     (tmp_path / "advised.yaml").write_text(CONFIG)
     (tmp_path / "answers.csv").write_text(answers)

@@ -276,12 +276,11 @@ def test_columns_under_other_names_are_given_or_found_by_usual_names(inputs):
 
 
 @pytest.mark.parametrize(("name", "task"), [("labelme", "classification"), ("generated-ner", "sequence")])
-def test_the_shipped_configurations_are_valid(tmp_path, monkeypatch, name, task):
+def test_the_shipped_configurations_are_valid(tmp_path, here, name, task):
     from pathlib import Path
 
     from crowdzoo.pipelines import config
 
-    monkeypatch.chdir(tmp_path)
     loaded = load_config(Path(config.__file__).parents[1] / "configs" / f"{name}.yaml")
     assert loaded.data.dataset == name
     assert loaded.kind == task

@@ -317,8 +317,7 @@ def test_shipped_configurations_compile(name, tmp_path):
     assert str(tmp_path) not in (tmp_path / "pipeline.yaml").read_text()
 
 
-def test_the_command_writes_the_file_and_says_so(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_command_writes_the_file_and_says_so(tmp_path, capsys, here):
     (tmp_path / "labelme.yaml").write_text(CONFIG)
     assert main(["run", "labelme.yaml", "--on", "kubeflow", "--out", "pipeline.yaml"]) == 0
     assert capsys.readouterr().out == "pipeline.yaml: the pipeline labelme for Kubeflow\n"
@@ -343,9 +342,8 @@ def test_the_command_writes_the_file_and_says_so(tmp_path, capsys, monkeypatch):
     ],
 )
 def test_arguments_that_do_not_go_together_are_refused_before_anything_is_written(
-    arguments, says, tmp_path, capsys, monkeypatch
+    arguments, says, tmp_path, capsys, here
 ):
-    monkeypatch.chdir(tmp_path)
     (tmp_path / "labelme.yaml").write_text(CONFIG)
     assert main(["run", "labelme.yaml", *arguments]) == 4
     assert says in capsys.readouterr().err

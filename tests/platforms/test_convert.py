@@ -127,8 +127,7 @@ def test_other_commands_read_an_export_directly(write, tmp_path, capsys):
         (("--out", "o", "--platform", "label-studio", "--task", "sequence", "--image", "a"), "--image a: sentences"),
     ],
 )
-def test_what_cannot_be_converted_is_refused_with_the_option(write, tmp_path, monkeypatch, capsys, words, says):
-    monkeypatch.chdir(tmp_path)
+def test_what_cannot_be_converted_is_refused_with_the_option(write, tmp_path, here, capsys, words, says):
     assert run("convert", write("export.json", EXPORT), *words) in (3, 4)
     assert says in capsys.readouterr().err
     assert not (tmp_path / "o").exists()

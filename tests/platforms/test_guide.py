@@ -24,8 +24,7 @@ def test_the_table_has_each_platform_with_a_file_of_its_ending():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_the_commands_of_a_project_that_goes_on_run_on_a_growing_folder(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_the_commands_of_a_project_that_goes_on_run_on_a_growing_folder(tmp_path, here, capsys):
     (block,) = re.findall(r"```sh\n(curl.*?)```", PAGE, re.DOTALL)
     commands = [shlex.split(line) for line in block.splitlines()[1:]]
     assert [words[1] for words in commands] == ["aggregate", "quality", "report.json", "report", "next"]

@@ -15,10 +15,7 @@ from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 from crowdzoo.commands import main as cli
 from crowdzoo.serving import metrics
 
-
-@pytest.fixture(autouse=True)
-def in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 @pytest.fixture

@@ -52,12 +52,6 @@ def run_page(name, **names):
     return names
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def run_notebook(name):
     names = {}
     for cell in json.loads((DOCS / "notebooks" / name).read_text(encoding="utf-8"))["cells"]:

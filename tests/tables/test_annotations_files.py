@@ -30,15 +30,10 @@ from crowdzoo.reading.tables import csv as _csv
 from crowdzoo.reading.tables import jsonl as _jsonl
 from crowdzoo.reading.tables import sources as _sources
 
+pytestmark = pytest.mark.usefixtures("here")  # errors name files as they were passed: short names
+
 # the files of a property test may share a folder: each is written anew
 in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=10)
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    """Errors name files as they were passed, so short names make short expectations."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 CHUNKS = ["whole", "chunks of 32 bytes"]

@@ -16,13 +16,10 @@ from crowdzoo.errors import DataError, DataWarning
 from crowdzoo.instances import read_gold
 from crowdzoo.reading.tables import sources as _sources
 
+pytestmark = pytest.mark.usefixtures("here")
+
 WIDE = "task,ann,bob,cid\nt1,cat,,dog\nt2,,,\nt3, ,dog,NA\n"
 CELLS = [("t1", "ann", "cat"), ("t1", "cid", "dog"), ("t3", "bob", "dog"), ("t3", "cid", "NA")]
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(params=[None, 8], ids=["whole", "chunks of 8 bytes"])

@@ -12,15 +12,11 @@ from crowdzoo.errors import ConfigError, DataError, DataWarning
 from crowdzoo.instances import read_instances
 from crowdzoo.reading.tables.layout import Layout
 
+pytestmark = pytest.mark.usefixtures("here")
+
 MTURK = 'HITId,WorkerId,"Answer.category, chosen",Reward\nh1,w1,cat,0.1\nh1,w2,dog,0.1\nh2,w1,dog,0.1\n'
 ROWS = [("h1", "w1", "cat"), ("h1", "w2", "dog"), ("h2", "w1", "dog")]
 MAPPING = {"task": "HITId", "annotator": "WorkerId", "label": "Answer.category, chosen"}
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def files():

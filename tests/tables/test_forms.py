@@ -17,10 +17,7 @@ from crowdzoo.kinds import kind_of
 from crowdzoo.reading.instances.instances import read_instances
 from crowdzoo.reading.tables.layout import Layout
 
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 GO_EMOTIONS = """text,id,rater_id,admiration,amusement,neutral

@@ -13,13 +13,10 @@ from crowdzoo.commands import main as cli
 from crowdzoo.files.utf8_blocks import utf8_blocks
 from crowdzoo.reading.tables import sources as _sources
 
+pytestmark = pytest.mark.usefixtures("here")
+
 TEXT = "task,annotator,label\nt1,Jürgen,größer\nt1,Zoë,kleiner\n"
 ROWS = [("t1", "Jürgen", "größer"), ("t1", "Zoë", "kleiner")]
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(params=[None, 5], ids=["whole", "chunks of 5 bytes"])

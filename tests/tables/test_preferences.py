@@ -165,8 +165,7 @@ def rho(folder, quality):
 
 @pytest.mark.filterwarnings("ignore:.*columns were found by usual names")
 @pytest.mark.parametrize("names", [("winner", "loser"), ("chosen", "rejected"), ("Better_ID", "Worse_ID")])
-def test_columns_of_the_better_and_the_worse_task_are_read_as_such(tmp_path, monkeypatch, names):
-    monkeypatch.chdir(tmp_path)
+def test_columns_of_the_better_and_the_worse_task_are_read_as_such(tmp_path, here, names):
     rows, quality = better_and_worse()
     frame = pd.DataFrame(rows, columns=[*names, "annotator"])
     frame.to_csv("a.csv", index=False)
@@ -195,10 +194,7 @@ def better_of(found):
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_a_better_task_that_always_stands_on_one_side_is_noted_with_a_way_that_works(
-    tmp_path, monkeypatch, capsys, side
-):
-    monkeypatch.chdir(tmp_path)
+def test_a_better_task_that_always_stands_on_one_side_is_noted_with_a_way_that_works(tmp_path, here, capsys, side):
     rows, quality = better_and_worse()
     names = ["left", "right"] if side == "left" else ["right", "left"]
     pd.DataFrame(rows, columns=[*names, "annotator"]).assign(label=side).to_csv("a.csv", index=False)

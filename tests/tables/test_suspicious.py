@@ -11,10 +11,7 @@ from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataWarning
 from crowdzoo.reading.tables.suspicious import suspicious_classes
 
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def file_of(*labels):
