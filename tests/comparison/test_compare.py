@@ -12,8 +12,6 @@ from crowdzoo.aggregation import GLAD, Aggregation, Aggregator, DawidSkene, Majo
 from crowdzoo.comparison.intervals import bootstrap
 from crowdzoo.metrics import expected_calibration_error
 
-KINDS = ("majority-vote", "dawid-skene", "wawa")
-
 
 def unfit(self, annotations):
     """In place of the fit of a method for two classes."""
@@ -386,20 +384,6 @@ def test_a_model_of_ones_own_is_trained_anew_each_time(clouds):
     assert np.array_equal(found.scores["ccem"], again.scores["ccem"])
 
 
-@pytest.mark.slow
-def test_only_the_method_gold_sees_gold(clouds):
-    x, annotations, gold = clouds
-    answers = {}
-    for truth in (gold, 1 - gold):
-        found = compare(
-            annotations, x, truth, settings=quick(), held_out=np.arange(150) >= 100, methods=["dawid-skene", "gold"]
-        )
-        answers[truth[0]] = {name: score if truth is gold else 1 - score for name, score in found.scores.items()}
-    first, second = answers.values()
-    assert np.array_equal(first["dawid-skene"], second["dawid-skene"])
-    assert not np.array_equal(first["gold"], second["gold"])
-
-
 def test_too_few_tasks_and_settings_of_another_kind_are_said(clouds):
     x, annotations, gold = clouds
     few = np.arange(150) >= 140
@@ -416,11 +400,6 @@ def test_too_few_tasks_and_settings_of_another_kind_are_said(clouds):
         compare(annotations, x, gold, settings=quick(), base="f.py:make")
     with pytest.raises(DataError, match="settings are of task regression, the annotations of kind classification"):
         compare(annotations, x, gold, settings=dataclasses.replace(quick(), task="regression", method=None))
-
-
-def test_it_is_found_where_users_look():
-    assert crowdzoo.compare is compare
-    assert compare.__module__ == "crowdzoo.comparison.compare"
 
 
 # === What a reader who had not written it found ===
@@ -470,16 +449,6 @@ def test_a_method_of_ones_own_that_takes_annotations_alone_aggregates_several_la
     gold = {label: (np.arange(20) % 2 == label).astype(int) for label in (0, 1)}
     frame = compare(table, gold=gold, methods=["mine", "wawa"]).frame.set_index("method")
     assert frame.loc["mine", "score"] == frame.loc["wawa", "score"] == 1
-
-
-def test_a_method_that_is_added_to_a_comparison_is_fitted_once(tmp_path, monkeypatch):
-    table, gold = crowd()
-    compare(table, gold=gold, methods=["wawa"], folder=tmp_path)
-    fitted = []
-    fit = DawidSkene.fit
-    monkeypatch.setattr(DawidSkene, "fit", lambda self, *given: fitted.append(1) or fit(self, *given))
-    compare(table, gold=gold, methods=["wawa", "dawid-skene"], folder=tmp_path)
-    assert fitted == [1]
 
 
 def test_gold_of_another_order_and_of_impossible_codes_is_refused():

@@ -12,14 +12,6 @@ def crowd():
     return generated_ner()
 
 
-def test_sizes_are_those_asked_for(crowd):
-    assert len(crowd) == 800
-    assert crowd.annotations.num_annotators == 20
-    assert set(crowd.annotations.redundancy.tolist()) == {4}
-    assert crowd.types == list(TYPES)
-    assert len(set(crowd.texts)) == 800
-
-
 def test_gold_marks_the_names_that_stand_there(crowd):
     found = {type_: set() for type_ in TYPES}
     for text, spans, offsets in zip(crowd.texts, crowd.gold_spans(), crowd.offsets, strict=True):

@@ -26,14 +26,6 @@ def test_shares_of_answers_approach_the_matrices():
     np.testing.assert_allclose(counted[1], ASYMMETRIC, atol=0.02)
 
 
-def test_every_task_gets_that_many_different_annotators():
-    wanted = np.array([0, 1, 2, 3, 4, 2])
-    annotations = simulate_annotations(np.zeros(6, int), [EXPERT] * 4, redundancy=wanted, seed=2)
-    assert annotations.redundancy.tolist() == wanted.tolist()
-    assert ((annotations.to_dense() >= 0).sum(axis=1) == wanted).all()
-    assert (annotations.num_tasks, annotations.num_annotators, annotations.num_classes) == (6, 4, 3)
-
-
 def test_the_seed_decides():
     gold = np.arange(100) % 3
     first, again, other = (simulate_annotations(gold, [ASYMMETRIC] * 5, 3, seed) for seed in (4, 4, 5))

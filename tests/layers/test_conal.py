@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from keras import ops
+from small_layers import softmax
 
 from crowdzoo.layers.conal import CoNAL
 from crowdzoo.losses import MaskedCrowdCrossentropy
@@ -43,10 +44,6 @@ def made(seed=1, **arguments):
         if id(weight) not in fixed:
             weight.assign(rng.normal(size=weight.shape))
     return layer
-
-
-def softmax(values):
-    return np.exp(values) / np.exp(values).sum()
 
 
 def array(weight):

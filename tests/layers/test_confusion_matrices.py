@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from drawn_crowds import TRUE, a_crowd
 from keras import ops
+from small_layers import IDS, LABELS, B, K, R, bottleneck, some_kernel
 
 from crowdzoo.layers import LIA, WAUM, GeoCrowdNet, MaxMIG, TraceRegularization, UnionNet
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
@@ -12,21 +13,9 @@ from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.models import CrowdModel
 from crowdzoo.testing import finite_differences, gradients
 
-R, K, B = 5, 3, 4
-# annotator 4 labels nothing; task 2 nobody labelled
-IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]], "int32")
-LABELS = np.array([[2, 0, -1], [1, -1, -1], [-1, -1, -1], [0, 1, 1]], "int32")
 DENSE = np.full((B, R), -1, "int32")
 for task, place in np.argwhere(IDS >= 0):
     DENSE[task, IDS[task, place]] = LABELS[task, place]
-
-
-def bottleneck(seed=0):
-    return np.random.default_rng(seed).dirichlet(np.ones(K), size=B).astype("float32")
-
-
-def some_kernel(seed=1):
-    return np.random.default_rng(seed).normal(size=(R, K, K))
 
 
 def made(kernel, **arguments):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from drawn_crowds import labels_of
 from keras import ops
+from small_layers import softmax
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.layers.doctor_net import DoctorNet, VoteShareCrossentropy
@@ -35,11 +36,6 @@ def made(weighted=False, seen=(1, 1, 1, 1, 0), **more):
         if getattr(layer, name) is not None:
             getattr(layer, name).assign(value.astype("float32"))
     return layer, values
-
-
-def softmax(logits):
-    odds = np.exp(logits - np.max(logits))
-    return odds / odds.sum()
 
 
 def cost_of(loss, layer, h):

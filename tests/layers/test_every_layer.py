@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from small_layers import IDS, LABELS, NOBODY, B, K, R, bottleneck
 
 from crowdzoo.layers import (
     LIA,
@@ -24,12 +25,9 @@ from crowdzoo.layers import (
 )
 from crowdzoo.testing import LAYER_CHECKS, LayerCase, gradients
 
-B, T, D, R, K = 4, 2, 6, 5, 3
-# annotator 4 labels nothing; task 2 nobody labelled
-IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]], "int32")
-LABELS = np.array([[2, 0, -1], [1, -1, -1], [-1, -1, -1], [0, 1, 1]], "int32")
+T, D = 2, 6
 RNG = np.random.default_rng(0)
-P, X = RNG.dirichlet(np.ones(K), size=B).astype("float32"), RNG.normal(size=(B, D)).astype("float32")
+P, X = bottleneck(), RNG.normal(size=(B, D)).astype("float32")
 P_TOKENS, ESTIMATES = RNG.dirichlet(np.ones(K), size=(B, T)).astype("float32"), X[:, :1]
 TABLE = RNG.normal(size=(R, 2)).tolist()
 
@@ -147,7 +145,7 @@ def moved(name, ids, labels):
 
 @named(sorted({*LAYERS} - OTHER_LOSSES))
 def test_a_batch_that_nobody_labelled_costs_nothing_and_moves_nothing(name):
-    value, by_inputs, by_weights, _ = moved(name, np.full_like(IDS, -1), np.full_like(LABELS, -1))
+    value, by_inputs, by_weights, _ = moved(name, NOBODY, NOBODY)
     assert value == 0
     assert not any(gradient.any() for gradient in (by_inputs, *by_weights))
 

@@ -1,20 +1,15 @@
 """GeoCrowdNet's two volumes against the paper's, written out in NumPy with loops and float64."""
 
-import keras
 import numpy as np
 import pytest
 from drawn_crowds import a_crowd
 from keras import ops
+from small_layers import IDS, NOBODY, B, K, R, bottleneck, one_layer_model, softmax, some_kernel
 
 from crowdzoo.layers.geo_crowd_net import GeoCrowdNet
-from crowdzoo.models import CrowdModel
 from crowdzoo.testing import finite_differences, gradients
 
-R, K, B = 5, 3, 4
 FLOOR = 0.1
-# annotator 4 labels nothing; task 2 nobody labelled; annotators 0 and 1 labelled two tasks
-IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]], "int32")
-NOBODY = np.full_like(IDS, -1)
 
 each_penalty = pytest.mark.parametrize("regularization", ["F", "W"])
 
@@ -27,14 +22,6 @@ class Penalty(GeoCrowdNet):
         return self._penalty(inputs, annotators) + 0 * (ops.sum(inputs) + ops.sum(self.kernel))
 
 
-def bottleneck(seed=0, tasks=B):
-    return np.random.default_rng(seed).dirichlet(np.ones(K), size=tasks).astype("float32")
-
-
-def some_kernel(seed=1):
-    return np.random.default_rng(seed).normal(size=(R, K, K))
-
-
 def penalty_layer(regularization, kernel, floor=FLOOR):
     layer = Penalty(R, regularization, floor=floor)
     layer.build((None, K))
@@ -45,11 +32,6 @@ def penalty_layer(regularization, kernel, floor=FLOOR):
 def penalty(regularization, p, ids=None, kernel=None, floor=FLOOR):
     layer = penalty_layer(regularization, some_kernel() if kernel is None else kernel, floor)
     return float(ops.convert_to_numpy(layer(p) if ids is None else layer(p, annotators=ids)))
-
-
-def softmax(rows):
-    odds = np.exp(rows)
-    return odds / odds.sum(axis=-1, keepdims=True)
 
 
 def paper_penalty(regularization, p, ids, kernel, floor=FLOOR):
@@ -112,16 +94,6 @@ def test_padding_repeated_annotators_and_unlabelled_tasks_do_not_count(regulariz
     np.testing.assert_allclose(penalty(regularization, more_tasks, np.concatenate([IDS, NOBODY])), expected, rtol=1e-5)
     twice = np.concatenate([IDS, IDS])
     np.testing.assert_allclose(penalty(regularization, np.concatenate([p, p]), twice), expected, rtol=1e-5)
-
-
-def one_layer_model(layer, jit_compile=False):
-    keras.utils.set_random_seed(0)
-    base = keras.Sequential(
-        [keras.Input((K,)), keras.layers.Dense(K, activation="softmax", kernel_initializer="zeros")]
-    )
-    model = CrowdModel(base, layer)
-    model.compile(keras.optimizers.Adam(0.05), jit_compile=jit_compile)
-    return model
 
 
 @pytest.mark.slow

@@ -1,20 +1,15 @@
 """MaxMIG against the paper's information gain, written out in NumPy with loops over pairs and float64."""
 
-import keras
 import numpy as np
 import pytest
 from drawn_crowds import a_crowd
 from keras import ops
+from small_layers import IDS, LABELS, B, K, R, bottleneck, one_layer_model, some_kernel
 
 from crowdzoo.layers.max_mig import MaxMIG, MutualInformationGain
 from crowdzoo.losses import MaskedCrowdCrossentropy
-from crowdzoo.models import CrowdModel
 from crowdzoo.testing import finite_differences, gradients
 
-R, K, B = 5, 3, 4
-# annotator 4 labels nothing; task 2 nobody labelled
-IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]], "int32")
-LABELS = np.array([[2, 0, -1], [1, -1, -1], [-1, -1, -1], [0, 1, 1]], "int32")
 PRIOR = np.array([0.5, 0.3, 0.2])
 
 
@@ -23,14 +18,6 @@ class Views(MaxMIG):
 
     def call(self, inputs, annotators=None, labels=None):
         return self.with_labels(inputs, annotators, labels)
-
-
-def bottleneck(tasks=B):
-    return np.random.default_rng(0).dirichlet(np.ones(K), size=tasks).astype("float32")
-
-
-def some_kernel():
-    return np.random.default_rng(1).normal(size=(R, K, K))
 
 
 def made(kernel, layer=MaxMIG):
@@ -108,16 +95,6 @@ def test_matrices_start_at_the_logarithm_of_the_confusions_and_the_prior_at_the_
     np.testing.assert_allclose(kernel[0], np.log(np.array([[0.75, 0.25, 0], [0, 1, 0], [third] * 3]) + 0.01), rtol=1e-5)
     np.testing.assert_allclose(kernel[1], np.log(np.full((K, K), third) + 0.01), rtol=1e-5)
     np.testing.assert_allclose(prior, np.array([1.51, 0.51, 0.01]) / 2.03, rtol=1e-5)
-
-
-def one_layer_model(rate=0.02):
-    keras.utils.set_random_seed(0)
-    base = keras.Sequential(
-        [keras.Input((K,)), keras.layers.Dense(K, activation="softmax", kernel_initializer="zeros")]
-    )
-    model = CrowdModel(base, MaxMIG(R))
-    model.compile(keras.optimizers.SGD(0.0) if rate == 0 else keras.optimizers.Adam(rate))
-    return model
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from keras import ops
+from small_layers import softmax
 
 from crowdzoo.layers.pooled_confusions import PooledConfusions
 
@@ -25,11 +26,6 @@ def made(form, per_class=True, seed=1, **more):
     for weight in layer.trainable_variables:
         weight.assign(rng.normal(size=weight.shape).astype("float32"))
     return layer
-
-
-def softmax(row):
-    odds = [np.exp(x) for x in row]
-    return np.array([x / sum(odds) for x in odds])
 
 
 def written_out(layer):

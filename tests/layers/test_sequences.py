@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from small_layers import softmax
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
@@ -211,11 +212,6 @@ def test_the_base_starts_with_so_many_epochs_on_the_majoritys_labels(arguments, 
                     row = counts[i, t] / max(counts[i, t].sum(), 1)
                 np.testing.assert_allclose(targets[labelled.index(i)].reshape(-1, K)[t], row, rtol=1e-6)
         assert (counts.max(axis=-1) == np.sort(counts, axis=-1)[..., 1]).any()  # ties are there
-
-
-def softmax(logits):
-    odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return odds / odds.sum(axis=-1, keepdims=True)
 
 
 # === MaskedCrossentropy ===

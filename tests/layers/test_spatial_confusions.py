@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from keras import ops
+from small_layers import softmax
 
 from crowdzoo.layers import ConfusionMatrices, DeepEM, DoctorNet, SpatialConfusions, TraceRegularization
 from crowdzoo.losses import MaskedCrowdCrossentropy
@@ -30,11 +31,6 @@ def some_labels(seed=2):
     """Labels `[B, H, W, M]`; a pixel in three is missing."""
     labels = np.random.default_rng(seed).integers(-K // 2, K, (B, H, W, IDS.shape[1])).clip(-1)
     return np.where(IDS[:, None, None] >= 0, labels, -1).astype("int32")
-
-
-def softmax(logits):
-    odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return odds / odds.sum(axis=-1, keepdims=True)
 
 
 def made(name, seed=3, **more):

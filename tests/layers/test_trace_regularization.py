@@ -1,19 +1,13 @@
 """TraceRegularization against the paper's loss, written out in NumPy with loops and float64."""
 
-import keras
 import numpy as np
 from drawn_crowds import a_crowd
 from keras import ops
+from small_layers import IDS, NOBODY, B, K, R, bottleneck, one_layer_model, some_kernel
 
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.trace_regularization import TraceRegularization
-from crowdzoo.models import CrowdModel
 from crowdzoo.testing import finite_differences, gradients
-
-R, K, B = 5, 3, 4
-# annotator 4 labels nothing; task 2 nobody labelled; annotators 0 and 1 labelled two tasks
-IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]], "int32")
-NOBODY = np.full_like(IDS, -1)
 
 
 class Penalty(TraceRegularization):
@@ -22,14 +16,6 @@ class Penalty(TraceRegularization):
     def call(self, inputs, annotators=None):
         # the bottleneck takes part, so that no backend calls a gradient of 0 missing
         return self._mean_trace(annotators) + 0 * ops.sum(inputs)
-
-
-def bottleneck(tasks=B):
-    return np.random.default_rng(0).dirichlet(np.ones(K), size=tasks).astype("float32")
-
-
-def some_kernel():
-    return np.random.default_rng(1).normal(size=(R, K, K))
 
 
 def penalty_layer():
@@ -115,16 +101,6 @@ def test_the_gradient_is_the_papers_and_leaves_absent_annotators_alone():
         expected = (paper_penalty([0, 1, 2, 3], above) - paper_penalty([0, 1, 2, 3], below)) / (2 * step)
         np.testing.assert_allclose(by_kernel[cell], expected, rtol=1e-3, atol=1e-6)
     np.testing.assert_array_equal(by_kernel[4], np.zeros((K, K)))
-
-
-def one_layer_model(layer):
-    keras.utils.set_random_seed(0)
-    base = keras.Sequential(
-        [keras.Input((K,)), keras.layers.Dense(K, activation="softmax", kernel_initializer="zeros")]
-    )
-    model = CrowdModel(base, layer)
-    model.compile(keras.optimizers.Adam(0.05))
-    return model
 
 
 def test_the_penalty_is_added_to_the_loss_times_the_strength():

@@ -2,22 +2,10 @@
 
 import numpy as np
 from keras import ops
+from small_layers import IDS, LABELS, B, K, R, bottleneck, some_kernel
 
 from crowdzoo.layers.union_net import UnionNet
 from crowdzoo.testing import finite_differences, gradients
-
-R, K, B = 5, 3, 4
-# annotator 4 labels nothing; task 2 nobody labelled
-IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]], "int32")
-LABELS = np.array([[2, 0, -1], [1, -1, -1], [-1, -1, -1], [0, 1, 1]], "int32")
-
-
-def bottleneck():
-    return np.random.default_rng(0).dirichlet(np.ones(K), size=B).astype("float32")
-
-
-def some_kernel():
-    return np.random.default_rng(1).normal(size=(R, K, K))
 
 
 def made(kernel):

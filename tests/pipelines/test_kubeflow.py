@@ -1,4 +1,3 @@
-import itertools
 import json
 import re
 from pathlib import Path
@@ -188,36 +187,6 @@ def test_parameters_of_the_run_have_the_files_values_as_defaults(compiled):
     assert given.component_input_parameter == "training_epochs"
 
 
-def test_a_parameter_of_the_run_reaches_the_components_own(compiled):
-    _, documents, spec, _ = compiled
-    for component, parameter, name, value, place in (
-        ("Trainer", "custom_config", "training_epochs", 7.0, ("training", "epochs")),
-        ("Trainer", "custom_config", "training_learning_rate", 0.5, ("training", "learning_rate")),
-        ("Evaluator", "settings", "evaluation_minimum_accuracy", 0.75, ("minimum",)),
-        ("AnnotationExampleGen", "settings", "data_annotations", "s3://other/b.csv", ("annotations",)),
-    ):
-        task = spec.root.dag.tasks[component]
-        before = task.inputs.parameters[parameter].runtime_value.constant.string_value
-        call = {"inputs": {"parameterValues": {parameter: before, name: value}}}
-        label = spec.components[component].executor_label
-        arguments = documents[0]["deploymentSpec"]["executors"][label]["container"]["args"]
-        settings = [after for flag, after in itertools.pairwise(arguments) if flag == "--setting"]
-        kubeflow_step._with_settings(call, dict(each.split("=", 1) for each in settings))
-        assert {*call["inputs"]["parameterValues"]} == {parameter}, "the component knows no other parameter"
-        changed = expected = json.loads(call["inputs"]["parameterValues"][parameter])
-        for key in place:
-            changed = changed[key]
-        assert changed == value
-        assert isinstance(changed, int) == (name == "training_epochs")
-        inside = json.loads(before)
-        assert expected != inside
-        last = inside
-        for key in place[:-1]:
-            last = last[key]
-        last[place[-1]] = value
-        assert expected == inside, "nothing else has changed"
-
-
 def step(tmp_path, monkeypatch, execute):
     """The exit code of a step whose executor is a function, on the call of open-source Kubeflow; and its output."""
     schema = {"instanceSchema": "title: tfx.Examples"}
@@ -240,24 +209,6 @@ def step(tmp_path, monkeypatch, execute):
     ])  # fmt: skip
     file = tmp_path / "output.json"
     return code, json.loads(file.read_text()) if file.exists() else None
-
-
-def test_a_step_gives_paths_and_types_to_the_executor_and_puts_the_uris_back(tmp_path, monkeypatch):
-    seen = []
-
-    def execute(executor, call, inputs, beam_arguments):
-        seen.append((executor, json.loads(call), beam_arguments))
-        assert (tmp_path / "out=1").is_dir(), "TFX expects the folders of outputs"
-        artifacts = {"report": {"artifacts": [{"uri": f"{tmp_path}/out=1", "metadata": {"blessed": 1}}]}}
-        (tmp_path / "output.json").write_text(json.dumps({"artifacts": artifacts}))
-
-    code, output = step(tmp_path, monkeypatch, execute)
-    ((executor, call, beam_arguments),) = seen
-    assert (code, executor, beam_arguments) == (0, "package.Executor", ["--runner=FnApiRunner"])
-    assert call["inputs"]["artifacts"]["examples"]["artifacts"] == [
-        {"name": "7", "uri": f"{tmp_path}/in", "type": {"instanceSchema": "title: tfx.Examples"}}
-    ]
-    assert output["artifacts"]["report"]["artifacts"] == [{"uri": "s3://crowd/report", "metadata": {"blessed": 1}}]
 
 
 def test_a_step_whose_input_cannot_be_used_ends_with_the_message(tmp_path, monkeypatch, capsys):

@@ -12,7 +12,6 @@ from crowdzoo.report.plots import plot_comparison, plot_quality
 
 DARK = np.array([0x1D, 0x2B, 0x3A])
 GREY = np.array([0xE3, 0xE3, 0xE3])  # rows that nothing is known of
-CLASSES = ("cat", "dog", "owl")
 
 
 def unfit(self, annotations):

@@ -5,10 +5,9 @@ import warnings
 import numpy as np
 import pytest
 
-from crowdzoo import Annotations, DataError
+from crowdzoo import Annotations
 from crowdzoo.aggregation import ConvergenceWarning, MajorityVote
-from crowdzoo.aggregation.engine.block import whole_block
-from crowdzoo.testing.aggregators import check_aggregator, simulated_crowd
+from crowdzoo.testing.aggregators import check_aggregator
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 
@@ -109,69 +108,4 @@ def test_em_on_pairs_equals_the_model_in_loops(script):
     assert result.log_likelihood == pytest.approx(log_likelihood)
 
 
-def test_label_pairs_count_what_two_functions_said(script):
-    annotations, _ = labelling_functions(40, some_functions(4), [0.4, 0.4, 0.2], [0.7] * 4)
-    gold = np.where(np.arange(40) < 10, 1, -1)
-    counted = {}
-    for task in range(40):
-        here = annotations.task_ids == task
-        answers = sorted(zip(annotations.annotator_ids[here], annotations.labels[here], strict=True))
-        answers += [(4, 1)] if task < 10 else []
-        for (i, a), (j, b) in itertools.combinations(answers, 2):
-            counted[i, j, a, b] = counted.get((i, j, a, b), 0) + 1
-    found = script.LabelPairs.of(whole_block(annotations, gold), 4, 3)
-    columns = (found.left, found.right, found.left_label, found.right_label)
-    assert dict(zip(zip(*columns, strict=True), found.count, strict=True)) == counted
-
-
 # === Recovery ===
-
-
-def test_class_balance_is_given_or_roughly_found(script):
-    annotations, truth = labelling_functions(6000, some_functions(8, 2), [0.9, 0.1], [0.7] * 8)
-    estimated, given = (
-        script.LabelModel().fit(annotations),
-        script.LabelModel(class_balance=(0.9, 0.1)).fit(annotations),
-    )
-    assert estimated.class_prior[0] == pytest.approx(0.9, abs=0.12)  # pairs alone leave it open
-    assert estimated.expected_accuracy(truth) > 0.94
-    np.testing.assert_allclose(given.class_prior, [0.9, 0.1])
-    assert given.expected_accuracy(truth) > 0.98
-    uniform = script.LabelModel(class_balance="uniform").fit(annotations)
-    np.testing.assert_allclose(uniform.class_prior, 0.5)
-    assert uniform.expected_accuracy(truth) < 0.7
-    with pytest.raises(DataError, match="3 probabilities for 2 classes"):
-        script.LabelModel(class_balance=(0.5, 0.3, 0.2)).fit(annotations)
-
-
-def test_known_classes_teach_about_functions(script):
-    accuracy = np.array([0.2, 0.25, 0.3, 0.2, 0.7])  # most are worse than chance
-    confusions = accuracy[:, None, None] * np.eye(2) + (1 - accuracy)[:, None, None] * (1 - np.eye(2))
-    annotations, truth = labelling_functions(400, confusions, [0.5, 0.5], [0.8] * 5)
-    assert script.LabelModel().fit(annotations).expected_accuracy(truth) < 0.4
-    gold = np.where(np.arange(400) < 200, truth, -1)
-    result = script.LabelModel().fit(annotations, gold=gold)
-    assert (result.labels[200:] == truth[200:]).mean() > 0.75
-    unlinked = np.where(np.arange(402) >= 400, 0, -1)  # known classes of tasks that nobody labelled
-    longer = Annotations.from_arrays(
-        annotations.task_ids, annotations.annotator_ids, annotations.labels, tasks=np.arange(402)
-    )
-    assert script.LabelModel().fit(longer, gold=unlinked).labels[400] == 0
-
-
-def test_moments_in_parts_add_up(script, monkeypatch):
-    annotations, _ = simulated_crowd(200, 8, 3)
-    whole = script.LabelModel().fit(annotations)
-    monkeypatch.setattr(script, "CELLS", 1)
-    assert len(script.LabelPairs.of(whole_block(annotations), 8, 3).count) > 3 * 2 * 9 * 3  # several parts
-    parts = script.LabelModel().fit(annotations)
-    np.testing.assert_allclose(parts.history, whole.history, rtol=1e-12)
-    np.testing.assert_allclose(parts.confusions, whole.confusions, rtol=1e-9)
-
-
-def test_initial_posteriors_are_where_it_begins(script):
-    annotations, truth = simulated_crowd(80, 10, 3, redundancy=5, seed=6)
-    other = script.LabelModel().fit(annotations, initial=np.eye(3)[(truth + 1) % 3])
-    assert (other.labels == (truth + 1) % 3).mean() > 0.8
-    with pytest.raises(DataError, match="shape"):
-        script.LabelModel().fit(annotations, initial=np.eye(3))

@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.core.framework.tensor_pb2 import TensorProto
-from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
-from tensorflow_serving.apis.get_model_metadata_pb2 import GetModelMetadataRequest, SignatureDefMap
-from tensorflow_serving.apis.get_model_status_pb2 import GetModelStatusRequest, ModelVersionStatus
+from tensorflow_serving.apis import prediction_service_pb2_grpc
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
 
@@ -47,23 +45,6 @@ def test_output_filter_leaves_only_what_was_asked(stub, instances):
     assert list(answer.outputs) == ["label"]
 
 
-def test_metadata_holds_the_signatures(stub):
-    answer = stub.GetModelMetadata(
-        GetModelMetadataRequest(model_spec={"name": "pets"}, metadata_field=["signature_def"])
-    )
-    definitions = SignatureDefMap()
-    assert answer.metadata["signature_def"].Unpack(definitions)
-    assert {"serving_default", "annotators"} <= set(definitions.signature_def)
-    assert answer.model_spec.version.value == 2
-
-
-def test_status_lists_the_versions(channel):
-    stub = model_service_pb2_grpc.ModelServiceStub(channel)
-    answer = stub.GetModelStatus(GetModelStatusRequest(model_spec={"name": "pets"}))
-    states = [(one.version, ModelVersionStatus.State.Name(one.state)) for one in answer.model_version_status]
-    assert states == [(2, "AVAILABLE"), (1, "AVAILABLE")]
-
-
 def lying_proto(**fields):
     proto = tf.make_tensor_proto(np.zeros((1, 4), "float32"))
     for name, value in fields.items():
@@ -77,7 +58,6 @@ def lying_proto(**fields):
 
 
 GOOD = np.zeros((1, 4), "float32")
-NAN = np.array([[0, np.nan, 0, 0]], "float32")
 BROKEN = {
     "wrong dtype": ({"instances": GOOD.astype("float64")}, {}, "INVALID_ARGUMENT", "is float64, not float32"),
     "text": ({"instances": [["a"] * 4]}, {}, "INVALID_ARGUMENT", "input 'instances': is string, not float32"),

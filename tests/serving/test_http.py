@@ -62,16 +62,6 @@ def test_a_request_in_any_form_of_http_1_1_is_answered_and_so_is_the_next(server
     assert not closed
 
 
-def test_requests_that_come_together_are_answered_in_their_order(server):
-    paths = [f"/v1/models/pets/versions/{number}" for number in (1, 2, 99)] * 5
-    sent = b"".join(request(line=f"GET {path} HTTP/1.1", body=b"") for path in paths)
-    found, closed = answers(server, sent, len(paths))
-    assert [status for status, _ in found] == [200, 200, 404] * 5
-    versions = [content["model_version_status"][0]["version"] for status, content in found if status == 200]
-    assert versions == ["1", "2"] * 5
-    assert not closed
-
-
 @pytest.mark.parametrize(
     "sent",
     [

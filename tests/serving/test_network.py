@@ -9,8 +9,6 @@ import pytest
 from crowdzoo.errors import ServingError
 from crowdzoo.serving import Client, Limits, Server
 
-PREDICT = "/v1/models/pets:predict"
-
 # === TLS ===
 
 needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl on this machine")

@@ -73,9 +73,6 @@ def test_nonsense_in_any_setting_is_refused_and_names_class_setting_range_and_va
                 with_setting(make, given, name, value)
 
 
-FLAGS = ("batch_normalization", "bidirectional", "characters", "jit_compile")
-
-
 @pytest.mark.parametrize("make", RECIPES["training"])
 def test_nonsense_in_any_setting_of_a_training_is_refused(make):
     names = [name for name in inspect.signature(make).parameters if name not in TABLES]
