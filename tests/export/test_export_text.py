@@ -2,7 +2,6 @@
 
 # ruff: noqa: E402
 
-import json
 import os
 from types import SimpleNamespace
 
@@ -21,7 +20,7 @@ from crowdzoo.datasets.generated_ner import generated_ner
 from crowdzoo.errors import ConfigError, ServingError
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.export.saved_model import export_model
-from crowdzoo.files.served_model import MODEL_CARD_FILE, load_saved_model
+from crowdzoo.files.served_model import load_saved_model
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.networks.sequence_tagger import SequenceTagger
 from crowdzoo.networks.token_encoder import TokenEncoder
@@ -191,20 +190,6 @@ def test_load_and_predict_says_what_is_wrong(plain, texts, signature, message, m
     monkeypatch.setattr("crowdzoo.export.predict.load_saved_model", lambda folder: plain.loaded)
     with pytest.raises(ServingError, match=message):
         load_and_predict(plain.path, texts, signature=signature)
-
-
-def test_the_model_card_lists_the_signatures(plain):
-    card = json.loads((plain.path / MODEL_CARD_FILE).read_text("utf-8"))
-    assert card["classes"] == plain.classes
-    assert {*card["signatures"]} == {"serving_default", "spans", "annotators"}
-    text, string = {"dtype": "string", "shape": [None]}, {"dtype": "string", "shape": [None, None]}
-    assert card["signatures"]["spans"]["inputs"] == {"instances": text}
-    assert card["signatures"]["annotators"]["inputs"] == {"instances": text, "annotator": text}
-    outputs = card["signatures"]["serving_default"]["outputs"]
-    assert {name for name, spec in outputs.items() if spec == string} == {"tokens", "tags"}
-    assert outputs["lengths"] == {"dtype": "int64", "shape": [None]}
-    assert "tensorflow-text" in card["software"]
-    assert card["num_parameters"] == plain.model.base.count_params()
 
 
 @pytest.mark.filterwarnings("ignore:The structure of")

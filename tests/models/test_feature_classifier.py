@@ -1,5 +1,3 @@
-import json
-
 import keras
 import numpy as np
 import pytest
@@ -8,27 +6,7 @@ from keras import ops
 from crowdzoo.errors import DataError
 from crowdzoo.models import FeatureClassifier
 
-ARGUMENTS = {
-    "num_features": 3,
-    "num_classes": 4,
-    "hidden": [5, 6],
-    "dropout": 0.25,
-    "mean": [1.0, 2.0, 3.0],
-    "variance": [1.0, 4.0, 9.0],
-    "batch_normalization": True,
-    "name": "mine",
-    "trainable": True,
-}
 X = np.random.default_rng(0).normal(3, 2, size=(20, 3)).astype("float32")
-
-
-def test_the_config_holds_every_argument_and_revives():
-    model = FeatureClassifier(**ARGUMENTS)
-    assert json.loads(json.dumps(model.get_config())) == ARGUMENTS
-    revived = keras.saving.deserialize_keras_object(json.loads(json.dumps(keras.saving.serialize_keras_object(model))))
-    assert type(revived) is FeatureClassifier
-    assert revived.get_config() == ARGUMENTS
-    assert [weight.shape for weight in revived.weights] == [weight.shape for weight in model.weights]
 
 
 def test_probabilities_are_those_of_the_network_written_in_numpy():

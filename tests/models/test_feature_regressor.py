@@ -1,7 +1,5 @@
 """FeatureRegressor, and training of ratings by settings."""
 
-import json
-
 import keras
 import numpy as np
 import pytest
@@ -11,18 +9,6 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.models import RATING_METHODS, FeatureRegressor, TrainingSettings, rating_unit, train
 
-ARGUMENTS = {
-    "num_features": 3,
-    "hidden": [5, 6],
-    "dropout": 0.25,
-    "mean": [1.0, 2.0, 3.0],
-    "variance": [1.0, 4.0, 9.0],
-    "batch_normalization": True,
-    "center": 2.5,
-    "unit": 0.5,
-    "name": "mine",
-    "trainable": True,
-}
 N, R, NAN = 160, 6, np.nan
 RNG = np.random.default_rng(0)
 X = RNG.normal(3, 2, size=(N, 3)).astype("float32")
@@ -33,14 +19,6 @@ DENSE[:, 4] = TRUTH  # every task has a rating, so every batch has the same shap
 DENSE[1:, 5] = NAN  # an annotator with one rating
 ANNOTATIONS = Annotations.from_dense(DENSE, kind="regression")
 QUICK = {"task": "regression", "hidden": (8,), "dropout": 0.0, "epochs": 15, "batch_size": 40, "learning_rate": 0.02}
-
-
-def test_the_config_holds_every_argument_and_revives():
-    model = FeatureRegressor(**ARGUMENTS)
-    assert json.loads(json.dumps(model.get_config())) == ARGUMENTS
-    revived = keras.saving.deserialize_keras_object(json.loads(json.dumps(keras.saving.serialize_keras_object(model))))
-    assert type(revived) is FeatureRegressor
-    assert revived.get_config() == ARGUMENTS
 
 
 def test_estimates_are_those_of_the_network_written_in_numpy(tmp_path):

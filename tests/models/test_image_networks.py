@@ -10,7 +10,7 @@ from keras import ops
 import crowdzoo
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers.mirror_and_shift import MirrorAndShift
-from crowdzoo.models import ImageClassifier, ImageRegressor
+from crowdzoo.models import FeatureClassifier, FeatureRegressor, ImageClassifier, ImageRegressor
 from crowdzoo.networks.image_backbone import load_backbone, pixel_scale_of
 
 X = np.random.default_rng(0).integers(0, 256, (6, 16, 24, 3)).astype("float32")
@@ -18,8 +18,16 @@ COMMON = {
     "height": 16, "width": 24, "filters": [4, 6], "hidden": [5], "dropout": 0.25, "backbone": None,
     "pixel_scale": "0 to 255", "fine_tune": False, "augment": True, "name": "mine", "trainable": True,
 }  # fmt: skip
-CLASSIFIER = {**COMMON, "num_classes": 3}
-REGRESSOR = {**COMMON, "center": 4.0, "unit": 2.0, "head": True}
+OF_FEATURES = {
+    "num_features": 3, "hidden": [5, 6], "dropout": 0.25, "mean": [1.0, 2.0, 3.0], "variance": [1.0, 4.0, 9.0],
+    "batch_normalization": True, "name": "mine", "trainable": True,
+}  # fmt: skip
+MODELS = [
+    (ImageClassifier, {**COMMON, "num_classes": 3}),
+    (ImageRegressor, {**COMMON, "center": 4.0, "unit": 2.0, "head": True}),
+    (FeatureClassifier, {**OF_FEATURES, "num_classes": 4}),
+    (FeatureRegressor, {**OF_FEATURES, "center": 2.5, "unit": 0.5}),
+]
 
 
 def tiny_backbone():
@@ -32,7 +40,7 @@ def tiny_backbone():
     return model
 
 
-@pytest.mark.parametrize(("model", "arguments"), [(ImageClassifier, CLASSIFIER), (ImageRegressor, REGRESSOR)])
+@pytest.mark.parametrize(("model", "arguments"), MODELS)
 def test_the_config_holds_every_argument_and_revives(model, arguments):
     made = model(**arguments)
     assert json.loads(json.dumps(made.get_config())) == arguments
