@@ -36,23 +36,14 @@ def test_one_of_the_columns_is_enough_and_usual_names_are_found(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "annotator,price\nann,1\n",
-            r"has neither a column 'source' nor 'cost'; its columns are \['ann",
-        ),
+        ("annotator,price\nann,1\n", r"has neither a column 'source' nor 'cost'; its columns are \['ann"),
         ("who,cost\nann,1\n", "has no column 'annotator'"),
         ("annotator,cost\nann,1\nbob,2\n", "has no row for 1 of 3 annotators, such as 'gpt'"),
-        (
-            "annotator,cost\nann,1\nbob,2\ngpt,1\nann,3\n",
-            r"row 5, column 'annotator': 'ann' stands here",
-        ),
+        ("annotator,cost\nann,1\nbob,2\ngpt,1\nann,3\n", r"row 5, column 'annotator': 'ann' stands here"),
         ("annotator,cost\nann,1\nbob,0\ngpt,1\n", r"row 3, column 'cost': '0' is no number above 0"),
         ("annotator,cost\nann,1\nbob,\ngpt,1\n", r"row 3, column 'cost': '' is no number above 0"),
         ("annotator,cost\nann,dear\nbob,2\ngpt,1\n", r"row 2, column 'cost': 'dear' is not a number"),
-        (
-            "annotator,source\nann,human\nbob,person\ngpt,model\n",
-            r"row 2, column 'source': 'human' is not one",
-        ),
+        ("annotator,source\nann,human\nbob,person\ngpt,model\n", r"row 2, column 'source': 'human' is not one"),
     ],
 )
 def test_what_cannot_be_used_is_named(tmp_path, text, message):

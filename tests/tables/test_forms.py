@@ -158,12 +158,8 @@ REFUSED = {
         "topic,document,worker,label\na,,w,0\na,b,w,0\n", {"columns": "task=topic,document"},
         "row 2, column 'task': '' is empty.",
     ),
-    "no task": (
-        "ann,bob\ncat,dog\n", {"wide": True}, "Where no column names it, columns='task=' takes the number of the row.",
-    ),
-    "columns of labels": (
-        "id,worker,a,b,c\n1,x,1,0,0\n", {}, "If each label has a column of 0 and 1: columns='label=FIRST,SECOND'.",
-    ),
+    "no task": ("ann,bob\ncat,dog\n", {"wide": True}, "Where no column names it, columns='task=' takes the number of"),
+    "columns of labels": ("id,worker,a,b,c\n1,x,1,0,0\n", {}, "If each label has a column of 0 and 1: columns="),
 }  # fmt: skip
 
 

