@@ -2,7 +2,6 @@
 
 import functools
 import json
-import pathlib
 from types import SimpleNamespace
 
 import numpy as np
@@ -286,16 +285,6 @@ def test_nothing_to_evaluate_with_is_refused(folder):
     share = next(share for share, split in splits.items() if split[0] == "train" and "eval" in split)
     with pytest.raises(DataError, match="no task of the eval split has gold or annotations"):
         folder.generate(**{**settings, "eval_fraction": share})
-
-
-def test_tags_that_break_the_scheme_are_refused_or_mended(folder):
-    answers, _ = columns_files(folder.path)
-    text = pathlib.Path(answers).read_text().replace("B-PER", "I-PER", 1)
-    pathlib.Path(answers).write_text(text)
-    with pytest.raises(DataError, match="a span of type PER begins with B-PER"):
-        read_crowd_sequences(options(answers))
-    found = read_crowd_sequences(options(answers, on_bad_tags="mend"))
-    assert found.num_mended == 1
 
 
 # === Evaluation ===

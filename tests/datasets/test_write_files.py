@@ -2,7 +2,6 @@ import csv
 import dataclasses
 
 import numpy as np
-import pyarrow.parquet
 import pytest
 
 from crowdzoo.data.annotations import Annotations
@@ -37,14 +36,6 @@ def test_annotations_are_written_by_name(small, tmp_path):
         ["t2", "ann, the first", "dog"],
         ["t1", "bo", "cat"],
         ["t2", "bo", "cat"],
-    ]
-
-
-def test_instances_are_one_row_a_task(small, tmp_path):
-    _, path = write_files(small, tmp_path)
-    assert pyarrow.parquet.read_table(path).to_pylist() == [
-        {"task": "t1", "features": [1.5, -2.0], "gold": "cat", "split": "train"},
-        {"task": "t2", "features": [0.0, 4.0], "gold": "dog", "split": "eval"},
     ]
 
 

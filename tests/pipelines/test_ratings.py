@@ -1,11 +1,5 @@
 """Task regression: its configuration."""
 
-import csv
-from types import SimpleNamespace
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
 
 from crowdzoo.errors import ConfigError, DataError
@@ -15,7 +9,7 @@ from crowdzoo.pipelines.local import run
 CONFIG = """\
 name: stars
 task: regression
-data: {annotations: ratings.csv, instances: instances.parquet, low: 0, high: 10}
+data: {annotations: ratings.csv, instances: instances.csv, low: 0, high: 10}
 model: {hidden: [], dropout: 0.0}
 training: {epochs: 12, batch_size: 16, learning_rate: 0.05}
 evaluation: {minimum_r2: 0.5, tolerance: 0.1}
@@ -23,50 +17,33 @@ output: {root: out}
 """
 
 
-def write_inputs(folder):
-    """Sixty tasks, a score that two of three features tell, and four annotators with biases of -1.5 to 1.5."""
-    generator = np.random.default_rng(0)
-    features = generator.normal(size=(60, 3)).astype("float32")
-    gold = np.clip(5 + 1.2 * features[:, 0] - features[:, 1], 0, 10)
-    with open(folder / "ratings.csv", "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(("task", "annotator", "label"))
-        for task in range(60):
-            for annotator in generator.permutation(4)[:3]:
-                said = gold[task] + annotator - 1.5 + generator.normal() * 0.3
-                writer.writerow((f"t{task}", f"a{annotator}", f"{np.clip(said, 0, 10):.2f}"))
-    table = {
-        "task": [f"t{task}" for task in range(60)],
-        "features": pa.array(features.tolist()),
-        "gold": gold,
-        "split": ["eval" if task % 4 == 3 else "train" for task in range(60)],
-    }
-    pyarrow.parquet.write_table(pa.table(table), folder / "instances.parquet")
-    (folder / "stars.yaml").write_text(CONFIG)
-    return SimpleNamespace(path=folder, features=features, gold=gold)
-
-
 @pytest.fixture
 def inputs(tmp_path):
-    return write_inputs(tmp_path)
+    """Sixty tasks with a feature, a number from 0 to 10; three annotators a task, and gold."""
+    ratings = [f"t{task},a{code},{task % 10 + code / 2}" for task in range(60) for code in range(3)]
+    instances = [f"t{task},{task % 10},{task % 10},{'eval' if task % 4 == 3 else 'train'}" for task in range(60)]
+    (tmp_path / "ratings.csv").write_text("\n".join(["task,annotator,label", *ratings]) + "\n")
+    (tmp_path / "instances.csv").write_text("\n".join(["task,feature,gold,split", *instances]))
+    (tmp_path / "stars.yaml").write_text(CONFIG)
+    return tmp_path
 
 
 def test_a_rating_outside_of_the_scale_stops_the_run_and_is_named(inputs):
-    with open(inputs.path / "ratings.csv", "a") as file:
+    with open(inputs / "ratings.csv", "a") as file:
         file.write("t1,zoe,10.5\n")
-    config = load_config(inputs.path / "stars.yaml", {"output.root": str(inputs.path / "out")})
+    config = load_config(inputs / "stars.yaml", {"output.root": str(inputs / "out")})
     with pytest.raises(DataError, match=r"ratings.csv, row 182, column 'label': 10.5 is outside of the scale 0 to 10"):
         run(config, quiet=True)
 
 
 def test_defaults_suit_the_task(inputs):
-    config = load_config(inputs.path / "stars.yaml")
+    config = load_config(inputs / "stars.yaml")
     assert config.aggregation.method == "rating-em"
     assert config.base_arguments == {
         "base": "feature-regressor", "hidden": [], "dropout": 0.0, "batch_normalization": False
     }  # fmt: skip
     assert (config.minimum, config.data.low, config.data.high) == (0.5, 0, 10)
-    with_arguments = load_config(inputs.path / "stars.yaml", {"aggregation.bias": False})
+    with_arguments = load_config(inputs / "stars.yaml", {"aggregation.bias": False})
     assert with_arguments.aggregation.method == "rating-em"
     assert with_arguments.aggregation.arguments == {"bias": False}
 
@@ -101,7 +78,7 @@ def test_other_tasks_keep_an_aggregation_of_their_own(tmp_path, task, method):
 )  # fmt: skip
 def test_what_is_not_for_ratings_is_said(inputs, key, value, message):
     with pytest.raises(ConfigError) as caught:
-        load_config(inputs.path / "stars.yaml", {key: value})
+        load_config(inputs / "stars.yaml", {key: value})
     assert message in str(caught.value)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import annotations as tables
 
@@ -91,20 +91,6 @@ def test_the_coincidence_matrix_equals_pair_by_pair(table):
     assert matrix.sum() == pytest.approx(sum(len(x) for x in slow.by_task(table).values() if len(x) > 1))
 
 
-@pytest.mark.slow
-@few
-@given(tables(max_tasks=8), st.randoms(use_true_random=False))
-def test_names_and_the_order_of_rows_do_not_matter(table, random):
-    assume(slow.alpha(table, "nominal") is not None)
-    order = np.array(random.sample(range(len(table)), len(table)))
-    classes = np.array(random.sample(range(table.num_classes), table.num_classes))
-    tasks = np.array(random.sample(range(table.num_tasks), table.num_tasks))
-    other = Annotations("classification", tasks[table.task_ids[order]], table.annotator_ids[order],
-                        classes[table.labels[order]], table.tasks, table.annotators, table.classes)  # fmt: skip
-    one, two = krippendorff_alpha(table), krippendorff_alpha(other)
-    assert one.value == pytest.approx(two.value, abs=1e-12)
-
-
 def test_the_bootstrap_is_that_of_whole_tasks():
     """Each sample is alpha of a table that repeats the drawn tasks: made here row by row."""
     table = published()
@@ -188,12 +174,6 @@ def test_what_cannot_be_measured_is_said(table, options, error, message):
 def test_a_coincidence_matrix_of_too_many_classes_is_refused():
     with pytest.raises(DataError, match="5,000 classes"):
         coincidence_matrix(Annotations.from_arrays([0], [0], [1], classes=range(5000)))
-
-
-def test_alpha_of_the_set_that_ships():
-    from crowdzoo.datasets import load_labelme
-
-    assert krippendorff_alpha(load_labelme().annotations).value == pytest.approx(0.677, abs=5e-4)
 
 
 GRADES = ["low", "medium", "high"]
