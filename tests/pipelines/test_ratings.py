@@ -28,6 +28,7 @@ def inputs(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_rating_outside_of_the_scale_stops_the_run_and_is_named(inputs):
     with open(inputs / "ratings.csv", "a") as file:
         file.write("t1,zoe,10.5\n")
