@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tagged_rows import crowd_of_rows
 
 from crowdzoo import Annotations, DataError
 from crowdzoo.aggregation import BayesianSequenceCombination, ConvergenceWarning, HMMCrowd
@@ -105,19 +106,10 @@ def crowd_of(sentences, num_annotators=None, scheme="BIO", types=("X", "Y"), wor
         answers = said if isinstance(said, dict) else {}
         rows += [(task, who, tag_set.codes(tags.split())) for who, tags in answers.items()]
         lengths.append(said if isinstance(said, int) else len(next(iter(said.values())).split()))
-    sizes = [len(row[2]) for row in rows]
-    annotations = Annotations(
-        "sequence",
-        np.repeat([row[0] for row in rows], sizes),
-        np.repeat([row[1] for row in rows], sizes),
-        np.concatenate([row[2] for row in rows]),
-        np.arange(len(sentences)),
-        np.arange(num_annotators or 1 + max(row[1] for row in rows)),
-        np.array(tag_set.classes, object),
-        positions=np.concatenate([np.arange(size) for size in sizes]),
-    )
     tokens = words or [[f"w{task}.{place}" for place in range(length)] for task, length in enumerate(lengths)]
-    return CrowdSequences(tokens, annotations, scheme=scheme)
+    return crowd_of_rows(
+        rows, num_annotators or 1 + max(row[1] for row in rows), tag_set.classes, tokens, scheme=scheme
+    )
 
 
 def simulated(num_sentences=300, num_annotators=8, redundancy=4, seed=0, scheme="BIO"):
@@ -141,19 +133,8 @@ def simulated(num_sentences=300, num_annotators=8, redundancy=4, seed=0, scheme=
                 if rng.random() >= misses[who]
             ]
             rows.append((task, who, tag_set.codes(tags_of(said, length, scheme))))
-    sizes = [len(row[2]) for row in rows]
-    annotations = Annotations(
-        "sequence",
-        np.repeat([row[0] for row in rows], sizes),
-        np.repeat([row[1] for row in rows], sizes),
-        np.concatenate([row[2] for row in rows]),
-        np.arange(num_sentences),
-        np.arange(num_annotators),
-        np.array(tag_set.classes, object),
-        positions=np.concatenate([np.arange(size) for size in sizes]),
-    )
     tokens = [[f"w{rng.integers(50)}" for _ in codes] for codes in gold]
-    return CrowdSequences(tokens, annotations, gold, scheme=scheme), misses, mistakes
+    return crowd_of_rows(rows, num_annotators, tag_set.classes, tokens, gold, scheme), misses, mistakes
 
 
 # === The model by brute force ===

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tagged_rows import crowd_of_rows
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import (
@@ -36,18 +37,8 @@ def crowd_of(sentences, scheme="BIO"):
         answers = [] if isinstance(said, int) else said
         rows += [(task, who, tag_set.codes(tags.split())) for who, tags in enumerate(answers) if tags]
         lengths.append(said if isinstance(said, int) else max(len(tags.split()) for tags in said))
-    sizes = [len(row[2]) for row in rows]
-    annotations = Annotations(
-        "sequence",
-        np.repeat([row[0] for row in rows], sizes),
-        np.repeat([row[1] for row in rows], sizes),
-        np.concatenate([row[2] for row in rows]),
-        np.arange(len(sentences)),
-        np.arange(max(len(said) for said in sentences if not isinstance(said, int))),
-        np.array(tag_set.classes, object),
-        positions=np.concatenate([np.arange(size) for size in sizes]),
-    )
-    return CrowdSequences([["w"] * length for length in lengths], annotations, scheme=scheme)
+    most = max(len(said) for said in sentences if not isinstance(said, int))
+    return crowd_of_rows(rows, most, tag_set.classes, [["w"] * length for length in lengths], scheme=scheme)
 
 
 def voted(*answers, **options):

@@ -7,9 +7,9 @@ import os
 import keras
 import numpy as np
 import pytest
+from small_trainings import ARGUMENTS, D, K, R, learned_from
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.datasets.simulated import simulate_annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers import CrowdsourcedLayer, DeepEM
 from crowdzoo.models import CrowdModel, TaggerSettings, TrainingSettings
@@ -18,26 +18,8 @@ from crowdzoo.training.instance_training import train
 from crowdzoo.training.methods import methods_of
 from crowdzoo.training.tagger_training import train_tagger
 
-N, D, K, R = 60, 4, 3, 5
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(N, D)).astype("float32")
-TRUTH = X[:, :K].argmax(axis=1)
-CONFUSIONS = np.stack([np.full((K, K), 0.1) + 0.7 * np.eye(K)] * R)
-LABELS = simulate_annotations(TRUTH, CONFUSIONS, redundancy=3, seed=1)
-RATED = [(i, r) for i in range(N) for r in RNG.choice(R, 3, replace=False)]
-RATINGS = Annotations.from_arrays(
-    *np.array(RATED).T, [float(X[i, 0] + 0.1 * r + RNG.normal(0, 0.2)) for i, r in RATED], kind="regression",
-    tasks=np.arange(N), annotators=np.arange(R),
-)  # fmt: skip
-# short phases, and settings that keep more than weights
-ARGUMENTS = {
-    "lia": {"hidden": [8], "epochs_per_round": 2, "marginal_epochs": 2},
-    "doctor-net": {"weight_epochs": 3},
-    "waum": {"margin_epochs": 2},
-    "deep-em": {"epochs_per_round": 2},
-    "cross-fitted-em": {"folds": 2, "epochs_per_round": 2},
-    "rating-em": {"epochs_per_round": 2},
-}
+N = 60
+X, TRUTH, LABELS, RATINGS = learned_from(N)
 
 
 class Stopped(Exception):  # noqa: N818 - it stands for a signal

@@ -9,10 +9,9 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+from small_trainings import ARGUMENTS, K, learned_from
 
 from crowdzoo.aggregation import MajorityVote
-from crowdzoo.data.annotations import Annotations
-from crowdzoo.datasets.simulated import simulate_annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.models import CrowdModel, TaggerSettings, TrainingSettings
@@ -22,24 +21,8 @@ from crowdzoo.training.instance_training import train
 from crowdzoo.training.methods import methods_of
 
 BACKEND = keras.backend.backend()
-N, D, K, R = 120, 4, 3, 5
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(N, D)).astype("float32")
-TRUTH = X[:, :K].argmax(axis=1)
-LABELS = simulate_annotations(TRUTH, np.stack([np.full((K, K), 0.1) + 0.7 * np.eye(K)] * R), redundancy=3, seed=1)
-RATED = [(i, r) for i in range(N) for r in RNG.choice(R, 3, replace=False)]
-RATINGS = Annotations.from_arrays(
-    *np.array(RATED).T, [float(X[i, 0] + 0.1 * r + RNG.normal(0, 0.2)) for i, r in RATED], kind="regression",
-    tasks=np.arange(N), annotators=np.arange(R),
-)  # fmt: skip
-ARGUMENTS = {
-    "lia": {"hidden": [8], "epochs_per_round": 2, "marginal_epochs": 2},
-    "doctor-net": {"weight_epochs": 3},
-    "waum": {"margin_epochs": 2},
-    "deep-em": {"epochs_per_round": 2},
-    "cross-fitted-em": {"folds": 2, "epochs_per_round": 2},
-    "rating-em": {"epochs_per_round": 2},
-}
+N = 120
+X, _, LABELS, RATINGS = learned_from(N)
 METHODS = [(method, kind) for kind in ("classification", "regression") for method in methods_of(kind)]
 # one of each sort of recipe in `make test`
 FAST = ("crowdsourced-layer",)
@@ -187,7 +170,7 @@ def in_a_process_with_two_devices(*arguments):
     root = Path(__file__).parents[2]
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]),
+        "PYTHONPATH": os.pathsep.join([str(root), str(root / "tests" / "shared"), os.environ.get("PYTHONPATH", "")]),
         "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
     }
     done = subprocess.run([sys.executable, __file__, *arguments], env=environment, capture_output=True, text=True)
