@@ -76,53 +76,39 @@ def em(x, dense, kernel, bias, *, epochs, prior, diagonal, rate, every=1, answer
     return {"kernel": kernel, "bias": bias, "confusions": confusions, "loss": losses, "log_likelihood": likelihoods}
 
 
-@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.slow), 2])
-def test_whole_rounds_are_the_equations(every):
+@pytest.mark.parametrize(
+    ("every", "confidence"),
+    [(2, False), *(pytest.param(1, confidence, marks=pytest.mark.slow) for confidence in (False, True))],
+)
+def test_whole_rounds_are_the_equations(every, confidence):
     settings = {"prior": 0.7, "diagonal": 0.6}
     x = np.random.default_rng(0).normal(size=(len(DENSE), D)).astype("float32")
+    sure = np.random.default_rng(1).uniform(0.2, 1.0, DENSE.shape) if confidence else np.ones(DENSE.shape)
+    answers = np.where(np.eye(K)[DENSE] == 1, sure[..., None], (1 - sure[..., None]) / (K - 1))
+    labels = Annotations.from_dense(DENSE, classes=np.arange(K))
+    annotations = dataclasses.replace(labels, confidence=sure[labels.task_ids, labels.annotator_ids])
     keras.utils.set_random_seed(0)
     base = keras.Sequential([keras.Input((D,)), keras.layers.Dense(K, activation="softmax")])
-    model = CrowdModel(base, DeepEM(R, epochs_per_round=every, **settings))
+    model = CrowdModel(base, DeepEM(R, epochs_per_round=every, confidence=confidence, **settings))
     model.compile(keras.optimizers.SGD(0.5))
-    expected = em(x, DENSE, *base.get_weights(), epochs=4, rate=0.5, every=every, **settings)
-    annotations = Annotations.from_dense(DENSE, classes=np.arange(K))
+    expected = em(x, DENSE, *base.get_weights(), epochs=4, rate=0.5, every=every, answers=answers, **settings)
     history = model.fit(x, annotations, epochs=4, batch_size=32, verbose=0).history
-    np.testing.assert_allclose(history["loss"], expected["loss"], rtol=1e-4)
+    if not confidence:
+        np.testing.assert_allclose(history["loss"], expected["loss"], rtol=1e-4)
     np.testing.assert_allclose(history["log_likelihood"], expected["log_likelihood"], rtol=1e-4)
-    np.testing.assert_allclose(model.annotator_confusions(), expected["confusions"], rtol=1e-3, atol=1e-5)
+    found = model.annotator_confusions()
+    np.testing.assert_allclose(found, expected["confusions"], rtol=1e-3, atol=1e-5)
     for weight, name in zip(base.get_weights(), ("kernel", "bias"), strict=True):
         np.testing.assert_allclose(weight, expected[name], rtol=1e-3, atol=1e-5)
     # annotator 4 has no labels and keeps the prior; 3 has one label and is pulled from it
-    np.testing.assert_allclose(model.annotator_confusions()[4], np.array(prior_matrix(1, 0.6)), rtol=1e-5)
-    assert np.isfinite(model.posteriors(x, annotations)).all()
-
-
-@pytest.mark.slow
-def test_answers_with_a_confidence_are_the_equations():
-    sure = np.random.default_rng(1).uniform(0.2, 1.0, DENSE.shape)
-    answers = np.where(np.eye(K)[DENSE] == 1, sure[..., None], (1 - sure[..., None]) / (K - 1))
-    settings = {"prior": 0.7, "diagonal": 0.6}
-    x = np.random.default_rng(0).normal(size=(len(DENSE), D)).astype("float32")
-    keras.utils.set_random_seed(0)
-    base = keras.Sequential([keras.Input((D,)), keras.layers.Dense(K, activation="softmax")])
-    model = CrowdModel(base, DeepEM(R, confidence=True, **settings))
-    model.compile(keras.optimizers.SGD(0.5))
-    expected = em(x, DENSE, *base.get_weights(), epochs=4, rate=0.5, answers=answers, **settings)
-    annotations = Annotations.from_dense(DENSE, classes=np.arange(K))
-    given = sure[annotations.task_ids, annotations.annotator_ids]
-    annotations = dataclasses.replace(annotations, confidence=given)
-    history = model.fit(x, annotations, epochs=4, batch_size=32, verbose=0).history
-    np.testing.assert_allclose(history["log_likelihood"], expected["log_likelihood"], rtol=1e-4)
-    np.testing.assert_allclose(model.annotator_confusions(), expected["confusions"], rtol=1e-3, atol=1e-5)
-    for weight, name in zip(base.get_weights(), ("kernel", "bias"), strict=True):
-        np.testing.assert_allclose(weight, expected[name], rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(found[4], np.array(prior_matrix(1, 0.6)), rtol=1e-5)
     odds = np.float64(model.predict(x, verbose=0))  # and the posteriors of the trained model
     for i, r in np.argwhere(DENSE >= 0):
-        odds[i] *= model.annotator_confusions()[r] @ answers[i, r]
-    expected = odds / odds.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(model.posteriors(x, annotations), expected, rtol=1e-4, atol=1e-6)
-    whole = model.posteriors(x, Annotations.from_dense(DENSE, classes=np.arange(K)))  # no confidence: labels
-    assert np.abs(whole - expected).max() > 0.05
+        odds[i] *= found[r] @ answers[i, r]
+    wanted = odds / odds.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.posteriors(x, annotations), wanted, rtol=1e-4, atol=1e-6)
+    # annotations without a confidence are labels
+    assert (np.abs(model.posteriors(x, labels) - wanted).max() > 0.05) == confidence
 
 
 def test_confidence_needs_a_column_in_memory_and_classes():
