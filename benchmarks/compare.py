@@ -26,7 +26,7 @@ from crowdzoo import compare
 from crowdzoo.report.tables import print_table
 
 RESULT = Path(__file__).with_name("results") / "compare.json"
-METHODS = ("wawa", "one-coin", "dawid-skene", "hierarchical-dawid-skene", "glad", "mace", "bwa")
+METHODS = ("wawa", "one-coin", "dawid-skene", "hierarchical-dawid-skene", "glad", "mace")
 MOST = 100_000  # annotations of a crowd
 
 

@@ -44,10 +44,7 @@ from crowdzoo.report.tables import print_table
 from crowdzoo.sequences import CrowdSequences, SpanScores, span_scores
 
 RESULTS = Path(__file__).parent / "results" / "sequence_aggregation.json"
-BY_TOKEN = (
-    "majority-vote", "wawa", "dawid-skene", "one-coin", "glad", "mace", "ibcc", "bwa",
-    "worker-clustering",
-)  # fmt: skip
+BY_TOKEN = ("majority-vote", "wawa", "dawid-skene", "one-coin", "glad", "mace", "ibcc", "worker-clustering")
 # row -> name of the method and its settings
 ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     **{f"{name}, {how}": (name, {"decoding": how}) for name in BY_TOKEN for how in ("each", "valid")},
@@ -117,7 +114,8 @@ def run(table: dict[str, Any], sets: list[str], rows: list[str]) -> None:
                 found = {"error": str(error).splitlines()[0]}
             saved.setdefault("rows", {})[row] = found
             print(f"{name:10} {row:30} {found}", flush=True)
-        saved["rows"] = {row: saved["rows"][row] for row in ROWS if row in saved["rows"]}
+        order = dict.fromkeys([*ROWS, *saved["rows"]])  # rows of methods that left stay
+        saved["rows"] = {row: saved["rows"][row] for row in order if row in saved["rows"]}
     if "ner" in sets and (data_folder() / FOLDER).is_dir():
         ner = load_ner_amt()
         table["published majority vote"] = {

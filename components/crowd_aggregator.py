@@ -60,7 +60,7 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
     Methods that have a form on Beam (`crowdzoo.beam`) run there, the others in this process; so do small tables, if
     Beam's only worker is this process (`fits_one_block`: it has nothing to share out). Tasks of eval
     get the posteriors that follow from what train taught about the annotators. Where these are not Bayes' rule with
-    confusion matrices (robust, majority vote, GLAD, BWA, ...), the method is fitted to the annotations of both
+    confusion matrices (robust, majority vote, GLAD, ...), the method is fitted to the annotations of both
     splits for eval; train never learns from eval's. A task without annotations has the class prior.
 
     Each Example gains `posterior` (float, [K]), `aggregated_label` (int64), `evaluation_label` (int64) and

@@ -7,7 +7,6 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
     {
         "crowdzoo.aggregation.against_votes": "VotesWarning",
         "crowdzoo.aggregation.calibration": "calibrate",
-        "crowdzoo.aggregation.classes.bwa": "BWA",
         "crowdzoo.aggregation.classes.dawid_skene": "DawidSkene",
         "crowdzoo.aggregation.classes.ebcc": "EBCC",
         "crowdzoo.aggregation.classes.glad": "GLAD",

@@ -5,7 +5,6 @@ import pytest
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import (
-    BWA,
     EBCC,
     GLAD,
     IBCC,
@@ -30,8 +29,6 @@ VARIANTS = {
     "hard, random ties": MajorityVote(voting="hard", ties="random", seed=3),
     "hard, lowest class": MajorityVote(voting="hard", ties="lowest"),
     "maximum likelihood": DawidSkene(prior=0),
-    "bwa, no shrinking": BWA(strength=0),
-    "bwa, weak prior": BWA(annotator_prior=1.0, strength=5.0),
     "ebcc, other priors": EBCC(subtypes=3, subtype_prior=2.0, prior=0.5, diagonal=1.0, class_prior=1.0, num_starts=3),
     "glad, estimated": GLAD(class_prior="estimated"),
     "glad, wide priors": GLAD(alpha_mean=2, alpha_variance=100, b_mean=0, b_variance=0.25),
@@ -86,7 +83,7 @@ def test_initial_posteriors_that_do_not_fit_are_refused(name, initial):
         create(name).fit(simulated_crowd(num_classes=3)[0], initial=initial)
 
 
-@pytest.mark.parametrize("name", ["bwa", "dawid-skene", "glad", "mace", "mmce", "one-coin", "robust", "wawa"])
+@pytest.mark.parametrize("name", ["dawid-skene", "glad", "mace", "mmce", "one-coin", "robust", "wawa"])
 def test_gold_teaches_whom_to_believe(name):
     truth = np.random.default_rng(0).integers(2, size=40)
     crowd = Annotations.from_dense(np.stack([truth, truth, 1 - truth, 1 - truth], axis=1))

@@ -1,6 +1,5 @@
 """METHODS: the algorithms for classes by name."""
 
-from crowdzoo.aggregation.classes.bwa import BWA
 from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
 from crowdzoo.aggregation.classes.ebcc import EBCC
 from crowdzoo.aggregation.classes.glad import GLAD
@@ -25,7 +24,6 @@ METHODS: dict[str, type] = {
     "mace": MACE,
     "ibcc": IBCC,
     "ebcc": EBCC,
-    "bwa": BWA,
     "mmce": MMCE,
     "worker-clustering": WorkerClustering,
 }

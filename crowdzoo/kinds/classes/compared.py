@@ -17,7 +17,7 @@ class ComparedClasses(Compared):
     title = "accuracy"
     baseline = "majority-vote"
     quick = (
-        "majority-vote", "wawa", "one-coin", "dawid-skene", "hierarchical-dawid-skene", "glad", "mace", "bwa", "robust",
+        "majority-vote", "wawa", "one-coin", "dawid-skene", "hierarchical-dawid-skene", "glad", "mace", "robust",
     )  # fmt: skip
 
     @classmethod
