@@ -12,7 +12,6 @@ from crowdzoo.reading.instances.instances import take_rows
 from crowdzoo.records.example_dataset import SAID, read_batches, said_of
 from crowdzoo.records.example_files import SPLITS, split_files
 from crowdzoo.records.instance_features import parsed_instances
-from crowdzoo.records.task_examples import annotations_of
 from crowdzoo.training.held_out_annotations import log_likelihoods, scores
 
 BATCH = 256  # most instances that are held in memory at a time
@@ -82,4 +81,7 @@ def _annotations(examples: str, info: Mapping[str, Any]) -> tuple[Annotations, i
             said.append((task + num_tasks, annotator, label))
             num_tasks += len(batch["annotator_ids"])
         ends.append(num_tasks)
-    return annotations_of(said, np.arange(num_tasks), info), ends[0]
+    task_ids, annotator_ids, labels = map(np.concatenate, zip(*said, strict=True))
+    classes, annotators = (np.array(info[key], object) for key in ("classes", "annotators"))
+    crowd = Annotations("classification", task_ids, annotator_ids, labels, np.arange(num_tasks), annotators, classes)
+    return crowd, ends[0]

@@ -1,19 +1,16 @@
 """Trainer: what TFX's Trainer runs. TFX loads this module a second time, so it registers no class."""
 
 import hashlib
-import itertools
 import json
 import shutil
 import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 from absl import logging
 
-from crowdzoo.comparison.method_choice import choose_method, num_trainings
 from crowdzoo.components.lineage import training_lineage
 from crowdzoo.components.remote_files import fetch, is_remote, last_part, remote_files, remove, upload_file
 from crowdzoo.components.tfx_internals import SERVING_MODEL, FnArgs
@@ -24,26 +21,18 @@ from crowdzoo.kinds.parts import train_from_files
 from crowdzoo.networks.encoders import encoder_config
 from crowdzoo.records.example_dataset import files_of
 from crowdzoo.records.example_files import read_dataset_info
-from crowdzoo.records.task_examples import read_tasks
-from crowdzoo.records.training import (
-    CHOICE_FILE,
-    INSTANCES,
-    NAMES_FILE,
-    instances_of,
-)
-from crowdzoo.training.candidates import AUTO, Candidates, named_candidates, title_of
+from crowdzoo.records.training import INSTANCES, NAMES_FILE, instances_of
 from crowdzoo.training.checkpoint import Checkpoint
-from crowdzoo.training.length import num_labelled, with_length
+from crowdzoo.training.length import with_length
 
 
 def run_fn(fn_args: FnArgs) -> None:
     """Trains a model on the train split and exports it; the same inputs give the same predictions.
 
     Writes the SavedModel to `fn_args.serving_model_dir`, and `model.keras`, `history.json` (the loss of each epoch),
-    `model.names.json` (names of classes and annotators, as `crowdzoo train` writes them beside a model),
+    `model.names.json` (names of classes and annotators, as `crowdzoo train` writes them beside a model) and
     `encoder.json` (what turns instances into numbers, where they are not numbers: a vocabulary, the columns of a table,
-    the size of images) and `choice.json` (of method auto: what was chosen, and the score of each candidate) to
-    `fn_args.model_run_dir`.
+    the size of images) to `fn_args.model_run_dir`.
 
     Args:
         fn_args: TFX's arguments; `custom_config` holds `name`, `seed`, and the sections `model`, `method` and
@@ -56,18 +45,13 @@ def run_fn(fn_args: FnArgs) -> None:
     info = read_dataset_info(config["examples"])
     kind, num_tasks = kind_of(info["kind"]), info["num_tasks"]["train"]
     arguments = {key: value for key, value in config["method"].items() if key != "name"}
-    compared = config["method"]["name"] == AUTO
     settings = kind.settings(
-        method=kind.method if compared else config["method"]["name"],
-        arguments={} if compared else arguments,
+        method=config["method"]["name"],
+        arguments=arguments,
         seed=config["seed"],
         **config["model"],
         **config["training"],
     )
-    chosen: dict[str, Any] = {}
-    if compared:
-        settings, table = choose(settings, fn_args.train_files, info, named_candidates(kind.name, arguments))
-        chosen = {"chosen": {"name": settings.method, **settings.arguments}, "compared": table}
     settings = with_length(settings, num_tasks)  # what the configuration leaves open follows from the number of tasks
     logging.info("training: %d epochs, batches of %d, %d tasks", settings.epochs, settings.batch_size, num_tasks)
     if not settings.jit_compile:  # which Keras turns off beside it; XLA has a flag of its own
@@ -98,8 +82,6 @@ def run_fn(fn_args: FnArgs) -> None:
         "format_version": FORMAT_VERSION,
     }
     (folder / NAMES_FILE).write_text(json.dumps({**names, **encoder_config(trained.encoder)}), encoding="utf-8")
-    if chosen:
-        (folder / CHOICE_FILE).write_text(json.dumps(chosen, indent=2))
     if trained.encoder is not None:
         encoder = json.dumps(trained.encoder.get_config(), ensure_ascii=False)
         (folder / "encoder.json").write_text(encoder, encoding="utf-8")
@@ -114,7 +96,7 @@ def run_fn(fn_args: FnArgs) -> None:
         model_card={
             "training_tasks": num_tasks,
             "seed": config["seed"],
-            "method": {**config["method"], **chosen},
+            "method": config["method"],
             "model": config["model"],
             "training": {**config["training"], "epochs": settings.epochs, "batch_size": settings.batch_size},
             "aggregation": info["aggregation"],
@@ -124,56 +106,6 @@ def run_fn(fn_args: FnArgs) -> None:
     )
     if checkpoint is not None:
         checkpoint.remove()
-
-
-def choose(
-    settings: Any, files: Sequence[str], info: dict[str, Any], candidates: Candidates
-) -> tuple[Any, list[dict[str, Any]]]:
-    """Chooses a method by hidden annotations; see `choose_method`. The split train is read whole.
-
-    Args:
-        settings: of the training; method and arguments are not used.
-        files: patterns of the files of train.
-        info: result of `read_dataset_info`.
-        candidates: methods that are compared.
-
-    Returns:
-        The settings of the best, and a row for each candidate, the best first: `method` (with hyperparameters),
-        `epochs`, `score` (nats per hidden annotation), `behind` the best and the standard error of that, `error`.
-
-    Raises:
-        DataError: fewer than 20 labelled tasks, or what the training raises.
-    """
-    instances, annotations = read_tasks(files, info)
-    told = _told(num_trainings(num_labelled(annotations), candidates))
-    choice = choose_method(settings, instances, annotations, candidates=candidates, on_training=told)
-    table = [
-        {
-            "method": title_of(each.settings),
-            "epochs": each.settings.epochs,
-            "score": each.score,
-            "behind": each.behind,
-            "error": each.error,
-        }
-        for each in choice.candidates
-    ]
-    for row in table:
-        logging.info("auto: %(method)s, %(epochs)d epochs: %(score).4f, behind the best %(behind).4f", row)
-    for name, reason in choice.failed.items():
-        logging.warning("auto: %s: %s", name, reason)
-    return choice.settings, table
-
-
-def _told(total: int) -> Callable[[], None]:
-    """Says in the log, training after training, how many of `total` are done and how long the others will take."""
-    started, numbers = time.monotonic(), itertools.count(1)
-
-    def step() -> None:
-        done = next(numbers)
-        left = (time.monotonic() - started) / done * (total - done)
-        logging.info("auto: %d of %d trainings done, about %.0f s left", done, total, left)
-
-    return step
 
 
 class PipelineCheckpoint(Checkpoint):

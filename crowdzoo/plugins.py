@@ -19,7 +19,7 @@ from crowdzoo.errors import ConfigError, unknown
 
 __all__ = ["register"]
 
-RESERVED = ("all", "auto", "gold", "quick")  # which mean something where names of methods stand
+RESERVED = ("all", "gold", "quick")  # which mean something where names of methods stand
 SORTS = ("aggregator", "layer", "platform", "base", "dataset")
 _Thing = TypeVar("_Thing")
 

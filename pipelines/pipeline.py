@@ -17,7 +17,6 @@ from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.plugins import Table
 from crowdzoo.reading.platforms.export import PLATFORMS
 from crowdzoo.training.bases import is_own, source_hash
-from crowdzoo.training.candidates import AUTO, named_candidates
 
 # Settings of AnnotationExampleGen beside options of the kind's reader
 _READING = ("instance_columns", "eval_fraction")
@@ -47,8 +46,6 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
     checkpoint = f"{root}/checkpoint/{config.name}" if kubeflow else str(config.output.root / "checkpoint")
     metadata = None if kubeflow else tfx.sqlite_metadata_connection_config(str(config.output.metadata))
     data = config.data.model_dump(mode="json", include={*config.label_kind.reading, *_READING})
-    is_auto = config.method.name == AUTO
-    methods = dict(named_candidates(config.kind, config.method.arguments)) if is_auto else [config.method.name]
     example_gen = AnnotationExampleGen(
         settings=_json(
             kind=config.kind,
@@ -88,7 +85,7 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
         "training": config.training_arguments,
         "files": content_hashes(config.model_files),
         **({"source": source_hash(config.base)} if is_own(config.base) else {}),
-        **_versions(config.label_kind.methods(), *methods),
+        **_versions(config.label_kind.methods(), config.method.name),
     }
     trainer = tfx.Trainer(
         run_fn="crowdzoo.components.trainer.run_fn",

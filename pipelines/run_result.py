@@ -1,6 +1,5 @@
 """What a run of the pipeline came to."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,7 +71,6 @@ class RunResult:
             f"Log:         {self.log}",
             f"Time:        {self.total_seconds:.1f} s, {len(self.cached)} of {len(self.seconds)} components cached",
         ]
-        lines += _chosen(self.model_run)
         lines += [f"Anomaly:     {anomaly}" for anomaly in self.anomalies]
         return "\n".join(lines)
 
@@ -89,14 +87,3 @@ def _held_out(candidate: Mapping[str, Any], baseline: Mapping[str, Any] | None) 
             f", {candidate['gain']:+.4f}{'' if error is None else f' ± {1.96 * error:.4f}'} against the served model"
         )
     return [line]
-
-
-def _chosen(model_run: Path) -> list[str]:
-    """A line on what auto came to in the training; none where it had no part."""
-    choice = model_run / "choice.json"
-    if not choice.exists():
-        return []
-    best, *others = json.loads(choice.read_text(encoding="utf-8"))["compared"]
-    level = sum(one["behind"] <= 1.96 * one["error"] for one in others)
-    more = f"; level with it: {level} of {len(others)} others" if others else ""
-    return [f"Method:      auto: {best['method']}, {best['epochs']} epochs{more}"]

@@ -18,10 +18,8 @@ from crowdzoo.kinds import Kind, TrainingSet, kind_of
 from crowdzoo.networks.encoders import model_names
 from crowdzoo.report.tables import print_table
 from crowdzoo.training.bases import is_own
-from crowdzoo.training.candidates import AUTO, Candidates, check_candidates, compared, title_of
 from crowdzoo.training.digest import digest_of
 from crowdzoo.training.length import length_rows, num_labelled, with_length
-from crowdzoo.training.methods import AGGREGATED
 
 ENCODER = ("inputs", "form", "height", "width", "fit")  # those that the encoder of a base of one's own takes
 MOST_LAYERS, MOST_UNITS = 100, 1 << 16
@@ -45,19 +43,17 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="method that learns from the labels of all annotators (default ccem; ratings and sentences: "
         "crowdsourced-layer, preferences: pair-annotators), or an aggregation "
         "method of `crowdzoo aggregate`, to train on its posteriors or estimates; an unknown name prints the list. "
-        "auto compares several methods on hidden annotations of classes or ratings and takes the best. "
         "For ratings, rating-em is a method of the first sort, and aggregated trains on the estimates of rating-em",
     )  # fmt: skip
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
-        help="setting of the method, such as connection=VW, or candidates=deep-em,waum of auto; may be given several "
-        "times",
+        help="setting of the method, such as connection=VW; may be given several times",
     )  # fmt: skip
     add_training(command)
     options.add_seed(command, "weights, dropout and the order of the tasks", most=2**32 - 1)
     command.add_argument("--checkpoint", type=path, metavar="FOLDER",
         help="keep the state of the training in this folder after each epoch. A run that was killed goes on from there "
         "when the same command is given again, and ends with the same model. The folder is removed when the model is "
-        "saved. What --method auto compares is compared again",
+        "saved",
     )  # fmt: skip
     options.add_kinds(command)
     command.add_argument("--gold", type=path, metavar="FILE",
@@ -83,24 +79,15 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.gold is not None and "gold" not in (*kind.reading, *kind.training_reading):
         raise ConfigError(f"--gold {arguments.gold}: what is known of {kind.title} is a column gold of the instances.")
     named = kind.method if arguments.method is None else arguments.method
-    candidates = None
-    if named == AUTO and arguments.method is not None:
-        candidates = _candidates(kind, hyperparameters)
-    method, aggregation = (kind.method, None) if candidates else kind.split_method(named)
+    method, aggregation = kind.split_method(named)
     scale = options.given(arguments, kind.scale)
     settings = settings_of(
         arguments, kind, method=method, arguments=hyperparameters if aggregation is None else {}, seed=arguments.seed
     )
-    if candidates:
-        check_candidates(settings, candidates)
     aggregator = None
     if aggregation is not None:
         aggregator = kind.create_aggregator(aggregation, seed=arguments.seed, **scale | hyperparameters)
     data = training_set_of(arguments, kind)
-    if candidates:
-        settings = _chosen(settings, data, candidates)
-        if settings.method == AGGREGATED:
-            aggregator = kind.create_aggregator(seed=arguments.seed, **scale)
     targets = None if aggregator is None else kind.targets(fitted(aggregator, data.trained_on), data.used)
     settings = with_length(settings, num_labelled(data.used))
     import keras
@@ -129,7 +116,7 @@ def run(arguments: argparse.Namespace) -> None:
         *kind.training_rows(model, encoder, data),
         ("model", str(arguments.out)),
     ]
-    print_table(f"{AUTO}: {title_of(settings)}" if candidates else named, ("", ""), rows)
+    print_table(named, ("", ""), rows)
 
 
 def add_training(command: argparse.ArgumentParser) -> None:
@@ -206,56 +193,6 @@ def _check_checkpoint(arguments: argparse.Namespace) -> None:
     check_apart({"--checkpoint": place, "--out": arguments.out, "names of --out": names_path(arguments.out)})
     if place.exists() and not place.is_dir():
         raise ConfigError(f"--checkpoint {place}: is a file. Name a folder of its own, which need not exist.")
-
-
-def _candidates(kind: Kind, hyperparameters: dict[str, Any]) -> Candidates:
-    """The methods that auto compares."""
-    if not compared(kind.labels):
-        raise ConfigError(
-            f"--method {AUTO}: compares methods for classes and for ratings, and these are {kind.title}; name a method."
-        )
-    names = hyperparameters.pop("candidates", None)
-    for name in hyperparameters:
-        raise ConfigError(
-            f"--set {name}: --method {AUTO} has one setting, candidates, as in --set candidates=deep-em,waum. Name a "
-            "method to set what it has."
-        )
-    if names is None:
-        return compared(kind.labels)
-    given = names.split(",") if isinstance(names, str) else names
-    if not isinstance(given, list) or not given or not all(isinstance(name, str) and name.strip() for name in given):
-        raise ConfigError(
-            "--set candidates: write names of methods with commas between, as in candidates=deep-em,waum."
-        )
-    return tuple((name.strip(), {}) for name in given)
-
-
-def _chosen(settings: Any, data: TrainingSet, candidates: Candidates) -> Any:
-    """The settings of the best candidate; prints how all of them did."""
-    from crowdzoo.comparison.method_choice import choose_method, num_trainings
-
-    labelled = num_labelled(data.used)
-    with progress("choosing", num_trainings(labelled, candidates)) as step:
-        choice = choose_method(
-            settings, data.instances, data.used, tasks=data.used.tasks, candidates=candidates, on_training=step
-        )
-    rows = [
-        (
-            title_of(each.settings),
-            str(each.settings.epochs),
-            f"{each.score:.4f}",
-            f"{each.behind:.4f} ± {1.96 * each.error:.4f}",
-        )
-        for each in choice.candidates
-    ]  # fmt: skip
-    rows += [(name, "-", "-", reason) for name, reason in choice.failed.items()]
-    title = f"methods by the annotations of {choice.num_hidden:,} hidden tasks"
-    print_table(title, ("method", "epochs", "nats per annotation", "behind the best (95 %)"), rows)
-    level = sum(each.behind <= 1.96 * each.error for each in choice.candidates[1:])
-    if level:
-        print(f"{level} of the others are level with the best: their intervals hold 0.")
-    print()
-    return choice.settings
 
 
 def _own_fields(arguments: argparse.Namespace, instances: InstanceKind, fields: dict[str, Any]) -> dict[str, Any]:

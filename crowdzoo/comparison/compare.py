@@ -217,27 +217,25 @@ def compared_on(
         for seed in seeds
         for part in range(setup.num_parts)
         for method in methods
-        if any((setup.key(each), seed, part) not in runs for each in setup.asked_of(method))
+        if (setup.key(method), seed, part) not in runs
     ]
     total = len(seeds) * setup.num_parts * len(methods)
     if wanted and isinstance(setup, Labels):
         _run(setup, methods[0], *wanted[0][:2])  # imports, which is no method's time; the first is the quick baseline
     for done, (seed, part, method) in enumerate(wanted, total - len(wanted) + 1):
-        for run in _run(setup, method, seed, part):
-            runs.add(run)
+        runs.add(_run(setup, method, seed, part))
         on_run(done, total)
-    return _summary(setup, [each for method in methods for each in setup.asked_of(method)], runs, seeds)
+    return _summary(setup, methods, runs, seeds)
 
 
-def _run(setup: Setup, method: Method, seed: int, part: int) -> list[Run]:
+def _run(setup: Setup, method: Method, seed: int, part: int) -> Run:
     """One run, with what it warned of."""
-    keys = [setup.key(each) for each in setup.asked_of(method)]
-    started = time.perf_counter()
+    key, started = setup.key(method), time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
             tasks, answers = setup.run(method, seed, part)
-            if not all(np.isfinite(each).all() for each in answers):
+            if not np.isfinite(answers).all():
                 raise DataError("some of its answers are no numbers")
         except Exception as error:
             foreseen = isinstance(error, CrowdzooError)
@@ -245,11 +243,11 @@ def _run(setup: Setup, method: Method, seed: int, part: int) -> list[Run]:
                 raise
             reason = str(error) if foreseen else f"{type(error).__name__}: {error}"
             nothing = np.empty(0, int), np.empty((0, 0))
-            return [Run(key, seed, part, time.perf_counter() - started, *nothing, [], reason) for key in keys]
+            return Run(key, seed, part, time.perf_counter() - started, *nothing, [], reason)
     seconds = time.perf_counter() - started
     own = [str(each.message) for each in caught if each.category.__module__.startswith("crowdzoo.")]
     faults = [text.removeprefix(f"{method.name}: ").partition(". ")[0].rstrip(".") for text in own]
-    return [Run(key, seed, part, seconds, tasks, each, faults) for key, each in zip(keys, answers, strict=True)]
+    return Run(key, seed, part, seconds, tasks, answers, faults)
 
 
 @dataclass(frozen=True)

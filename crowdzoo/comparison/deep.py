@@ -11,20 +11,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.comparison.setup import GOLD, PARTS, Method, Setup
-from crowdzoo.comparison.trained import trained_answers
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.compared import Compared, Scores
 from crowdzoo.plugins import Table
+from crowdzoo.reading.instances.instances import take_rows
 from crowdzoo.training.bases.given import GivenBase
 from crowdzoo.training.bases.own_source import source_hash
-from crowdzoo.training.candidates import Candidates, compared
 from crowdzoo.training.digest import digest_of
 from crowdzoo.training.held_out_annotations import FEWEST
 from crowdzoo.training.instance_training import given_values
 from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.settings import TrainingSettings
+
+Named = tuple[tuple[str, Mapping[str, Any]], ...]
+
+# The recommended method, those that are level with it on the nine sets of docs/results.md, and labels alone; the
+# cheapest first. Of ratings those of docs/ratings.md
+QUICK: Named = ((AGGREGATED, {}), ("ccem", {}), ("geo-crowd-net", {}), ("max-mig", {}), ("cross-fitted-em", {}))
+QUICK_RATINGS: Named = (
+    (AGGREGATED, {}),
+    ("crowdsourced-layer", {"connection": "B"}),
+    ("crowdsourced-layer", {"connection": "S+B"}),
+    ("rating-em", {}),
+)
 
 
 class Trainings(Setup):
@@ -39,19 +50,11 @@ class Trainings(Setup):
         settings: of all trainings; None is `TrainingSettings()`.
         tasks: ids of the rows of x.
         held_out: rows that are hidden; None.
-        callbacks: Keras callbacks of each training.
-
-    Attributes:
-        lengths: numbers of epochs after which a model is asked; None is all of them alone.
     """
 
-    lengths: Sequence[int] | None = None
-
     def __init__(
-        self, kind: type[Compared], crowd: Any, gold: Any, x: Any, base: Any, settings: Any, tasks: Any, held_out: Any,
-        callbacks: Iterable[keras.callbacks.Callback] = (),
-    ):  # fmt: skip
-        self.callbacks = [*callbacks]
+        self, kind: type[Compared], crowd: Any, gold: Any, x: Any, base: Any, settings: Any, tasks: Any, held_out: Any
+    ):
         name = getattr(crowd, "annotations", crowd).kind
         self.settings: Any = TrainingSettings(task=name) if settings is None else settings
         if self.settings.kind != name:
@@ -101,9 +104,11 @@ class Trainings(Setup):
         return [self.deep, *super().tables(), *own]
 
     def of_set(self, name: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
-        """The methods that auto compares, or every deep one; gold where there is some."""
-        every: Candidates = tuple((each, {}) for each in self.deep)
-        found = every if name == "all" else compared(self.annotations.label_kind) or every
+        """The quick methods of classes and of ratings, or every deep one; gold where there is some."""
+        kind = self.annotations.label_kind
+        every: Named = tuple((each, {}) for each in self.deep)
+        quick = QUICK if kind.one_class else every if kind.has_classes else QUICK_RATINGS
+        found = every if name == "all" else quick
         return [*found, (GOLD, {})] if self.has_gold_to_learn else found
 
     def check(self, method: Method) -> None:
@@ -133,11 +138,7 @@ class Trainings(Setup):
             "instances": digest_of(self.x),
         }  # fmt: skip
 
-    def asked_of(self, method: Method) -> list[Method]:
-        """The method; or it after each of `lengths`."""
-        return [replace(method, epochs=epochs) for epochs in self.lengths or (None,)]
-
-    def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], list[Scores]]:
+    def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
         """Trains once."""
         hidden, own, targets = self._hidden(seed, part), self._settings(method, seed), None
         kept = self._kept(hidden)
@@ -148,10 +149,7 @@ class Trainings(Setup):
             seen = self.measure.of_tasks(kept)
             result = self.aggregator(method, seed).fit(seen)
             targets = self.kind.targets(result, getattr(seen, "annotations", seen))
-        return hidden, trained_answers(
-            own, self.x, self.measure, kept, hidden, targets, self.lengths or [own.epochs or 1], self.callbacks,
-            base=self.base,
-        )  # fmt: skip
+        return hidden, trained_answers(own, self.x, self.measure, kept, hidden, targets, self.base)
 
     def _hidden(self, seed: int, part: int) -> NDArray[np.int64]:
         """Codes of the tasks that are asked for, sorted."""
@@ -170,6 +168,30 @@ class Trainings(Setup):
         if method.name in self.deep:
             return replace(self.settings, method=method.name, arguments=dict(method.arguments), seed=seed)
         return replace(self.settings, method=AGGREGATED, arguments={}, seed=seed)
+
+
+def trained_answers(
+    settings: Any, x: Any, measure: Compared, kept: NDArray[Any], hidden: NDArray[Any], targets: Any, base: Any = None
+) -> Scores:
+    """Trains once, and asks the model about other tasks.
+
+    Args:
+        settings: of the training.
+        x: instances, row i is task code i.
+        measure: labels of all tasks.
+        kept: codes of the tasks that are trained on.
+        hidden: codes of the tasks that are asked for, sorted.
+        targets: what method "aggregated" learns from; see `Kind.targets`.
+        base: see `train`.
+
+    Returns:
+        The answers, as the kind has them.
+    """
+    crowd, more = measure.of_tasks(kept), {} if base is None else {"base": base}
+    model, encoder = kind_of(settings.kind).train(
+        settings, take_rows(x, kept), getattr(crowd, "annotations", crowd), targets=targets, crowd=crowd, **more
+    )
+    return measure.predicted(model, encoder, x, hidden)
 
 
 def _described(base: Any) -> str:

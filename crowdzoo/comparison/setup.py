@@ -35,18 +35,15 @@ class Method:
     Attributes:
         name: of an aggregation, of a deep method, or "gold".
         arguments: settings of it.
-        epochs: after which the model is asked; None is all.
     """
 
     name: str
     arguments: Mapping[str, Any]
-    epochs: int | None = None
 
     @property
     def title(self) -> str:
         """All in one line."""
-        length = [] if self.epochs is None else [f"({self.epochs} epochs)"]
-        return " ".join([self.name, *(f"{name}={value}" for name, value in self.arguments.items()), *length])
+        return " ".join([self.name, *(f"{name}={value}" for name, value in self.arguments.items())])
 
 
 class Setup(ABC):
@@ -132,13 +129,9 @@ class Setup(ABC):
             "score": self.measure.title, "scale": str(dict(self.scale)),
         }  # fmt: skip
 
-    def asked_of(self, method: Method) -> list[Method]:
-        """What a run of a method has answers of: the method, or it after several numbers of epochs."""
-        return [method]
-
     @abstractmethod
-    def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], list[Scores]]:
-        """Codes of the tasks that were asked for, [n], and answers to them of each of `asked_of`; see `Compared`."""
+    def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
+        """Codes of the tasks that were asked for, [n], and answers to them; see `Compared`."""
 
     def hidden_rows(self, seed: int, part: int) -> NDArray[np.bool_] | None:
         """Which annotations a run is asked for where there is no gold, bool [A]; None: all of its tasks."""
@@ -174,13 +167,13 @@ class Labels(Setup):
         """Runs with gold see all annotations, the others do not."""
         return {**super().identity(), "way of scoring (with or without gold)": "" if self.gold is None else "gold"}
 
-    def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], list[Scores]]:
+    def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
         """Fits once; with gold to all annotations."""
         seen, asked, hidden = self.crowd, np.arange(self.annotations.num_tasks), None
         if self.gold is None:
             hidden = self.hidden_rows(seed, part)
             seen, asked = seen.select_rows(~hidden), np.flatnonzero(seen.select_rows(hidden).redundancy)
-        return asked, [self.measure.answers(self.aggregator(method, seed).fit(seen), asked, hidden)]
+        return asked, self.measure.answers(self.aggregator(method, seed).fit(seen), asked, hidden)
 
     def hidden_rows(self, seed: int, part: int) -> NDArray[np.bool_]:
         """Which annotations, [A]: a fifth, but those of tasks that would have none left."""

@@ -16,7 +16,6 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.networks.image_backbone": "load_backbone",
         "crowdzoo.networks.image_network": "ImageClassifier ImageRegressor",
         "crowdzoo.networks.image_pixels": "ImagePixels",
-        "crowdzoo.comparison.method_choice": "choose_method",
         "crowdzoo.networks.preprocessed": "Preprocessed",
         "crowdzoo.networks.reward_model": "RewardModel",
         "crowdzoo.networks.sequence_tagger": "SequenceTagger",

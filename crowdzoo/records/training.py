@@ -26,7 +26,6 @@ from crowdzoo.training.training_scope import in_training_scope
 from crowdzoo.training.warm_start import warm_start
 
 WARMUP = 16
-CHOICE_FILE = "choice.json"
 NAMES_FILE = "model.names.json"
 INSTANCES = "instances"  # its entry of what was learned from
 

@@ -115,9 +115,8 @@ class HeldOutAnnotations(_HeldOut):
 
     After each epoch `held_out_log_likelihood` stands beside the loss, the mean log-probability of a held-out annotation
     in nats, given the model's class probabilities and confusion matrices that the annotations alone tell
-    (`hierarchical-dawid-skene`). Higher is better. It is the score of `patience`, of `auto` and of the pipeline's
-    Tuner. Unlike `val_loss` it does not let the annotators' layer make up for a base that has lost a class, and it
-    means the same for every method.
+    (`hierarchical-dawid-skene`). Higher is better. It is the score of `patience`. Unlike `val_loss` it does not let the
+    annotators' layer make up for a base that has lost a class, and it means the same for every method.
 
     Args:
         x: instances of the held-out tasks, as the model takes them.

@@ -19,7 +19,6 @@ from crowdzoo.reading.tables.naming import find_columns
 from crowdzoo.reading.tables.suffixes import column_names
 from crowdzoo.report.report_page import Condition
 from crowdzoo.training.bases import is_own, own_files
-from crowdzoo.training.candidates import AUTO, named_candidates
 from crowdzoo.training.methods import check_method
 
 # Endings of a file's name, and columns that it needs
@@ -77,7 +76,8 @@ def _aggregation_problems(config: PipelineConfig) -> list[str]:
 
 def _method_problems(config: PipelineConfig) -> list[str]:
     problems = _problems("model", own_files, config.base) if is_own(config.base) else []
-    problems = problems or _problems("method", _check_method, config) or _problems("model", lambda: config.settings)
+    named = config.method.name, config.method.arguments, config.kind
+    problems = problems or _problems("method", check_method, *named) or _problems("model", lambda: config.settings)
     if problems:
         return problems
     if config.method.arguments.get("confidence"):
@@ -87,19 +87,6 @@ def _method_problems(config: PipelineConfig) -> list[str]:
             "aggregation takes it, with dawid-skene or majority-vote."
         ]
     return []
-
-
-def _check_method(config: PipelineConfig) -> None:
-    if config.method.name != AUTO:
-        check_method(config.method.name, config.method.arguments, config.kind)
-        return
-    for name, _ in named_candidates(config.kind, config.method.arguments):
-        check_method(name, {}, config.kind)
-    if config.training.patience is not None:
-        raise ConfigError(
-            "training.patience: auto chooses the number of epochs itself. Remove patience, or name a method in "
-            "place of auto."
-        )
 
 
 def _report_problems(config: PipelineConfig) -> list[str]:

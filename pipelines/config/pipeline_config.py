@@ -27,7 +27,6 @@ from crowdzoo.pipelines.config.sections import (
 from crowdzoo.pipelines.config.values import Seed
 from crowdzoo.reading.instances.readers import recognised
 from crowdzoo.training.bases import is_own
-from crowdzoo.training.candidates import AUTO
 
 
 class PipelineConfig(Section):
@@ -159,11 +158,10 @@ class PipelineConfig(Section):
         model = self.model.model_dump(mode="json", include=set(self._base_keys), exclude_none=True)
         if is_own(self.base):
             model = _own_settings(self.instances, model)
-        chosen_later = self.method.name == AUTO  # by the Trainer
         return self.label_kind.settings(
             self.base,
-            method=self.label_kind.method if chosen_later else self.method.name,
-            arguments={} if chosen_later else self.method.arguments,
+            method=self.method.name,
+            arguments=self.method.arguments,
             seed=self.seed,
             **model,
             **self.training_arguments,

@@ -192,8 +192,7 @@ class MethodConfig(WithArguments):
     Attributes:
         name: a name in `crowdzoo.models.METHODS` (for sequences `SEQUENCE_METHODS`, for ratings `RATING_METHODS`, for
             preferences `pair-annotators`, the default there): `aggregated` trains on the aggregation's posterior or
-            estimate, every other on the annotators' labels. All other keys are hyperparameters of that method. `auto`
-            compares several methods for classes on hidden annotations (key `candidates`) and takes the best.
+            estimate, every other on the annotators' labels. All other keys are hyperparameters of that method.
     """
 
     name: str

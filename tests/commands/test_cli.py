@@ -246,22 +246,6 @@ def test_datasets_are_listed_shown_and_written(tmp_path, capsys):
     assert "Did you mean 'labelme'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--set", "candidates=deep-me"), "unknown method 'deep-me'"),
-        (("--set", "candidates=3"), "--set candidates: write names of methods with commas between, as in"),
-        (("--set", "connection=VW"), "--set connection: --method auto has one setting, candidates"),
-        (("--task", "sequence"), "--method auto: compares methods for classes and for ratings, and these are"),
-    ],
-)
-def test_train_auto_says_what_it_does_not_take(files, tmp_path, capsys, words, message):
-    data = (files / "annotations.csv", files / "instances.parquet", "--out", tmp_path / "model.keras")
-    assert run("train", *data, "--method", "auto", *words) == 4
-    assert message in capsys.readouterr().err
-    assert not (tmp_path / "model.keras").exists()
-
-
 def test_quality_takes_the_models_from_a_table_of_annotators(tmp_path, capsys):
     pytest.importorskip("scipy")
     who = ("ann", "bob", "cy", "gpt")

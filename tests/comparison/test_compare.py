@@ -234,6 +234,15 @@ def quick(**given):
     return TrainingSettings(**{"epochs": 2, "learning_rate": 0.02, "batch_size": 32} | given)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["conal", "doctor-net", "cross-fitted-em", "lia", "max-mig"])
+def test_methods_with_phases_heads_or_copies_of_the_base_are_scored(clouds, method):
+    x, annotations, _ = clouds
+    found = compare(annotations, x, settings=quick(epochs=8, hidden=(8,)), methods=[method, "aggregated"])
+    assert found.frame["score"].max() > -np.log(2)  # of a coin for each annotation
+    assert np.isfinite(found.frame["score"]).all()
+
+
 @pytest.mark.usefixtures("eager")
 def test_each_training_is_given_its_own_labels_and_no_hidden_task(clouds, monkeypatch):
     from crowdzoo.comparison import deep
@@ -244,7 +253,7 @@ def test_each_training_is_given_its_own_labels_and_no_hidden_task(clouds, monkey
 
     def trained(settings, x, measure, kept, hidden, targets, *_, **__):
         given.append((settings, kept, hidden, targets))
-        return [np.eye(2)[gold[hidden]] if settings.method == "ccem" else np.eye(2)[1 - gold[hidden]]]
+        return np.eye(2)[gold[hidden]] if settings.method == "ccem" else np.eye(2)[1 - gold[hidden]]
 
     monkeypatch.setattr(deep, "trained_answers", trained)
     found = compare(
@@ -273,7 +282,7 @@ def test_gold_is_no_method_to_take_and_the_others_are_compared_with_the_best_of_
         wrong = 0 if targets is not None and set(np.unique(targets)) == {0, 1} else 5  # gold is one-hot
         said = gold[hidden].copy()
         said[:wrong] = 1 - said[:wrong]
-        return [np.eye(2)[said]]
+        return np.eye(2)[said]
 
     monkeypatch.setattr(deep, "trained_answers", trained)
     found = compare(annotations, x, gold, settings=quick(), methods=["ccem", "gold"])
@@ -290,7 +299,7 @@ def test_without_gold_models_are_scored_by_the_annotations_of_their_hidden_tasks
 
     x, annotations, gold = clouds
     share = np.where(np.arange(2) == gold[:, None], 0.8, 0.2)
-    monkeypatch.setattr(deep, "trained_answers", lambda settings, x, crowd, kept, hidden, *_, **__: [share[hidden]])
+    monkeypatch.setattr(deep, "trained_answers", lambda settings, x, crowd, kept, hidden, *_, **__: share[hidden])
     found = by_method(compare(annotations, x, settings=quick(), methods=["ccem"]))
     confusions = np.maximum(create("hierarchical-dawid-skene").fit(annotations).confusions, 1e-6)
     logs = np.zeros((150, 2))
@@ -327,7 +336,7 @@ def test_runs_that_learn_from_gold_are_those_of_the_same_gold(clouds, tmp_path, 
 
     def trained(settings, x, annotations, kept, hidden, targets, *_, **__):
         made.append(settings.method)
-        return [np.full((len(hidden), 2), 0.5)]
+        return np.full((len(hidden), 2), 0.5)
 
     monkeypatch.setattr(deep, "trained_answers", trained)
     how = {"settings": quick(), "held_out": np.arange(150) >= 100, "methods": ["ccem", "gold"], "folder": tmp_path}
@@ -347,7 +356,7 @@ def test_what_a_method_warns_of_is_noted(clouds, monkeypatch):
     assert found.loc["dawid-skene", "notes"].startswith("The labels differ from the plurality of the votes")
     x, annotations, gold = clouds
     constant = np.array([0.4, 0.6])
-    monkeypatch.setattr(deep, "trained_answers", lambda *given, **_: [np.tile(constant, (len(given[4]), 1))])
+    monkeypatch.setattr(deep, "trained_answers", lambda *given, **_: np.tile(constant, (len(given[4]), 1)))
     found = by_method(compare(annotations, x, gold, settings=quick(), methods=["ccem"]))
     assert found.loc["ccem", "notes"] == "never says no"
 
@@ -361,7 +370,7 @@ def test_fifths_of_the_tasks_are_hidden_in_turns(clouds, monkeypatch):
     def trained(settings, x, measure, kept, hidden, targets, *_, **__):
         assert not set(kept) & set(hidden)
         asked.append(hidden)
-        return [np.full((len(hidden), 2), 0.5)]
+        return np.full((len(hidden), 2), 0.5)
 
     monkeypatch.setattr(deep, "trained_answers", trained)
     found = compare(annotations, x, settings=quick(), methods=["ccem"])

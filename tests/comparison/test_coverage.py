@@ -62,7 +62,7 @@ def test_intervals_of_trainings_hold_the_difference_of_the_models_that_were_trai
         right = (np.hstack([far[:, columns], np.ones((len(far), 1))]) @ weights > 0) == far_gold
         truths.append((settings.method, right.mean()))
         share = 1 / (1 + np.exp(-inputs[hidden] @ weights))
-        return [np.stack([1 - share, share], axis=1)]
+        return np.stack([1 - share, share], axis=1)
 
     monkeypatch.setattr(deep, "trained_answers", trained)
     covered = []

@@ -106,7 +106,7 @@ def test_taggers_learn_from_sentences_that_are_not_hidden(monkeypatch):
     def trained(settings, x, measure, kept, hidden, targets, *_, **__):
         given.append((settings.method, kept, hidden, targets))
         wrong = np.zeros(6) if settings.method == "deep-em" else None
-        return [np.concatenate([measure.gold[task] if wrong is None else wrong for task in hidden])[:, None]]
+        return np.concatenate([measure.gold[task] if wrong is None else wrong for task in hidden])[:, None]
 
     monkeypatch.setattr(deep, "trained_answers", trained)
     held_out = np.arange(75) >= 40

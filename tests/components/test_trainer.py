@@ -219,21 +219,3 @@ def test_a_checkpoint_in_a_store_is_fetched_and_removed_there(train, killed_afte
     assert sorted(path.name for path in store.rglob("*.*")) == ["checkpoint.json", "phase-0.npz"]
     assert history_of(train("a", CROWD, checkpoint=str(store))) == history_of(train("a", CROWD))
     assert not [path for path in store.rglob("*") if path.is_file()]
-
-
-@pytest.mark.slow
-def test_auto_compares_methods_on_hidden_annotations_and_says_so(train, caplog):
-    caplog.set_level("INFO", "absl")
-    method = {"name": "auto", "candidates": ["aggregated", "crowdsourced-layer"]}
-    folder = train("auto", method, epochs=4)
-    found = json.loads((folder / "run" / "choice.json").read_text())
-    assert {row["method"] for row in found["compared"]} == {"aggregated", "crowdsourced-layer"}
-    assert re.search(r"auto: 1 of (\d+) trainings done, about \d+ s left", caplog.text)
-    assert re.search(r"auto: (\d+) of \1 trainings done, about 0 s left", caplog.text)
-    best, other = found["compared"]
-    assert best["behind"] == 0 <= other["behind"]
-    assert best["score"] - other["score"] == pytest.approx(other["behind"])
-    assert found["chosen"] == {"name": best["method"]}
-    card = json.loads((folder / "serving" / "assets.extra" / "model_card.json").read_text())
-    assert card["method"] == {**method, **found}
-    assert card["training"]["epochs"] == best["epochs"] <= 4

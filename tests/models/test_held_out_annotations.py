@@ -5,12 +5,14 @@ import functools
 import keras
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.models import CrowdModel, HeldOutAnnotations
 from crowdzoo.training.held_out_annotations import log_likelihoods, scores
+from crowdzoo.training.held_out_ratings import RatingEvidence, rating_scores
 
 K, N = 10, 600
 LOOKS_LIKE = {1: 7, 3: 8, 4: 9}
@@ -94,3 +96,39 @@ def test_what_the_score_needs_is_said():
     ratings = Annotations.from_dense(np.array([[0.5]]), kind="regression")
     with pytest.raises(DataError, match="scores models of classes, got annotations of kind regression"):
         HeldOutAnnotations(x, ratings, tasks=[0])
+
+
+def test_the_score_is_the_log_probability_at_the_best_temperature():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 400)
+    likelihoods = np.log(np.where(np.arange(3) == truth[:, None], 0.7, 0.15))
+    calm = np.where(np.arange(3) == truth[:, None], 0.6, 0.2)
+    swapped = rng.random(400) < 0.3
+    calm[swapped] = np.roll(calm[swapped], 1, axis=1)
+    sure = calm**4 / (calm**4).sum(axis=1, keepdims=True)
+    plain = np.log((calm * np.exp(likelihoods)).sum(axis=1))
+    assert scores(calm, likelihoods).sum() >= plain.sum()
+    # sharpening alone changes little: the temperature takes it back, up to the grid's step
+    assert scores(sure, likelihoods).sum() == pytest.approx(scores(calm, likelihoods).sum(), abs=2)
+    assert scores(sure, likelihoods).sum() > np.log((sure * np.exp(likelihoods)).sum(axis=1)).sum()
+    assert np.isfinite(scores(np.eye(3)[truth], likelihoods)).all()  # zeros are floored
+
+
+def test_a_task_has_the_density_of_its_ratings_around_the_prediction(monkeypatch):
+    """Against a multivariate normal distribution, for the spread that is best and the level that is best."""
+    monkeypatch.setattr("crowdzoo.training.held_out_ratings.SPREADS", np.array([0.7]))
+    precisions, biases = np.array([4.0, 1.0, 0.5]), np.array([0.3, -0.2, 0.0])
+    ratings = np.array([[1.0, 2.0, 0.5], [3.0, 2.2, 2.0]])
+    corrected = ratings - biases
+    weight = np.full(2, precisions.sum())
+    mean = (corrected * precisions).sum(axis=1) / weight
+    constant = (np.log(precisions / (2 * np.pi)) - precisions * (corrected - mean[:, None]) ** 2).sum(axis=1) / 2
+    answers = np.array([0.5, 3.5])
+    found = rating_scores(answers, RatingEvidence(weight, mean, constant, 2.0))
+    level = (mean - answers).mean()  # both tasks weigh the same
+    covariance = np.diag(1 / precisions) + 1.4**2
+    expected = [
+        multivariate_normal.logpdf(own, np.full(3, answer + level), covariance)
+        for own, answer in zip(corrected, answers, strict=True)
+    ]
+    np.testing.assert_allclose(found, expected)

@@ -15,7 +15,6 @@ from crowdzoo.aggregation import MajorityVote
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.models import CrowdModel, TaggerSettings, TrainingSettings
-from crowdzoo.training.candidates import check_candidates
 from crowdzoo.training.held_out_annotations import held_out_tasks, log_likelihoods, scores
 from crowdzoo.training.instance_training import train
 from crowdzoo.training.methods import methods_of
@@ -272,8 +271,6 @@ def test_what_cannot_stop_early_says_what_to_write():
     few = LABELS.select_rows(LABELS.task_ids < 19)
     with pytest.raises(DataError, match="19 are too few for that"):
         train(TrainingSettings(patience=3), X, annotations=few)
-    with pytest.raises(ConfigError, match="auto chooses the number of epochs itself"):
-        check_candidates(TrainingSettings(patience=3), [("deep-em", {})])
     with pytest.raises(ConfigError, match="gradient_accumulation_steps to 1, or devices to 1"):
         TrainingSettings(devices=2, gradient_accumulation_steps=2)
     with pytest.raises(ConfigError, match="unknown precision"):
