@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.checks.constraints import SEED, Choice, Number, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import require_annotations
@@ -16,6 +15,7 @@ from crowdzoo.quality.ratings import Ratings, pairable_ratings, ratings_of
 
 METRICS = ("nominal", "ordinal", "interval", "ratio")
 MAX_VALUES = 4096  # of anything that is a matrix of values by values: 128 MiB
+CELLS_AT_ONCE = 1 << 22  # of tasks by values: 32 MiB
 MAX_NUMBER = 1e145  # so that sums of squares are finite
 
 
@@ -179,7 +179,11 @@ def coincidence_matrix(annotations: Annotations) -> NDArray[np.float64]:
     ratings = ratings_of(annotations, "The coincidence matrix")
     if ratings.num_values > MAX_VALUES:
         raise DataError(f"A coincidence matrix of {ratings.num_values:,} classes is too large: at most {MAX_VALUES:,}.")
-    return _coincidences(ratings.starts, ratings.codes, ratings.num_values)
+    ratings = ratings.pairable
+    votes, weights = ratings.votes, 1 / (ratings.sizes - 1)
+    found: NDArray[np.float64] = (votes.T @ votes.multiply(weights[:, None]).tocsr()).toarray()
+    own = np.bincount(ratings.codes, np.repeat(weights, ratings.sizes), ratings.num_values)
+    return found - np.diag(own)  # nobody is paired with himself
 
 
 class _Measure:
@@ -197,7 +201,7 @@ class _Measure:
             self.of_tasks = _squares(ratings, ratings.values)
         elif metric == "ratio":
             self.distances = _ratio_distances(ratings.values)
-            self.of_tasks = _pair_distances(ratings.starts, ratings.codes, self.distances)
+            self.of_tasks = _pair_distances(ratings, self.distances)
 
     def disagreements(self, weights: NDArray[np.float64]) -> tuple[float, float]:
         """D_o and D_e where task t occurs `weights[t]` times; both 0 where all that is left is one value."""
@@ -299,56 +303,9 @@ def _ratio_distances(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return shares * shares
 
 
-@compiled()
-def _count(codes: NDArray[np.int32], seen: NDArray[np.float64], distinct: NDArray[np.int64]) -> int:  # pragma: no cover
-    """Counts codes in `seen`, writes each once to `distinct`, and returns how many there are."""
-    number = 0
-    for code in codes:
-        if seen[code] == 0:
-            distinct[number] = code
-            number += 1
-        seen[code] += 1
-    return number
-
-
-@compiled()
-def _coincidences(
-    starts: NDArray[np.int64], codes: NDArray[np.int32], num_codes: int
-) -> NDArray[np.float64]:  # pragma: no cover
-    matrix = np.zeros((num_codes, num_codes))
-    seen = np.zeros(num_codes)
-    distinct = np.empty(num_codes, np.int64)
-    for task in range(len(starts) - 1):
-        size = starts[task + 1] - starts[task]
-        if size < 2:
-            continue
-        number = _count(codes[starts[task] : starts[task + 1]], seen, distinct)
-        for left in range(number):
-            c = distinct[left]
-            for right in range(number):
-                k = distinct[right]
-                others = seen[k] - 1 if c == k else seen[k]
-                matrix[c, k] += seen[c] * others / (size - 1)
-        for left in range(number):
-            seen[distinct[left]] = 0
-    return matrix
-
-
-@compiled()
-def _pair_distances(
-    starts: NDArray[np.int64], codes: NDArray[np.int32], distances: NDArray[np.float64]
-) -> NDArray[np.float64]:  # pragma: no cover
-    """Sum over ordered pairs of distances, over n_t - 1, [T]; equal values are gathered first."""
-    of_tasks = np.zeros(len(starts) - 1)
-    seen = np.zeros(len(distances))
-    distinct = np.empty(len(distances), np.int64)
-    for task in range(len(starts) - 1):
-        number = _count(codes[starts[task] : starts[task + 1]], seen, distinct)
-        for left in range(number):
-            for right in range(left):
-                c, k = distinct[left], distinct[right]
-                of_tasks[task] += 2 * seen[c] * seen[k] * distances[c, k]
-        of_tasks[task] /= starts[task + 1] - starts[task] - 1
-        for left in range(number):
-            seen[distinct[left]] = 0
-    return of_tasks
+def _pair_distances(ratings: Ratings, distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum over ordered pairs of distances, over n_t - 1, [T]."""
+    votes, step = ratings.votes, max(1, CELLS_AT_ONCE // ratings.num_values)
+    parts = (votes[start : start + step] for start in range(0, len(ratings.sizes), step))
+    sums = [np.asarray(part.multiply(part @ distances).sum(axis=1)).ravel() for part in parts]
+    return np.concatenate(sums) / (ratings.sizes - 1)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import CLASSIFICATION, REGRESSION, require_annotations, require_kind
 from crowdzoo.errors import DataError
@@ -48,7 +47,16 @@ class Ratings:
     @cached_property
     def same(self) -> NDArray[np.int32]:
         """How many annotations of its task have the value of this one, itself included, int32 [A]."""
-        return same_label_counts(self.starts, self.codes, self.num_values)
+        cells = self.tasks * self.num_values + self.codes
+        _, place, counts = np.unique(cells, return_inverse=True, return_counts=True)
+        return counts.astype(np.int32)[place]
+
+    @property
+    def votes(self) -> Any:
+        """How often each task has each value, a sparse matrix [N, V]."""
+        from scipy.sparse import csr_matrix
+
+        return csr_matrix((np.ones(len(self.codes)), self.codes, self.starts), (len(self.sizes), self.num_values))
 
     @cached_property
     def pairable(self) -> Ratings:
@@ -132,26 +140,3 @@ def pairable_ratings(annotations: Annotations, what: str, regression: bool = Fal
     if not len(ratings.codes):
         raise DataError(f"{what} is not defined: no task has two annotations.")
     return ratings
-
-
-@compiled()
-def same_label_counts(
-    starts: NDArray[np.int64], codes: NDArray[np.int32], num_codes: int
-) -> NDArray[np.int32]:  # pragma: no cover
-    """Number of rows of the same group with the same code, itself included, int32 [A].
-
-    Args:
-        starts: rows of group g are `starts[g]:starts[g + 1]`, int64 [G + 1].
-        codes: int32 [A].
-        num_codes: all codes are below it.
-    """
-    seen = np.zeros(num_codes, np.int32)
-    same = np.empty(len(codes), np.int32)
-    for group in range(len(starts) - 1):
-        for row in range(starts[group], starts[group + 1]):
-            seen[codes[row]] += 1
-        for row in range(starts[group], starts[group + 1]):
-            same[row] = seen[codes[row]]
-        for row in range(starts[group], starts[group + 1]):
-            seen[codes[row]] = 0
-    return same
