@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    command.add_argument("annotations", type=path,
-        help="columns task, annotator, label; of preferences left, right, annotator, label "
-        f"({options.LABEL_FORMATS})",
-    )  # fmt: skip
+    options.add_annotations(command)
     command.add_argument("--method", metavar="NAME",
         help="aggregation method (default robust; sentences: bsc-seq; ratings: rating-em; "
         "preferences: annotator-bradley-terry); an unknown name prints the list",
@@ -50,19 +47,14 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="correct labels and probabilities by the classes of --gold, of 20 tasks or more chosen at random, and "
         "print an interval of the accuracy on the other tasks (classification)",
     )  # fmt: skip
-    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
-        help="setting of the method, such as prior=0.1; may be given several times",
-    )  # fmt: skip
+    options.add_values(command, "--set", "setting of the method, such as prior=0.1")
     command.add_argument(
         "--max-iter", type=integer(1, options.MOST), metavar="N", help="largest number of EM iterations"
     )
     command.add_argument(
         "--tol", type=number(), metavar="X", help="stop when an iteration raises the objective by less per annotation"
     )
-    command.add_argument("--multi-label", action="store_true", default=None,
-        help="several labels may hold for a task: the labels that an annotator gives it (rows, or a cell with "
-        "--label-separator) are one answer, an empty cell is the answer that none holds; a probability for each label",
-    )  # fmt: skip
+    options.add_multi_label(command, f"{options.ONE_ANSWER}a probability for each label")
     command.add_argument("--rankings", action="store_true", default=None,
         help="with --task preference: the file holds lists in order, columns annotator, task, rank (1 is the best; "
         "empty: below all ranks), and list where an annotator has several (method plackett-luce; others compare the "

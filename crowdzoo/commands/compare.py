@@ -43,10 +43,7 @@ def is_comparison(folder: Path) -> bool:
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    command.add_argument("annotations", type=path,
-        help="columns task, annotator, label; of preferences left, right, annotator, label "
-        f"({options.LABEL_FORMATS})",
-    )  # fmt: skip
+    options.add_annotations(command)
     add_training(command)
     command.add_argument("--methods", default="quick", metavar="A,B,…",
         help="what is compared: quick (default), all, or names with commas between, each with its settings behind it, "
@@ -59,9 +56,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         "gold in .parquet or .csv; of sentences a file of true tags; with instances their column gold is used where "
         "this is not given. Without gold methods are compared by what they say of annotations that were hidden",
     )  # fmt: skip
-    command.add_argument("--multi-label", action="store_true", default=None,
-        help="several labels may hold for a task, as in `crowdzoo aggregate`; needs --gold",
-    )  # fmt: skip
+    options.add_multi_label(command, ", as in `crowdzoo aggregate`; needs --gold")
     command.add_argument("--seeds", type=integer(1, 10**4), default=1, metavar="N", help="how often everything is done")
     command.add_argument("--out", type=path, required=True, metavar="DIR",
         help="folder for runs.parquet, comparison.csv and comparison.png. The same command goes on where it was "

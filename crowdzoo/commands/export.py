@@ -31,9 +31,8 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="write a folder for the hub of Hugging Face or Kaggle instead, with Keras' own files and a card, under "
         "this licence (by its name on the hub, such as cc-by-4.0)",
     )  # fmt: skip
-    command.add_argument("--card", action="append", default=[], metavar="NAME=VALUE",
-        help="with --hub: a figure or a sentence for the card, such as accuracy=0.76; may be given several times",
-    )  # fmt: skip
+    on_card = "with --hub: a figure or a sentence for the card, such as accuracy=0.76"
+    options.add_values(command, "--card", on_card, "card")
     options.add_second_columns(command, "instance")
     options.add_text_options(command)
 

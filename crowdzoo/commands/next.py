@@ -78,12 +78,8 @@ def describe(command: argparse.ArgumentParser) -> None:
         help=f"aggregation method with confusion matrices (default {kind_of('classification').aggregation}; where "
         "--annotator-table says who is a model, people's answers decide what a model's is worth)",
     )  # fmt: skip
-    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
-        help="setting of the method, such as prior=0.1; may be given several times",
-    )  # fmt: skip
-    command.add_argument("--multi-label", action="store_true", default=None,
-        help="several labels may hold for a task, as in `crowdzoo aggregate`",
-    )  # fmt: skip
+    options.add_values(command, "--set", "setting of the method, such as prior=0.1")
+    options.add_multi_label(command, ", as in `crowdzoo aggregate`")
     options.add_seed(command, "the method")
     options.add_kinds(command)
     options.add_reading(command)

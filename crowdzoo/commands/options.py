@@ -21,6 +21,10 @@ from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.training.settings import ImageSettings, Settings, TextSettings, TrainingSettings
 
 LABEL_FORMATS = ".csv, .tsv, .jsonl, also .gz; .xlsx or .parquet"
+ONE_ANSWER = (
+    ": the labels that an annotator gives it (rows, or a cell with --label-separator) are one answer, an empty cell is "
+    "the answer that none holds; "
+)  # of --multi-label
 MOST = 10**9  # epochs, iterations, lines
 PEOPLE_AND_MODELS = "people-and-models"
 REJECTS = Output("rejects", "--rejects", is_rejects)
@@ -99,6 +103,31 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
         help="a second label by one annotator for one task: stop (default), keep the first, the last, or all of them "
         "(majority vote and Dawid-Skene)",
     )  # fmt: skip
+
+
+def add_annotations(command: argparse.ArgumentParser) -> None:
+    """The file of annotations of any kind."""
+    text = "columns task, annotator, label; of preferences left, right, annotator, label"
+    command.add_argument("annotations", type=path, help=f"{text} ({LABEL_FORMATS})")
+
+
+def add_values(command: argparse.ArgumentParser, flag: str, what: str, dest: str = "settings") -> None:
+    """An option of NAME=VALUE, for `settings_of` or `named_values`.
+
+    Args:
+        command: gets the option.
+        flag: the option.
+        what: for its help, what a value is.
+        dest: attribute of the arguments that holds the words.
+    """
+    text = f"{what}; may be given several times"
+    command.add_argument(flag, action="append", default=[], metavar="NAME=VALUE", dest=dest, help=text)
+
+
+def add_multi_label(command: argparse.ArgumentParser, more: str) -> None:
+    """`--multi-label`; `more` goes on in its help."""
+    text = f"several labels may hold for a task{more}"
+    command.add_argument("--multi-label", action="store_true", default=None, help=text)
 
 
 def add_annotator_table(command: argparse.ArgumentParser, what: str) -> None:

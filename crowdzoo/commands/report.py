@@ -29,9 +29,7 @@ NO_LABEL = "(none)"  # the answer that no label holds
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    command.add_argument("annotations", type=path,
-        help=f"columns task, annotator, label; of preferences left, right, annotator, label ({options.LABEL_FORMATS})",
-    )  # fmt: skip
+    options.add_annotations(command)
     command.add_argument("--out", type=path, required=True, metavar="FILE.html",
         help="file for the page; the same numbers, of all annotators and tasks, are written to FILE.json",
     )  # fmt: skip
@@ -48,11 +46,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--epsilon", type=number(0, 1),
         help="how much less often than a person a model of --annotator-table may agree with other people (default 0.2)",
     )  # fmt: skip
-    command.add_argument("--multi-label", action="store_true", default=None,
-        help="several labels may hold for a task: the labels that an annotator gives it (rows, or a cell with "
-        "--label-separator) are one answer, an empty cell is the answer that none holds; each label is a question of "
-        "yes or no",
-    )  # fmt: skip
+    options.add_multi_label(command, f"{options.ONE_ANSWER}each label is a question of yes or no")
     command.add_argument("--before", type=path, metavar="FILE.json",
         help="numbers of an earlier report on the same crowd: the page says what changed since",
     )  # fmt: skip

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdzoo.checks.option_types import path
-from crowdzoo.commands.options import named_values
+from crowdzoo.commands.options import add_values, named_values
 from crowdzoo.errors import ConfigError, shorten
 from crowdzoo.files.paths import check_output_file
 from crowdzoo.process import use_tensorflow
@@ -23,10 +23,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--check", dest="check", action="store_const", const="sample",
         help="only check the configuration and the input files, of long ones the first rows, of images some",
     )  # fmt: skip
-    command.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", dest="overrides",
-        help="replace a setting, such as training.epochs=20; may be given several times",
-    )  # fmt: skip
+    add_values(command, "--set", "replace a setting, such as training.epochs=20", "overrides")
     command.add_argument("--on", choices=("kubeflow", "vertex"),
         help="compile the pipeline for this in place of running it here; needs --out",
     )  # fmt: skip

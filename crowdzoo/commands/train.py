@@ -33,10 +33,7 @@ FIELDS = (
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    command.add_argument("annotations", type=path,
-        help="columns task, annotator, label; of preferences left, right, annotator, label "
-        f"({options.LABEL_FORMATS})",
-    )  # fmt: skip
+    options.add_annotations(command)
     command.add_argument("--out", type=path, required=True, metavar="FILE.keras", help="file for the trained model")
     command.add_argument(
         "--method", metavar="NAME",
@@ -45,9 +42,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         "method of `crowdzoo aggregate`, to train on its posteriors or estimates; an unknown name prints the list. "
         "For ratings, rating-em is a method of the first sort, and aggregated trains on the estimates of rating-em",
     )  # fmt: skip
-    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
-        help="setting of the method, such as connection=VW; may be given several times",
-    )  # fmt: skip
+    options.add_values(command, "--set", "setting of the method, such as connection=VW")
     add_training(command)
     options.add_seed(command, "weights, dropout and the order of the tasks", most=2**32 - 1)
     command.add_argument("--checkpoint", type=path, metavar="FOLDER",
@@ -130,13 +125,11 @@ def add_training(command: argparse.ArgumentParser) -> None:
         help="base model: a function of your own that makes it, package.module:function or file.py:function, or one of "
         "crowdzoo's own by name (default: by the instances' columns)",
     )  # fmt: skip
-    command.add_argument("--base-set", action="append", default=[], metavar="NAME=VALUE", dest="base_settings",
-        help="argument of that function; may be given several times",
-    )  # fmt: skip
-    command.add_argument("--encoder-set", action="append", default=[], metavar="NAME=VALUE", dest="encoder_settings",
-        help="with a base of your own: setting of what encodes texts, images or columns for it, such as "
-        "max_words=5000; may be given several times",
-    )  # fmt: skip
+    options.add_values(command, "--base-set", "argument of that function", "base_settings")
+    of_encoder = (
+        "with a base of your own: setting of what encodes texts, images or columns for it, such as max_words=5000"
+    )
+    options.add_values(command, "--encoder-set", of_encoder, "encoder_settings")
     command.add_argument("--hidden", metavar="N,N,…", help="units of the hidden layers (default 128); texts: units "
         "of the last one")  # fmt: skip
     options.add_settings(command, FIELDS)
