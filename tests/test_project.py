@@ -49,9 +49,6 @@ def test_every_lazy_name_resolves():
     ("module", "name"),
     [
         ("crowdzoo.beam", "fit"),
-        ("crowdzoo.components.example_dataset", "ExampleDataset"),
-        ("crowdzoo.components.example_files", "read_dataset_info"),
-        ("crowdzoo.components.transformed_instances", "TransformedInstances"),
         ("crowdzoo.instances", "read_instances"),
         ("crowdzoo.models", "CrowdModel"),
         ("crowdzoo.sequences", "read_spans"),
