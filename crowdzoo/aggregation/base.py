@@ -181,6 +181,7 @@ class Result(ABC):
         """What the class adds to the summary."""
 
     def _summary(self) -> dict[str, Any]:
+        counts = getattr(self, "annotations_per_task", None)  # sentences are counted otherwise
         return {
             "method": self.method,
             **self._more(),
@@ -188,6 +189,7 @@ class Result(ABC):
             "num_iterations": self.num_iterations,
             "history": list(self.history),
             "notes": list(self.notes),
+            **({} if counts is None else sizes(counts, self.annotators)),
         }
 
 

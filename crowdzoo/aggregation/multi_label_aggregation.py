@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.base import Columns, Result, sizes
+from crowdzoo.aggregation.base import Columns, Result
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
@@ -130,9 +130,6 @@ class MultiLabelAggregation(Result):
             rows = [None if np.isnan(row).any() else row.tolist() for row in self.accuracy_intervals]
             intervals = {"accuracy_intervals": rows}
         return {"kind": self.kind, "labels": self.label_names.tolist(), **intervals}
-
-    def _summary(self) -> dict[str, Any]:
-        return {**super()._summary(), **sizes(self.annotations_per_task, self.annotators)}
 
 
 def _intervals(found: ReadResult) -> NDArray[np.float64] | None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.against_votes import notes_against_votes, warn_of_notes
-from crowdzoo.aggregation.base import Columns, Result, names_and_counts, sizes
+from crowdzoo.aggregation.base import Columns, Result, names_and_counts
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine import bayes
 from crowdzoo.aggregation.engine.block import whole_block
@@ -233,6 +233,3 @@ class Aggregation(Result):
             **({"confidence": True} if self.confidence else {}),
             **({} if self.accuracy_interval is None else {"accuracy_interval": list(self.accuracy_interval)}),
         }
-
-    def _summary(self) -> dict[str, Any]:
-        return {**super()._summary(), **sizes(self.annotations_per_task, self.annotators)}

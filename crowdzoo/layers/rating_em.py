@@ -1,11 +1,11 @@
 """Deep EM for ratings: the network learns from posterior means, biases and precisions have a closed form."""
 
-import math
 from typing import Any, ClassVar
 
 import keras
 import numpy as np
 from keras import ops
+from scipy.special import gammaln
 
 from crowdzoo.checks.constraints import FLAG, LEVEL, Number, checked
 from crowdzoo.layers.crowd_layer import CrowdLayer
@@ -163,29 +163,6 @@ class RatingEM(CrowdLayer):
         self._check_built()
         return ops.convert_to_numpy(self.precision).astype("float64") / self.unit**2
 
-    def posterior_ratings(
-        self, estimates: np.ndarray, tasks: np.ndarray, annotators: np.ndarray, ratings: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The true ratings of annotated tasks: an E-step with what was learnt.
-
-        Args:
-            estimates: estimates of the base, `[N]`, in the labels' unit.
-            tasks: int `[A]`.
-            annotators: int `[A]`.
-            ratings: `[A]`, in the labels' unit.
-
-        Returns:
-            Means and standard deviations `[N]`, in the labels' unit; where nobody rated, the estimate and the
-            deviation of the truth from it.
-        """
-        self._check_built()
-        bias, precision, variance = self._numbers()
-        columns = (tasks, annotators, self._standardized(ratings))
-        means, variances, _ = posterior(
-            self._standardized(estimates), variance, *columns, bias, precision, self._probabilities()
-        )
-        return self.center + self.unit * means, self.unit * np.sqrt(variances)
-
     # === How a model is trained ===
 
     def default_loss(self) -> keras.losses.Loss:
@@ -239,8 +216,11 @@ class RatingEM(CrowdLayer):
     ) -> tuple[np.ndarray, float]:
         """See `update`; here estimates and ratings are standardised."""
         number = np.bincount(annotators, minlength=self.num_annotators)
-        bias, precision, variance = self._numbers()
-        follows = self._probabilities()
+        bias, precision, spread_of_truth, follows = (
+            ops.convert_to_numpy(weight).astype("float64")
+            for weight in (self.bias, self.precision, self.variance, self.follows)
+        )
+        variance = float(spread_of_truth)
         means, variances, likelihood = posterior(
             estimates, variance, tasks, annotators, ratings, bias, precision, follows
         )
@@ -263,7 +243,7 @@ class RatingEM(CrowdLayer):
         shapes, rates = self.prior + number / 2, self.prior * pooled + squares / 2
         precision = shapes / rates
         if self.unrelated > 0:
-            evidence = _log_gamma(shapes) - math.lgamma(self.prior) + self.prior * np.log(self.prior * pooled)
+            evidence = gammaln(shapes) - gammaln(self.prior) + self.prior * np.log(self.prior * pooled)
             evidence = evidence - shapes * np.log(rates) - number / 2 * np.log(2 * np.pi) - divergence
             odds = np.log(1 / self.unrelated - 1) + evidence - unrelated
             follows = 1 / (1 + np.exp(-np.clip(odds, -MOST_ODDS, MOST_ODDS)))
@@ -281,17 +261,6 @@ class RatingEM(CrowdLayer):
         self.variance.assign(max(variance, SMALLEST_VARIANCE))
         return (self.center + self.unit * means[:, None]).astype("float32"), likelihood
 
-    def _numbers(self) -> tuple[np.ndarray, np.ndarray, float]:
-        """Biases `[R]`, precisions `[R]` and the variance of the truth, standardised."""
-        bias, precision, variance = (
-            ops.convert_to_numpy(weight).astype("float64") for weight in (self.bias, self.precision, self.variance)
-        )
-        return bias, precision, float(variance)
-
-    def _probabilities(self) -> np.ndarray:
-        """Probability that each annotator's ratings follow the truth, float64 `[R]`."""
-        return ops.convert_to_numpy(self.follows).astype("float64")
-
     def _standardized(self, values: np.ndarray) -> np.ndarray:
         return (np.asarray(values, dtype="float64") - self.center) / self.unit
 
@@ -300,13 +269,6 @@ class RatingEM(CrowdLayer):
     def get_config(self) -> dict[str, Any]:
         """Every argument of the constructor."""
         return {**super().get_config(), "bias": self.has_bias}
-
-    def load_own_variables(self, store: Any) -> None:
-        """Weights from a file; files of before `unrelated` have no probabilities, and all ratings follow the truth."""
-        given = [store[str(place)] for place in range(len(store.keys()))]
-        if len(given) == len(self.weights) - 1:
-            given.append(np.ones(self.num_annotators))
-        super().load_own_variables({str(place): value for place, value in enumerate(given)})
 
 
 def posterior(
@@ -357,9 +319,5 @@ def _unrelated(annotators: np.ndarray, ratings: np.ndarray, num_annotators: int)
     squares = np.bincount(annotators, np.square(ratings) + RESOLUTION**2, num_annotators)
     shapes = WORTH + number / 2
     rates = WORTH + (squares - np.square(sums) / (WORTH + number)) / 2
-    found = _log_gamma(shapes) - math.lgamma(WORTH) + WORTH * np.log(WORTH) - shapes * np.log(rates)
+    found = gammaln(shapes) - gammaln(WORTH) + WORTH * np.log(WORTH) - shapes * np.log(rates)
     return found + (np.log(WORTH / (WORTH + number)) - number * np.log(2 * np.pi)) / 2
-
-
-def _log_gamma(values: np.ndarray) -> np.ndarray:
-    return np.array([math.lgamma(value) for value in values])

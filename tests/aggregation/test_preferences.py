@@ -251,7 +251,7 @@ def test_results_are_finite_repeatable_and_written(method, ties, tmp_path):
         theirs, ours = getattr(read, each.name), getattr(found, each.name)
         np.testing.assert_array_equal(theirs, ours, err_msg=each.name)
     np.testing.assert_array_equal(read.answer_probabilities(crowd), probabilities)
-    assert found.pair_frame()["annotations"].sum() == 120
+    assert found.annotations_per_pair.sum() == 120
 
 
 @METHODS

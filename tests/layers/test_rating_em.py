@@ -195,20 +195,6 @@ def test_targets_do_not_follow_annotators_who_always_say_the_same(honest, consta
         assert np.std(learnt(unrelated=0.0)[1]) < 0.1
 
 
-def test_files_of_before_load_with_all_ratings_following_the_truth():
-    earlier, layer = RatingEM(R), RatingEM(R)
-    for each in (earlier, layer):
-        each.build((None, 1))
-    earlier.precision.assign(np.arange(1.0, R + 1))
-    store = {}
-    earlier.save_own_variables(store)
-    del store[max(store)]
-    layer.follows.assign(np.zeros(R))
-    layer.load_own_variables(store)
-    np.testing.assert_array_equal(layer.annotator_precisions(), np.arange(1.0, R + 1))
-    np.testing.assert_array_equal(ops.convert_to_numpy(layer.follows), 1)
-
-
 # === The ratings' loss, and the crowd layer in units ===
 
 

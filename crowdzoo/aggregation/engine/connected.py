@@ -15,12 +15,9 @@ def linked_groups(first: NDArray[np.integer], second: NDArray[np.integer], numbe
     Returns:
         Group of each node, int64 [V], numbered from 0 in the order of their lowest nodes.
     """
-    group = np.arange(number)
-    while True:
-        before = group.copy()
-        lowest = np.minimum(before[first], before[second])
-        for ends in (first, second):  # whole groups join the lowest that an edge links
-            np.minimum.at(group, before[ends], lowest)
-        group = group[group]
-        if np.array_equal(group, before):
-            return np.unique(group, return_inverse=True)[1].astype(np.int64)
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_matrix((np.ones(len(first)), (first, second)), (number, number))
+    group = connected_components(graph, directed=False)[1]
+    return np.unique(np.unique(group, return_index=True)[1][group], return_inverse=True)[1].astype(np.int64)

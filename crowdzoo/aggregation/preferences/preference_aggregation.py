@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.base import Columns, Result, names_and_counts, sizes
+from crowdzoo.aggregation.base import Columns, Result, names_and_counts
 from crowdzoo.aggregation.engine.comparisons import FORMS, PairParams, answer_probabilities
 from crowdzoo.aggregation.engine.connected import linked_groups
 from crowdzoo.data.label_kinds import PREFERENCE, require_annotations, require_kind
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from crowdzoo.aggregation.result_files import ReadResult
     from crowdzoo.data.annotations import Annotations
 
@@ -237,12 +235,6 @@ class PreferenceAggregation(Result):
         guess = None if self.guesses is None else self.guesses[who]
         return answer_probabilities(lead, self.tie + own(self.tie_biases, 0.0), self.ties, own(self.shares, 1.0), guess)
 
-    def pair_frame(self) -> pd.DataFrame:
-        """One row a pair that was compared, with the probabilities of the answers. Needs pandas."""
-        from crowdzoo.aggregation.result_files import table_of
-
-        return table_of(self._pair_columns()).to_pandas()
-
     def _tables(self) -> tuple[Columns, ...]:
         return self._answer_columns(), self._pair_columns(), self._annotator_columns()
 
@@ -307,9 +299,7 @@ class PreferenceAggregation(Result):
         return {"kind": self.kind, **{name: getattr(self, name) for name in kept}}
 
     def _summary(self) -> dict[str, Any]:
-        return {**super()._summary(), **sizes(self.annotations_per_task, self.annotators)} | {
-            "num_annotations": int(self.annotations_per_pair.sum())
-        }
+        return {**super()._summary(), "num_annotations": int(self.annotations_per_pair.sum())}
 
 
 TIED = 1e-9  # log odds, up to which two scores differ by rounding alone

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.base import Columns, Result, names_and_counts, sizes
+from crowdzoo.aggregation.base import Columns, Result, names_and_counts
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.result_files import ReadResult
@@ -120,6 +120,3 @@ class RatingAggregation(Result):
 
     def _more(self) -> dict[str, Any]:
         return {"kind": self.kind}
-
-    def _summary(self) -> dict[str, Any]:
-        return {**super()._summary(), **sizes(self.annotations_per_task, self.annotators)}

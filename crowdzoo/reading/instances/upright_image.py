@@ -107,12 +107,12 @@ def upright_image(
 
 
 def _upright(image: Any, content: bytes, name: str, whole: bool) -> UprightImage:
-    from PIL import Image
+    from PIL import Image, ImageOps
 
     jpeg, size = image.format in ("JPEG", "MPO"), image.size
     changes = _changes(image, content)
     if changes:
-        upright = _turned(_colours(image), _orientation(image))
+        upright = _colours(ImageOps.exif_transpose(image) if _orientation(image) > 1 else image)
         stream = io.BytesIO()
         if jpeg:
             upright.save(stream, "JPEG", quality=_QUALITY, subsampling=0)
@@ -173,16 +173,6 @@ def _colours(image: Any) -> Any:
         picture = image.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture).convert("RGB")
     return image if image.mode == "L" else image.convert("RGB")
-
-
-def _turned(image: Any, orientation: int) -> Any:
-    from PIL.Image import Transpose
-
-    turns = {
-        2: Transpose.FLIP_LEFT_RIGHT, 3: Transpose.ROTATE_180, 4: Transpose.FLIP_TOP_BOTTOM, 5: Transpose.TRANSPOSE,
-        6: Transpose.ROTATE_270, 7: Transpose.TRANSVERSE, 8: Transpose.ROTATE_90,
-    }  # fmt: skip
-    return image.transpose(turns[orientation]) if orientation in turns else image
 
 
 def _too_large(size: str, most: float) -> str:
