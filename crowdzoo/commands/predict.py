@@ -26,10 +26,9 @@ from crowdzoo.files.writing import atomic_file
 from crowdzoo.kinds import KINDS
 from crowdzoo.reading.instances.images import holds_images
 from crowdzoo.reading.instances.instances import Instances, read_inputs
-from crowdzoo.reading.instances.table import own_encoding
 from crowdzoo.reading.instances.tables import served_tables
 from crowdzoo.reading.tables.layout import Layout
-from crowdzoo.reading.tables.suffixes import column_names
+from crowdzoo.reading.tables.suffixes import column_names, own_encoding
 
 DEFAULT = "serving_default"
 FEW, MANY = 32, 256  # instances in a call; files of images are large

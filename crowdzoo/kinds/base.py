@@ -248,12 +248,7 @@ class Kind(ABC):
                 )
 
     def noted(self, result: Any, crowd: Any) -> Any:
-        """The result with notes on what about the crowd makes it doubtful.
-
-        Args:
-            result: result of the aggregator.
-            crowd: what it was fitted to.
-        """
+        """The result with notes on what about the crowd makes it doubtful; arguments as of `result_rows`."""
         return result
 
     @abstractmethod
@@ -430,13 +425,7 @@ class Kind(ABC):
         return TrainingSet(crowd, table.values, crowd, training, gold, table.names, held_out)
 
     def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> Any:
-        """What a table of instances knows of the tasks, in the kind's own form.
-
-        Args:
-            table: of the instances.
-            crowd: what `read` gave.
-            path: of the table, for messages.
-        """
+        """What a table of instances (at `path`, for messages) knows of the tasks, in the kind's own form."""
         raise NotImplementedError(f"{self.title} have no table of instances")
 
     def train(

@@ -1,6 +1,5 @@
 """A table of instances from a file, of any kind: columns by name, with the row of each value for messages."""
 
-import codecs
 import dataclasses
 import itertools
 import os
@@ -27,7 +26,7 @@ from crowdzoo.files.arrow import (
     parquet_rows,
     read_parquet,
 )
-from crowdzoo.files.regular import check_regular, open_regular, plain_name
+from crowdzoo.files.regular import check_regular, plain_name
 from crowdzoo.files.workbooks import WORKBOOK
 from crowdzoo.reading.tables.answer_rows import code_names, named
 from crowdzoo.reading.tables.cells import JOINT
@@ -36,7 +35,7 @@ from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.naming import find_columns, warn_of_guess
 from crowdzoo.reading.tables.plain_array import plain_array
 from crowdzoo.reading.tables.sources import PART_OF
-from crowdzoo.reading.tables.suffixes import column_names
+from crowdzoo.reading.tables.suffixes import column_names, own_encoding
 
 BESIDE = ("task", "gold", "split")  # columns beside what a model learns from
 NAMED = (*BESIDE, "text")  # columns of text; all others are features
@@ -284,21 +283,6 @@ def _joined_tasks(
     return dataclasses.replace(
         found, columns={"task": tasks, **rest}, theirs={**found.theirs, "task": ", ".join(parts.values())}
     )
-
-
-def own_encoding(path: str | Path, layout: Layout) -> Layout:
-    """A layout for a file that is read beside another one: without the other's encoding where this one is UTF-8."""
-    if layout.encoding is None or Path(path).suffix in (".parquet", WORKBOOK):
-        return layout
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    try:
-        with open_regular(path) as stream:
-            while block := stream.read(1 << 20):
-                decoder.decode(block)
-            decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        return layout
-    return dataclasses.replace(layout, encoding=None)
 
 
 Part = tuple[dict[str, pa.Array], np.ndarray]  # columns, and the rows' numbers

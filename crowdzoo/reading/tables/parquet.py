@@ -21,8 +21,8 @@ from crowdzoo.files.text import is_utf8
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.reading.tables.answer_rows import answer_rows, code_names
 from crowdzoo.reading.tables.layout import Layout
-from crowdzoo.reading.tables.plain_array import plain_array
-from crowdzoo.reading.tables.sources import BATCH_ROWS, Batch, Source, json_originals
+from crowdzoo.reading.tables.plain_array import json_originals, plain_array
+from crowdzoo.reading.tables.sources import BATCH_ROWS, Batch, Source
 
 KEY = b"crowdzoo.annotations"
 VERSION = 1  # of what stands under the key

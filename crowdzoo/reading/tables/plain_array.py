@@ -1,4 +1,7 @@
-"""Typed columns as the few types that the readers of tables know."""
+"""Typed columns as the few types that the readers of tables know, and the text of their rows."""
+
+import json
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -62,3 +65,16 @@ def _plain(array: pa.Array, column: str) -> pa.Array | None:
         finer = pa.types.is_timestamp(kind) and kind.unit == "ns"
         return array.cast(pa.timestamp("us", tz=getattr(kind, "tz", None)), safe=not finer)
     return None
+
+
+def json_originals(columns: dict[str, pa.Array]) -> Callable[[Sequence[int]], list[str]]:
+    """The text of rows of typed columns, for `Batch.originals`: JSON objects."""
+
+    def originals(rows: Sequence[int]) -> list[str]:
+        wanted = pa.array(rows, type=pa.int64())
+        taken = {name: column.take(wanted).to_pylist() for name, column in columns.items()}
+        return [
+            json.dumps(dict(zip(taken, row, strict=True)), default=str) for row in zip(*taken.values(), strict=True)
+        ]
+
+    return originals

@@ -6,7 +6,6 @@ slower and knows every line's number. So good data costs no Python object a row,
 """
 
 import itertools
-import json
 import os
 import re
 from collections import Counter
@@ -407,16 +406,3 @@ class TextSource(Source):
         }
         lines = np.array([line for line, _, _ in rows], dtype=np.int64)
         return Batch(columns, lines, lambda wanted: [readable(rows[row][1]) for row in wanted], bad)
-
-
-def json_originals(columns: dict[str, pa.Array]) -> Callable[[Sequence[int]], list[str]]:
-    """The text of rows of typed columns, for `Batch.originals`: JSON objects."""
-
-    def originals(rows: Sequence[int]) -> list[str]:
-        wanted = pa.array(rows, type=pa.int64())
-        taken = {name: column.take(wanted).to_pylist() for name, column in columns.items()}
-        return [
-            json.dumps(dict(zip(taken, row, strict=True)), default=str) for row in zip(*taken.values(), strict=True)
-        ]
-
-    return originals
