@@ -168,9 +168,13 @@ class Result(ABC):
     def _answer_columns(self) -> Columns:
         """The first table's columns by name, [n, ...]; None where there is nothing to write."""
 
-    @abstractmethod
-    def _annotator_columns(self) -> Columns:
+    def _annotator_columns(self: Any) -> Columns:
         """The annotators' columns by name, [R, ...]."""
+        return {"annotator": self.annotators, "annotations": self.annotations_per_annotator, **self._of_annotators()}
+
+    def _of_annotators(self) -> Columns:
+        """Those of them that the class adds."""
+        return {}
 
     def _tables(self) -> tuple[Columns, ...]:
         """The tables in the order of `files`; that of the annotators is the last."""

@@ -89,10 +89,8 @@ class MultiLabelAggregation(Result):
             **self._of_labels("probability", self.probabilities),
         }
 
-    def _annotator_columns(self) -> Columns:
+    def _of_annotators(self) -> Columns:
         return {
-            "annotator": self.annotators,
-            "annotations": self.annotations_per_annotator,
             **self._of_labels("sensitivity", self.sensitivity),
             **self._of_labels("specificity", self.specificity),
         }
@@ -111,7 +109,6 @@ class MultiLabelAggregation(Result):
         probabilities = of_labels(tasks, "probability")
         sets = [set(text.split(SEPARATOR)) for text in found.names(tasks, "labels").tolist()]
         return {
-            "tasks": found.names(tasks, "task"),
             "label_names": names,
             "probabilities": probabilities,
             "chosen": np.array([[str(name) in own for name in names.tolist()] for own in sets], bool).reshape(
@@ -120,8 +117,7 @@ class MultiLabelAggregation(Result):
             "sensitivity": of_labels(annotators, "sensitivity"),
             "specificity": of_labels(annotators, "specificity"),
             "accuracy_intervals": _intervals(found),
-            "annotations_per_task": found.numbers(tasks, "annotations", whole=True),
-            "annotations_per_annotator": found.numbers(annotators, "annotations", whole=True),
+            **found.names_and_counts(tasks, annotators),
         }
 
     def _more(self) -> dict[str, Any]:

@@ -192,10 +192,8 @@ class Aggregation(Result):
             "confusions": found.optional(annotators, "confusion", size, size),
             "class_prior": found.optional_list("class_prior", size),
             "log_likelihood": found.value("log_likelihood", float, int, None),
-            "tasks": found.names(tasks, "task"),
             "classes": classes,
-            "annotations_per_task": found.numbers(tasks, "annotations", whole=True),
-            "annotations_per_annotator": found.numbers(annotators, "annotations", whole=True),
+            **found.names_and_counts(tasks, annotators),
             "difficulty": found.optional(tasks, "difficulty"),
             "clusters": found.optional(annotators, "cluster", whole=True),
             "effective_votes": found.optional(tasks, "effective_votes"),
@@ -215,10 +213,8 @@ class Aggregation(Result):
             "effective_votes": self.effective_votes,
         }
 
-    def _annotator_columns(self) -> Columns:
+    def _of_annotators(self) -> Columns:
         return {
-            "annotator": self.annotators,
-            "annotations": self.annotations_per_annotator,
             "accuracy": self.annotator_accuracy(),
             "skill": self.skills,
             "cluster": self.clusters,

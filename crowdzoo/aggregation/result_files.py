@@ -201,6 +201,14 @@ class ReadResult:
             raise self._error(file, f"column '{column}' holds {array.type} or gaps, not numbers")
         return array.to_numpy(zero_copy_only=False).reshape(length, *shape)
 
+    def names_and_counts(self, tasks: str, annotators: str) -> dict[str, Any]:
+        """Names of tasks, and numbers of annotations, of two tables: attributes of a result."""
+        return {
+            "tasks": self.names(tasks, "task"),
+            "annotations_per_task": self.numbers(tasks, "annotations", whole=True),
+            "annotations_per_annotator": self.numbers(annotators, "annotations", whole=True),
+        }
+
     def codes(self, file: str, column: str, number: int) -> NDArray[Any]:
         """A column of codes from 0 to number - 1."""
         found = self.numbers(file, column, whole=True)

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +34,9 @@ class Maximum:
     converged: bool
 
     @property
-    def num_iterations(self) -> int:
-        """Steps taken."""
-        return len(self.history) - 1
+    def facts(self) -> dict[str, Any]:
+        """What a result keeps of it."""
+        return {"history": self.history, "converged": self.converged, "num_iterations": len(self.history) - 1}
 
 
 def maximize(

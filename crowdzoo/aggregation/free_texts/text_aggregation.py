@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.base import Columns, Result, names_and_counts, sizes
+from crowdzoo.aggregation.base import Columns, Result, names_and_counts
 from crowdzoo.aggregation.free_texts.edits import error_rates
 
 if TYPE_CHECKING:
@@ -100,9 +100,7 @@ class TextAggregation(Result):
             "effective_votes": found.numbers(tasks, "effective_votes"),
             "unit": found.value("unit", str),
             "normalize": found.value("normalize", str),
-            "tasks": found.names(tasks, "task"),
-            "annotations_per_task": found.numbers(tasks, "annotations", whole=True),
-            "annotations_per_annotator": found.numbers(annotators, "annotations", whole=True),
+            **found.names_and_counts(tasks, annotators),
         }
 
     def _answer_columns(self) -> Columns:
@@ -112,12 +110,8 @@ class TextAggregation(Result):
             "effective_votes": votes,
         }  # fmt: skip
 
-    def _annotator_columns(self) -> Columns:
-        counts = self.annotations_per_annotator
-        return {
-            "annotator": self.annotators, "annotations": counts, "agreement": self.agreement, "skill": self.skills
-        }  # fmt: skip
+    def _of_annotators(self) -> Columns:
+        return {"agreement": self.agreement, "skill": self.skills}
 
     def _more(self) -> dict[str, Any]:
-        counted = sizes(self.annotations_per_task, self.annotators)
-        return {"kind": self.kind, "unit": self.unit, "normalize": self.normalize, **counted}
+        return {"kind": self.kind, "unit": self.unit, "normalize": self.normalize}

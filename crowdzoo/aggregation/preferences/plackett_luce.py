@@ -111,9 +111,7 @@ class PlackettLuce(Aggregator):
             "none",
             ("slopes",) if self.slopes else (),
             log_likelihood=value,
-            history=found.history,
-            converged=found.converged,
-            num_iterations=found.num_iterations,
+            **found.facts,
         )
 
 

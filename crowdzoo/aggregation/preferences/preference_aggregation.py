@@ -257,10 +257,8 @@ class PreferenceAggregation(Result):
             **{f"probability_{answer}": column for answer, column in zip(self.answers, found.T, strict=True)},
         }
 
-    def _annotator_columns(self) -> Columns:
+    def _of_annotators(self) -> Columns:
         return {
-            "annotator": self.annotators,
-            "annotations": self.annotations_per_annotator,
             "skill": self.skills,
             "position_bias": self.position_biases(),
             **{name: getattr(self, name) for name in _OF_ANNOTATORS},
@@ -289,9 +287,7 @@ class PreferenceAggregation(Result):
             **{name: found.optional(annotators, name) for name in _OF_ANNOTATORS},
             "guesses": found.optional(annotators, "guesses", 2 if ties == "none" else 3),
             "log_likelihood": found.value("log_likelihood", float),
-            "tasks": names,
-            "annotations_per_task": found.numbers(tasks, "annotations", whole=True),
-            "annotations_per_annotator": found.numbers(annotators, "annotations", whole=True),
+            **found.names_and_counts(tasks, annotators),
         }
 
     def _more(self) -> dict[str, Any]:

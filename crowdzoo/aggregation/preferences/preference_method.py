@@ -114,9 +114,7 @@ class PreferenceMethod(Aggregator):
             form,
             (*self.fitted, *(["common"] if self._has_bias else [])),
             log_likelihood=log_likelihood,
-            history=found.history,
-            converged=found.converged,
-            num_iterations=found.num_iterations,
+            **found.facts,
         )
 
     def partial_fit(

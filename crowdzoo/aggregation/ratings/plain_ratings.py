@@ -1,16 +1,15 @@
-"""Methods without a model of the annotators: answers of a block, sums over blocks, and the result from those.
-
-Such a method has `name`, `check(annotations)`, and `answers(block)`, which gives the estimates of a block's tasks and
-their standard errors in units of the deviation of single ratings, [T] each, anything where nobody rated.
-"""
+"""Methods without a model of the annotators: answers of a block, sums over blocks, and the result from those."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.checks import check_ratings
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 
@@ -26,19 +25,45 @@ SUMS = 8
 Array = NDArray[np.float64]
 
 
-def fit_answers(method: Any, annotations: Annotations) -> RatingAggregation:
-    """The `fit` of such a method.
+class PlainRatings(Aggregator):
+    """A method without a model of the annotators."""
 
-    Raises:
-        ConfigError: an impossible scale.
-        DataError: not ratings, none at all, or some outside of the scale.
-    """
-    method.check(annotations)
-    origin, block = block_of_ratings(annotations)
-    rows, sums = np.zeros((annotations.num_annotators, 2)), np.zeros(SUMS)
-    estimates, factors = method.answers(block)
-    add_answers(block, estimates, rows, sums)
-    return result_of_answers(method, annotations, origin + estimates, factors, rows, sums)
+    kind: ClassVar[str] = "regression"
+    title: ClassVar[str]
+    low: float | None
+    high: float | None
+
+    def fit(self, annotations: Annotations) -> RatingAggregation:
+        """Takes the estimates.
+
+        Args:
+            annotations: ratings of N tasks by R annotators; not changed.
+
+        Returns:
+            Estimates, and their standard errors; see the class. A task without ratings has the mean of the estimates,
+            and their deviation as its error. `skills` compares an annotator with the mean of the others.
+
+        Raises:
+            ConfigError: an impossible scale.
+            DataError: not ratings, none at all, or some outside of the scale.
+        """
+        self.check(annotations)
+        origin, block = block_of_ratings(annotations)
+        rows, sums = np.zeros((annotations.num_annotators, 2)), np.zeros(SUMS)
+        estimates, factors = self.answers(block)
+        add_answers(block, estimates, rows, sums)
+        return result_of_answers(self, annotations, origin + estimates, factors, rows, sums)
+
+    def check(self, annotations: Annotations) -> None:
+        """Refuses what `fit` refuses."""
+        check_ratings(annotations, self.title, self.low, self.high)
+
+    @abstractmethod
+    def answers(self, block: Block) -> tuple[Array, Array]:
+        """Estimates of a block's tasks, and their errors in units of the deviation of single ratings, [T] each.
+
+        Anything where nobody rated.
+        """
 
 
 def block_of_ratings(annotations: Annotations) -> tuple[float, Block]:

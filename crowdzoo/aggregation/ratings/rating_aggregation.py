@@ -96,9 +96,7 @@ class RatingAggregation(Result):
             "standard_errors": found.numbers(tasks, "standard_error"),
             "biases": found.optional(annotators, "bias"),
             "precisions": found.optional(annotators, "precision"),
-            "tasks": found.names(tasks, "task"),
-            "annotations_per_task": found.numbers(tasks, "annotations", whole=True),
-            "annotations_per_annotator": found.numbers(annotators, "annotations", whole=True),
+            **found.names_and_counts(tasks, annotators),
         }
 
     def _answer_columns(self) -> Columns:
@@ -109,10 +107,8 @@ class RatingAggregation(Result):
             "annotations": self.annotations_per_task,
         }
 
-    def _annotator_columns(self) -> Columns:
+    def _of_annotators(self) -> Columns:
         return {
-            "annotator": self.annotators,
-            "annotations": self.annotations_per_annotator,
             "skill": self.skills,
             "bias": self.biases,
             "precision": self.precisions,

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.aggregator import Aggregator
-from crowdzoo.aggregation.checks import check_ratings
 from crowdzoo.aggregation.engine.block import Block
-from crowdzoo.aggregation.ratings.plain_ratings import by_rank, fit_answers
-from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
+from crowdzoo.aggregation.ratings.plain_ratings import PlainRatings, by_rank
 from crowdzoo.checks.constraints import END, setting
-
-if TYPE_CHECKING:
-    from crowdzoo.data.annotations import Annotations
 
 
 @dataclass(frozen=True)
-class RatingMedian(Aggregator):
+class RatingMedian(PlainRatings):
     """The median of a task's ratings; of an even number the mean of the two in the middle.
+
+    Standard errors are those of `RatingMean`, times sqrt(pi / 2) where a task has three ratings or more (the factor of
+    many normal ones).
 
     Args:
         low: lowest rating of the scale, or None for any.
@@ -34,35 +31,14 @@ class RatingMedian(Aggregator):
         The median.
     """
 
-    kind: ClassVar[str] = "regression"
     name: ClassVar[str] = "median"
     title: ClassVar[str] = "The median rating"
 
     low: float | None = setting(None, END)
     high: float | None = setting(None, END)
 
-    def fit(self, annotations: Annotations) -> RatingAggregation:
-        """Takes the medians.
-
-        Args:
-            annotations: ratings of N tasks by R annotators; not changed.
-
-        Returns:
-            Medians. Standard errors are those of `RatingMean`, times sqrt(pi / 2) where a task has three ratings or
-            more (the factor of many normal ones). Tasks without ratings and `skills` as there.
-
-        Raises:
-            ConfigError: an impossible scale.
-            DataError: not ratings, none at all, or some outside of the scale.
-        """
-        return fit_answers(self, annotations)
-
-    def check(self, annotations: Annotations) -> None:
-        """Refuses what `fit` refuses."""
-        check_ratings(annotations, self.title, self.low, self.high)
-
     def answers(self, block: Block) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Estimates of a block's tasks, and their errors in units of the deviation of single ratings, [T] each."""
+        """As in `PlainRatings`."""
         ratings, rank, counts = by_rank(block)
         lower, upper = ((counts - 1) // 2)[block.index], (counts // 2)[block.index]
         times = (rank == lower).astype(np.int64) + (rank == upper)  # twice where there is one in the middle
