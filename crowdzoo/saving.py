@@ -24,31 +24,39 @@ __all__ = ["load_model", "register_with_keras"]
 
 _UNKNOWN = re.compile(r"[Cc]ould not locate ((?:class|function) '[^']*')")
 _PACKAGE = re.compile(r"'package': '([^']+)'")  # of `CrowdLayer.get_config`
-# module -> every class of it that is registered for saving, with spaces between
-_CLASSES = {
+# module -> its public layer that is registered for saving; `crowdzoo.layers` has them, too
+LAYERS = {
     "crowdzoo.layers.conal": "CoNAL",
     "crowdzoo.layers.confusion_matrices": "ConfusionMatrices",
     "crowdzoo.layers.crf": "CRF",
     "crowdzoo.layers.cross_fitted_em": "CrossFittedEM",
     "crowdzoo.layers.crowdsourced_layer": "CrowdsourcedLayer",
     "crowdzoo.layers.deep_em": "DeepEM",
-    "crowdzoo.layers.doctor_net": "DoctorNet VoteShareCrossentropy",
-    "crowdzoo.layers.expected_log_likelihood": "ExpectedLogLikelihood",
+    "crowdzoo.layers.doctor_net": "DoctorNet",
     "crowdzoo.layers.geo_crowd_net": "GeoCrowdNet",
     "crowdzoo.layers.label_unit": "LabelUnit",
     "crowdzoo.layers.lia": "LIA",
-    "crowdzoo.layers.masked_convolution": "MaskedConvolution",
-    "crowdzoo.layers.max_mig": "MaxMIG MutualInformationGain",
-    "crowdzoo.layers.mirror_and_shift": "MirrorAndShift",
+    "crowdzoo.layers.max_mig": "MaxMIG",
     "crowdzoo.layers.pair_annotators": "PairAnnotators",
     "crowdzoo.layers.pair_probabilities": "PairProbabilities",
     "crowdzoo.layers.pooled_confusions": "PooledConfusions",
     "crowdzoo.layers.rating_em": "RatingEM",
-    "crowdzoo.layers.rating_squared_error": "RatingSquaredError",
     "crowdzoo.layers.spatial_confusions": "SpatialConfusions",
     "crowdzoo.layers.standardization": "Standardization",
-    "crowdzoo.layers.tf_idf": "TfIdf",
     "crowdzoo.layers.trace_regularization": "TraceRegularization",
+    "crowdzoo.layers.union_net": "UnionNet",
+    "crowdzoo.layers.waum": "WAUM",
+}
+# module -> every class of it that is registered for saving, with spaces between
+_CLASSES = {
+    **LAYERS,
+    "crowdzoo.layers.doctor_net": "DoctorNet VoteShareCrossentropy",
+    "crowdzoo.layers.expected_log_likelihood": "ExpectedLogLikelihood",
+    "crowdzoo.layers.masked_convolution": "MaskedConvolution",
+    "crowdzoo.layers.max_mig": "MaxMIG MutualInformationGain",
+    "crowdzoo.layers.mirror_and_shift": "MirrorAndShift",
+    "crowdzoo.layers.rating_squared_error": "RatingSquaredError",
+    "crowdzoo.layers.tf_idf": "TfIdf",
     "crowdzoo.layers.union_net": "MaskedNegativeLogLikelihood UnionNet",
     "crowdzoo.layers.waum": "VotesCrossentropy WAUM",
     "crowdzoo.losses": "MaskedCrossentropy MaskedCrowdCrossentropy MaskedCrowdEvidence MaskedCrowdMeanSquaredError",

@@ -55,10 +55,10 @@ class FeatureNetwork(keras.Model):
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
         self.autocast = False  # features are standardised before anything rounds them
         self.standardize = layers[0]
-        self.num_features = num_features
-        self.hidden = hidden
-        self.dropout = float(dropout)
-        self.batch_normalization = batch_normalization
+        self.settings = {
+            "num_features": num_features, "hidden": list(hidden), "dropout": float(dropout),
+            "batch_normalization": batch_normalization,
+        }  # fmt: skip
 
     def adapt(self, x: np.ndarray) -> None:
         """Takes mean and variance of the features from the training data.
@@ -73,16 +73,8 @@ class FeatureNetwork(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         """Every argument of the constructor."""
-        return {
-            "num_features": self.num_features,
-            "hidden": list(self.hidden),
-            "dropout": self.dropout,
-            "batch_normalization": self.batch_normalization,
-            "mean": self.standardize.initial_mean,
-            "variance": self.standardize.initial_variance,
-            "name": self.name,
-            "trainable": self.trainable,
-        }
+        features = {"mean": self.standardize.initial_mean, "variance": self.standardize.initial_variance}
+        return {**self.settings, **features, "name": self.name, "trainable": self.trainable}
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -135,10 +127,7 @@ class FeatureClassifier(FeatureNetwork):
         last_layers = partial(class_head, num_classes)
         super().__init__(num_features, hidden, dropout, mean, variance, batch_normalization, last_layers, **kwargs)
         self.num_classes = num_classes
-
-    def get_config(self) -> dict[str, Any]:
-        """Every argument of the constructor."""
-        return {**super().get_config(), "num_classes": self.num_classes}
+        self.settings |= {"num_classes": num_classes}
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -185,8 +174,4 @@ class FeatureRegressor(FeatureNetwork):
     ):
         last_layers = partial(rating_head, center, unit)
         super().__init__(num_features, hidden, dropout, mean, variance, batch_normalization, last_layers, **kwargs)
-        self.center, self.unit = float(center), float(unit)
-
-    def get_config(self) -> dict[str, Any]:
-        """Every argument of the constructor."""
-        return {**super().get_config(), "center": self.center, "unit": self.unit}
+        self.settings |= {"center": float(center), "unit": float(unit)}

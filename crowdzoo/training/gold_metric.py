@@ -47,10 +47,6 @@ class CrowdAccuracy(keras.metrics.Mean):
             weight = weight * ops.reshape(own, (-1, *(1 for _ in weight.shape[1:])))
         super().update_state(ops.cast(right == truth, self.dtype), weight)
 
-    def get_config(self) -> dict[str, Any]:
-        """Every argument of the constructor."""
-        return {"name": self.name, "dtype": self.dtype}
-
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class GoldMetric(keras.metrics.Metric):
