@@ -43,7 +43,7 @@ def load_labelme() -> CrowdDataset:
     try:
         with open_regular(FOLDER / "descriptors.npz") as stream, np.load(stream) as file:
             tasks, features = file["task"], file["features"].astype(np.float32)
-        table = read_table(FOLDER / "gold.csv", ("task", "gold", "split"), lambda *_: None)
+        table = read_table(FOLDER / "gold.csv", ("task", "gold", "split"))
         classes, gold = np.unique(table.names("gold"), return_inverse=True)
         annotations = Annotations.from_csv(FOLDER / "annotations.csv", tasks=tasks, classes=classes)
     except DataError as error:

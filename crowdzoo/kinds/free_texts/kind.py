@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,8 +12,7 @@ import numpy as np
 from crowdzoo.aggregation.free_texts.tokens import NORMALIZATIONS, UNITS, Tokens
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows
-from crowdzoo.reading.instances.gold import check_shared
-from crowdzoo.reading.instances.table import check_has, read_table, task_names
+from crowdzoo.reading.instances.gold import read_gold_texts
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 
@@ -54,13 +52,7 @@ class FreeTexts(Kind):
 
     def gold_of(self, crowd: Annotations, path: Path | None, layout: Layout | None = None) -> np.ndarray | None:
         """True texts, objects [N], empty where the file does not know."""
-        if path is None:
-            return None
-        needed = ("task", "gold")
-        table = read_table(path, needed, partial(check_has, needed=needed), layout, needed)
-        known = dict(zip(map(str, task_names(table).tolist()), table.names("gold").tolist(), strict=True))
-        check_shared(path, known, crowd.tasks)
-        return np.array([known.get(str(task), "") for task in crowd.tasks.tolist()], object)
+        return None if path is None else read_gold_texts(path, crowd.tasks, layout)
 
     # === Aggregation ===
 

@@ -13,7 +13,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.numbers import numbers_of
 from crowdzoo.data.vocabulary import as_named
 from crowdzoo.errors import DataError, DataWarning, did_you_mean, short_repr
-from crowdzoo.reading.instances.table import Table, check_has, read_table, shown_names, task_names
+from crowdzoo.reading.instances.table import Table, read_table, shown_names, task_names
 from crowdzoo.reading.tables.layout import Layout
 
 # Codes of a preference's answer: that of "equal", and the same answer where left and right change places
@@ -106,6 +106,11 @@ def read_gold_ratings(path: str | Path, tasks: np.ndarray, layout: Layout | None
     return _gold_of(path, tasks, parse_ratings, np.nan, layout)
 
 
+def read_gold_texts(path: str | Path, tasks: np.ndarray, layout: Layout | None = None) -> np.ndarray:
+    """Reads true texts, objects [N], empty where the file does not know; as `read_gold_ratings`."""
+    return _gold_of(path, tasks, lambda _, texts: texts.astype(object), "", layout)
+
+
 def read_gold_pairs(
     path: str | Path, tasks: np.ndarray, classes: np.ndarray, layout: Layout | None = None
 ) -> Annotations:
@@ -127,7 +132,7 @@ def read_gold_pairs(
             two different answers for a pair; names file, row, column and value.
     """
     needed = ("left", "right", "gold")
-    table = read_table(path, needed, functools.partial(check_has, needed=needed), layout, ("gold",))
+    table = read_table(path, needed, layout=layout, usual=("gold",))
     code = {str(name): number for number, name in enumerate(tasks.tolist())}
     sides = {side: table.names(side) for side in ("left", "right")}
     for side, names in sides.items():
@@ -156,12 +161,12 @@ def _gold_of(
     path: str | Path,
     tasks: np.ndarray,
     parse: Callable[[Table, np.ndarray], np.ndarray],
-    missing: float,
+    missing: Any,
     layout: Layout | None,
 ) -> np.ndarray:
     """Gold of the tasks, [N], out of a file whose gold [n] is parsed."""
     needed = ("task", "gold")
-    table = read_table(path, needed, functools.partial(check_has, needed=needed), layout, needed)
+    table = read_table(path, needed, layout=layout, usual=needed)
     names = map(str, task_names(table).tolist())
     found = parse(table, table.names("gold"))
     known = dict(zip(names, found.tolist(), strict=True))

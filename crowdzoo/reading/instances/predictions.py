@@ -1,6 +1,5 @@
 """A classifier's predictions of tasks, from a file as `crowdzoo predict` writes it."""
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.reading.instances.gold import check_shared, parse_classes
-from crowdzoo.reading.instances.table import check_has, read_table, task_names
+from crowdzoo.reading.instances.table import read_table, task_names
 from crowdzoo.reading.tables.layout import Layout
 
 NEEDED = ("task", "class", "probability")
@@ -52,7 +51,7 @@ def read_predictions(
         DataError: no such file or columns, no rows, a repeated or empty task, none of the tasks that are wanted, a
             class that is not among `classes`, or a probability that is none; names file, row, column and value.
     """
-    table = read_table(path, NEEDED, functools.partial(check_has, needed=NEEDED), layout)
+    table = read_table(path, NEEDED, layout=layout)
     names = [str(name) for name in task_names(table).tolist()]
     said = table.names("class")
     labels = parse_classes(table, said, np.asarray(classes), "class", "predictions")

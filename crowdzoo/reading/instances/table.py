@@ -1,6 +1,7 @@
 """A table of instances from a file, of any kind: columns by name, with the row of each value for messages."""
 
 import dataclasses
+import functools
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -208,7 +209,7 @@ class _InstanceCsv(CsvSource):
 def read_table(
     path: str | Path,
     wanted: Sequence[str] | None,
-    check: Callable[[str, Sequence[str]], None],
+    check: Callable[[str, Sequence[str]], None] | None = None,
     layout: Layout | None = None,
     usual: Sequence[str] = ("task",),
     as_text: bool = False,
@@ -220,7 +221,8 @@ def read_table(
     Args:
         path: path of the file.
         wanted: our names of the columns; None is all.
-        check: refuses a header, given the file's name and our names of the columns.
+        check: refuses a header, given the file's name and our names of the columns; None: one that lacks any of
+            `wanted`.
         layout: how the file lays out its table.
         usual: columns that are also found by usual names.
         as_text: whether features of a CSV file are read as they are written, and not as numbers.
@@ -229,6 +231,7 @@ def read_table(
     """
     path = Path(path)
     check_ending(path)
+    check = check or functools.partial(check_has, needed=wanted or ())
     name = os.fspath(path)
     layout = own_encoding(path, layout or Layout.of_second(None, {}))
     if layout.several("task") and layout.columns["task"] not in column_names(path, layout):

@@ -32,7 +32,7 @@ def read_texts(path: str | Path, layout: Layout | None = None) -> tuple[list[str
     """
     path = Path(path)
     if path.suffix != ".txt":
-        table = read_table(path, ("task", "text"), _CHECK, layout)
+        table = read_table(path, ("task", "text"), layout=layout)
         texts = table.names("text", trim=False).tolist()
         assert table.rows is not None
         _warn_of_empty(path, "row", table.rows.tolist(), texts)
@@ -71,12 +71,11 @@ def _texts(table: Table) -> np.ndarray:
     return text
 
 
-_CHECK = functools.partial(check_has, needed=("task", "text"))
 READER = InstanceReader(
     TEXTS.name,
     TEXTS.bases,
     looks_like=_looks_like,
     wanted=NAMED,
-    check_header=_CHECK,
+    check_header=functools.partial(check_has, needed=("task", "text")),
     values=lambda table: (table.values(_texts), None),
 )
