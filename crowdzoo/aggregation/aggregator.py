@@ -73,10 +73,11 @@ class Aggregator(Checked):
         if _is_polars(data):
             import polars
 
-            columns = {str(name): column for name, column in zip(result.classes, result.posteriors.T, strict=True)}
+            found = zip(result.classes, result.posteriors.T, strict=True)
+            columns = {str(name): polars.Series(column) for name, column in found}
             if "task" in columns:
                 raise DataError("a class has the name of the column 'task'. Give a pandas frame, or rename the class.")
-            return result.to_polars().select("task").with_columns(**_series(polars, columns)).sort("task")
+            return result.to_polars().select("task").with_columns(**columns).sort("task")
         import pandas as pd
 
         tasks, classes = pd.Index(result.tasks, name="task"), pd.Index(result.classes, name="label")
@@ -101,10 +102,6 @@ class Aggregator(Checked):
 
 def _is_polars(data: Any) -> bool:
     return type(data).__module__.partition(".")[0] == "polars"
-
-
-def _series(polars: Any, columns: dict[str, Any]) -> dict[str, Any]:
-    return {name: polars.Series(values) for name, values in columns.items()}
 
 
 def _with_sides(data: Any) -> Any:

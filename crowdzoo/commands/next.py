@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import json
 import math
 from dataclasses import replace
@@ -18,7 +16,7 @@ from crowdzoo.commands import options
 from crowdzoo.commands.outputs import Output, is_batch
 from crowdzoo.commands.progress import fitted
 from crowdzoo.errors import ConfigError, DataError, shorten, unknown
-from crowdzoo.files.writing import atomic_file
+from crowdzoo.files.writing import atomic_file, write_rows
 from crowdzoo.kinds import Kind, kind_of
 from crowdzoo.kinds.parts import has_part, part_of
 from crowdzoo.quality.next_annotation import SURE, next_questions
@@ -319,17 +317,15 @@ def _write(place: Path, found: NextAnnotations, crowd: Annotations, instances: I
         for task, who, gain, cost in zip(found.tasks, found.annotators, found.gains, found.costs, strict=True)
     ]
     if place.suffix == ".csv":
-        lines = io.StringIO()
-        csv.writer(lines, lineterminator="\n").writerows([("task", "annotator", "gain", "cost"), *rows])
-        text = lines.getvalue()
-    else:
-        texts = _texts(instances)
-        entries: dict[Any, dict[str, Any]] = {}
-        for task, who, gain, _ in rows:
-            data = {"task": task, "annotators": [], **({"text": texts[task]} if task in texts else {})}
-            entry = entries.setdefault(task, {"data": data, "meta": {"gain": gain}})
-            entry["data"]["annotators"].append(who)
-        text = json.dumps(list(entries.values()), indent=1, ensure_ascii=False) + "\n"
+        write_rows(place, ("task", "annotator", "gain", "cost"), rows)
+        return
+    texts = _texts(instances)
+    entries: dict[Any, dict[str, Any]] = {}
+    for task, who, gain, _ in rows:
+        data = {"task": task, "annotators": [], **({"text": texts[task]} if task in texts else {})}
+        entry = entries.setdefault(task, {"data": data, "meta": {"gain": gain}})
+        entry["data"]["annotators"].append(who)
+    text = json.dumps(list(entries.values()), indent=1, ensure_ascii=False) + "\n"
     with atomic_file(place) as file:
         file.write(text.encode())
 

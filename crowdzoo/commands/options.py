@@ -234,6 +234,18 @@ def add_seed(command: argparse.ArgumentParser, of: str, most: int = 2**63 - 1) -
     command.add_argument("--seed", type=integer(0, most), default=0, help=f"seed of {of} (default 0)")
 
 
+def add_alpha(command: argparse.ArgumentParser, metric: str | None, of_kinds: str = "") -> None:
+    """Adds the options of Krippendorff's alpha, with the default metric, and what is said of that of other kinds."""
+    command.add_argument(
+        "--metric", choices=("nominal", "ordinal", "interval", "ratio"), default=metric,
+        help=f"distance of labels in Krippendorff's alpha (default nominal: equal or not{of_kinds})",
+    )  # fmt: skip
+    command.add_argument(
+        "--bootstrap", type=integer(0, 10**6), default=200, metavar="N",
+        help="bootstrap samples for the interval of alpha (default 200; 0: no interval)",
+    )  # fmt: skip
+
+
 def given(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
     """The arguments of these names that a command line has."""
     return {name: value for name in names if (value := getattr(arguments, name, None)) is not None}

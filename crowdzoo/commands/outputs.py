@@ -74,7 +74,6 @@ def names_path(path: Path) -> Path:
 def is_result(path: Path) -> bool:
     """Whether `crowdzoo aggregate` wrote the folder, and nothing else is in it; or a file with a table of tasks."""
     from crowdzoo.aggregation.result_files import RESULT_FILES
-    from crowdzoo.checks.constraints import TABLE_FORMATS
 
     if path.is_file():
         # of classes, ratings and sentences; the files of annotations and instances have no such columns

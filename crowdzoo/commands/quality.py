@@ -40,14 +40,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="true classes of some tasks, columns task, gold: the tables say how many answers of each are right",
     )  # fmt: skip
     command.add_argument("--plot", type=path, metavar="FILE.png", help="file for a plot (needs matplotlib)")
-    command.add_argument(
-        "--metric", choices=("nominal", "ordinal", "interval", "ratio"), default="nominal",
-        help="distance of labels in Krippendorff's alpha (default nominal: equal or not)",
-    )  # fmt: skip
-    command.add_argument(
-        "--bootstrap", type=integer(0, 10**6), default=200, metavar="N",
-        help="bootstrap samples for the interval of alpha (default 200; 0: no interval)",
-    )  # fmt: skip
+    options.add_alpha(command, "nominal")
     command.add_argument(
         "--top", type=integer(0, options.MOST), default=5, metavar="N", help="length of each list (default 5)"
     )

@@ -74,14 +74,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="hashes in the place of the names of annotators and tasks; with KEY the same ones in every report, "
         "without it by a random key. Instances are shown as they are",
     )  # fmt: skip
-    command.add_argument("--metric", choices=("nominal", "ordinal", "interval", "ratio"),
-        help="distance of labels in Krippendorff's alpha (default nominal: equal or not; ratings: interval; "
-        "sentences and preferences: nominal)",
-    )  # fmt: skip
-    command.add_argument(
-        "--bootstrap", type=integer(0, 10**6), default=200, metavar="N",
-        help="bootstrap samples for the interval of alpha (default 200; 0: no interval)",
-    )  # fmt: skip
+    options.add_alpha(command, None, "; ratings: interval; sentences and preferences: nominal")
     options.add_seed(command, "the bootstrap, random ties and starts")
     options.add_kinds(command)
     options.add_reading(command, "instance")

@@ -1,7 +1,6 @@
 """Differences of two models on the same test tasks, with 95 % intervals that come from drawing the tasks again."""
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,9 +36,7 @@ def bootstrap(
     return mean, float(low), float(high)
 
 
-def loss_bounds(
-    new: ArrayLike, old: ArrayLike, *, level: float = LEVEL, draws: int = 10_000, seed: int = 0
-) -> tuple[float, float, float]:
+def loss_bounds(new: ArrayLike, old: ArrayLike) -> tuple[float, float, float]:
     """How much lower one model scores than another on the same tasks, and one-sided bounds of that.
 
     For a test of non-inferiority: the new model is not worse by more than a tolerance if the upper bound is not above
@@ -49,35 +46,29 @@ def loss_bounds(
     Args:
         new: of each task, whether the new model is right, or another score of which the mean is compared, [N].
         old: the same of the old model.
-        level: share of such upper (and lower) bounds that hold.
-        draws: see `bootstrap`.
-        seed: see `bootstrap`.
 
     Returns:
-        Mean of old less new, lower and upper bound.
+        Mean of old less new, lower and upper bound; 95 % of such upper (and lower) bounds hold.
     """
     new, old = np.asarray(new, float), np.asarray(old, float)
-    more: dict[str, Any] = {"level": 2 * level - 1, "draws": draws, "seed": seed}
-    _, low, _ = bootstrap([[*old, 0]], [[*new, 1]], **more)
-    _, _, high = bootstrap([[*old, 1]], [[*new, 0]], **more)
+    _, low, _ = bootstrap([[*old, 0]], [[*new, 1]], level=2 * LEVEL - 1)
+    _, _, high = bootstrap([[*old, 1]], [[*new, 0]], level=2 * LEVEL - 1)
     return float((old - new).mean()), low, high
 
 
-def tasks_needed(new: ArrayLike, old: ArrayLike, tolerance: float, *, level: float = LEVEL, power: float = 0.95) -> int:
-    """About how many tasks show, with this power, that of two equally good models the new one is not worse.
+def tasks_needed(new: ArrayLike, old: ArrayLike, tolerance: float) -> int:
+    """About how many tasks show, with a power of 95 %, that of two equally good models the new one is not worse.
 
     Args:
         new: see `loss_bounds`; how often the two differ is taken from here.
         old: the same of the old model.
         tolerance: how much worse the new one may be, above 0.
-        level: see `loss_bounds`.
-        power: share of the pairs of equal models of which it is shown.
     """
     variance = np.var(np.asarray(new, float) - np.asarray(old, float))
     tasks = np.geomspace(3 / tolerance, 1e12, 5000)
     # the additional task is 1/N of the bound, and of its variance
-    bound = 1 / tasks + special.ndtri(level) * np.sqrt(variance / tasks + 1 / tasks**2)
-    enough = bound + special.ndtri(power) * np.sqrt(variance / tasks) <= tolerance
+    bound = 1 / tasks + special.ndtri(LEVEL) * np.sqrt(variance / tasks + 1 / tasks**2)
+    enough = bound + special.ndtri(LEVEL) * np.sqrt(variance / tasks) <= tolerance
     return int(np.ceil(tasks[enough.argmax()]))
 
 

@@ -4,7 +4,7 @@ import re
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from crowdzoo.errors import short_repr
 from crowdzoo.pipelines.config.sections import Section
@@ -12,6 +12,17 @@ from crowdzoo.pipelines.config.values import Bool, Count, Resource
 
 _CLAIM = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _checked_names(found: dict[str, Any]) -> dict[str, Any]:
+    """Names of variables, and of the secrets that they may be grouped by, as they are given."""
+    for name, value in found.items():
+        if isinstance(value, dict):
+            _check_object("secret", name)
+            _checked_names(value)
+        else:
+            _check_variable(name)
+    return found
 
 
 class Toleration(Section):
@@ -47,8 +58,8 @@ class ComponentResources(Section):
     retries: Count | None = None
     node_selector: dict[str, str] | None = None
     tolerations: tuple[Toleration, ...] | None = None
-    env: dict[str, str] = Field(default={})
-    secrets: dict[str, dict[str, str]] = Field(default={})
+    env: Annotated[dict[str, str], AfterValidator(_checked_names)] = Field(default={})
+    secrets: Annotated[dict[str, dict[str, str]], AfterValidator(_checked_names)] = Field(default={})
 
     @model_validator(mode="after")
     def _limits(self) -> "ComponentResources":
@@ -56,12 +67,6 @@ class ComponentResources(Section):
             if (getattr(self, limit) or 1e9) < (getattr(self, asked) or 0):
                 raise ValueError(f"'{limit}' is below '{asked}', which it asks for")
         return self
-
-    @field_validator("env", "secrets")
-    @classmethod
-    def _names(cls, found: dict[str, Any]) -> dict[str, Any]:
-        _check_names(found)
-        return found
 
 
 class ResourcesConfig(Section):
@@ -107,8 +112,8 @@ class KubeflowConfig(Section):
     parameters: tuple[str, ...] = ()
     resources: ResourcesConfig = ResourcesConfig()
     gpu_type: str = "nvidia.com/gpu"
-    env: dict[str, str] = Field(default={})
-    secrets: dict[str, dict[str, str]] = Field(default={})
+    env: Annotated[dict[str, str], AfterValidator(_checked_names)] = Field(default={})
+    secrets: Annotated[dict[str, dict[str, str]], AfterValidator(_checked_names)] = Field(default={})
     volumes: dict[str, str] = Field(default={})
 
     @field_validator("image", "gpu_image")
@@ -117,12 +122,6 @@ class KubeflowConfig(Section):
         if image is not None and len(image.split()) != 1:
             raise ValueError("must be the name of an image, such as registry.example.com/crowdzoo:1.0")
         return image
-
-    @field_validator("env", "secrets")
-    @classmethod
-    def _names(cls, found: dict[str, Any]) -> dict[str, Any]:
-        _check_names(found)
-        return found
 
     @field_validator("image_pull_secrets")
     @classmethod
@@ -152,16 +151,6 @@ class KubeflowConfig(Section):
         for key in ("env", "secrets"):
             found[key] = {**getattr(self, key), **found.get(key, {})}
         return ComponentResources(**found)
-
-
-def _check_names(found: dict[str, Any]) -> None:
-    """Checks names of variables, and of the secrets that they may be grouped by."""
-    for name, value in found.items():
-        if isinstance(value, dict):
-            _check_object("secret", name)
-            _check_names(value)
-        else:
-            _check_variable(name)
 
 
 def _check_variable(name: str) -> None:
