@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.drawn_spans import Drawn
 from crowdzoo.data.tags import Span, TagSet, spans_of
 from crowdzoo.errors import SHOWN, BadRow, DataError, short_repr
 
@@ -32,6 +33,8 @@ class CrowdSequences:
             last, in Unicode code points; None without texts.
         scheme: "BIO" or "IOBES".
         num_mended: number of tags (of spans: spans) that a reader changed, see `read_conll` and `read_spans`.
+        drawn: the spans as they were drawn, where not all lie side by side; the tags are their projection then, see
+            `crowdzoo.data.drawn_spans`. None: tags hold all spans.
     """
 
     tokens: Sequence[Sequence[str]]
@@ -41,6 +44,7 @@ class CrowdSequences:
     offsets: Sequence[NDArray[np.int64]] | None = None
     scheme: str = "BIO"
     num_mended: int = 0
+    drawn: Drawn | None = None
 
     def __post_init__(self) -> None:
         crowd = self.annotations
@@ -136,6 +140,7 @@ class CrowdSequences:
             (self.tokens, self.texts, self.scheme) == (other.tokens, other.texts, other.scheme)
             and _all_equal(self.gold, other.gold)
             and _all_equal(self.offsets, other.offsets)
+            and self.drawn == other.drawn
             and self.annotations == other.annotations
         )
 
@@ -241,6 +246,9 @@ class CrowdSequences:
             for name in ("tokens", "gold", "texts", "offsets")
             if (values := getattr(self, name)) is not None
         }
+        if self.drawn is not None:
+            place = {code: row for row, code in enumerate(chosen)}
+            kept["drawn"] = {(place[task], who): each for (task, who), each in self.drawn.items() if task in place}
         return replace(self, annotations=annotations, **kept)
 
 

@@ -24,7 +24,7 @@ def retokenized(sequences: CrowdSequences) -> CrowdSequences:
         sequences: any.
 
     Returns:
-        The same tasks, annotators and classes. Texts are those of before or, where there are none, tokens with a space
+        The same tasks, annotators and classes, without `drawn`. Texts are those of before or, where there are none, tokens with a space
         between; `split_tokens` of each text gives its tokens.
     """
     texts = sequences.texts
@@ -67,6 +67,7 @@ def retokenized(sequences: CrowdSequences) -> CrowdSequences:
         gold=gold,
         texts=texts,
         offsets=[offsets for _, offsets in cut],
+        drawn=None,  # models learn from tags
     )
 
 

@@ -13,7 +13,7 @@ from crowdzoo.reading.platforms.export_file import ExportFile
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import BadValue, Record
 
-_SPAN = re.compile(r"T\S*\t(\S+) (\d+) (\d+)\t(.*)")
+_SPAN = re.compile(r"T\S*\t(\S+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)")
 
 
 def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -32,9 +32,11 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
     for line in (line for line in entry["lines"] if line.startswith("T")):
         match = _SPAN.fullmatch(line)
         if match is None:
-            raise BadValue(None, line, "is no span in one piece, such as T1<tab>PER 0 4<tab>Anna. Leave it out.")
-        label, start, end, marked = match.groups()
-        found.append({"start": int(start), "end": int(end), "label": label, "text": marked})
+            raise BadValue(None, line, "is no span, such as T1<tab>PER 0 4<tab>Anna. Leave it out.")
+        label, places, marked = match.groups()
+        pieces = [[int(place) for place in piece.split()] for piece in places.split(";")]
+        span = {"start": pieces[0][0], "end": pieces[-1][1], "label": label, "text": marked}
+        found.append(span if len(pieces) == 1 else {**span, "fragments": pieces})
     record.answers.append((who, found))
     return record
 

@@ -20,7 +20,7 @@ class Record:
         data: what annotators saw, column -> value.
         answers: annotator (None: the answer is gold) and the labels given, as text (perhaps none), or the spans:
             `{"start": 0, "end": 4, "label": "PER"}`, in characters of the text, with `text` where the platform says
-            what was marked.
+            what was marked, and `fragments` where a span is in pieces.
         left_out: what the entry holds that is no answer, such as "cancelled annotations", once for each.
         seconds: that each answer took, where they are labels; NaN where the platform does not say so.
         empty: what answers without a label are called, once for each; they count where several labels may hold.

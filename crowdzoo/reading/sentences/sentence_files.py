@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.drawn_spans import GOLD
 from crowdzoo.data.tags import TagSet
 from crowdzoo.errors import ConfigError
 from crowdzoo.reading.sentences.conll_files import read_conll
@@ -39,7 +40,7 @@ def read_sentences(
         field: question of the export that is meant; see `read_spans`.
         text: column of the export that is the text; see `read_spans`.
         exclude: names of annotators whose tags are left out.
-        **rows: on_bad_rows, on_duplicate and rejects of spans; see `read_spans`.
+        **rows: on_bad_rows, on_duplicate, rejects and layer of spans; see `read_spans`.
 
     Raises:
         ConfigError: gold of spans in another file; an unknown platform, or several questions and no field; nobody has
@@ -51,7 +52,7 @@ def read_sentences(
     if platform is None and Path(Path(path).name.removesuffix(".gz")).suffix != ".jsonl":
         if strange := next((name for name, value in rows.items() if value not in (None, "error")), None):
             raise ConfigError(
-                f"{strange} is for spans; lines of files of columns cannot be left out. Correct the file."
+                f"{strange} is for spans; nothing of files of columns can be left out. Correct the file."
             )
         found = read_conll(path, gold=gold, scheme=scheme, classes=classes, on_bad_tags=on_bad_tags)
         return _without(found, exclude or (), path)
@@ -79,5 +80,12 @@ def _without(crowd: CrowdSequences, names: Sequence[str], path: str | Path) -> C
         raise not_excluded(unmet[0], str(path))
     gone = np.array([name in names for name in known], bool)
     kept = table.select_rows(~gone[table.annotator_ids])
-    codes = (np.cumsum(~gone) - 1)[kept.annotator_ids]
-    return replace(crowd, annotations=replace(kept, annotator_ids=codes, annotators=table.annotators[~gone]))
+    places = np.cumsum(~gone) - 1
+    codes = places[kept.annotator_ids]
+    drawn = crowd.drawn and {
+        (task, who if who == GOLD else int(places[who])): spans
+        for (task, who), spans in crowd.drawn.items()
+        if who == GOLD or not gone[who]
+    }
+    named = replace(kept, annotator_ids=codes, annotators=table.annotators[~gone])
+    return replace(crowd, annotations=named, drawn=drawn)

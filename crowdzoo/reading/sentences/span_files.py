@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from crowdzoo.checks.constraints import Choice
 from crowdzoo.data.crowd_sequences import CrowdSequences, sentence_annotations
-from crowdzoo.data.tags import OUTSIDE, TagSet, allowed_tags, check_scheme, tags_of, type_problem
+from crowdzoo.data.drawn_spans import GOLD, DrawnSpan, outermost
+from crowdzoo.data.tags import OUTSIDE, TagSet, allowed_tags, check_scheme, spans_of, tags_of, type_problem
 from crowdzoo.data.tokens import split_tokens
 from crowdzoo.data.vocabulary import names_array
 from crowdzoo.errors import BadRow, DataError, did_you_mean, shorten
@@ -25,6 +26,7 @@ from crowdzoo.reading.tables.row_checks import rejects_file
 _KEYS = ("task", "annotator", "gold", "text", "tokens", "spans")
 _HEAD = ("tasks", "annotators", "classes")
 _SPAN_KEYS = ("start", "end", "label")
+_FRAGMENTS = "fragments"
 
 
 def read_spans(
@@ -40,6 +42,7 @@ def read_spans(
     on_bad_rows: str = "error",
     on_duplicate: str = "error",
     rejects: str | os.PathLike[str] | None = None,
+    layer: str | Sequence[str] | None = None,
 ) -> CrowdSequences:
     r"""Reads spans as annotation tools write them: a JSON object a line, for one sentence by one annotator.
 
@@ -52,7 +55,11 @@ def read_spans(
             space between them. At least one of `text` and `tokens` is there.
         spans: list of objects `{"start": 0, "end": 4, "label": "PER"}`. With a text, start and end count its
             characters (Unicode code points, from 0; end is the one after the last), and both are edges of tokens.
-            Without a text they count tokens. Spans of one line do not overlap.
+            Without a text they count tokens. A span in pieces also has `"fragments": [[0, 4], [8, 12]]`, from its start
+            to its end.
+
+    Spans of a line may lie inside others, overlap them or be in pieces. They are kept in `drawn`; tags have the
+    `outermost` ones, and a warning says how many spans they lack.
 
     Ids are compared as text: 7 and "7" are one, and where all are integers they become integers. UTF-8; gzip where the
     name ends in .gz. The file is read line by line; blank lines are passed over.
@@ -79,6 +86,8 @@ def read_spans(
         on_duplicate: what the second line of an annotator for a task does: "error" (default) makes it a bad line,
             "first" and "last" say which one is kept.
         rejects: CSV file for lines left out, as in `ReadingOptions`.
+        layer: labels of the spans that are read, a list or with commas between, such as one of those that lie inside
+            each other; None: all.
 
     Returns:
         Sentences in the order in which they first appear, with gold where they have it; classes are "O", then the
@@ -87,8 +96,11 @@ def read_spans(
     Raises:
         DataError: with file, line, key, value and a way out (ten shown, the rest counted): no JSON, an unknown key, a
             value of another kind, text or tokens that differ from the task's first line, a repeated (task, annotator)
-            or second gold, a span outside the text, inside a token, empty or overlapping; or for the whole file:
-            missing, empty, cut off.
+            or second gold, a span outside the text, inside a token, empty or twice the same; or for the whole file:
+            missing, empty, cut off, or without a label of `layer`.
+
+    Warns:
+        UserWarning: how many spans tags lack.
     """
     check_scheme(scheme)
     Choice(("error", "mend")).checked("", "on_bad_tags", on_bad_tags)
@@ -103,6 +115,7 @@ def read_spans(
         None if types is None else list(types),
         on_bad_tags == "mend",
         on_duplicate,
+        layer.split(",") if isinstance(layer, str) else layer,
     )
     reader.read()
     _tell_left_out(file.bad + reader.repeated, rejects)
@@ -140,9 +153,11 @@ class _Spans:
     types: list[str] | None
     widens: bool
     on_duplicate: str
+    layer: Sequence[str] | None = None
     num_mended: int = 0
     sentences: dict[str, _Sentence] = field(default_factory=dict)
     answers: dict[tuple[int, str], list[str]] = field(default_factory=dict)
+    drawn: dict[tuple[int, str | None], list[DrawnSpan]] = field(default_factory=dict)  # not side by side; None: gold
     repeated: list[BadRow] = field(default_factory=list)  # left out by `on_duplicate`
     tasks: list[Any] | None = None  # as the first line names them
     classes: list[str] | None = None
@@ -191,10 +206,13 @@ class _Spans:
             return
         if "spans" not in row:
             raise _LineError("spans", None, "is missing. Write [] where there are none.")
-        tags = self._tags(sentence, row["spans"])
+        tags, drawn = self._tags(sentence, row["spans"])
+        if annotator is None and sentence.gold is not None:
+            raise _LineError("gold", True, f"is the second truth of task {task!r}. Keep one.")
+        if annotator not in sentence.lines or self.on_duplicate == "last":
+            self.drawn.pop((sentence.code, annotator), None)
+            self.drawn |= {(sentence.code, annotator): drawn} if drawn else {}
         if annotator is None:
-            if sentence.gold is not None:
-                raise _LineError("gold", True, f"is the second truth of task {task!r}. Keep one.")
             sentence.gold = tags
             return
         if annotator in sentence.lines:
@@ -279,8 +297,8 @@ class _Spans:
         self.sentences[task] = _Sentence(len(self.sentences), number, text, tokens, offsets, given)
         return self.sentences[task]
 
-    def _tags(self, sentence: _Sentence, spans: Any) -> list[str]:
-        """The tags that a line's spans mean."""
+    def _tags(self, sentence: _Sentence, spans: Any) -> tuple[list[str], list[DrawnSpan] | None]:
+        """The tags that a line's spans mean, and the spans where not all lie side by side."""
         if not isinstance(spans, list):
             raise _LineError("spans", spans, "is not a list.")
         found = []
@@ -288,18 +306,49 @@ class _Spans:
             key = f"spans[{number}]"
             if not isinstance(span, dict):
                 raise _LineError(key, span, 'is not an object {"start": ..., "end": ..., "label": ...}.')
-            _check_keys(span, _SPAN_KEYS, f"{key}.")
+            _check_keys(span, (*_SPAN_KEYS, _FRAGMENTS), f"{key}.")
             for name in _SPAN_KEYS:
                 if name not in span:
                     raise _LineError(key, span, f"has no {name}.")
-            start, end = self._tokens_of(sentence, key, span)
-            found.append((start, end, number, span["label"]))
+            if self.layer is not None and span["label"] not in self.layer:
+                continue
+            pieces = self._pieces(sentence, key, span) if _FRAGMENTS in span else [self._tokens_of(sentence, key, span)]
+            found.append((pieces[0][0], pieces[-1][1], number, span["label"], pieces))
         found.sort()
-        for (_, end, earlier, _), (start, _, later, _) in pairwise(found):
-            if start < end:
-                reason = f"overlaps spans[{earlier}]. A token has one tag: leave one out."
-                raise _LineError(f"spans[{later}]", spans[later], reason)
-        return tags_of([(type_, start, end) for start, end, _, type_ in found], len(sentence.tokens), self.scheme)
+        drawn = None
+        if any(b[0] < a[1] for a, b in pairwise(found)) or any(len(each[4]) > 1 for each in found):
+            drawn = self._drawn(spans, found)
+            found = [(each.start, each.end, 0, each.label, []) for each in outermost(drawn)]
+        tags = [(label, start, end) for start, end, _, label, _ in found]
+        return tags_of(tags, len(sentence.tokens), self.scheme), drawn
+
+    def _drawn(self, spans: list[Any], found: list[tuple[int, int, int, str, list[Any]]]) -> list[DrawnSpan]:
+        """The spans of a line, each once."""
+        numbers: dict[DrawnSpan, int] = {}
+        for *_, number, label, pieces in found:
+            span = DrawnSpan(label, tuple(pieces))
+            if span in numbers and not self.widens:
+                raise _LineError(f"spans[{number}]", spans[number], f"is spans[{numbers[span]}] again. Leave one out.")
+            numbers.setdefault(span, number)
+        return [*numbers]
+
+    def _pieces(self, sentence: _Sentence, key: str, span: dict[str, Any]) -> list[tuple[int, int]]:
+        """Tokens of a span in pieces; those with no token between them are one."""
+        given = span[_FRAGMENTS]
+        pairs = isinstance(given, list) and all(isinstance(each, list) and len(each) == 2 for each in given)
+        if not pairs or not given or [given[0][0], given[-1][1]] != [span["start"], span["end"]]:
+            raise _LineError(
+                f"{key}.{_FRAGMENTS}", given, "is no list of pieces [start, end] from the start of the span to its end."
+            )
+        found: list[tuple[int, int]] = []
+        for start, end in given:
+            first, last = self._tokens_of(sentence, key, {**span, "start": start, "end": end})
+            if found and first < found[-1][1]:
+                raise _LineError(f"{key}.{_FRAGMENTS}", given, "has pieces that overlap, or stand in another order.")
+            if found and first == found[-1][1]:
+                first = found.pop()[0]
+            found.append((first, last))
+        return found
 
     def _tokens_of(self, sentence: _Sentence, key: str, span: dict[str, Any]) -> tuple[int, int]:
         """First token of a span, and the one after the last."""
@@ -340,6 +389,9 @@ class _Spans:
         sentences = list(self.sentences.values())
         said = [*self.answers.values(), *(sentence.gold or () for sentence in sentences)]
         types = {tag[2:] for tags in said for tag in tags if tag != OUTSIDE}
+        types |= {span.label for spans in self.drawn.values() for span in spans}
+        if unmet := [name for name in self.layer or () if name not in types]:
+            raise DataError(f"{self.file.name}: nobody marked a span of layer={unmet[0]!r}. Correct it, or leave it out.")
         allowed = allowed_tags(types if self.types is None else self.types, self.scheme)
         tag_set = TagSet(self.classes or allowed, self.scheme)
         names = self.annotators
@@ -362,7 +414,27 @@ class _Spans:
             [sentence.offsets for sentence in sentences if sentence.offsets is not None] if with_text else None,
             self.scheme,
             self.num_mended,
+            self._kept(place, sentences) if self.drawn else None,
         )
+
+    def _kept(self, place: dict[str, int], sentences: list[_Sentence]) -> dict[tuple[int, int], tuple[DrawnSpan, ...]]:
+        """All spans as they were drawn; warns of those that the tags lack."""
+        said: dict[tuple[int, str | None], list[str]] = {(each.code, None): each.gold for each in sentences if each.gold}
+        lists = {
+            key: self.drawn.get(key) or [DrawnSpan(span.type, ((span.start, span.end),)) for span in spans_of(tags, self.scheme)]
+            for key, tags in {**said, **self.answers}.items()
+        }
+        pieces = sum(len(span.fragments) > 1 for spans in self.drawn.values() for span in spans)
+        lost = sum(len(spans) - len(outermost(spans)) for spans in self.drawn.values())
+        warnings.warn(
+            f"{self.file.name}: of {sum(map(len, lists.values())):,} spans {lost:,} lie inside longer ones or overlap "
+            f"them, and {pieces:,} are in pieces. The method span-votes and the agreement of annotators take all as "
+            "they are. Tags, which everything else takes, lack the former and fill the gaps of the latter; "
+            "layer='LABEL' reads the spans of one label alone.",
+            UserWarning,
+            stacklevel=4,
+        )
+        return {(task, GOLD if who is None else place[who]): tuple(each) for (task, who), each in lists.items()}
 
 
 def _tell_left_out(bad: list[BadRow], rejects: str | os.PathLike[str] | None) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.drawn_spans import GOLD, DrawnSpan
 from crowdzoo.data.tags import OUTSIDE, allowed_tags, spans_of
 from crowdzoo.data.tokens import split_tokens
 from crowdzoo.data.vocabulary import names_array
@@ -22,7 +23,7 @@ def write_spans(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path
     """Writes what `read_spans` reads: of each sentence a line for each annotator, one for gold, or one for neither.
 
     With texts, spans count characters, and tokens are written where `split_tokens` would cut otherwise. Tags that break
-    the scheme become the spans that they mean.
+    the scheme become the spans that they mean. Spans that were not drawn side by side are written as they were drawn.
 
     Args:
         sequences: sentences to write.
@@ -48,21 +49,21 @@ def write_spans(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path
             if isinstance(name, bool) or not isinstance(name, (str, int)) or not is_text(str(name)):
                 raise DataError(f"{what} hold {name!r}; a file holds names that are strings or integers, in UTF-8.")
 
+    codes = {name: code for code, name in enumerate(crowd.annotators.tolist())}
+
     def lines() -> Iterator[dict[str, Any]]:
         if first := _head(sequences, gold):
             yield first
         for task, name in enumerate(sequences.annotations.tasks.tolist()):
             head, edges = _sentence_line(sequences, task, name)
             answers = sequences.answers(task)
-            said = [({"annotator": who}, answers[who]) for who in who_said[task].tolist()]
+            said = [({"annotator": who}, answers[who], codes[who]) for who in who_said[task].tolist()]
             if gold is not None and (truth := gold[task]) is not None:
-                said.append(({"gold": True}, truth))
-            for who, tags in said:
-                spans = [
-                    {"start": edges[start][0], "end": edges[end - 1][1], "label": label}
-                    for label, start, end in spans_of(tags, sequences.scheme)
-                ]
-                yield {**head, **who, "spans": spans}
+                said.append(({"gold": True}, truth, GOLD))
+            for who, tags, code in said:
+                flat = (DrawnSpan(label, ((start, end),)) for label, start, end in spans_of(tags, sequences.scheme))
+                spans = flat if sequences.drawn is None else sequences.drawn[task, code]
+                yield {**head, **who, "spans": [span.entry(edges) for span in spans]}
             if not said:
                 yield head
 
@@ -94,10 +95,12 @@ def _head(sequences: CrowdSequences, gold: list[list[str] | None] | None) -> dic
     used = {str(name) for name in crowd.annotators[np.unique(crowd.annotator_ids)].tolist()}
     said = {sequences.classes[code] for code in np.unique(crowd.labels).tolist()}
     said |= {tag for tags in gold or () for tag in tags or ()}
+    types = {tag[2:] for tag in said if tag != OUTSIDE}
+    types |= {span.label for spans in (sequences.drawn or {}).values() for span in spans}
     found = {
         "tasks": names_array(integers_if_all([str(name) for name in crowd.tasks.tolist()]), "tasks").tolist(),
         "annotators": _sorted_names(used).tolist(),
-        "classes": allowed_tags({tag[2:] for tag in said if tag != OUTSIDE}, sequences.scheme),
+        "classes": allowed_tags(types, sequences.scheme),
     }
     own = {key: getattr(crowd, key).tolist() for key in _HEAD}
     return {key: own[key] for key in _HEAD if own[key] != found[key]}

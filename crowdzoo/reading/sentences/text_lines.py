@@ -186,16 +186,23 @@ def _tidy(text: str, spans: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Spans without white space at their ends, each once: a mouse marks a space too much, or a name twice."""
     found: list[dict[str, Any]] = []
     for span in spans:
-        start, end, marked = span["start"], span["end"], span.get("text")
-        if type(start) is int and type(end) is int and 0 <= start < end:
-            if isinstance(marked, str) and text[start:end] != marked:
-                start, end = _code_points(text, start, end, marked)
-            inside = text[start:end]
-            if inside.strip() and end <= len(text):
-                start, end = end - len(inside.lstrip()), start + len(inside.rstrip())
-        if (tidy := {"start": start, "end": end, "label": span["label"]}) not in found:
+        marked = span.get("text")
+        pieces = [_trimmed(text, *piece) for piece in span.get("fragments", ())]
+        start, end = (pieces[0][0], pieces[-1][1]) if pieces else _trimmed(text, span["start"], span["end"], marked)
+        tidy = {"start": start, "end": end, "label": span["label"], **({"fragments": pieces} if pieces else {})}
+        if tidy not in found:
             found.append(tidy)
     return found
+
+
+def _trimmed(text: str, start: Any, end: Any, marked: Any = None) -> list[Any]:
+    if type(start) is int and type(end) is int and 0 <= start < end:
+        if isinstance(marked, str) and text[start:end] != marked:
+            start, end = _code_points(text, start, end, marked)
+        inside = text[start:end]
+        if inside.strip() and end <= len(text):
+            start, end = end - len(inside.lstrip()), start + len(inside.rstrip())
+    return [start, end]
 
 
 def _code_points(text: str, start: int, end: int, marked: str) -> tuple[int, int]:
