@@ -55,6 +55,7 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.aggregation.sentences.methods": "SEQUENCE_METHODS",
         "crowdzoo.aggregation.sentences.sequence_aggregation": "SequenceAggregation",
         "crowdzoo.aggregation.sentences.span_majority_vote": "SpanMajorityVote",
+        "crowdzoo.aggregation.sentences.span_votes": "SpanVotes",
         "crowdzoo.aggregation.sentences.token_aggregation": "TokenAggregation",
     },
 )

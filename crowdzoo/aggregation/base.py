@@ -122,7 +122,7 @@ class Result(ABC):
             from crowdzoo.files.writing import atomic_file
 
             with atomic_file(path) as file:
-                write_table(table_of(self._answer_columns()), file, ending)
+                write_table(table_of(self._alone()), file, ending)
             return Path(path)
         return self._write(path, file_format=file_format)
 
@@ -167,6 +167,10 @@ class Result(ABC):
     @abstractmethod
     def _answer_columns(self) -> Columns:
         """The first table's columns by name, [n, ...]; None where there is nothing to write."""
+
+    def _alone(self) -> Columns:
+        """The columns of a file that is written alone."""
+        return self._answer_columns()
 
     def _annotator_columns(self: Any) -> Columns:
         """The annotators' columns by name, [R, ...]."""

@@ -22,7 +22,7 @@ from crowdzoo.checks.constraints import TABLE_FORMATS
 
 # of any kind of result: one may replace another
 RESULT_FILES = frozenset(
-    {f"{table}.{ending}" for table in ("tasks", "pairs", "tokens", "annotators") for ending in TABLE_FORMATS}
+    {f"{table}.{ending}" for table in ("tasks", "pairs", "tokens", "spans", "annotators") for ending in TABLE_FORMATS}
     | {"summary.json", "tags.txt", "regions.json"}
 )
 

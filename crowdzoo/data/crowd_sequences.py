@@ -187,6 +187,17 @@ class CrowdSequences:
         """The true spans of all sentences, None where they are unknown; raises as `gold_tags`."""
         return [None if tags is None else spans_of(tags, self.scheme) for tags in self.gold_tags()]
 
+    def edges(self, task: int) -> list[list[int]]:
+        """Where each token of a sentence begins and ends as files of spans count: in its text, else by tokens.
+
+        Args:
+            task: code of the sentence.
+        """
+        if self.offsets is None:
+            return [[token, token + 1] for token in range(len(self.tokens[task]))]
+        found: list[list[int]] = self.offsets[task].tolist()
+        return found
+
     def answers(self, task: int) -> dict[Any, list[str]]:
         """What each annotator of a sentence said: name -> tags [T_i], in the order of the annotators.
 

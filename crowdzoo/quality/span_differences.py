@@ -1,7 +1,8 @@
 """marked_spans: how the spans that annotators mark differ from each other's, and from the aggregated ones."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.drawn_spans import num_matched
 from crowdzoo.data.tags import SpanTable
 from crowdzoo.errors import DataError
 from crowdzoo.quality.columns import ratio
@@ -26,6 +28,9 @@ class MarkedSpans:
     sentence is compared with those of the other that overlap it: with the same one, else with one of its type, else
     with the longest overlap. It has *wrong edges* where that is of its type, a *wrong type* where that is of another
     type, and is *missed* where there is none.
+
+    Of sentences with `drawn`, what annotators agree on (`same`, `near`, `compared` and what follows from them) is
+    counted on the spans as they were drawn, and everything else on the outermost ones.
 
     Attributes:
         types: names of the types, [K].
@@ -48,6 +53,7 @@ class MarkedSpans:
         same: ordered pairs of an annotator's span and the same one of another annotator, int64 [R].
         compared: spans that these are compared with: the annotator's own, once for each other annotator of the
             sentence, and those of the others, int64 [R]. Agreement is 2 same / compared, the F1 of two annotators.
+        near: ordered pairs that match, see `num_matched`, int64 [R]; None where spans lie side by side.
         same_of_tasks: ordered pairs of the same span by two annotators, int64 [N].
         spans_of_tasks: spans of all annotators, int64 [N].
         coincidences: how often a type and a type, or no span (last), meet where two annotators tagged a sentence; each
@@ -80,6 +86,7 @@ class MarkedSpans:
     coincidences: NDArray[np.float64]
     same_of_types: NDArray[np.float64]
     edges_of_types: NDArray[np.float64]
+    near: NDArray[np.int64] | None = None
 
     def __repr__(self) -> str:
         return f"<MarkedSpans: {len(self.annotators):,} spans of {len(self.types)} types>"
@@ -98,6 +105,17 @@ class MarkedSpans:
     def overall(self) -> float | None:
         """F1 of the spans of two annotators of a sentence; None where there are none to compare."""
         return float(2 * self.same.sum() / total) if (total := self.compared.sum()) else None
+
+    @property
+    def near_agreement(self) -> NDArray[np.float64] | None:
+        """As `agreement`, where spans that overlap are right, too, [R]; None where spans lie side by side."""
+        return None if self.near is None else ratio(2 * self.near, self.compared)
+
+    @property
+    def near_overall(self) -> float | None:
+        """As `overall`, where spans that overlap are right, too; None where spans lie side by side, too."""
+        total = self.compared.sum()
+        return float(2 * self.near.sum() / total) if self.near is not None and total else None
 
     @property
     def agreement_of_tasks(self) -> NDArray[np.float64]:
@@ -167,7 +185,7 @@ def marked_spans(sequences: CrowdSequences, aggregation: SequenceAggregation) ->
     said = np.bincount(who * size + spans.types, minlength=number * size).reshape(number, size)
     cells, often = np.unique(found["cells"], return_counts=True)
     confusion = np.stack([*np.unravel_index(cells, (max(number, 1), max(size, 1), max(size, 1))), often], axis=1)
-    return MarkedSpans(
+    marked = MarkedSpans(
         types=tag_set.types,
         annotators=who,
         spans=spans,
@@ -188,6 +206,34 @@ def marked_spans(sequences: CrowdSequences, aggregation: SequenceAggregation) ->
         edges_of_types=ratio(found["edges_of_types"], total),
         **{name: found[name] for name in ("right", "wrong_edges", "wrong_type", "same", "same_of_tasks")},
     )
+    if sequences.drawn is None:
+        return marked
+    return replace(marked, **_of_drawn(sequences, tasks, annotators))
+
+
+def _of_drawn(
+    sequences: CrowdSequences, tasks: NDArray[np.int64], annotators: NDArray[np.int64]
+) -> dict[str, NDArray[np.int64]]:
+    """What annotators agree on, of the spans as they were drawn, given who saw what."""
+    drawn, number = sequences.drawn or {}, sequences.annotations.num_annotators
+    of_tasks, same_of_tasks = np.zeros((2, len(sequences)), np.int64)
+    same, near, compared = np.zeros((3, number), np.int64)
+    seen: dict[int, list[int]] = {}
+    for task, who in zip(tasks.tolist(), annotators.tolist(), strict=True):
+        seen.setdefault(task, []).append(who)
+        of_tasks[task] += len(drawn[task, who])
+    for task, people in seen.items():
+        for pair in combinations(people, 2):
+            spans = [drawn[task, who] for who in pair]
+            counts = num_matched(*spans)
+            for who in pair:
+                same[who] += counts[0]
+                near[who] += counts[1]
+                compared[who] += len(spans[0]) + len(spans[1])
+            same_of_tasks[task] += 2 * counts[0]
+    return {
+        "same": same, "near": near, "compared": compared, "same_of_tasks": same_of_tasks, "spans_of_tasks": of_tasks,
+    }  # fmt: skip
 
 
 def _counted(

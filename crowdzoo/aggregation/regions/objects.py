@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import squareform
 
+from crowdzoo.aggregation.engine.clusters import clusters
 from crowdzoo.aggregation.regions.region_table import RegionTable
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import mask_tools
@@ -58,11 +57,6 @@ class Objects:
 
 def _clusters(table: RegionTable, every: list[tuple[int, int]], least: float) -> list[int]:
     """Cluster of each region of an image."""
-    if len(every) < 2:
-        return [0] * len(every)
     masks = [table.marked[row].masks[place] for row, place in every]
-    distances = 1 - mask_tools().iou(masks, masks, [0] * len(every))
-    rows = np.array([row for row, _ in every])
-    distances[rows[:, None] == rows] = 4.0 * len(every) ** 2  # no mean with such a pair is small
-    np.fill_diagonal(distances, 0)
-    return fcluster(linkage(squareform(distances, checks=False), "average"), 1 - least, "distance").tolist()
+    similarity = mask_tools().iou(masks, masks, [0] * len(every)) if masks else np.zeros((0, 0))
+    return clusters(similarity, [row for row, _ in every], least)

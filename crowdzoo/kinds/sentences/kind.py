@@ -12,7 +12,9 @@ import numpy as np
 
 from crowdzoo.checks.constraints import TABLE_FORMATS
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.aggregation.sentences.sequence_aggregation import FoundSpan
 from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.drawn_spans import GOLD, DrawnSpan, num_matched
 from crowdzoo.data.instance_kinds import SENTENCES, InstanceKind
 from crowdzoo.data.retokenized import retokenized
 from crowdzoo.errors import ConfigError
@@ -35,7 +37,8 @@ class Sentences(Kind):
     counted = "sentences"
     inputs = ("annotations", "gold")
     needed = ("annotations",)
-    reading = ("gold", "scheme", "classes", "on_bad_tags", *EXPORT_OPTIONS, "text", *ROW_OPTIONS)
+    reading = ("gold", "scheme", "classes", "on_bad_tags", "layer", *EXPORT_OPTIONS, "text", *ROW_OPTIONS)
+    own_options = ("layer",)
     aggregation = "bsc-seq"
     metric = "f1"
     metric_title = "F1"
@@ -70,6 +73,9 @@ class Sentences(Kind):
             "--on-bad-tags", choices=("error", "mend"), default="error",
             help="sentences: tags that break the scheme, such as I- without B-, and spans that end inside a token: "
             "stop (default), or correct them",
+        )  # fmt: skip
+        command.add_argument("--layer", metavar="LABEL,…",
+            help="sentences: read the spans with these labels alone, such as one of those that lie inside each other",
         )  # fmt: skip
 
     # === Input ===
@@ -128,8 +134,18 @@ class Sentences(Kind):
     def result_rows(
         self, result: Any, crowd: CrowdSequences, gold: list[list[str] | None] | None, used_gold: bool
     ) -> Rows:
-        """F1 of the spans."""
-        return [] if gold is None else _span_rows("F1 of spans", gold, result.tags(), crowd.scheme)
+        """F1 of the spans; as they were drawn where the method takes them so, of the same ones and of those that match."""
+        if gold is None or crowd.drawn is None or result.spans is None:
+            return [] if gold is None else _span_rows("F1 of spans", gold, result.tags(), crowd.scheme)
+        found: dict[int, list[DrawnSpan]] = {task: [] for task, who in crowd.drawn if who == GOLD}
+        for one in result.spans:
+            found.get(one.task, []).append(one.span)
+        counts = np.zeros(3)
+        for task, spans in found.items():
+            true = [FoundSpan(task, span, 1, 1).placed(crowd).span for span in crowd.drawn[task, GOLD]]
+            counts += *num_matched(true, spans), len(true) + len(spans)
+        same, near = 2 * counts[:2] / max(counts[2], 1)
+        return [("F1 of spans", f"{same:.4f}, with other edges {near:.4f} ({len(found):,} sentences with gold)")]
 
     def write_result(self, result: Any, crowd: CrowdSequences, path: Path, file_format: str = "parquet") -> None:
         """See `Kind.write_result`; a folder of Parquet files has the sentences' words too."""

@@ -54,6 +54,7 @@ class SpanPage(KindPage):
         """See `KindPage.measure`."""
         crowd, found, asked = self.crowd, self.aggregation, self.asked
         self.marked = marked = marked_spans(crowd, found)
+        self.hidden = {"near_agreement", "drawn_spans"} if crowd.drawn is None else set()
         tokens = SequenceTable.of(crowd, "A page of a report").as_classification()
         self.alpha = self.alpha_of(tokens, groups=np.repeat(np.arange(len(crowd)), crowd.lengths))  # draws sentences
         self.measure_annotators()
@@ -79,6 +80,8 @@ class SpanPage(KindPage):
             aggregated_spans=len(marked.aggregated.types),
             tags_mended=crowd.num_mended,
             span_agreement=marked.overall,
+            near_agreement=marked.near_overall,
+            drawn_spans=int(marked.spans_of_tasks.sum()),
             other_edges=float(np.average(edges[known], weights=weights[known])) if known.any() else None,
             sure_share=sum(sure) / len(sure) if sure else None,
             aggregation=found.method,
@@ -110,9 +113,11 @@ class SpanPage(KindPage):
             "exchange": (exchanged & (marked.wrong_type > marked.missed)).any(axis=1),  # not at random
         }
         tags = SequenceTable.of(self.crowd, "A page of a report")
+        near = np.full(len(said), np.nan) if marked.near_agreement is None else marked.near_agreement
         self.annotators = self.of_annotators(
             marked.tasks_of, shared, marks, spans=said, agreement=agreement,
             **interval("reliability", ratio(2 * right, expected + said), *_f1_interval(right, expected + said)),
+            near_agreement=near,
             **_errors(marked, 1),
             copies=copies(self.table.annotators, tags.tokens, tags.annotators, tags.labels),
         )  # fmt: skip
@@ -239,6 +244,9 @@ class SpanPage(KindPage):
         found: list[Warned] = []
         if corrected := self.overall["tags_mended"]:
             found.append(warning("tags", number=corrected))
+        if self.crowd.drawn is not None:
+            lost = self.overall["drawn_spans"] - self.overall["spans"]
+            found.append(warning("drawn", number=lost, share=percent(lost / self.overall["drawn_spans"])))
         rows = rows_confused(self.unclear)
         if seen := [(first, agreement) for first, second, agreement, _ in rows if second == NO_SPAN]:
             shares = [agreement for _, agreement in seen]

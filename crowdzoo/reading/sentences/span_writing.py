@@ -15,7 +15,7 @@ from crowdzoo.data.tokens import split_tokens
 from crowdzoo.data.vocabulary import names_array
 from crowdzoo.errors import DataError
 from crowdzoo.files.text import is_text
-from crowdzoo.reading.sentences.span_files import _HEAD, _aligned, _sorted_names, _token_edges
+from crowdzoo.reading.sentences.span_files import _HEAD, _aligned, _sorted_names
 from crowdzoo.reading.sentences.text_lines import integers_if_all, write_lines
 
 
@@ -55,7 +55,7 @@ def write_spans(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path
         if first := _head(sequences, gold):
             yield first
         for task, name in enumerate(sequences.annotations.tasks.tolist()):
-            head, edges = _sentence_line(sequences, task, name)
+            head, edges = _sentence_line(sequences, task, name), sequences.edges(task)
             answers = sequences.answers(task)
             said = [({"annotator": who}, answers[who], codes[who]) for who in who_said[task].tolist()]
             if gold is not None and (truth := gold[task]) is not None:
@@ -70,14 +70,13 @@ def write_spans(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path
     return write_lines(path, (json.dumps(line, ensure_ascii=False) + "\n" for line in lines()))
 
 
-def _sentence_line(sequences: CrowdSequences, task: int, name: Any) -> tuple[dict[str, Any], list[list[int]]]:
-    """What all lines of a task say of its sentence, and where its tokens begin and end as spans count."""
+def _sentence_line(sequences: CrowdSequences, task: int, name: Any) -> dict[str, Any]:
+    """What all lines of a task say of its sentence."""
     tokens = list(sequences.tokens[task])
     head = {"task": name, "tokens": tokens}
-    edges = _token_edges(len(tokens))
     if sequences.texts is not None and sequences.offsets is not None:
         text, offsets = sequences.texts[task], sequences.offsets[task]
-        head, edges = {"task": name, "text": text}, offsets
+        head = {"task": name, "text": text}
         if split_tokens(text)[0] != tokens:
             found = _aligned(text, tokens)
             if isinstance(found, str) or not np.array_equal(found, offsets):
@@ -86,7 +85,7 @@ def _sentence_line(sequences: CrowdSequences, task: int, name: Any) -> tuple[dic
             head["tokens"] = tokens
     if not all(is_text(each) for each in (*tokens, head.get("text", ""))):
         raise DataError(f"task {name!r} holds half a character, which no file can.")
-    return head, edges.tolist()
+    return head
 
 
 def _head(sequences: CrowdSequences, gold: list[list[str] | None] | None) -> dict[str, list[Any]]:
