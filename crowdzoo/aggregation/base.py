@@ -118,11 +118,11 @@ class Result(ABC):
             ConfigError: another format.
         """
         if (ending := Path(path).suffix[1:]) in TABLE_FORMATS:
-            from crowdzoo.aggregation.result_files import table_of, write_table
+            from crowdzoo.aggregation.result_files import write_table
             from crowdzoo.files.writing import atomic_file
 
             with atomic_file(path) as file:
-                write_table(table_of(self._alone()), file, ending)
+                write_table(self._alone(), file, ending)
             return Path(path)
         return self._write(path, file_format=file_format)
 
@@ -168,9 +168,11 @@ class Result(ABC):
     def _answer_columns(self) -> Columns:
         """The first table's columns by name, [n, ...]; None where there is nothing to write."""
 
-    def _alone(self) -> Columns:
-        """The columns of a file that is written alone."""
-        return self._answer_columns()
+    def _alone(self) -> pa.Table:
+        """The table of a file that is written alone."""
+        from crowdzoo.aggregation.result_files import table_of
+
+        return table_of(self._answer_columns())
 
     def _annotator_columns(self: Any) -> Columns:
         """The annotators' columns by name, [R, ...]."""

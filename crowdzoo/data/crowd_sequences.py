@@ -193,10 +193,8 @@ class CrowdSequences:
         Args:
             task: code of the sentence.
         """
-        if self.offsets is None:
-            return [[token, token + 1] for token in range(len(self.tokens[task]))]
-        found: list[list[int]] = self.offsets[task].tolist()
-        return found
+        offsets = np.arange(len(self.tokens[task]))[:, None] + [0, 1] if self.offsets is None else self.offsets[task]
+        return [[start, end] for start, end in offsets.tolist()]
 
     def answers(self, task: int) -> dict[Any, list[str]]:
         """What each annotator of a sentence said: name -> tags [T_i], in the order of the annotators.

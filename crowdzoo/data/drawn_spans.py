@@ -1,7 +1,7 @@
 """DrawnSpan: a span as an annotator drew it, perhaps inside another one, across its edge, or in several pieces.
 
-Tags say one thing of a token, so they hold spans side by side alone. Spans that are not side by side are kept beside the
-tags, in `CrowdSequences.drawn`, and each part of crowdzoo says which of the two it takes:
+Tags say one thing of a token, so they hold spans side by side alone. Other spans are kept beside the tags, in
+`CrowdSequences.drawn`, and each part of crowdzoo takes one of the two:
 
 - Votes on spans (`SpanVotes`) and the agreement of annotators take the spans as they were drawn.
 - Whatever needs one tag a token, such as the other methods and taggers, takes a projection: the `outermost` spans. The
@@ -64,10 +64,17 @@ def outermost(spans: Iterable[DrawnSpan]) -> list[DrawnSpan]:
     A span that has a token in common with one that was taken before is left out. A span in pieces counts from its first
     token to its last one.
     """
-    kept: list[DrawnSpan] = []
-    for span in sorted(spans, key=lambda each: (each.start - each.end, each.start, each.label)):
-        if all(span.end <= other.start or other.end <= span.start for other in kept):
-            kept.append(span)
+    ordered = sorted(spans, key=lambda each: (each.start - each.end, each.start, each.label))
+    return [ordered[row] for row in apart((each.start, each.end) for each in ordered)]
+
+
+def apart(ends: Iterable[tuple[int, int]]) -> list[int]:
+    """Which spans stay when they are taken in this order, and none may have a token in common with an earlier one."""
+    kept, taken = list[int](), set[int]()
+    for row, tokens in enumerate(range(*pair) for pair in ends):
+        if taken.isdisjoint(tokens):
+            taken.update(tokens)
+            kept.append(row)
     return kept
 
 
@@ -84,8 +91,8 @@ def shared_tokens(one: Sequence[DrawnSpan], other: Sequence[DrawnSpan]) -> NDArr
 def num_matched(one: Sequence[DrawnSpan], other: Sequence[DrawnSpan]) -> tuple[int, int]:
     """How many spans of two annotators are the same, and how many match.
 
-    Spans are the same if their labels and all their pieces are. They match if they have the label and a token in common;
-    each matches one of the other's at most, so that as many as possible do. 2 matched / (n + m) is the F1.
+    Spans are the same if their labels and all their pieces are. They match if they have the label and a token in
+    common; each matches one of the other's at most, so that as many as possible do. 2 matched / (n + m) is the F1.
 
     Args:
         one: n spans, each once.

@@ -24,8 +24,8 @@ def retokenized(sequences: CrowdSequences) -> CrowdSequences:
         sequences: any.
 
     Returns:
-        The same tasks, annotators and classes, without `drawn`. Texts are those of before or, where there are none, tokens with a space
-        between; `split_tokens` of each text gives its tokens.
+        The same tasks, annotators and classes, without `drawn`. Texts are those of before or, where there are none,
+        tokens with a space between; `split_tokens` of each text gives its tokens.
     """
     texts = sequences.texts
     if texts is None or any(

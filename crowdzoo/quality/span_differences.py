@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.data.crowd_sequences import CrowdSequences
-from crowdzoo.data.drawn_spans import num_matched
+from crowdzoo.data.drawn_spans import DrawnSpan, num_matched
 from crowdzoo.data.tags import SpanTable
 from crowdzoo.errors import DataError
 from crowdzoo.quality.columns import ratio
@@ -53,7 +53,7 @@ class MarkedSpans:
         same: ordered pairs of an annotator's span and the same one of another annotator, int64 [R].
         compared: spans that these are compared with: the annotator's own, once for each other annotator of the
             sentence, and those of the others, int64 [R]. Agreement is 2 same / compared, the F1 of two annotators.
-        near: ordered pairs that match, see `num_matched`, int64 [R]; None where spans lie side by side.
+        near: of spans as they were drawn, ordered pairs that match, see `num_matched`, int64 [R]; else 0.
         same_of_tasks: ordered pairs of the same span by two annotators, int64 [N].
         spans_of_tasks: spans of all annotators, int64 [N].
         coincidences: how often a type and a type, or no span (last), meet where two annotators tagged a sentence; each
@@ -86,7 +86,7 @@ class MarkedSpans:
     coincidences: NDArray[np.float64]
     same_of_types: NDArray[np.float64]
     edges_of_types: NDArray[np.float64]
-    near: NDArray[np.int64] | None = None
+    near: NDArray[np.int64]
 
     def __repr__(self) -> str:
         return f"<MarkedSpans: {len(self.annotators):,} spans of {len(self.types)} types>"
@@ -105,17 +105,6 @@ class MarkedSpans:
     def overall(self) -> float | None:
         """F1 of the spans of two annotators of a sentence; None where there are none to compare."""
         return float(2 * self.same.sum() / total) if (total := self.compared.sum()) else None
-
-    @property
-    def near_agreement(self) -> NDArray[np.float64] | None:
-        """As `agreement`, where spans that overlap are right, too, [R]; None where spans lie side by side."""
-        return None if self.near is None else ratio(2 * self.near, self.compared)
-
-    @property
-    def near_overall(self) -> float | None:
-        """As `overall`, where spans that overlap are right, too; None where spans lie side by side, too."""
-        total = self.compared.sum()
-        return float(2 * self.near.sum() / total) if self.near is not None and total else None
 
     @property
     def agreement_of_tasks(self) -> NDArray[np.float64]:
@@ -204,36 +193,29 @@ def marked_spans(sequences: CrowdSequences, aggregation: SequenceAggregation) ->
         coincidences=coincidences,
         same_of_types=ratio(found["same_of_types"], total),
         edges_of_types=ratio(found["edges_of_types"], total),
+        near=np.zeros(number, np.int64),
         **{name: found[name] for name in ("right", "wrong_edges", "wrong_type", "same", "same_of_tasks")},
     )
     if sequences.drawn is None:
         return marked
-    return replace(marked, **_of_drawn(sequences, tasks, annotators))
+    return _with_drawn(marked, table.drawn_by_task(sequences.drawn))
 
 
-def _of_drawn(
-    sequences: CrowdSequences, tasks: NDArray[np.int64], annotators: NDArray[np.int64]
-) -> dict[str, NDArray[np.int64]]:
-    """What annotators agree on, of the spans as they were drawn, given who saw what."""
-    drawn, number = sequences.drawn or {}, sequences.annotations.num_annotators
-    of_tasks, same_of_tasks = np.zeros((2, len(sequences)), np.int64)
-    same, near, compared = np.zeros((3, number), np.int64)
-    seen: dict[int, list[int]] = {}
-    for task, who in zip(tasks.tolist(), annotators.tolist(), strict=True):
-        seen.setdefault(task, []).append(who)
-        of_tasks[task] += len(drawn[task, who])
-    for task, people in seen.items():
-        for pair in combinations(people, 2):
-            spans = [drawn[task, who] for who in pair]
+def _with_drawn(marked: MarkedSpans, drawn: dict[int, dict[int, list[DrawnSpan]]]) -> MarkedSpans:
+    """The same, where annotators agree on the spans as they were drawn."""
+    of_tasks, same_of_tasks = np.zeros((2, len(marked.heads)), np.int64)
+    same, near, compared = np.zeros((3, len(marked.tasks_of)), np.int64)
+    for task, said in drawn.items():
+        of_tasks[task] = sum(map(len, said.values()))
+        for pair in combinations(said, 2):
+            spans = [said[who] for who in pair]
             counts = num_matched(*spans)
-            for who in pair:
-                same[who] += counts[0]
-                near[who] += counts[1]
-                compared[who] += len(spans[0]) + len(spans[1])
             same_of_tasks[task] += 2 * counts[0]
-    return {
-        "same": same, "near": near, "compared": compared, "same_of_tasks": same_of_tasks, "spans_of_tasks": of_tasks,
-    }  # fmt: skip
+            for number, each in ((counts[0], same), (counts[1], near), (len(spans[0]) + len(spans[1]), compared)):
+                each[list(pair)] += number
+    return replace(
+        marked, same=same, near=near, compared=compared, same_of_tasks=same_of_tasks, spans_of_tasks=of_tasks
+    )
 
 
 def _counted(

@@ -182,6 +182,17 @@ def with_field(contents):
     return st.tuples(damaged(contents), FIELDS)
 
 
+WEBANNO = """#FORMAT=WebAnno TSV 3.3
+#T_SP=a.b.Name|value
+#T_RL=a.b.Link|kind|BT_a.b.Name
+
+#Text=Ann Lee, 😀
+1-1\t0-3\tAnn\tPER[1]|X\t_\t_
+1-2\t4-7\tLee\tPER[1]\t_\t1-1[1_0]
+1-2.1\t4-6\tLe\t*\t_\t_
+1-3\t7-8\t,\t\\_\t_\t_
+1-4\t9-11\t😀\t_\t_\t_
+"""
 CONTENTS = {
     "label-studio": (".json", as_json(LABEL_STUDIO)),
     "prodigy": (".jsonl", as_json(PRODIGY)),
@@ -193,6 +204,7 @@ CONTENTS = {
     "toloka": (".tsv", as_table(TOLOKA, "\t")),
     "png-masks": (".png", st.just(PNG)),
     "brat": (".ann", st.just(b"T1\tLOC 0 4\tRome\nT2\tPER 9 12;14 17\tAnn Lee\n")),
+    "webanno": (".tsv", st.just(WEBANNO.encode())),
 }
 assert set(CONTENTS) == set(PLATFORMS)
 TARGETS = {

@@ -155,6 +155,7 @@ def test_each_platform_is_recognised_from_a_file_of_its_own(write):
         "coco": ("h.json", {"images": [{"id": 1, "file_name": "a"}], "annotations": [], "categories": []}),
         "brat": ("i.ann", "T1\tPER 0 4\tAnna\n"),
         "png-masks": ("j.png", "\x89PNG"),
+        "webanno": ("k.tsv", "#T_SP=a.b.Name|value\n\n#Text=Anna\n1-1\t0-4\tAnna\tPER\n"),
     }
     write("i.txt", "Anna met Bob.")
     assert set(files) == set(PLATFORMS)

@@ -109,10 +109,12 @@ def test_a_span_that_ends_inside_a_token_is_widened_when_asked_and_counted():
     assert "4 is no place where a token begins" in message_of(nowhere, on_bad_tags="mend")
 
 
-def test_a_widened_span_that_meets_another_is_refused():
+def test_a_widened_span_that_meets_another_is_kept_beside_the_tags():
     path = write({"task": "s", "text": "Rome", "annotator": "ann", "spans": [span(0, 2, "LOC"), span(2, 4, "PER")]})
-    with pytest.raises(DataError, match=r"overlaps spans\[0\]. A token has one tag: leave one out"):
-        read_spans(path, on_bad_tags="mend")
+    with pytest.warns(UserWarning, match="of 2 spans, 1 lie inside longer ones or overlap them"):
+        crowd = read_spans(path, on_bad_tags="mend")
+    assert crowd.answers(0) == {"ann": ["B-LOC"]}
+    assert [each.label for each in crowd.drawn[0, 0]] == ["LOC", "PER"]
 
 
 def test_gold_has_lines_of_its_own_and_a_task_may_have_none_at_all():
@@ -200,11 +202,9 @@ BAD = {
         line(span(0, 5, "X")),
         "column 'spans[0].end': 5 is no place where a token ends. Did you mean 4?",
     ),
-    "overlapping spans": (
-        line(span(0, 10, "X"), span(6, 10, "Y")),
-        "column 'spans[1]': \"{'start': 6, 'end': 10, 'label': 'Y'}\" overlaps spans[0].",
-    ),
-    "one span twice": (line(span(0, 4, "X"), span(0, 4, "X")), "overlaps"),
+    "pieces that are none": (line(span(0, 4, "X") | {"fragments": [0, 4]}), "column 'spans[0].fragments'"),
+    "pieces of another span": (line(span(0, 4, "X") | {"fragments": [[0, 4], [6, 10]]}), "from the start of the span"),
+    "pieces in another order": (line(span(6, 4, "X") | {"fragments": [[6, 10], [0, 4]]}), "one after the other"),
     "an empty label": (line(span(0, 4, "")), "column 'spans[0].label': '' is empty."),
     "a label of two words": (line(span(0, 4, "A B")), "holds white space"),
     "a label that is a number": (line(span(0, 4, 1)), "column 'spans[0].label': 1 is no text."),

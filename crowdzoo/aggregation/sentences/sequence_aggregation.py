@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,47 +15,18 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.against_votes import warn_of_notes
 from crowdzoo.aggregation.base import Columns, Result
 from crowdzoo.aggregation.sentences.against_tags import notes_against_tags
-from crowdzoo.data.drawn_spans import DrawnSpan
 from crowdzoo.data.tags import Span, spans_of
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from crowdzoo.aggregation.result_files import ReadResult
     from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
     from crowdzoo.data.crowd_sequences import CrowdSequences
 
 TAGS_FILE = "tags.txt"
-
-
-class FoundSpan(NamedTuple):
-    """A span that an aggregation found.
-
-    Attributes:
-        task: code of its sentence.
-        span: where it is, in characters of the text, or in tokens where there is none.
-        share: share of those who saw the sentence who have a span there.
-        label_share: share of these who gave it the label.
-        text: what it covers.
-    """
-
-    task: int
-    span: DrawnSpan
-    share: float
-    label_share: float
-    text: str = ""
-
-    def placed(self, sequences: CrowdSequences) -> FoundSpan:
-        """The same in characters, and with its text, where it was in tokens.
-
-        Args:
-            sequences: its sentences.
-        """
-        edges, tokens = sequences.edges(self.task), sequences.tokens[self.task]
-        pieces = tuple((edges[start][0], edges[end - 1][1]) for start, end in self.span.fragments)
-        words = [" ".join(tokens[start:end]) for start, end in self.span.fragments]
-        if sequences.texts is not None:
-            words = [sequences.texts[self.task][start:end] for start, end in pieces]
-        return self._replace(span=DrawnSpan(self.span.label, pieces), text=" … ".join(words))
+SPAN_COLUMNS = ("task", "start", "end", "label", "share", "label_share", "text", "fragments")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -64,8 +35,8 @@ class SequenceAggregation(Result):
 
     `to_parquet` writes `tokens.parquet` (task, position, label, label_code, probability, posteriors as a list in the
     order of the classes), `annotators.parquet` (annotator, tasks, skill, confusion as a list of rows
-    `[true][said]`) and `summary.json`. Where there are `spans`, they stand in `spans.jsonl`: task, start, end, label,
-    share, label_share, text, and fragments of a span in pieces; a file that is written alone has this table.
+    `[true][said]`) and `summary.json`. Where there are `spans`, they stand in `spans.jsonl`, and a file that is written
+    alone has them.
 
     With N sentences of T tokens together, R annotators, K classes:
 
@@ -90,8 +61,10 @@ class SequenceAggregation(Result):
         tasks_per_annotator: int64 [R]; 0 marks the annotators of whom only the prior is known.
         method: the algorithm's name, as in `crowdzoo.aggregation.create(..., kind="sequence")`.
         scheme: "BIO" or "IOBES".
-        spans: the spans that were found, sentence by sentence, where the method takes them as they are drawn; the
-            labels have the `outermost` of them. None: the labels have all.
+        spans: the spans that were found, in the order of the text, where the method takes them as they are drawn:
+            task, start and end in the text (in tokens where there is none), label, share of those who saw the sentence
+            who have a span there, label_share of these who gave it the label, text, and fragments as in files of spans,
+            None of a span in one piece. The labels have the `outermost` of them. None: the labels have all.
         notes: sentences on what to check before using the result; see `notes_against_tags`. Empty as a rule.
     """
 
@@ -106,7 +79,7 @@ class SequenceAggregation(Result):
     annotators_per_task: NDArray[np.int64]
     tasks_per_annotator: NDArray[np.int64]
     scheme: str
-    spans: tuple[FoundSpan, ...] | None = None
+    spans: list[dict[str, Any]] | None = None
 
     files: ClassVar[tuple[str, str, str]] = ("tokens.parquet", "annotators.parquet", "summary.json")
     kind: ClassVar[str] = "sequence"
@@ -217,27 +190,17 @@ class SequenceAggregation(Result):
         write = None if self.spans is None else lambda path: self.write(path)
         return super()._write(folder, {**(more or {}), name: write}, file_format)
 
-    def _alone(self) -> Columns:
-        if self.spans is None:
-            return self._answer_columns()
-        spans = [found.span for found in self.spans]
-        pieces = np.empty(len(spans), object)
-        pieces[:] = [[list(piece) for piece in span.fragments] if len(span.fragments) > 1 else None for span in spans]
-        return {
-            "task": self.tasks[np.array([found.task for found in self.spans], np.int64)],
-            **{name: np.array([getattr(span, name) for span in spans]) for name in ("start", "end", "label")},
-            **{name: np.array([getattr(found, name) for found in self.spans]) for name in FoundSpan._fields[2:]},
-            "fragments": pieces if any(each is not None for each in pieces) else None,
-        }
+    def _alone(self) -> pa.Table:
+        import pyarrow as pa
+
+        rows = self.spans
+        return (
+            super()._alone() if rows is None else pa.table({name: [row[name] for row in rows] for name in SPAN_COLUMNS})
+        )
 
     @classmethod
     def _read(cls, found: ReadResult) -> dict[str, Any]:
         tokens, annotators, summary = cls.files
-        try:
-            spans = [FoundSpan(task, DrawnSpan(label, tuple(map(tuple, pieces))), *more)
-                     for task, (label, pieces), *more in found.summary.get("spans") or ()]  # fmt: skip
-        except (TypeError, ValueError):
-            raise DataError(f"{found.folder / summary}: 'spans' holds no spans. Aggregate again.") from None
         classes, tasks = found.list_of_names("classes"), found.list_of_names("tasks")
         count = len(classes)
         labels = found.codes(tokens, "label_code", count)
@@ -257,7 +220,7 @@ class SequenceAggregation(Result):
             "annotators_per_task": found.list_of_numbers("annotators_per_task", len(tasks), whole=True),
             "tasks_per_annotator": found.numbers(annotators, "tasks", whole=True),
             "scheme": found.value("scheme", str),
-            "spans": None if found.summary.get("spans") is None else tuple(spans),
+            "spans": found.value("spans", list, None) if "spans" in found.summary else None,
         }
 
     def _answer_columns(self) -> Columns:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.data.drawn_spans import Drawn, DrawnSpan
 from crowdzoo.data.label_kinds import SEQUENCE, require_kind
 from crowdzoo.data.tags import SpanTable, TagSet
 from crowdzoo.errors import DataError
@@ -124,6 +125,24 @@ class SequenceTable:
         starts = (self.starts[crowd.task_ids[order]] + positions)[found.starts]
         ends = starts + (found.ends - found.starts)
         return crowd.annotator_ids[order][found.starts], SpanTable(found.types, starts, ends)
+
+    def drawn_by_task(self, drawn: Drawn | None = None) -> dict[int, dict[int, list[DrawnSpan]]]:
+        """Sentences that somebody saw, and the spans of each who did.
+
+        Args:
+            drawn: the spans as they were drawn; None: those of the tags.
+        """
+        crowd, found = self.annotations, dict[int, dict[int, list[DrawnSpan]]]()
+        for row in np.flatnonzero(np.asarray(crowd.positions) == 0).tolist():  # one a (task, annotator)
+            task, who = int(crowd.task_ids[row]), int(crowd.annotator_ids[row])
+            found.setdefault(task, {})[who] = list(drawn[task, who]) if drawn else []
+        if drawn is None:
+            annotators, spans = self.said_spans()
+            tasks = np.searchsorted(self.starts, spans.starts, side="right") - 1
+            columns = tasks, annotators, spans.types, spans.starts - self.starts[tasks], spans.ends - self.starts[tasks]
+            for task, who, code, *tokens in np.stack(columns, axis=1).tolist():
+                found[task][who].append(DrawnSpan(self.tag_set.types[code], (tuple(tokens),)))
+        return found
 
     def as_classification(self) -> Annotations:
         """Every token as a task of its own, 0 to T-1."""

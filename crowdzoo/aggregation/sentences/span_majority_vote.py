@@ -13,6 +13,7 @@ from crowdzoo.aggregation.classes.majority_vote import MajorityVote
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.checks.constraints import Choice, Number, setting
+from crowdzoo.data.drawn_spans import apart
 from crowdzoo.data.tags import SCHEMES, SpanTable
 
 if TYPE_CHECKING:
@@ -105,11 +106,6 @@ def _without_overlaps(
     chosen = example[stands]
     lengths = spans.ends[chosen] - spans.starts[chosen]
     order = np.lexsort((spans.types[chosen], -lengths, spans.starts[chosen], -votes[stands]))
-    taken = np.zeros(int(spans.ends.max(initial=0)), bool)
-    stay = []
-    for each in order.tolist():
-        tokens = slice(int(spans.starts[chosen[each]]), int(spans.ends[chosen[each]]))
-        if not taken[tokens].any():
-            taken[tokens] = True
-            stay.append(each)
-    return stands[np.array(stay, np.int64)]
+    rows = chosen[order]
+    stay = apart(zip(spans.starts[rows].tolist(), spans.ends[rows].tolist(), strict=True))
+    return stands[order[np.array(stay, np.int64)]]

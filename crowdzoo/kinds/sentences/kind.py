@@ -12,9 +12,7 @@ import numpy as np
 
 from crowdzoo.checks.constraints import TABLE_FORMATS
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.aggregation.sentences.sequence_aggregation import FoundSpan
 from crowdzoo.data.crowd_sequences import CrowdSequences
-from crowdzoo.data.drawn_spans import GOLD, DrawnSpan, num_matched
 from crowdzoo.data.instance_kinds import SENTENCES, InstanceKind
 from crowdzoo.data.retokenized import retokenized
 from crowdzoo.errors import ConfigError
@@ -134,18 +132,8 @@ class Sentences(Kind):
     def result_rows(
         self, result: Any, crowd: CrowdSequences, gold: list[list[str] | None] | None, used_gold: bool
     ) -> Rows:
-        """F1 of the spans; as they were drawn where the method takes them so, of the same ones and of those that match."""
-        if gold is None or crowd.drawn is None or result.spans is None:
-            return [] if gold is None else _span_rows("F1 of spans", gold, result.tags(), crowd.scheme)
-        found: dict[int, list[DrawnSpan]] = {task: [] for task, who in crowd.drawn if who == GOLD}
-        for one in result.spans:
-            found.get(one.task, []).append(one.span)
-        counts = np.zeros(3)
-        for task, spans in found.items():
-            true = [FoundSpan(task, span, 1, 1).placed(crowd).span for span in crowd.drawn[task, GOLD]]
-            counts += *num_matched(true, spans), len(true) + len(spans)
-        same, near = 2 * counts[:2] / max(counts[2], 1)
-        return [("F1 of spans", f"{same:.4f}, with other edges {near:.4f} ({len(found):,} sentences with gold)")]
+        """F1 of the spans that tags have."""
+        return [] if gold is None else _span_rows("F1 of spans", gold, result.tags(), crowd.scheme)
 
     def write_result(self, result: Any, crowd: CrowdSequences, path: Path, file_format: str = "parquet") -> None:
         """See `Kind.write_result`; a folder of Parquet files has the sentences' words too."""

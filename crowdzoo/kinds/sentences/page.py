@@ -54,7 +54,6 @@ class SpanPage(KindPage):
         """See `KindPage.measure`."""
         crowd, found, asked = self.crowd, self.aggregation, self.asked
         self.marked = marked = marked_spans(crowd, found)
-        self.hidden = {"near_agreement", "drawn_spans"} if crowd.drawn is None else set()
         tokens = SequenceTable.of(crowd, "A page of a report").as_classification()
         self.alpha = self.alpha_of(tokens, groups=np.repeat(np.arange(len(crowd)), crowd.lengths))  # draws sentences
         self.measure_annotators()
@@ -80,12 +79,16 @@ class SpanPage(KindPage):
             aggregated_spans=len(marked.aggregated.types),
             tags_mended=crowd.num_mended,
             span_agreement=marked.overall,
-            near_agreement=marked.near_overall,
-            drawn_spans=int(marked.spans_of_tasks.sum()),
             other_edges=float(np.average(edges[known], weights=weights[known])) if known.any() else None,
             sure_share=sum(sure) / len(sure) if sure else None,
             aggregation=found.method,
         )
+        if crowd.drawn is None:
+            self.hidden = {"near_agreement", "drawn_spans"}
+        else:
+            near = float(2 * marked.near.sum() / max(marked.compared.sum(), 1))
+            self.overall |= {"near_agreement": near, "drawn_spans": int(marked.spans_of_tasks.sum())}
+            self.annotators["near_agreement"] = listed({"": ratio(2 * marked.near, marked.compared)})[""]
         counts = np.rint(marked.coincidences).astype(int).tolist() if len(marked.types) <= MOST_TYPES else None
         self.more = {"classes": [*marked.types, NO_SPAN], "coincidences": counts}
 
@@ -113,11 +116,9 @@ class SpanPage(KindPage):
             "exchange": (exchanged & (marked.wrong_type > marked.missed)).any(axis=1),  # not at random
         }
         tags = SequenceTable.of(self.crowd, "A page of a report")
-        near = np.full(len(said), np.nan) if marked.near_agreement is None else marked.near_agreement
         self.annotators = self.of_annotators(
             marked.tasks_of, shared, marks, spans=said, agreement=agreement,
             **interval("reliability", ratio(2 * right, expected + said), *_f1_interval(right, expected + said)),
-            near_agreement=near,
             **_errors(marked, 1),
             copies=copies(self.table.annotators, tags.tokens, tags.annotators, tags.labels),
         )  # fmt: skip

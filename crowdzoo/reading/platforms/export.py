@@ -29,8 +29,9 @@ from crowdzoo.reading.platforms.prodigy import PRODIGY
 from crowdzoo.reading.platforms.record import BadValue, Record
 from crowdzoo.reading.platforms.region_record import region_record
 from crowdzoo.reading.platforms.toloka import TOLOKA
+from crowdzoo.reading.platforms.webanno import WEBANNO
 
-_OWN = (LABEL_STUDIO, MTURK, TOLOKA, PRODIGY, DOCCANO, ARGILLA, CVAT, COCO, BRAT, PNG_MASKS)
+_OWN = (LABEL_STUDIO, MTURK, TOLOKA, PRODIGY, DOCCANO, ARGILLA, CVAT, COCO, BRAT, WEBANNO, PNG_MASKS)
 # one of a package that is no `Platform` has no suffixes, and is refused
 PLATFORMS = Table("platform", {one.name: one for one in _OWN}, lambda one: one if one.suffixes else None)
 

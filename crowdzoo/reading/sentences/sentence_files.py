@@ -51,9 +51,7 @@ def read_sentences(
         raise ConfigError("field belongs to an export of a labelling platform: name the platform as well.")
     if platform is None and Path(Path(path).name.removesuffix(".gz")).suffix != ".jsonl":
         if strange := next((name for name, value in rows.items() if value not in (None, "error")), None):
-            raise ConfigError(
-                f"{strange} is for spans; nothing of files of columns can be left out. Correct the file."
-            )
+            raise ConfigError(f"{strange} is for spans; nothing of files of columns can be left out. Correct the file.")
         found = read_conll(path, gold=gold, scheme=scheme, classes=classes, on_bad_tags=on_bad_tags)
         return _without(found, exclude or (), path)
     if gold is not None:
@@ -80,12 +78,10 @@ def _without(crowd: CrowdSequences, names: Sequence[str], path: str | Path) -> C
         raise not_excluded(unmet[0], str(path))
     gone = np.array([name in names for name in known], bool)
     kept = table.select_rows(~gone[table.annotator_ids])
-    places = np.cumsum(~gone) - 1
-    codes = places[kept.annotator_ids]
+    places = [*np.where(gone, len(gone), np.cumsum(~gone) - 1).tolist(), GOLD]  # that of gold is the last
     drawn = crowd.drawn and {
-        (task, who if who == GOLD else int(places[who])): spans
-        for (task, who), spans in crowd.drawn.items()
-        if who == GOLD or not gone[who]
+        (task, places[who]): spans for (task, who), spans in crowd.drawn.items() if places[who] < len(gone)
     }
+    codes = np.array(places)[kept.annotator_ids]
     named = replace(kept, annotator_ids=codes, annotators=table.annotators[~gone])
     return replace(crowd, annotations=named, drawn=drawn)

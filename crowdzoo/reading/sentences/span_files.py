@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from crowdzoo.checks.constraints import Choice
 from crowdzoo.data.crowd_sequences import CrowdSequences, sentence_annotations
 from crowdzoo.data.drawn_spans import GOLD, DrawnSpan, outermost
-from crowdzoo.data.tags import OUTSIDE, TagSet, allowed_tags, check_scheme, spans_of, tags_of, type_problem
+from crowdzoo.data.tags import TagSet, allowed_tags, check_scheme, tags_of, type_problem
 from crowdzoo.data.tokens import split_tokens
 from crowdzoo.data.vocabulary import names_array
 from crowdzoo.errors import BadRow, DataError, did_you_mean, shorten
@@ -59,7 +59,7 @@ def read_spans(
             to its end.
 
     Spans of a line may lie inside others, overlap them or be in pieces. They are kept in `drawn`; tags have the
-    `outermost` ones, and a warning says how many spans they lack.
+    `outermost` ones, and a warning says how many spans they lack. A span that stands there twice counts once.
 
     Ids are compared as text: 7 and "7" are one, and where all are integers they become integers. UTF-8; gzip where the
     name ends in .gz. The file is read line by line; blank lines are passed over.
@@ -96,7 +96,7 @@ def read_spans(
     Raises:
         DataError: with file, line, key, value and a way out (ten shown, the rest counted): no JSON, an unknown key, a
             value of another kind, text or tokens that differ from the task's first line, a repeated (task, annotator)
-            or second gold, a span outside the text, inside a token, empty or twice the same; or for the whole file:
+            or second gold, a span outside the text, inside a token or empty; or for the whole file:
             missing, empty, cut off, or without a label of `layer`.
 
     Warns:
@@ -135,7 +135,7 @@ class _Sentence:
     offsets: NDArray[np.int64] | None
     given: list[str] | None  # tokens as they stood in the file
     lines: dict[str, int] = field(default_factory=dict)  # annotator -> line
-    gold: list[str] | None = None
+    gold: list[DrawnSpan] | None = None
 
     def __post_init__(self) -> None:
         edges = _token_edges(len(self.tokens)) if self.offsets is None else self.offsets
@@ -156,8 +156,8 @@ class _Spans:
     layer: Sequence[str] | None = None
     num_mended: int = 0
     sentences: dict[str, _Sentence] = field(default_factory=dict)
-    answers: dict[tuple[int, str], list[str]] = field(default_factory=dict)
-    drawn: dict[tuple[int, str | None], list[DrawnSpan]] = field(default_factory=dict)  # not side by side; None: gold
+    answers: dict[tuple[int, str], list[DrawnSpan]] = field(default_factory=dict)
+    flat: bool = True  # all spans lie side by side
     repeated: list[BadRow] = field(default_factory=list)  # left out by `on_duplicate`
     tasks: list[Any] | None = None  # as the first line names them
     classes: list[str] | None = None
@@ -206,14 +206,11 @@ class _Spans:
             return
         if "spans" not in row:
             raise _LineError("spans", None, "is missing. Write [] where there are none.")
-        tags, drawn = self._tags(sentence, row["spans"])
-        if annotator is None and sentence.gold is not None:
-            raise _LineError("gold", True, f"is the second truth of task {task!r}. Keep one.")
-        if annotator not in sentence.lines or self.on_duplicate == "last":
-            self.drawn.pop((sentence.code, annotator), None)
-            self.drawn |= {(sentence.code, annotator): drawn} if drawn else {}
+        spans = self._drawn(sentence, row["spans"])
         if annotator is None:
-            sentence.gold = tags
+            if sentence.gold is not None:
+                raise _LineError("gold", True, f"is the second truth of task {task!r}. Keep one.")
+            sentence.gold = spans
             return
         if annotator in sentence.lines:
             before = f"labelled task {task!r} before, in line {sentence.lines[annotator]}"
@@ -222,7 +219,7 @@ class _Spans:
             reason = f"{before}; the {self.on_duplicate} one is kept."
             self.repeated.append(BadRow(self.file.name, number, "annotator", annotator, reason))
             if self.on_duplicate == "last":
-                self.answers[sentence.code, annotator] = tags
+                self.answers[sentence.code, annotator] = spans
             return
         if self.annotators is not None:
             names = [str(name) for name in self.annotators.tolist()]
@@ -230,7 +227,7 @@ class _Spans:
                 hint = did_you_mean(annotator, names)
                 raise _LineError("annotator", annotator, f"is not one of the annotators.{hint}")
         sentence.lines[annotator] = number
-        self.answers[sentence.code, annotator] = tags
+        self.answers[sentence.code, annotator] = spans
 
     def _names(self, row: dict[str, Any]) -> None:
         """The first line of names; what was passed as an argument counts more."""
@@ -297,11 +294,11 @@ class _Spans:
         self.sentences[task] = _Sentence(len(self.sentences), number, text, tokens, offsets, given)
         return self.sentences[task]
 
-    def _tags(self, sentence: _Sentence, spans: Any) -> tuple[list[str], list[DrawnSpan] | None]:
-        """The tags that a line's spans mean, and the spans where not all lie side by side."""
+    def _drawn(self, sentence: _Sentence, spans: Any) -> list[DrawnSpan]:
+        """A line's spans, each once, in the order of the text."""
         if not isinstance(spans, list):
             raise _LineError("spans", spans, "is not a list.")
-        found = []
+        found: set[DrawnSpan] = set()
         for number, span in enumerate(spans):
             key = f"spans[{number}]"
             if not isinstance(span, dict):
@@ -310,49 +307,32 @@ class _Spans:
             for name in _SPAN_KEYS:
                 if name not in span:
                     raise _LineError(key, span, f"has no {name}.")
-            if self.layer is not None and span["label"] not in self.layer:
-                continue
-            pieces = self._pieces(sentence, key, span) if _FRAGMENTS in span else [self._tokens_of(sentence, key, span)]
-            found.append((pieces[0][0], pieces[-1][1], number, span["label"], pieces))
-        found.sort()
-        drawn = None
-        if any(b[0] < a[1] for a, b in pairwise(found)) or any(len(each[4]) > 1 for each in found):
-            drawn = self._drawn(spans, found)
-            found = [(each.start, each.end, 0, each.label, []) for each in outermost(drawn)]
-        tags = [(label, start, end) for start, end, _, label, _ in found]
-        return tags_of(tags, len(sentence.tokens), self.scheme), drawn
+            pieces = self._pieces(sentence, key, span)
+            if self.layer is None or span["label"] in self.layer:
+                found.add(DrawnSpan(span["label"], pieces))
+        ordered = sorted(found, key=lambda each: (each.fragments, each.label))
+        alone = all(len(each.fragments) == 1 for each in ordered)
+        self.flat &= alone and all(one.end <= other.start for one, other in pairwise(ordered))
+        return ordered
 
-    def _drawn(self, spans: list[Any], found: list[tuple[int, int, int, str, list[Any]]]) -> list[DrawnSpan]:
-        """The spans of a line, each once."""
-        numbers: dict[DrawnSpan, int] = {}
-        for *_, number, label, pieces in found:
-            span = DrawnSpan(label, tuple(pieces))
-            if span in numbers and not self.widens:
-                raise _LineError(f"spans[{number}]", spans[number], f"is spans[{numbers[span]}] again. Leave one out.")
-            numbers.setdefault(span, number)
-        return [*numbers]
-
-    def _pieces(self, sentence: _Sentence, key: str, span: dict[str, Any]) -> list[tuple[int, int]]:
-        """Tokens of a span in pieces; those with no token between them are one."""
-        given = span[_FRAGMENTS]
+    def _pieces(self, sentence: _Sentence, key: str, span: dict[str, Any]) -> tuple[tuple[int, int], ...]:
+        """Tokens of a span's pieces; those with no token between them are one."""
+        given = span.get(_FRAGMENTS, [[span["start"], span["end"]]])
         pairs = isinstance(given, list) and all(isinstance(each, list) and len(each) == 2 for each in given)
-        if not pairs or not given or [given[0][0], given[-1][1]] != [span["start"], span["end"]]:
-            raise _LineError(
-                f"{key}.{_FRAGMENTS}", given, "is no list of pieces [start, end] from the start of the span to its end."
-            )
         found: list[tuple[int, int]] = []
-        for start, end in given:
-            first, last = self._tokens_of(sentence, key, {**span, "start": start, "end": end})
-            if found and first < found[-1][1]:
-                raise _LineError(f"{key}.{_FRAGMENTS}", given, "has pieces that overlap, or stand in another order.")
-            if found and first == found[-1][1]:
-                first = found.pop()[0]
+        for start, end in given if pairs else ():
+            first, last = self._tokens_of(sentence, key, start, end, span["label"])
+            if found and found[-1][0] <= first <= found[-1][1]:
+                before = found.pop()
+                first, last = before[0], max(before[1], last)
             found.append((first, last))
-        return found
+        if not found or found != sorted(found) or [given[0][0], given[-1][1]] != [span["start"], span["end"]]:
+            reason = "is no list of pieces [start, end], one after the other, from the start of the span to its end."
+            raise _LineError(f"{key}.{_FRAGMENTS}", given, reason)
+        return tuple(found)
 
-    def _tokens_of(self, sentence: _Sentence, key: str, span: dict[str, Any]) -> tuple[int, int]:
-        """First token of a span, and the one after the last."""
-        start, end, label = span["start"], span["end"], span["label"]
+    def _tokens_of(self, sentence: _Sentence, key: str, start: Any, end: Any, label: Any) -> tuple[int, int]:
+        """First token of a piece of a span, and the one after the last."""
         for name, value in (("start", start), ("end", end)):
             if isinstance(value, bool) or not isinstance(value, int):
                 raise _LineError(f"{key}.{name}", value, "is not an integer.")
@@ -387,54 +367,57 @@ class _Spans:
 
     def result(self) -> CrowdSequences:
         sentences = list(self.sentences.values())
-        said = [*self.answers.values(), *(sentence.gold or () for sentence in sentences)]
-        types = {tag[2:] for tags in said for tag in tags if tag != OUTSIDE}
-        types |= {span.label for spans in self.drawn.values() for span in spans}
+        gold = {(each.code, ""): each.gold for each in sentences if each.gold is not None}
+        said = {**gold, **self.answers}
+        types = {span.label for spans in said.values() for span in spans}
         if unmet := [name for name in self.layer or () if name not in types]:
-            raise DataError(f"{self.file.name}: nobody marked a span of layer={unmet[0]!r}. Correct it, or leave it out.")
+            reason = f"nobody marked a span of layer={unmet[0]!r}. Correct it, or leave it out."
+            raise DataError(f"{self.file.name}: {reason}")
         allowed = allowed_tags(types if self.types is None else self.types, self.scheme)
         tag_set = TagSet(self.classes or allowed, self.scheme)
         names = self.annotators
         if names is None:
             names = _sorted_names({name for _, name in self.answers})
         place = {str(name): code for code, name in enumerate(names.tolist())}
+        kept = said if self.flat else {key: outermost(spans) for key, spans in said.items()}
+        codes = {}
+        for (task, name), spans in kept.items():
+            flat, length = [(each.label, each.start, each.end) for each in spans], len(sentences[task].tokens)
+            codes[task, name] = tag_set.codes(tags_of(flat, length, self.scheme))
         crowd = sentence_annotations(
-            [(task, place[name], tag_set.codes(tags)) for (task, name), tags in self.answers.items()],
+            [(task, place[name], codes[task, name]) for task, name in self.answers],
             names_array(self.tasks or integers_if_all(list(self.sentences)), "tasks"),
             names,
             tag_set.classes,
         )
         crowd = replace(crowd, num_rejected=self.file.num_bad + len(self.repeated))
         with_text = sentences[0].text is not None
+        drawn = None
+        if not self.flat:
+            self._tell_lost(said, kept)
+            drawn = {(task, place.get(name, GOLD)): tuple(spans) for (task, name), spans in said.items()}
         return CrowdSequences(
             [sentence.tokens for sentence in sentences],
             crowd,
-            [None if sentence.gold is None else tag_set.codes(sentence.gold) for sentence in sentences],
+            [codes.get((sentence.code, "")) for sentence in sentences],
             [sentence.text or "" for sentence in sentences] if with_text else None,
             [sentence.offsets for sentence in sentences if sentence.offsets is not None] if with_text else None,
             self.scheme,
             self.num_mended,
-            self._kept(place, sentences) if self.drawn else None,
+            drawn,
         )
 
-    def _kept(self, place: dict[str, int], sentences: list[_Sentence]) -> dict[tuple[int, int], tuple[DrawnSpan, ...]]:
-        """All spans as they were drawn; warns of those that the tags lack."""
-        said: dict[tuple[int, str | None], list[str]] = {(each.code, None): each.gold for each in sentences if each.gold}
-        lists = {
-            key: self.drawn.get(key) or [DrawnSpan(span.type, ((span.start, span.end),)) for span in spans_of(tags, self.scheme)]
-            for key, tags in {**said, **self.answers}.items()
-        }
-        pieces = sum(len(span.fragments) > 1 for spans in self.drawn.values() for span in spans)
-        lost = sum(len(spans) - len(outermost(spans)) for spans in self.drawn.values())
+    def _tell_lost(self, said: dict[Any, list[DrawnSpan]], kept: dict[Any, list[DrawnSpan]]) -> None:
+        """Warns of what tags do not have."""
+        spans, flat = (sum(map(len, each.values())) for each in (said, kept))
+        pieces = sum(len(each.fragments) > 1 for one in said.values() for each in one)
         warnings.warn(
-            f"{self.file.name}: of {sum(map(len, lists.values())):,} spans {lost:,} lie inside longer ones or overlap "
-            f"them, and {pieces:,} are in pieces. The method span-votes and the agreement of annotators take all as "
-            "they are. Tags, which everything else takes, lack the former and fill the gaps of the latter; "
-            "layer='LABEL' reads the spans of one label alone.",
+            f"{self.file.name}: of {spans:,} spans, {spans - flat:,} lie inside longer ones or overlap them, and tags "
+            f"lack these; {pieces:,} are in pieces, and tags fill their gaps. The method span-votes and the agreement "
+            "of annotators take spans as they are, and all else tags. layer='LABEL' reads one label alone.",
             UserWarning,
             stacklevel=4,
         )
-        return {(task, GOLD if who is None else place[who]): tuple(each) for (task, who), each in lists.items()}
 
 
 def _tell_left_out(bad: list[BadRow], rejects: str | os.PathLike[str] | None) -> None:

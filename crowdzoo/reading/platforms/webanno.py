@@ -1,0 +1,85 @@
+"""WebAnno TSV 3.3, also of INCEpTION: a file for each annotator and document.
+
+A sentence is a task, and a span that goes on in the next sentence is one in each. Relations and chains are passed over.
+The format: https://inception-project.github.io/releases/36.6/docs/user-guide.html#sect_formats_webannotsv3.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from crowdzoo.files.text import readable
+from crowdzoo.reading.platforms.export_file import ExportFile
+from crowdzoo.reading.platforms.platform import Platform
+from crowdzoo.reading.platforms.record import BadValue, Record
+
+_ROW = re.compile(r"\d+-\d+(\.\d+)?\t(\d+)-\d+\t([^\t]+)")
+_VALUE = re.compile(r"((?:\\.|[^\\|\[])+)(?:\[(\d+)\])?")  # of one of the stacked spans, and its number
+
+
+def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The sentences, with the names of their columns: layer and feature of spans, "" of what else there is."""
+    with file.open() as stream:
+        lines = readable(stream.read()).removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+    columns: list[str] = []
+    texts, rows = list[str](), list[tuple[int, str]]()
+    for number, line in enumerate([*lines, ""], start=1):
+        if line.startswith(("#T_SP=", "#T_CH=", "#T_RL=")):
+            layer, *features = line[6:].split("|")
+            name = layer.rpartition(".")[2] if line.startswith("#T_SP=") else ""
+            columns += [f"{name}.{feature}".rstrip(".") if name else "" for feature in features or [""]]
+        elif line.startswith("#Text="):
+            texts.append(line[6:])
+        elif line and not (line.startswith("#") and not rows):
+            rows.append((number, line))
+        elif rows:
+            yield rows[0][0], {"text": "\n".join(texts), "rows": rows, "columns": columns}
+            texts, rows = [], []
+
+
+def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
+    parts = file_annotator.split("/")
+    documents = [part for part in parts[:-1] if PurePosixPath(part).suffix and "@" not in part]  # as INCEpTION has it
+    who, name = (parts[-1], documents[0]) if documents else (parts[0], "/".join(parts[1:]))
+    number = entry["rows"][0][1].partition("-")[0]
+    text, found, tokens = _plain(entry["text"]), dict[tuple[str, Any], dict[str, Any]](), list[str]()
+    first = offset = end = 0
+    for row, line in entry["rows"]:
+        match = _ROW.match(line)
+        if match is None:
+            raise BadValue(f"line {row}", line, "is no line of a token, such as 1-1<tab>0-4<tab>Anna<tab>PER.")
+        word = _plain(match[3])
+        start = first + int(match[2]) - offset
+        if match[1] is None:  # else a part of the token before
+            first = start = text.find(word, end)
+            offset = int(match[2])
+            tokens.append(word)
+        end = start + len(word)
+        if text[max(start, 0) : end] != word:
+            raise BadValue(f"line {row}", line, "stands not in the sentence's #Text=. Export the document again.")
+        cells = dict(zip(entry["columns"], line.split("\t")[3:], strict=False))
+        for value, mark in _VALUE.findall(cells.get(question, "_")):
+            if value != "_":
+                label = question.partition(".")[0] if value == "*" else _plain(value)
+                found.setdefault((label, mark or row), {"start": start, "label": label})["end"] = end
+    task = f"{name}/{number}" if name else number
+    gold = who == "CURATION_USER"
+    return Record(task, {"text": text}, [(None if gold else who, [*found.values()])], tokens=tokens)
+
+
+def _plain(text: str) -> str:
+    """Without the marks before special characters."""
+    return re.sub(r"\\(.)", lambda found: {"n": "\n", "t": "\t", "r": "\r"}.get(found[1], found[1]), text)
+
+
+WEBANNO = Platform(
+    name="webanno",
+    title="WebAnno or INCEpTION",
+    suffixes=(".tsv",),
+    menu="Choose the format WebAnno TSV v3.3; give the folder that holds a file for each annotator.",
+    records=_records,
+    is_own=lambda entry: "rows" in entry and bool(entry["columns"]),
+    questions=lambda entry: [(name, "spans") for name in entry["columns"] if name],
+    read=_read,
+)
