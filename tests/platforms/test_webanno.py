@@ -33,7 +33,10 @@ ANN = HEAD + "\n".join([
     "2-3.1\t41-45\ttown\t*\tLOC\t_\t_\t_\t_\t_\t_",
     "",
 ])  # fmt: skip
-BOB = HEAD + "\n#Text=Rome,\n#Text=Newtown\n2-1\t32-36\tRome\t_\tLOC\t_\t_\t_\t_\t_\t_\n2-2\t36-37\t,\n2-3\t38-45\tNewtown\n"
+BOB = (
+    HEAD
+    + "\n#Text=Rome,\n#Text=Newtown\n2-1\t32-36\tRome\t_\tLOC\t_\t_\t_\t_\t_\t_\n2-2\t36-37\t,\n2-3\t38-45\tNewtown\n"
+)
 VALUE = {"platform": "webanno", "field": "NamedEntity.value"}
 
 
@@ -103,7 +106,11 @@ def test_the_curated_document_is_gold(write, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("2-2\t36-37\t,", "2-2\t,", r"a.tsv, row 11, column 'line 12': '2-2\\t,' is no line of a token, such as 1-1<tab>"),
+        (
+            "2-2\t36-37\t,",
+            "2-2\t,",
+            r"a.tsv, row 11, column 'line 12': '2-2\\t,' is no line of a token, such as 1-1<tab>",
+        ),
         ("2-3\t38-45\tNewtown", "2-3\t38-45\tNewton", r"column 'line 13': .*Newton' stands not in the sentence"),
     ],
 )
