@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ TEXT = "The University of Bonn and left and right arm hurt"
 UNIVERSITY, BONN = (1, 4), (3, 4)
 pytestmark = [
     pytest.mark.filterwarnings(f"ignore:.*{text}")
-    for text in ("lie inside longer ones", "No span is of type", "is the label of no task")
+    for text in ("lie inside longer ones", "No span is of type", "is the label of no task", "labels differ")
 ]
 
 
@@ -263,8 +264,12 @@ def test_from_a_folder_of_brat_to_spans_and_a_page(tmp_path, capsys):
         (tmp_path / f"c/{who}/d.ann").write_text(said, encoding="utf-8")
         (tmp_path / f"c/{who}/d.txt").write_text(TEXT, encoding="utf-8")
     words = ["c", "--platform", "brat", "--task", "sequence", "--method"]
-    with pytest.warns(UserWarning, match="of 9 spans, 4 lie inside longer ones"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
         assert cli.main(["aggregate", *words, "span-votes", "--out", "found.csv"]) == 0
+    shown = capsys.readouterr().err
+    assert "of 9 spans, 4 lie inside longer ones" in shown
+    assert "--layer LABEL reads one label alone" in shown
     assert cli.main(["aggregate", *words, "span-votes", "--out", "found.csv", "--force"]) == 0
     assert said("found.csv").count("\n") == 5
     assert cli.main(["aggregate", *words, "majority-vote", "--layer", "LOC", "--out", "tags"]) == 0
