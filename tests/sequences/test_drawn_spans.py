@@ -259,9 +259,9 @@ def test_outermost_takes_the_longest_first():
 
 
 def test_from_a_folder_of_brat_to_spans_and_a_page(tmp_path, capsys):
-    for who, said in (("ann", BRAT), ("bob", BRAT), ("cid", BRAT.splitlines()[0])):
+    for who, lines in (("ann", BRAT), ("bob", BRAT), ("cid", BRAT.splitlines()[0])):
         (tmp_path / f"c/{who}").mkdir(parents=True)
-        (tmp_path / f"c/{who}/d.ann").write_text(said, encoding="utf-8")
+        (tmp_path / f"c/{who}/d.ann").write_text(lines, encoding="utf-8")
         (tmp_path / f"c/{who}/d.txt").write_text(TEXT, encoding="utf-8")
     words = ["c", "--platform", "brat", "--task", "sequence", "--method"]
     with warnings.catch_warnings():
@@ -280,5 +280,5 @@ def test_from_a_folder_of_brat_to_spans_and_a_page(tmp_path, capsys):
         page["tables"]["annotators"]["values"]["near_agreement"] == page["tables"]["annotators"]["values"]["agreement"]
     )
     assert "lie inside longer ones or overlap them" in json.dumps(page["warnings"])
-    assert cli.main(["aggregate", "c.csv", "--layer", "LOC", "--out", "o"]) == 2
+    assert cli.main(["aggregate", "c.csv", "--layer", "LOC", "--out", "o"]) == 4
     assert "--layer LOC: is for --task sequence" in capsys.readouterr().err
