@@ -27,6 +27,7 @@ _KEYS = ("task", "annotator", "gold", "text", "tokens", "spans")
 _HEAD = ("tasks", "annotators", "classes")
 _SPAN_KEYS = ("start", "end", "label")
 _FRAGMENTS = "fragments"
+_KNOWN = (*_SPAN_KEYS, _FRAGMENTS)
 
 
 def read_spans(
@@ -298,26 +299,28 @@ class _Spans:
         """A line's spans, each once, in the order of the text."""
         if not isinstance(spans, list):
             raise _LineError("spans", spans, "is not a list.")
-        found: set[DrawnSpan] = set()
+        found: list[tuple[tuple[tuple[int, int], ...], str]] = []
         for number, span in enumerate(spans):
             key = f"spans[{number}]"
             if not isinstance(span, dict):
                 raise _LineError(key, span, 'is not an object {"start": ..., "end": ..., "label": ...}.')
-            _check_keys(span, (*_SPAN_KEYS, _FRAGMENTS), f"{key}.")
+            _check_keys(span, _KNOWN, f"{key}.")
             for name in _SPAN_KEYS:
                 if name not in span:
                     raise _LineError(key, span, f"has no {name}.")
-            pieces = self._pieces(sentence, key, span)
-            if self.layer is None or span["label"] in self.layer:
-                found.add(DrawnSpan(span["label"], pieces))
-        ordered = sorted(found, key=lambda each: (each.fragments, each.label))
-        alone = all(len(each.fragments) == 1 for each in ordered)
-        self.flat &= alone and all(one.end <= other.start for one, other in pairwise(ordered))
-        return ordered
+            label, ends = span["label"], (span["start"], span["end"])
+            whole = _FRAGMENTS not in span
+            pieces = (self._tokens_of(sentence, key, *ends, label),) if whole else self._pieces(sentence, key, span)
+            if self.layer is None or label in self.layer:
+                found.append((pieces, label))
+        found = sorted(set(found))
+        side_by_side = all(one[-1][1] <= other[0][0] for (one, _), (other, _) in pairwise(found))
+        self.flat &= side_by_side and all(len(pieces) == 1 for pieces, _ in found)
+        return [DrawnSpan(label, pieces) for pieces, label in found]
 
     def _pieces(self, sentence: _Sentence, key: str, span: dict[str, Any]) -> tuple[tuple[int, int], ...]:
         """Tokens of a span's pieces; those with no token between them are one."""
-        given = span.get(_FRAGMENTS, [[span["start"], span["end"]]])
+        given = span[_FRAGMENTS]
         pairs = isinstance(given, list) and all(isinstance(each, list) and len(each) == 2 for each in given)
         found: list[tuple[int, int]] = []
         for start, end in given if pairs else ():
@@ -369,7 +372,7 @@ class _Spans:
         sentences = list(self.sentences.values())
         gold = {(each.code, ""): each.gold for each in sentences if each.gold is not None}
         said = {**gold, **self.answers}
-        types = {span.label for spans in said.values() for span in spans}
+        types = {label for spans in said.values() for label, _ in spans}
         if unmet := [name for name in self.layer or () if name not in types]:
             reason = f"nobody marked a span of layer={unmet[0]!r}. Correct it, or leave it out."
             raise DataError(f"{self.file.name}: {reason}")
@@ -382,8 +385,8 @@ class _Spans:
         kept = said if self.flat else {key: outermost(spans) for key, spans in said.items()}
         codes = {}
         for (task, name), spans in kept.items():
-            flat, length = [(each.label, each.start, each.end) for each in spans], len(sentences[task].tokens)
-            codes[task, name] = tag_set.codes(tags_of(flat, length, self.scheme))
+            flat = [(label, pieces[0][0], pieces[-1][1]) for label, pieces in spans]
+            codes[task, name] = tag_set.codes(tags_of(flat, len(sentences[task].tokens), self.scheme))
         crowd = sentence_annotations(
             [(task, place[name], codes[task, name]) for task, name in self.answers],
             names_array(self.tasks or integers_if_all(list(self.sentences)), "tasks"),
