@@ -161,7 +161,7 @@ BAD = {
     ),
     "an unknown key of a span": (
         line({"start": 0, "stop": 4, "label": "X"}),
-        "column 'spans[0].stop': 4 stands under an unknown key; there are start, end, label.",
+        "column 'spans[0].stop': 4 stands under an unknown key; there are start, end, label, fragments.",
     ),
     "a key missing in a span": (
         line({"start": 0, "end": 4}),
