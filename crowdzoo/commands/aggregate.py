@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _read(arguments: argparse.Namespace, kind: Kind) -> tuple[Any, Any]:
     """The annotations, and what is known of their tasks."""
     crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
-    return crowd, kind.gold_of(crowd, arguments.gold, options.second_layout(arguments))
+    return crowd, options.gold_of(arguments, kind, crowd)
 
 
 def _write(
@@ -157,7 +157,7 @@ def _run_rankings(arguments: argparse.Namespace, kind: Kind, settings: dict[str,
 
     rankings = read_rankings(arguments.annotations, Layout.of(vars(arguments), COLUMNS))
     crowd = rankings.preferences()
-    gold = kind.gold_of(crowd, arguments.gold, options.second_layout(arguments))
+    gold = options.gold_of(arguments, kind, crowd)
     if arguments.method in (None, "plackett-luce"):
         result = PlackettLuce(**settings).fit(rankings)
     else:

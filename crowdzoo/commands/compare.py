@@ -82,16 +82,15 @@ def run(arguments: argparse.Namespace) -> None:
     given: dict[str, Any] = {"methods": words, "track": arguments.track}
     if not given["methods"]:
         raise ConfigError("--methods: names no method; write quick, all, or names with commas between.")
-    layout = Layout.of_second(arguments.gold_columns, vars(arguments), "gold_columns")
     trains = next((option for name, option in TRAINING.items() if getattr(arguments, name) not in (None, [])), None)
     if arguments.multi_label:
-        crowd, gold = _several(arguments, kind, layout)
+        crowd, gold = _several(arguments, kind)
     elif arguments.instances is None and (trains is None or not kind.labels.has_positions):
         if trains is not None:
             raise ConfigError(f"{trains}: is for deep methods: name the file of instances behind the annotations.")
         given |= options.given(arguments, kind.scale)
         crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
-        gold = kind.gold_of(crowd, arguments.gold, layout)
+        gold = options.gold_of(arguments, kind, crowd)
     else:
         use_tensorflow()
         given["settings"] = settings_of(arguments, kind)
@@ -102,7 +101,7 @@ def run(arguments: argparse.Namespace) -> None:
         given["held_out"] = data.held_out
         if arguments.instances is not None:
             given |= {"instances": data.x, "tasks": crowd.tasks}
-            gold = gold if arguments.gold is None else kind.gold_of(crowd, arguments.gold, layout)
+            gold = gold if arguments.gold is None else options.gold_of(arguments, kind, crowd)
     from crowdzoo.comparison.compare import compare
     from crowdzoo.report.plots import plot_comparison
 
@@ -123,7 +122,7 @@ def run(arguments: argparse.Namespace) -> None:
     _print(found, arguments, "train" if "settings" in given else "aggregate")
 
 
-def _several(arguments: argparse.Namespace, kind: Kind, layout: Layout) -> tuple[Any, Any]:
+def _several(arguments: argparse.Namespace, kind: Kind) -> tuple[Any, Any]:
     """Answers with several labels a task, and which labels hold."""
     options.check_multi_label(arguments, kind, ("classes", "wide", "no_label", "instances"))
     if arguments.gold is None:
@@ -136,6 +135,7 @@ def _several(arguments: argparse.Namespace, kind: Kind, layout: Layout) -> tuple
     crowd = kind.read(arguments.annotations, **reading)
     separator = arguments.label_separator or SEPARATOR
     labels = [*MultiLabel().tables(crowd)]
+    layout = Layout.of_second(arguments.gold_columns, vars(arguments), "gold_columns")
     return crowd, read_gold_labels(arguments.gold, crowd.tasks, labels, MultiLabel.none, separator, layout)
 
 

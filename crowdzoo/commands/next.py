@@ -70,7 +70,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     command.add_argument("--sure", type=number(0, 1), default=SURE, metavar="P",
         help="do not ask about tasks with two answers or more whose class has this probability (default "
-        f"{SURE:g}: those that report calls sure); of several labels each of them, of free texts their confidence",
+        f"{SURE:g}: those that report calls sure); of several labels each of them, of free texts and regions their "
+        "confidence",
     )  # fmt: skip
     command.add_argument("--method", metavar="NAME",
         help=f"aggregation method with confusion matrices (default {kind_of('classification').aggregation}; where "
@@ -241,8 +242,8 @@ def _check(arguments: argparse.Namespace, kind: Kind) -> None:
     kind.check_arguments(arguments)
     if not has_part(kind.name, "questions"):
         raise ConfigError(
-            f"--task {kind.name}: crowdzoo next is for classes and free texts. Of {kind.title} crowdzoo report FILE "
-            f"--task {kind.name} --out report.html lists the tasks on which answers differ most."
+            f"--task {kind.name}: crowdzoo next is for classes, free texts and regions. Of {kind.title} crowdzoo "
+            f"report FILE --task {kind.name} --out report.html lists the tasks on which answers differ most."
         )
     if not kind.labels.one_class:
         options.refuse(arguments, ("annotator_table",), f"--task {kind.name}")

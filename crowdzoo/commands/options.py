@@ -389,6 +389,13 @@ def second_layout(arguments: argparse.Namespace) -> Layout:
     return Layout.of_second(getattr(arguments, option), vars(arguments), option)
 
 
+def gold_of(arguments: argparse.Namespace, kind: Kind, crowd: Any) -> Any:
+    """What --gold knows of the tasks of a crowd; see `Kind.gold_of`."""
+    layout = Layout.of_second(arguments.gold_columns, vars(arguments), "gold_columns")
+    known: Any = kind.gold_of
+    return known(crowd, arguments.gold, layout, **given(arguments, kind.gold_reading))
+
+
 def named_values(words: Iterable[str], example: str, flag: str = "--set") -> Iterator[tuple[str, str]]:
     """Names and values out of the NAME=VALUE of --set, or of another option.
 

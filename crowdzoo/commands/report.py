@@ -139,8 +139,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.predictions is not None:
         predictions = read_predictions(arguments.predictions, annotations.tasks, annotations.classes, encoded)
     if arguments.gold is not None:
-        layout = Layout.of_second(arguments.gold_columns, vars(arguments), "gold_columns")
-        gold = kind.gold_of(annotations, arguments.gold, layout)
+        gold = options.gold_of(arguments, kind, annotations)
     quick = kind.labels.one_class and arguments.method is None and not mixed and len(annotations) > MOST_BY_DEFAULT
     if quick:
         aggregator = kind.create_aggregator(QUICK, seed=arguments.seed)

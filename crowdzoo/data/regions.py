@@ -179,7 +179,13 @@ def dice(one: MarkedImage, other: MarkedImage) -> float:
     """Dice's coefficient: of the pixels that each gave a class, the share to which both gave it; 1 where none did.
 
     A pixel with two classes counts twice. Intersection over union is d / (2 - d).
+
+    Raises:
+        DataError: images of two sizes.
     """
+    if (one.height, one.width) != (other.height, other.width):
+        sizes = f"{one.height} x {one.width} and {other.height} x {other.width}"
+        raise DataError(f"regions of images of {sizes} pixels cannot be compared. Correct the size of one of them.")
     tools, mine, theirs = mask_tools(), one.of_classes, other.of_classes
     both = [tools.merge([mask, theirs[label]], intersect=True) for label, mask in mine.items() if label in theirs]
     total = float(sum(map(tools.area, (*mine.values(), *theirs.values()))))

@@ -64,6 +64,7 @@ class Kind(ABC):
         name: a key of `LABEL_KINDS`, as in files, in configurations and after `--task`.
         counted: what is given, as tables of sizes count it: "annotations", "ratings", "sentences".
         reading: names of the options of `read`.
+        gold_reading: names of the options of `gold_of`, beyond the layout.
         aggregation: default method of aggregation.
         refused: options of other kinds, and why they are not for this one.
         own_options: names of those that `add_arguments` adds, and that other kinds refuse.
@@ -83,6 +84,7 @@ class Kind(ABC):
     name: ClassVar[str]
     counted: ClassVar[str]
     reading: ClassVar[tuple[str, ...]]
+    gold_reading: ClassVar[tuple[str, ...]] = ()
     aggregation: ClassVar[str]
     refused: ClassVar[Mapping[str, str]] = {}
     own_options: ClassVar[tuple[str, ...]] = ()

@@ -14,6 +14,7 @@ from crowdzoo.errors import DataError
 SURE = 0.95  # probability from which a label is called sure
 CELLS_AT_ONCE = 2**21  # numbers of confusion matrices: 16 MiB in float64
 FEWEST = 2  # annotations of a task that can be sure
+LEAST = 1e-6  # that an annotator's agreement lacks
 ALTERNATIVES = 64  # annotators of a task that are considered where each may only be asked so often
 
 Confusions = Callable[[NDArray[np.int64], NDArray[np.int64]], Any]
@@ -87,6 +88,45 @@ def sure_tasks(result: Any, sure: float = SURE) -> NDArray[np.bool_]:
         bool [N].
     """
     return (result.posteriors.max(axis=1, initial=0) >= sure) & (result.annotations_per_task >= FEWEST)
+
+
+def known_agreement(result: Any, places: Any) -> NDArray[np.float64]:
+    """Agreement of annotators, with one usual answer more, [R]; where a task's answer is a mean of answers."""
+    counts = result.annotations_per_annotator
+    usual = float(counts @ result.agreement) / max(counts.sum(), 1)
+    return np.asarray((counts * result.agreement + usual) / (counts + 1))
+
+
+def agreement_gains(
+    spread: NDArray[np.float64], result: Any, agreement: NDArray[np.float64], crowd: Annotations
+) -> Gains:
+    """How much nearer a further answer is expected to bring the task's, in units of the spread.
+
+    Answers scatter about the true one as in RASA: by the task's spread, over the annotator's weight. A mean of weights
+    W has the variance s / W, and an answer of weight w takes s w / (W (W + w)) off. The weight is the mean of what
+    agreement lacks over what the annotator's own lacks; in W one usual answer more stands for what is known without
+    any.
+
+    Args:
+        spread: s, of answers to each task, [N].
+        result: of an aggregation.
+        agreement: of each annotator, as `known_agreement` gives it, [R].
+        crowd: what was aggregated.
+    """
+    counts, rates = result.annotations_per_annotator, np.maximum(1 - agreement, LEAST)
+    weights = float(counts @ rates) / max(counts.sum(), 1) / rates
+    before = 1 + np.bincount(crowd.task_ids, weights[crowd.annotator_ids], crowd.num_tasks)
+
+    def nearer(tasks: NDArray[np.int64], annotators: NDArray[np.int64]) -> NDArray[np.float64]:
+        own, more = before[tasks, None], weights[annotators]
+        return np.asarray(spread[tasks, None] * more / (own * (own + more)))
+
+    return nearer
+
+
+def sure_answers(result: Any, least: float) -> NDArray[np.bool_]:
+    """Tasks with two answers or more and this confidence."""
+    return np.asarray((result.confidence >= least) & (result.annotations_per_task >= FEWEST))
 
 
 @checked(

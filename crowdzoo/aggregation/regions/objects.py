@@ -23,7 +23,7 @@ class Objects:
         tasks: image of each object, [O].
         members: of each object the rows of the table and the places of their regions; one an annotator.
         answers: kind "classification": a row for each object and annotator of its image, the class that the annotator
-            gave it, or `NOTHING`, which is the first class.
+            gave it, or `NOTHING`, which is the first class (in more brackets, where a class is called so).
     """
 
     tasks: NDArray[np.int64]
@@ -39,7 +39,10 @@ class Objects:
             least: mean intersection over union of the regions of two clusters, from which on they are one object.
         """
         tasks, members, rows = list[int](), list[list[tuple[int, int]]](), list[tuple[int, int, int]]()
-        codes = {label: code for code, label in enumerate((NOTHING, *table.classes))}
+        nothing = NOTHING
+        while nothing in table.classes:
+            nothing = f"({nothing})"
+        codes = {label: code for code, label in enumerate((nothing, *table.classes))}
         for task, of_image in table.images():
             every = [(row, place) for row in of_image for place in range(len(table.marked[row].regions))]
             found: dict[int, list[tuple[int, int]]] = {}
@@ -47,7 +50,7 @@ class Objects:
                 found.setdefault(cluster, []).append(one)
             for one_object in found.values():
                 classes = {row: table.marked[row].regions[place].label for row, place in one_object}
-                rows += [(len(tasks), table.who[row], codes[classes.get(row, NOTHING)]) for row in of_image]
+                rows += [(len(tasks), table.who[row], codes[classes.get(row, nothing)]) for row in of_image]
                 tasks.append(task)
                 members.append(one_object)
         ones, who, said = np.array(rows, np.int64).reshape(-1, 3).T

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import REGION, require_annotations, require_kind
-from crowdzoo.data.regions import MarkedImage
-from crowdzoo.errors import DataError, short_repr
+from crowdzoo.data.regions import MarkedImage, dice
+from crowdzoo.errors import SHOWN, DataError, DataWarning, short_repr
 
 Codes = NDArray[np.int64]
 
@@ -25,7 +27,7 @@ class RegionTable:
         annotations: A answers to N images.
         tasks: image of each row, ascending, [A].
         who: annotator, [A].
-        marked: what the annotator marked, A of them; equal answers are one object.
+        marked: what the annotator marked, A of them; equal answers are one object, and equal regions one region.
     """
 
     annotations: Annotations
@@ -44,6 +46,9 @@ class RegionTable:
         Raises:
             DataError: another kind, no annotations, several answers of one annotator to one image, an answer that is
                 no regions, or one image in two sizes; names image, annotator and value.
+
+        Warns:
+            DataWarning: an annotator marked the same region of an image twice; names the first.
         """
         require_annotations(annotations, f"{title}: fit", "fit_predict(frame), or fit on ")
         require_kind(annotations.label_kind, title, REGION)
@@ -52,20 +57,26 @@ class RegionTable:
             raise DataError(f"{title} needs at least one answer: there are no annotations.")
         order = np.argsort(annotations.task_ids, kind="stable")
         tasks, who = annotations.task_ids[order], annotations.annotator_ids[order]
-        parsed = lru_cache(None)(MarkedImage.parse)
-        marked, texts = [], np.asarray(annotations.classes)[annotations.labels[order]]
+        parsed = lru_cache(None)(_once)
+        marked, texts, doubled = list[MarkedImage](), np.asarray(annotations.classes)[annotations.labels[order]], []
         for row, text in enumerate(texts.tolist()):
             task, one = (short_repr(each) for each in (annotations.tasks[tasks[row]], annotations.annotators[who[row]]))
             try:
-                marked.append(image := parsed(text))
+                image, more = parsed(text)
             except DataError as error:
                 raise DataError(f"image {task}, annotator {one}: {error}") from None
+            marked.append(image)
+            doubled += [f"image {task} by annotator {one}"] * more
             first = marked[int(np.searchsorted(tasks, tasks[row]))]
             if (image.height, image.width) != (first.height, first.width):
                 raise DataError(
                     f"image {task} has {image.height} x {image.width} pixels by annotator {one}, and {first.height} x "
                     f"{first.width} by another one. Correct one of them, or leave it out."
                 )
+        if doubled:
+            said = "1 region is" if len(doubled) == 1 else f"{len(doubled):,} regions are"
+            text = f"{said} there twice, and counted once: {', '.join([*dict.fromkeys(doubled)][:SHOWN])}."
+            warnings.warn(text, DataWarning, stacklevel=1)  # from one place, so that it is shown once
         return cls(annotations, tasks, who, marked)
 
     @cached_property
@@ -78,6 +89,12 @@ class RegionTable:
         tasks, starts = np.unique(self.tasks, return_index=True)
         rows = np.split(np.arange(len(self.tasks)), starts[1:])
         return zip(tasks.tolist(), (each.tolist() for each in rows), strict=True)
+
+    def pairs(self) -> Iterator[tuple[int, list[float]]]:
+        """Images with two answers or more, and the Dice coefficients of each two of them."""
+        for task, rows in self.images():
+            if near := [dice(*pair) for pair in combinations([self.marked[row] for row in rows], 2)]:
+                yield task, near
 
     def stack(self, rows: list[int], label: str) -> tuple[NDArray[np.bool_], Codes]:
         """Runs of pixels, column by column, on which no mask of a class changes.
@@ -97,3 +114,10 @@ class RegionTable:
         starts = (cuts - lengths)[lengths > 0]
         inside = [np.searchsorted(each, starts, side="right") % 2 == 1 for each in ends]
         return np.stack(inside, axis=1), lengths[lengths > 0]
+
+
+def _once(text: str) -> tuple[MarkedImage, int]:
+    """An image without the regions that are there before, and how many these were."""
+    image = MarkedImage.parse(text)
+    once = tuple(dict.fromkeys(image.regions))
+    return replace(image, regions=once), len(image.regions) - len(once)

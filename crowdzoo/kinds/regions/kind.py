@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,11 +11,15 @@ import numpy as np
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import MarkedImage, dice
-from crowdzoo.errors import DataError, short_repr
+from crowdzoo.errors import DataError, DataWarning, short_repr
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows
-from crowdzoo.reading.instances.gold import check_shared
+from crowdzoo.kinds.regions.surfaces import surface_distances
+from crowdzoo.reading.instances.gold import check_shared, gold_by_task
+from crowdzoo.reading.platforms.export import task_of_picture
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
+
+GOLD = {".json": "coco", ".xml": "cvat"}  # ending of a file of gold -> its platform; others are tables
 
 
 class Regions(Kind):
@@ -24,6 +29,7 @@ class Regions(Kind):
     counted = "answers"
     needed = ("annotations",)
     reading = (*ROW_OPTIONS, *EXPORT_OPTIONS, *LAYOUT_OPTIONS, "image")
+    gold_reading = ("on_bad_rows",)
     aggregation = "objects"
     metric = "dice"
     metric_title = "Dice coefficient"
@@ -37,25 +43,44 @@ class Regions(Kind):
         "use_gold": "no method for regions takes known ones; leave it out.",
     }
 
-    def gold_of(self, crowd: Annotations, path: Path | None, layout: Layout | None = None) -> np.ndarray | None:
-        """True regions as texts, objects [N], empty where the file does not know: COCO, by one annotator."""
+    def gold_of(
+        self, crowd: Annotations, path: Path | None, layout: Layout | None = None, on_bad_rows: str = "error"
+    ) -> np.ndarray | None:
+        """True regions as texts, objects [N], empty where the file does not know.
+
+        Args:
+            crowd: what annotators marked.
+            path: COCO or CVAT, by one annotator; or a table with the columns task and gold, which `crowdzoo convert`
+                writes.
+            layout: of a table.
+            on_bad_rows: "reject" leaves images out that cannot be read.
+        """
         if path is None:
             return None
-        gold = Annotations.read(path, kind=self.name, platform="coco")
-        if gold.num_annotators > 1:
-            raise DataError(
-                f"{path}: has the regions of {gold.num_annotators:,} annotators. Give one file of true ones."
-            )
-        known, said = _by_task(gold), _by_task(crowd)
+        platform = GOLD.get(Path(path.name.removesuffix(".gz")).suffix)
+        if platform is None:
+            known = {task: text for task, text in gold_by_task(path, layout).items() if text}
+        else:
+            gold = Annotations.read(path, kind=self.name, platform=platform, on_bad_rows=on_bad_rows)
+            if gold.num_annotators > 1:
+                raise DataError(
+                    f"{path}: has the regions of {gold.num_annotators:,} annotators. Give one file of true ones."
+                )
+            known = _by_task(gold)
+        said = _by_task(crowd)
+        known = _named_alike(path, known, {*map(str, crowd.tasks.tolist())})
         check_shared(path, known, crowd.tasks)
         for task in known.keys() & said.keys():
-            true, marked = MarkedImage.parse(known[task]), MarkedImage.parse(said[task])
+            try:
+                true, marked = MarkedImage.parse(known[task]), MarkedImage.parse(said[task])
+            except DataError as error:
+                raise DataError(f"{path}: image {task!r}: {error}") from None
             if (true.height, true.width) != (marked.height, marked.width):
                 raise DataError(
                     f"{path}: image {task!r} is of size {[true.height, true.width]} there, and "
                     f"{[marked.height, marked.width]} of the annotators. Correct one of them."
                 )
-        names, others = map(_categories, (gold, crowd))
+        names, others = _categories(known.values()), _categories(np.asarray(crowd.classes).tolist())
         if names and others and names.isdisjoint(others):
             raise DataError(
                 f"{path}: has the categories {short_repr(sorted(names))}, and annotators {short_repr(sorted(others))}. "
@@ -79,16 +104,22 @@ class Regions(Kind):
     # === Evaluation ===
 
     def scores(self, truth: np.ndarray, answers: Mapping[str, np.ndarray], **about: Any) -> dict[str, Any]:
-        """Dice coefficient and intersection over union, means of the images; 1 where both are empty.
+        """Dice coefficient and intersection over union, means of the images, 1 where both are empty; and distances.
+
+        Mean distances of edges and the 95th percentile of Hausdorff's distance, in pixels, are means of the classes
+        of images that both have; they are not there where no image has one. See `surface_distances`.
 
         Args:
             truth: texts of `MarkedImage`, [N].
             answers: `regions`, likewise.
             **about: nothing.
         """
-        pairs = zip(truth, answers["regions"], strict=True)
-        near = np.array([dice(*map(MarkedImage.parse, pair)) for pair in pairs])
-        return {"dice": float(near.mean()), "iou": float((near / (2 - near)).mean())}
+        images = [[*map(MarkedImage.parse, pair)] for pair in zip(truth, answers["regions"], strict=True)]
+        near = np.array([dice(*pair) for pair in images])
+        found = {"dice": float(near.mean()), "iou": float((near / (2 - near)).mean())}
+        if apart := [each for pair in images for each in surface_distances(*pair).values()]:
+            found |= dict(zip(("surface distance", "Hausdorff 95"), np.mean(apart, axis=0).tolist(), strict=True))
+        return found
 
 
 def _by_task(marked: Annotations) -> dict[str, str]:
@@ -97,10 +128,34 @@ def _by_task(marked: Annotations) -> dict[str, str]:
     return dict(zip(map(str, marked.tasks[marked.task_ids].tolist()), texts, strict=True))
 
 
-def _categories(marked: Annotations) -> set[str]:
+def _named_alike(path: Path, known: dict[str, str], tasks: set[str]) -> dict[str, str]:
+    """Gold under the annotators' names of the images, which may be those without the folder and the ending.
+
+    Raises:
+        DataError: an image may be several others.
+
+    Warns:
+        DataWarning: names an image that has another name.
+    """
+    sides: list[dict[str, list[str]]] = [{}, {}]
+    for found, names in zip(sides, (known.keys() - tasks, tasks - known.keys()), strict=True):
+        for name in sorted(names):
+            found.setdefault(task_of_picture(name), []).append(name)
+    renamed = {}
+    for stem in sorted(sides[0].keys() & sides[1].keys()):
+        if len(names := sides[0][stem] + sides[1][stem]) > 2:
+            raise DataError(f"{path}: {short_repr(names)} may be one image. Name images as the annotators' files do.")
+        renamed[names[0]] = names[1]
+    if renamed:
+        first = "{!r} is {!r}".format(*next(iter(renamed.items())))
+        text = f"{path}: {len(renamed):,} images have their names without folder or ending: {first} of the annotators."
+        warnings.warn(text, DataWarning, stacklevel=4)
+    return {renamed.get(name, name): text for name, text in known.items()}
+
+
+def _categories(texts: Iterable[str]) -> set[str]:
     """Those that anybody used."""
-    images = map(MarkedImage.parse, np.asarray(marked.classes).tolist())
-    return {region.label for image in images for region in image.regions}
+    return {region.label for text in texts for region in MarkedImage.parse(text).regions}
 
 
 KIND = Regions()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections import Counter
-from itertools import chain, combinations, cycle
+from itertools import chain, cycle
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from crowdzoo.aggregation.regions.objects import Objects
 from crowdzoo.aggregation.regions.region_table import RegionTable
 from crowdzoo.data.label_kinds import REGION
-from crowdzoo.data.regions import MarkedImage, dice, mask_tools
+from crowdzoo.data.regions import MarkedImage, mask_tools
 from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, below_and_at_chance, interval
 from crowdzoo.kinds.page_parts import listed
 from crowdzoo.quality.annotators import FEW
@@ -39,9 +39,8 @@ class RegionPage(KindPage):
         self.regions = regions = RegionTable.of(self.table, "A page of a report")
         self.objects, self.marked = Objects.of(regions), self.aggregation.marked
         self.alpha = self.alpha_of(self.objects.answers)
-        for task, rows in regions.images():
-            if pairs := [dice(*pair) for pair in combinations([regions.marked[row] for row in rows], 2)]:
-                near[:, task] = np.mean([pairs, [each / (2 - each) for each in pairs]], axis=1)
+        for task, pairs in regions.pairs():
+            near[:, task] = np.mean([pairs, [each / (2 - each) for each in pairs]], axis=1)
         means = near[:, sizes > 1].mean(axis=1).tolist() if (sizes > 1).any() else (None, None)
         found = dict(zip(self.own_values, means, strict=True))
         self.count(sizes, objects=len(self.objects.tasks), aggregation=self.aggregation.method, **found)

@@ -88,6 +88,13 @@ def read_gold_labels(
     }
 
 
+def gold_by_task(path: str | Path, layout: Layout | None = None) -> dict[str, str]:
+    """What a file says of each task, as text, empty where unknown; arguments and errors as for `read_gold`."""
+    needed = ("task", "gold")
+    table = read_table(path, needed, layout=layout, usual=needed)
+    return dict(zip(map(str, task_names(table).tolist()), table.names("gold").tolist(), strict=True))
+
+
 def read_gold_ratings(path: str | Path, tasks: np.ndarray, layout: Layout | None = None) -> np.ndarray:
     """Reads known ratings; a file of instances with gold will do.
 

@@ -10,10 +10,9 @@ from typing import Any
 from crowdzoo.errors import BadRow, DataError
 from crowdzoo.files.text import shown
 from crowdzoo.reading.platforms.export_file import ExportFile
-from crowdzoo.reading.platforms.image_entry import image_questions, is_image_entry, read_image
+from crowdzoo.reading.platforms.image_entry import image_questions, image_regions, is_image_entry, read_image
 from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.platform import Platform
-from crowdzoo.reading.platforms.record import id_text
 
 _MENU = "Export each annotator's job as 'COCO 1.0'; give a folder of the files, each named after its annotator."
 _PARTS = ("images", "annotations", "categories")
@@ -85,5 +84,5 @@ COCO = Platform(
     is_own=is_image_entry,
     questions=image_questions,
     read=read_image,
-    regions=lambda entry, question: (id_text("image", entry["image"], "is missing."), entry["size"], entry["marked"]),
+    regions=image_regions,
 )

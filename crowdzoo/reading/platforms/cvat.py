@@ -1,17 +1,23 @@
-"""CVAT: tags of images in its own XML, one file an annotator.
+"""CVAT: tags and regions of images in its own XML, one file an annotator.
 
 The format: https://docs.cvat.ai/docs/other/xml_format.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 from xml.parsers import expat
 
+import numpy as np
+
 from crowdzoo.errors import BadRow, DataError
 from crowdzoo.reading.platforms.export_file import ExportFile
-from crowdzoo.reading.platforms.image_entry import image_questions, is_image_entry, read_image
+from crowdzoo.reading.platforms.image_entry import image_questions, image_regions, is_image_entry, read_image
 from crowdzoo.reading.platforms.platform import Platform
+from crowdzoo.reading.platforms.record import Marked
+from crowdzoo.reading.platforms.shapes import box, ellipse, named, rows_mask
 
+_REGIONS = ("box", "polygon", "mask", "ellipse")
 _BLOCK = 1 << 16
 _MENU = (
     "Export each annotator's job as 'CVAT for images 1.1'; give a folder of the files, each named after its annotator."
@@ -64,7 +70,9 @@ class _Images:
             raise DataError(f"{self.name}: holds tracks of a video. {_MENU}")
         if element == "image":
             self.line = self.parser.CurrentLineNumber
+            size = [int(text) if (text := attributes.get(key, "")).isdecimal() else text for key in ("height", "width")]
             self.image, self.tag = {"image": attributes.get("name"), "tags": [], "shapes": 0}, None
+            self.image |= {"size": size, "marked": {"": []}}
         elif self.image is None:
             return
         elif element == "tag":
@@ -74,6 +82,7 @@ class _Images:
             self.attribute = attributes.get("name")
         else:
             self.image["shapes"] += 1
+            self.image["marked"][""].append((element, attributes))
 
     def end(self, element: str) -> None:
         if element == "attribute" and self.tag is not None and self.attribute is not None:
@@ -85,6 +94,35 @@ class _Images:
             self.image = None
 
 
+def _regions(entry: Mapping[str, Any], question: str) -> Marked:
+    record, size, marked = image_regions(entry, question)
+    drawn = [(who, [each for each in shapes if each[0] in _REGIONS]) for who, shapes in marked]
+    record.left_out = ["points, lines and other shapes"] * (entry["shapes"] - sum(len(shapes) for _, shapes in drawn))
+    return record, size, ((who, map(partial(_region, size), shapes)) for who, shapes in drawn)
+
+
+def _region(size: list[int], shape: tuple[str, Mapping[str, str]]) -> dict[str, Any]:
+    """A region of an element; boxes and ellipses are turned about their centres."""
+    element, has = shape
+    with named(has.get("label"), dict(has)):
+        drawn: dict[str, Any]
+        if element == "polygon":
+            points = has["points"].replace(";", ",").split(",")
+            drawn = {"polygons": [[float(number) for number in points]]}
+        elif element == "mask":
+            place = [int(has[key]) for key in ("left", "top", "width", "height")]
+            drawn = rows_mask([int(number) for number in has["rle"].split(",")], place, size)
+        else:
+            keys = ("cx", "cy", "rx", "ry") if element == "ellipse" else ("xtl", "ytl", "xbr", "ybr")
+            first, last = np.array([float(has[key]) for key in keys]).reshape(2, 2)
+            degrees = float(has.get("rotation", 0))
+            is_box = element == "box"
+            drawn = (
+                box(first, last - first, size, degrees, (0.5, 0.5)) if is_box else ellipse(first, last, size, degrees)
+            )
+    return {"category": has.get("label"), **drawn}
+
+
 CVAT = Platform(
     name="cvat",
     title="CVAT",
@@ -94,4 +132,5 @@ CVAT = Platform(
     is_own=is_image_entry,
     questions=image_questions,
     read=read_image,
+    regions=_regions,
 )

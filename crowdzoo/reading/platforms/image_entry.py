@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from crowdzoo.reading.platforms.record import Record, id_text, label_text
+from crowdzoo.reading.platforms.record import Marked, Record, id_text, label_text
 
 LABEL = "label"
 
@@ -25,9 +25,19 @@ def image_questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def read_image(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
     """What the annotator of a file says of an image; one label is counted once, however often it is there."""
-    image = id_text("image", entry["image"], "is missing. Export again, with the names of the images.")
-    record = Record(image, {"image": image}, left_out=["boxes, polygons and other shapes"] * entry["shapes"])
+    record = _record(entry)
+    record.left_out = ["boxes, polygons and other shapes"] * entry["shapes"]
     values = [tag[LABEL] if question == LABEL else tag["attributes"].get(question) for tag in entry["tags"]]
     said = dict.fromkeys(text for one in values if (text := label_text(question, one)) is not None)
     record.add(file_annotator, list(said), f"images without {'a tag' if question == LABEL else repr(question)}")
     return record
+
+
+def image_regions(entry: Mapping[str, Any], question: str) -> Marked:
+    """What annotators marked on an image."""
+    return _record(entry), entry["size"], entry["marked"].items()
+
+
+def _record(entry: Mapping[str, Any]) -> Record:
+    image = id_text("image", entry["image"], "is missing. Export again, with the names of the images.")
+    return Record(image, {"image": image})

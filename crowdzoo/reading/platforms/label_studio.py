@@ -5,13 +5,17 @@ writes into `value`: https://labelstud.io/tags.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
-from crowdzoo.errors import BadRow
+import numpy as np
+
+from crowdzoo.errors import BadRow, DataError
 from crowdzoo.reading.platforms.export_file import ExportFile
 from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.platform import Platform
-from crowdzoo.reading.platforms.record import BadValue, Record, id_text, label_text
+from crowdzoo.reading.platforms.record import BadValue, Marked, Record, id_text, label_text
+from crowdzoo.reading.platforms.shapes import box, brush_mask, ellipse, named
 
 # Type of a result -> sort of the question
 _SORTS = {
@@ -20,6 +24,9 @@ _SORTS = {
 }  # fmt: skip
 _AFTER = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement")  # keys of JSON-MIN
 _NO_USER = "is missing. Export again without 'Remove user details'."
+_NO_ID = "is missing. Each task of an export has one."
+# Type of a region -> a key that its value has; other types may have them as well
+_FORMS = {"rectanglelabels": "height", "polygonlabels": "points", "brushlabels": "rle", "ellipselabels": "radiusX"}
 
 
 def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
@@ -50,7 +57,7 @@ def _questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
-    record = Record(id_text("id", entry.get("id"), "is missing. Each task of an export has one."), {})
+    record = Record(id_text("id", entry.get("id"), _NO_ID), {})
     if "annotation_id" in entry:
         names = [*_min_questions(entry), "id", *_AFTER]
         record.data = {name: value for name, value in entry.items() if name not in names}
@@ -58,6 +65,14 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         _add(record, results, _annotator("annotator", entry.get("annotator")), question, spans, question,
              entry.get("lead_time"))  # fmt: skip
         return record
+    for where, annotation, who in _annotations(record, entry):
+        results = [one for one in annotation["result"] if isinstance(one, dict) and one.get("from_name") == question]
+        _add(record, results, who, question, spans, f"{where}.result", annotation.get("lead_time"))
+    return record
+
+
+def _annotations(record: Record, entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], str | None]]:
+    """Where annotations stand, and their annotators, None for gold; the record gets the data, and what is left out."""
     if not isinstance(entry.get("data"), dict):
         raise BadValue("data", entry.get("data"), "is not an object. Choose the export format JSON.")
     record.data = entry["data"]
@@ -76,9 +91,62 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         who = None
         if not annotation.get("ground_truth"):
             who = _annotator(f"{where}.completed_by", annotation.get("completed_by"))
-        results = [one for one in annotation["result"] if isinstance(one, dict) and one.get("from_name") == question]
-        _add(record, results, who, question, spans, f"{where}.result", annotation.get("lead_time"))
-    return record
+        yield where, annotation, who
+
+
+def _regions(entry: Mapping[str, Any], question: str) -> Marked:
+    """What annotators marked; an image without any region is left out, as nothing says its size."""
+    record, sizes, marked = Record(id_text("id", entry.get("id"), _NO_ID), {}), list[list[Any]](), []
+    if "annotation_id" in entry:
+        raise BadValue("annotation_id", entry["annotation_id"], "is of JSON-MIN. Choose the export format JSON.")
+    for _, annotation, who in _annotations(record, entry):
+        results = [each for each in _dicts(annotation["result"]) if isinstance(each.get("value"), dict)]
+        shapes, ids, others = list[tuple[str, str, Any]](), set[Any](), list[Any]()
+        for result in results:
+            kind, value = str(result.get("type")), result["value"]
+            form = _FORMS.get(kind) or next((key for key in _FORMS.values() if key in value), None)
+            labels, is_asked = value.get(kind), kind.endswith("labels")
+            if form is None:
+                record.left_out += ["keypoints and other shapes"] * (is_asked and kind != "labels")
+                continue
+            sizes.append([result.get("original_height"), result.get("original_width")])
+            if question and result.get("from_name") != question:
+                continue
+            if (is_asked or question) and isinstance(labels, list) and labels:
+                shapes += [(str(label), form, result) for label in labels]
+                ids.add(str(result.get("id")))
+            else:  # the label may be in another result
+                others.append(str(result.get("id")))
+        record.left_out += ["regions without a label"] * len({*others} - ids)
+        marked.append((who, shapes, annotation.get("lead_time")))
+    if not sizes:
+        record.left_out += ["images without regions, whose size Label Studio does not say"] * bool(marked)
+        return record, (), ()
+    if any(size != sizes[0] for size in sizes):
+        raise BadValue(None, record.task, f"has regions of images of the sizes {sizes[0]} and others. Correct them.")
+    return record, sizes[0], ((who, map(partial(_region, sizes[0]), shapes), *more) for who, shapes, *more in marked)
+
+
+def _region(size: list[int], shape: tuple[str, str, Mapping[str, Any]]) -> dict[str, Any]:
+    """A region in pixels; in the export it is in per cent of the image."""
+    label, form, result = shape
+    value, scale = result["value"], np.array(size[::-1]) / 100
+    with named(label, value):
+        for key in ("image_rotation", "item_index"):
+            if result.get(key):
+                raise DataError(f"has {key} {result[key]}, and one image that is not turned is read. Leave it out.")
+        drawn: dict[str, Any]
+        if form == "rle":
+            drawn = brush_mask(value["rle"], size)
+        elif form == "points":
+            drawn = {"polygons": [(np.array(value["points"], np.float64) * scale).ravel().tolist()]}
+        else:
+            names = ("width", "height") if form == "height" else ("radiusX", "radiusY")
+            place, sides = (np.array([value[key] for key in keys], np.float64) * scale for keys in (("x", "y"), names))
+            degrees = float(value.get("rotation") or 0)
+            is_box = form == "height"
+            drawn = box(place, sides, size, degrees, (0, 0)) if is_box else ellipse(place, sides, size, degrees)
+    return {"category": label, **drawn}
 
 
 def _add(
@@ -158,4 +226,5 @@ LABEL_STUDIO = Platform(
     is_own=_is_own,
     questions=_questions,
     read=_read,
+    regions=_regions,
 )

@@ -9,7 +9,7 @@ import numpy as np
 from crowdzoo.data.regions import mask_of_pixels, mask_tools
 from crowdzoo.reading.platforms.image_entry import read_image
 from crowdzoo.reading.platforms.platform import Platform
-from crowdzoo.reading.platforms.record import BadValue, Marked
+from crowdzoo.reading.platforms.record import BadValue, Marked, Record
 
 
 def _regions(entry: Mapping[str, Any], question: str) -> Marked:
@@ -30,7 +30,7 @@ def _regions(entry: Mapping[str, Any], question: str) -> Marked:
         raise BadValue(None, task, f"by {who} has colours. Save one number a pixel, the class: grey, or a palette.")
     values = np.unique(pixels[pixels > 0]).tolist()
     regions = [{"category": str(int(value)), "counts": mask_of_pixels(pixels == value)} for value in values]
-    return task, [*pixels.shape], {who: regions}
+    return Record(task, {"image": task}), [*pixels.shape], [(who, regions)]
 
 
 PNG_MASKS = Platform(

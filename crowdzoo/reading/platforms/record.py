@@ -1,14 +1,11 @@
 """Record: what one entry of an export says of one task."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from crowdzoo.files.text import is_text
-
-# An image, its height and width, and what each annotator marked on it: see `MarkedImage.of`; "" is that of the file
-Marked = tuple[str, Sequence[Any], Mapping[str, list[Any]]]
 
 
 @dataclass
@@ -48,6 +45,11 @@ class Record:
             self.seconds.append(math.nan)
         if not labels:
             self.empty.append(empty)
+
+
+# An image without answers; its height and width; and annotators ("": that of the file, None: gold), each with what was
+# marked, see `MarkedImage.of`, and the seconds that it took
+Marked = tuple[Record, Sequence[Any], Iterable[tuple[Any, ...]]]
 
 
 class BadValue(Exception):  # noqa: N818  becomes a BadRow, which names file and row as well

@@ -25,11 +25,11 @@ def region_record(platform: Platform, entry: Mapping[str, Any], question: str, s
     """
     if platform.regions is None:
         raise ConfigError(f"crowdzoo reads no regions of {platform.title}: export them as COCO, with platform='coco'.")
-    task, size, marked = platform.regions(entry, question)
-    record = Record(task, {"image": task})
-    for who, regions in marked.items():
+    record, size, marked = platform.regions(entry, question)
+    for name, regions, *seconds in marked:
+        who = annotator if name == "" else name
         try:
-            record.add(who or annotator, [MarkedImage.of(size, regions).text], "")
+            record.add(who, [MarkedImage.of(size, regions).text], "", *seconds)
         except DataError as error:
-            raise BadValue(None, task, f"of annotator {who or annotator!r}: {error}") from None
+            raise BadValue(None, record.task, f"of annotator {who or 'gold'!r}: {error}") from None
     return record
