@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crowdzoo.aggregation import REGION_METHODS
+from crowdzoo import compare
+from crowdzoo.aggregation import REGION_METHODS, create
 from crowdzoo.commands.main import main
 from crowdzoo.data.regions import MarkedImage, Region, dice, mask_of_pixels
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import ConfigError, DataError, DataWarning
 from crowdzoo.kinds import kind_of
+from crowdzoo.kinds.regions.surfaces import surface_distances
 from crowdzoo.tables import Annotations
 
 pytest.importorskip("pycocotools")
@@ -203,18 +205,16 @@ def test_masks_that_cannot_be_read_are_named(tmp_path):
 
 
 def test_other_platforms_have_no_regions(tmp_path):
-    (tmp_path / "export.xml").write_text('<annotations><image name="a.jpg" width="4" height="4"></image></annotations>')
-    with pytest.raises(ConfigError, match="reads no regions of CVAT: export them as COCO"):
-        kind_of("region").read(tmp_path / "export.xml", platform="cvat")
+    line = {"text": "a", "_input_hash": 1, "_task_hash": 2, "_annotator_id": "ann", "answer": "accept", "spans": []}
+    (tmp_path / "export.jsonl").write_text(json.dumps(line))
+    with pytest.raises(ConfigError, match="reads no regions of Prodigy: export them as COCO"):
+        kind_of("region").read(tmp_path / "export.jsonl", platform="prodigy")
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [(["train", "instances.csv", "--task", "region", "--out", "m.keras"], "no method learns from regions"),
-     pytest.param(["compare", "--task", "region", "--out", "out"], "there is no comparison of regions",
-                  marks=pytest.mark.slow),
      (["aggregate", "--task", "region", "--low", "0", "--out", "out"], "--low 0"),
-     (["next", "--task", "region", "--budget", "5"], "Of regions crowdzoo report FILE --task region"),
      (["quality", "--task", "region"], "crowdzoo report FILE --task region")],
 )  # fmt: skip
 def test_what_is_not_for_regions_is_refused(tmp_path, capsys, words, message):
@@ -233,6 +233,217 @@ def test_images_on_which_nobody_marks_anything_are_reported(tmp_path):
     found = json.loads((tmp_path / "r.json").read_text())
     assert found["tables"]["tasks"]["values"]["regions"] == ["nothing", "nothing"]
     assert found["values"]["dice"] == 1
+
+
+# === Gold ===
+
+
+def aggregated(folder, *words, crowd="coco", named=NAMED):
+    out = folder / "out"
+    command = ["aggregate", str(folder / crowd), *named, "--method", "majority-vote", "--out", str(out), "--force"]
+    return main([*command, "--gold", *map(str, words)])
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_bad_gold_is_left_out_by_the_option_that_its_message_names(folder, capsys):
+    gold = coco(TRUE)
+    gold["annotations"][0]["bbox"] = [70, 20, 25, 20]
+    (folder / "gold.json").write_text(json.dumps(gold))
+    assert aggregated(folder, folder / "gold.json") == DataError.exit_code
+    assert "--on-bad-rows reject" in capsys.readouterr().err
+    assert aggregated(folder, folder / "gold.json", "--on-bad-rows", "reject") == 0
+    told = capsys.readouterr()
+    assert re.search("tasks with gold +11", told.out)
+    assert "gold.json, row 1" in told.err
+
+
+def png_folder(place, suffix=".png", names=("a", "b", "c")):
+    """Masks of two annotators, who agree on each image but the last."""
+    image = pytest.importorskip("PIL.Image")
+    for who in ("ann", "bob"):
+        (place / who).mkdir(parents=True)
+        for number, name in enumerate(names):
+            pixels = np.zeros(SIZE, np.uint8)
+            pixels[10:20, 5 : 25 + 20 * (who == "bob" and number == len(names) - 1)] = 1
+            image.fromarray(pixels).save(place / who / f"{name}{suffix}")
+    return place
+
+
+def gold_of_masks(names):
+    square = np.zeros(SIZE, bool)
+    square[10:20, 5:25] = True
+    file = coco({number: [(1, (0, 0, 1, 1))] for number, _ in enumerate(names)})
+    for image, name in zip(file["images"], names, strict=True):
+        image["file_name"] = name
+    for annotation in file["annotations"]:
+        annotation["segmentation"] = {"size": list(SIZE), "counts": mask_of_pixels(square)}
+    return file | {"categories": [{"id": 1, "name": "1"}, {"id": 2, "name": "2"}]}
+
+
+PNG = ("--task", "region", "--platform", "png-masks")
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_gold_is_found_by_the_names_of_images_without_their_endings(tmp_path, capsys):
+    png_folder(tmp_path / "masks")
+    (tmp_path / "gold.json").write_text(json.dumps(gold_of_masks(["x/a.jpg", "b.tif", "c"])))
+    assert aggregated(tmp_path, tmp_path / "gold.json", crowd="masks", named=PNG) == 0
+    told = capsys.readouterr()
+    assert re.search("tasks with gold +3", told.out)
+    assert "2 images have their names without folder or ending: 'x/a.jpg' is 'a'" in told.err
+    (tmp_path / "gold.json").write_text(json.dumps(gold_of_masks(["a.jpg", "a.tif"])))
+    assert aggregated(tmp_path, tmp_path / "gold.json", crowd="masks", named=PNG) == DataError.exit_code
+    assert "['a.jpg', 'a.tif', 'a'] may be one image" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_gold_may_be_masks_and_tables_as_well(tmp_path, capsys):
+    png_folder(tmp_path / "masks")
+    assert aggregated(tmp_path, tmp_path / "masks" / "ann", crowd="masks", named=PNG) == 0
+    assert re.search(r"tasks with gold +3\n.*dice against gold +0.8889", capsys.readouterr().out)  # 1, 1, 2/3: ties
+    assert main(["convert", str(tmp_path / "masks" / "ann"), *PNG, "--out", str(tmp_path / "csv")]) != 0
+    (tmp_path / "masks" / "ann" / "a.png").write_bytes(b"no image")
+    (tmp_path / "masks" / "bob" / "a.png").unlink()
+    table = tmp_path / "gold.csv"
+    text = MarkedImage(*SIZE, (Region("1", (5, 10, 20, 10)),)).text.replace('"', '""')
+    table.write_text(f'task,gold\nb,"{text}"\n')
+    words = "--on-bad-rows", "reject"
+    assert aggregated(tmp_path, table, *words, crowd="masks", named=PNG) == 0
+    assert re.search(r"tasks with gold +1\n.*dice against gold +1.0000", capsys.readouterr().out)
+    assert aggregated(tmp_path, tmp_path / "masks" / "ann", *words, crowd="masks", named=PNG) == 0
+    assert re.search("tasks with gold +2", capsys.readouterr().out)
+    table.write_text("task,gold\nb,cat\n")
+    assert aggregated(tmp_path, table, *words, crowd="masks", named=PNG) == DataError.exit_code
+    assert "gold.csv: image 'b': 'cat' holds no regions" in capsys.readouterr().err
+
+
+def two_discs(seed):
+    y, x = np.mgrid[: SIZE[0], : SIZE[1]]
+    circles = np.random.default_rng(seed).integers((20, 30, 5), (40, 50, 18), (2, 3))
+    masks = [(y - top) ** 2 + (x - left) ** 2 < radius**2 for top, left, radius in circles]
+    return masks, surface_distances(*(MarkedImage(*SIZE, (Region("cat", mask_of_pixels(mask)),)) for mask in masks))
+
+
+def of_distances(sides):
+    return np.concatenate(sides).mean(), max(np.percentile(each, 95) for each in sides)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_distances_of_edges_are_those_of_all_pairs_of_pixels(seed):
+    masks, found = two_discs(seed)
+    edges = []
+    for mask in masks:
+        wide = np.pad(mask, 1)
+        inner = wide[:-2, 1:-1] & wide[2:, 1:-1] & wide[1:-1, :-2] & wide[1:-1, 2:]
+        edges.append(np.argwhere(mask & ~inner))
+    apart = np.linalg.norm(edges[0][:, None] - edges[1][None], axis=2)
+    assert found["cat"] == pytest.approx(of_distances([apart.min(axis=1), apart.min(axis=0)]), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_distances_of_edges_equal_simpleitk(seed):
+    itk = pytest.importorskip("SimpleITK")
+    masks, found = two_discs(seed)
+    edges = [itk.LabelContour(itk.GetImageFromArray(mask.astype(np.uint8)), False) for mask in masks]
+    sides = []
+    for first, second in (edges, edges[::-1]):
+        distances = np.abs(itk.GetArrayFromImage(itk.SignedMaurerDistanceMap(first, squaredDistance=False)))
+        sides.append(distances[itk.GetArrayFromImage(second) > 0])
+    assert found["cat"] == pytest.approx(of_distances(sides), abs=1e-5)
+
+
+def test_distances_are_of_the_classes_that_both_have(folder):
+    shifted = [MarkedImage(*SIZE, (Region("cat", (10.0 + by, 10.0, 20.0, 30.0)),)) for by in (0, 3)]
+    alone = MarkedImage(*SIZE, (Region("dog", (10.0, 10.0, 20.0, 30.0)),))
+    truth = np.array([shifted[0].text, alone.text], object)
+    found = kind_of("region").scores(truth, {"regions": np.array([shifted[1].text, shifted[0].text], object)})
+    assert 0 < found["surface distance"] < found["Hausdorff 95"] == 3
+    assert {*kind_of("region").scores(truth[1:], {"regions": truth[:1]})} == {"dice", "iou"}
+
+
+# === Wrong answers ===
+
+
+def test_a_region_that_is_there_twice_counts_once(folder, capsys):
+    place = folder / "coco" / "bob.json"
+    before = Annotations.read(folder / "coco", kind="region", platform="coco")
+    file = json.loads(place.read_text())
+    file["annotations"] += [each for each in file["annotations"] if each["image_id"] in (2, 5)]
+    place.write_text(json.dumps(file))
+    crowd = Annotations.read(folder / "coco", kind="region", platform="coco")
+    for method in REGION_METHODS:
+        expected = create(method, kind="region").fit(before)
+        with pytest.warns(
+            DataWarning, match=r"4 regions are there twice.*image '2.jpg' by annotator 'bob', image '5.jpg'"
+        ):
+            found = create(method, kind="region").fit(crowd)
+        assert found.regions.tolist() == expected.regions.tolist()
+
+
+def test_a_class_may_be_called_nothing(folder):
+    for path in (folder / "coco").iterdir():
+        path.write_text(path.read_text().replace('"cat"', '"(nothing)"'))
+    found = create("objects", kind="region").fit(Annotations.read(folder / "coco", kind="region", platform="coco"))
+    assert [sorted(region.label for region in image.regions) for image in found.marked] == [["(nothing)", "dog"]] * 12
+
+
+# === next, compare ===
+
+
+def test_next_asks_for_images_on_which_annotators_differ_or_are_few(folder, capsys):
+    """Image 4 has one answer, on image 7 they lie apart; careless, who is far from others, is asked last."""
+    for path in (folder / "coco").iterdir():
+        file = json.loads(path.read_text())
+        if path.stem != "ann":
+            file["images"] = [each for each in file["images"] if each["id"] != 4]
+            file["annotations"] = [each for each in file["annotations"] if each["image_id"] != 4]
+        for each in file["annotations"]:
+            if each["image_id"] == 7:
+                each["bbox"][0] = 2.0 + 8 * len(path.stem)
+                each["bbox"][2] = 6.0
+        path.write_text(json.dumps(file))
+    words = ["next", str(folder / "coco"), *NAMED, "--new", "dora", "--sure", ".999999", "--out", str(folder / "n.csv")]
+    assert main(words) == 0
+    assert "of Dice" in capsys.readouterr().out
+    rows = [line.split(",") for line in (folder / "n.csv").read_text().splitlines()[1:]]
+    assert {task for task, *_ in rows[:2]} == {"4.jpg", "7.jpg"}
+    assert rows[[task for task, *_ in rows].index("4.jpg")][1] != "careless"
+    gains = [float(gain) for *_, gain, _ in rows]
+    assert gains == sorted(gains, reverse=True)
+    assert gains[-1] > 0
+
+
+@pytest.mark.parametrize("gold", [True, False])
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_methods_for_regions_are_compared(folder, capsys, gold):
+    true = {number: TRUE[number % 12] for number in range(24)}
+    for path in (folder / "coco").iterdir():
+        path.write_text(json.dumps(coco({number: by(path.stem, number, regions) for number, regions in true.items()})))
+    file = coco(true)
+    file["annotations"][-1]["bbox"][0] = 99  # which --on-bad-rows reject leaves out
+    (folder / "gold.json").write_text(json.dumps(file))
+    words = ["compare", str(folder / "coco"), *NAMED, "--methods", "staple,objects exists=majority-vote"]
+    words += ["--out", str(folder / "compared"), "--on-bad-rows", "reject"]
+    words += ["--gold", str(folder / "gold.json")] if gold else []
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    rows = dict(re.findall(r"^(majority-vote|staple|objects exists=majority-vote) +(0\.\d+)", printed, re.MULTILINE))
+    assert len(rows) == 3
+    if not gold:
+        assert "Dice coefficient with hidden answers" in printed
+        return
+    crowd = Annotations.read(folder / "coco", kind="region", platform="coco")
+    true = kind_of("region").gold_of(crowd, folder / "gold.json", on_bad_rows="reject")
+    assert (true != "").sum() == 23
+    true, crowd = true[true != ""], crowd.select_tasks(np.flatnonzero(true != ""))
+    for name, score in rows.items():
+        method, *settings = name.split()
+        made = create(method, kind="region", **dict(each.split("=") for each in settings))
+        expected = kind_of("region").scores(true, {"regions": made.fit(crowd).regions})
+        assert float(score) == pytest.approx(expected["dice"], abs=1e-3)
+        assert f"{expected['iou']:.3f}" in printed
+    with pytest.raises(DataError, match="cannot be compared"):
+        compare(crowd, gold=np.array([MarkedImage(4, 4).text] * 23, object))
 
 
 def changed_gold(change):

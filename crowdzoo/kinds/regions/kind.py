@@ -15,11 +15,11 @@ from crowdzoo.errors import DataError, DataWarning, short_repr
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows
 from crowdzoo.kinds.regions.surfaces import surface_distances
 from crowdzoo.reading.instances.gold import check_shared, gold_by_task
-from crowdzoo.reading.platforms.export import task_of_picture
+from crowdzoo.reading.platforms.export import platform_of, task_of_picture
+from crowdzoo.reading.platforms.export_file import ExportFile, export_files
+from crowdzoo.reading.platforms.png_masks import read_mask
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
-
-GOLD = {".json": "coco", ".xml": "cvat"}  # ending of a file of gold -> its platform; others are tables
 
 
 class Regions(Kind):
@@ -50,23 +50,27 @@ class Regions(Kind):
 
         Args:
             crowd: what annotators marked.
-            path: COCO or CVAT, by one annotator; or a table with the columns task and gold, which `crowdzoo convert`
-                writes.
+            path: export of one annotator; a folder of PNG masks; or a table with the columns task and gold, as
+                `crowdzoo convert` writes it.
             layout: of a table.
-            on_bad_rows: "reject" leaves images out that cannot be read.
+            on_bad_rows: "reject" leaves images out that cannot be read; not of tables.
+
+        Raises:
+            DataError: no regions, those of several annotators, other images, sizes or categories than the crowd's.
         """
         if path is None:
             return None
-        platform = GOLD.get(Path(path.name.removesuffix(".gz")).suffix)
-        if platform is None:
-            known = {task: text for task, text in gold_by_task(path, layout).items() if text}
-        else:
+        if masks := export_files(path, (".png",)):
+            known = _masks(masks, on_bad_rows)
+        elif platform := platform_of(path):
             gold = Annotations.read(path, kind=self.name, platform=platform, on_bad_rows=on_bad_rows)
-            if gold.num_annotators > 1:
+            if gold.num_annotators != 1:
                 raise DataError(
                     f"{path}: has the regions of {gold.num_annotators:,} annotators. Give one file of true ones."
                 )
             known = _by_task(gold)
+        else:
+            known = {task: text for task, text in gold_by_task(path, layout).items() if text}
         said = _by_task(crowd)
         known = _named_alike(path, known, {*map(str, crowd.tasks.tolist())})
         check_shared(path, known, crowd.tasks)
@@ -128,6 +132,19 @@ def _by_task(marked: Annotations) -> dict[str, str]:
     return dict(zip(map(str, marked.tasks[marked.task_ids].tolist()), texts, strict=True))
 
 
+def _masks(files: list[ExportFile], on_bad_rows: str) -> dict[str, str]:
+    """Image -> regions as text, of PNG masks."""
+    found = {}
+    for file in files:
+        try:
+            found[file.annotator] = MarkedImage.of(*read_mask(file)).text
+        except DataError as error:
+            if on_bad_rows == "error":
+                raise DataError(f"{file.name} {error} Or leave it out: --on-bad-rows reject.") from None
+            warnings.warn(f"{file.name} is left out: it {error}", DataWarning, stacklevel=4)
+    return found
+
+
 def _named_alike(path: Path, known: dict[str, str], tasks: set[str]) -> dict[str, str]:
     """Gold under the annotators' names of the images, which may be those without the folder and the ending.
 
@@ -143,9 +160,9 @@ def _named_alike(path: Path, known: dict[str, str], tasks: set[str]) -> dict[str
             found.setdefault(task_of_picture(name), []).append(name)
     renamed = {}
     for stem in sorted(sides[0].keys() & sides[1].keys()):
-        if len(names := sides[0][stem] + sides[1][stem]) > 2:
-            raise DataError(f"{path}: {short_repr(names)} may be one image. Name images as the annotators' files do.")
-        renamed[names[0]] = names[1]
+        if len(both := sides[0][stem] + sides[1][stem]) > 2:
+            raise DataError(f"{path}: {short_repr(both)} may be one image. Name images as the annotators' files do.")
+        renamed[both[0]] = both[1]
     if renamed:
         first = "{!r} is {!r}".format(*next(iter(renamed.items())))
         text = f"{path}: {len(renamed):,} images have their names without folder or ending: {first} of the annotators."

@@ -3,7 +3,7 @@
 The format: https://docs.cvat.ai/docs/other/xml_format.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 from xml.parsers import expat
@@ -101,7 +101,7 @@ def _regions(entry: Mapping[str, Any], question: str) -> Marked:
     return record, size, ((who, map(partial(_region, size), shapes)) for who, shapes in drawn)
 
 
-def _region(size: list[int], shape: tuple[str, Mapping[str, str]]) -> dict[str, Any]:
+def _region(size: Sequence[int], shape: tuple[str, Mapping[str, str]]) -> dict[str, Any]:
     """A region of an element; boxes and ellipses are turned about their centres."""
     element, has = shape
     with named(has.get("label"), dict(has)):

@@ -287,6 +287,15 @@ def _looks_like(file: ExportFile, platform: Platform) -> bool:
     return entry is not None and platform.is_own(entry)
 
 
+def platform_of(path: str | os.PathLike[str]) -> str | None:
+    """Name of the platform whose export a file, an archive or a folder looks like; None of none."""
+    for name, platform in PLATFORMS.items():
+        files = export_files(path, platform.suffixes)
+        if files and _looks_like(files[0], platform):
+            return name
+    return None
+
+
 _ENDINGS = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff")
 
 

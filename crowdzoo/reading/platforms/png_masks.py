@@ -7,30 +7,45 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.data.regions import mask_of_pixels, mask_tools
+from crowdzoo.errors import DataError
+from crowdzoo.reading.platforms.export_file import ExportFile
 from crowdzoo.reading.platforms.image_entry import read_image
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import BadValue, Marked, Record
 
 
-def _regions(entry: Mapping[str, Any], question: str) -> Marked:
-    """Decodes the mask; equal values are one region."""
+def read_mask(file: ExportFile) -> tuple[list[int], list[dict[str, Any]]]:
+    """Height and width of a mask, and its regions, one a value that is not 0; see `MarkedImage.of`.
+
+    Raises:
+        DataError: it cannot be read, or has more than one number a pixel; the end of a sentence.
+    """
     mask_tools()  # says what is missing
     from PIL import Image
 
+    try:
+        with file.open() as stream, Image.open(stream) as image:
+            pixels = np.asarray(image)
+    except Exception as error:  # a damaged file ends in whatever a parser raises
+        raise DataError(f"is no sound image ({error}). Save it again.") from None
+    if pixels.ndim != 2:
+        raise DataError("has colours. Save one number a pixel, the class: grey, or a palette.")
+    values = np.unique(pixels[pixels > 0]).tolist()
+    regions = [{"category": str(int(value)), "counts": mask_of_pixels(pixels == value)} for value in values]
+    return [*pixels.shape], regions
+
+
+def _regions(entry: Mapping[str, Any], question: str) -> Marked:
+    """Decodes the mask."""
     who, _, task = entry["mask"].annotator.partition("/")
     task = task or PurePath(entry["mask"].name).stem  # of one image
     if task == who:
         raise BadValue(None, who, "stands in no folder of its annotator. Make one for each, named after them.")
     try:
-        with entry["mask"].open() as stream, Image.open(stream) as image:
-            pixels = np.asarray(image)
-    except Exception as error:  # a damaged file ends in whatever a parser raises
-        raise BadValue(None, task, f"by {who} is no sound image ({error}). Save it again.") from None
-    if pixels.ndim != 2:
-        raise BadValue(None, task, f"by {who} has colours. Save one number a pixel, the class: grey, or a palette.")
-    values = np.unique(pixels[pixels > 0]).tolist()
-    regions = [{"category": str(int(value)), "counts": mask_of_pixels(pixels == value)} for value in values]
-    return Record(task, {"image": task}), [*pixels.shape], [(who, regions)]
+        size, regions = read_mask(entry["mask"])
+    except DataError as error:
+        raise BadValue(None, task, f"by {who} {error}") from None
+    return Record(task, {"image": task}), size, [(who, regions)]
 
 
 PNG_MASKS = Platform(
