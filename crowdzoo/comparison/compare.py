@@ -112,6 +112,7 @@ def compare(
     | ratings | absolute error, negative | log-probability |
     | preferences | share of pairs of tasks whose order is that of gold | log-probability |
     | free texts | edits over the words of gold, negative | edits over the words of hidden texts, negative |
+    | regions | Dice coefficient | Dice coefficient with hidden answers |
     | sentences | F1 of spans, all sentences together | |
     | several labels a task | F1 of labels, all tasks together | |
 
@@ -124,7 +125,7 @@ def compare(
         instances: as for `train`; None compares aggregations alone. Sentences are their own: there `settings` of a
             tagger, `TaggerSettings()`, say that deep methods are compared.
         gold: by the rows of the instances, or without instances by `annotations.tasks`: class codes (-1 unknown),
-            ratings or true scores of preferences (NaN unknown), texts (empty unknown). Of sentences tags or their codes
+            ratings or true scores of preferences (NaN unknown), texts or regions as text (empty unknown). Of sentences tags or their codes
             (None unknown); without it their own gold. Of several labels a task what `MultiLabel.fit` takes, by label.
         methods: "quick", "all", or names, each alone or with settings ("crowdsourced-layer connection=VW"), or
             tuples of a name and settings. The baseline (majority-vote, mean) is always compared.

@@ -427,7 +427,7 @@ def test_methods_for_regions_are_compared(folder, capsys, gold):
     words += ["--gold", str(folder / "gold.json")] if gold else []
     assert main(words) == 0
     printed = capsys.readouterr().out
-    rows = dict(re.findall(r"^(majority-vote|staple|objects exists=majority-vote) +(0\.\d+)", printed, re.MULTILINE))
+    rows = dict(re.findall(r"^(majority-vote|staple|objects exists=majority-vote) +([01]\.\d+)", printed, re.MULTILINE))
     assert len(rows) == 3
     if not gold:
         assert "Dice coefficient with hidden answers" in printed
