@@ -70,8 +70,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     command.add_argument("--sure", type=number(0, 1), default=SURE, metavar="P",
         help="do not ask about tasks with two answers or more whose class has this probability (default "
-        f"{SURE:g}: those that report calls sure); of several labels each of them, of free texts and regions their "
-        "confidence",
+        f"{SURE:g}: those that report calls sure); of several labels each of them, of free texts their confidence, "
+        "of regions also the mean Dice coefficient of two answers",
     )  # fmt: skip
     command.add_argument("--method", metavar="NAME",
         help=f"aggregation method with confusion matrices (default {kind_of('classification').aggregation}; where "
@@ -136,7 +136,7 @@ def run(arguments: argparse.Namespace) -> None:
     if most < 1:
         raise ConfigError(f"--budget {arguments.budget:g}: is less than one answer costs, {costs[who].min():g}.")
     share = arguments.per_annotator or 2 * math.ceil(most / len(who))
-    done = part.sure(result, arguments.sure)
+    done = part.sure(result, arguments.sure, crowd)
     found = next_questions(
         part.gains(result, skills, crowd), crowd.num_tasks, most, annotators=who, cells=cells,
         asked=crowd, per_task=arguments.per_task, per_annotator=share, costs=costs, budget=arguments.budget,

@@ -125,8 +125,9 @@ def compare(
         instances: as for `train`; None compares aggregations alone. Sentences are their own: there `settings` of a
             tagger, `TaggerSettings()`, say that deep methods are compared.
         gold: by the rows of the instances, or without instances by `annotations.tasks`: class codes (-1 unknown),
-            ratings or true scores of preferences (NaN unknown), texts or regions as text (empty unknown). Of sentences tags or their codes
-            (None unknown); without it their own gold. Of several labels a task what `MultiLabel.fit` takes, by label.
+            ratings or true scores of preferences (NaN unknown), texts or regions as text (empty unknown). Of sentences
+            tags or their codes (None unknown); without it their own gold. Of several labels a task what
+            `MultiLabel.fit` takes, by label.
         methods: "quick", "all", or names, each alone or with settings ("crowdsourced-layer connection=VW"), or
             tuples of a name and settings. The baseline (majority-vote, mean) is always compared.
         base: a Keras model for feature vectors (copied with new weights for each training), or a function that makes

@@ -124,8 +124,8 @@ def agreement_gains(
     return nearer
 
 
-def sure_answers(result: Any, least: float) -> NDArray[np.bool_]:
-    """Tasks with two answers or more and this confidence."""
+def sure_answers(result: Any, least: float, crowd: Any = None) -> NDArray[np.bool_]:
+    """Tasks with two answers or more and this confidence; the crowd says no more."""
     return np.asarray((result.confidence >= least) & (result.annotations_per_task >= FEWEST))
 
 

@@ -402,7 +402,7 @@ def test_next_asks_for_images_on_which_annotators_differ_or_are_few(folder, caps
                 each["bbox"][0] = 2.0 + 8 * len(path.stem)
                 each["bbox"][2] = 6.0
         path.write_text(json.dumps(file))
-    words = ["next", str(folder / "coco"), *NAMED, "--new", "dora", "--sure", ".999999", "--out", str(folder / "n.csv")]
+    words = ["next", str(folder / "coco"), *NAMED, "--new", "dora", "--out", str(folder / "n.csv")]
     assert main(words) == 0
     assert "of Dice" in capsys.readouterr().out
     rows = [line.split(",") for line in (folder / "n.csv").read_text().splitlines()[1:]]
@@ -411,6 +411,11 @@ def test_next_asks_for_images_on_which_annotators_differ_or_are_few(folder, caps
     gains = [float(gain) for *_, gain, _ in rows]
     assert gains == sorted(gains, reverse=True)
     assert gains[-1] > 0
+    assert (
+        main([*words, "--sure", ".5", "--force"]) == 0
+    )  # where two answers have this Dice coefficient, it is not asked
+    near = [line.split(",")[0] for line in (folder / "n.csv").read_text().splitlines()[1:]]
+    assert {"4.jpg", "7.jpg"} <= {*near} < {task for task, *_ in rows}
 
 
 @pytest.mark.parametrize("gold", [True, False])

@@ -10,7 +10,6 @@ from crowdzoo.quality.next_annotation import Gains, class_gains, sure_tasks
 
 UNIT = "nats"
 NAMES = "classes"
-sure = sure_tasks
 
 
 def known(result: Aggregation, places: list[int]) -> Any:
@@ -21,3 +20,8 @@ def known(result: Aggregation, places: list[int]) -> Any:
 def gains(result: Aggregation, confusions: Any, crowd: Annotations) -> Gains:
     """What an answer is expected to tell of the class, nats."""
     return class_gains(result.posteriors, confusions)
+
+
+def sure(result: Aggregation, least: float, crowd: Annotations) -> Any:
+    """Tasks with two answers or more whose class has this probability."""
+    return sure_tasks(result, least)

@@ -14,7 +14,7 @@ from crowdzoo.quality.next_annotation import Gains, agreement_gains, known_agree
 
 UNIT = "of Dice"
 NAMES = None
-known, sure = known_agreement, sure_answers
+known = known_agreement
 
 
 def gains(result: RegionAggregation, agreement: NDArray[Any], crowd: Annotations) -> Gains:
@@ -28,3 +28,10 @@ def gains(result: RegionAggregation, agreement: NDArray[Any], crowd: Annotations
     sums = [(sum(pairs.get(task, [])), len(pairs.get(task, []))) for task in range(crowd.num_tasks)]
     spread = np.array([(number - near + usual) / (number + 1) for near, number in sums])
     return agreement_gains(spread, result, agreement, crowd)
+
+
+def sure(result: RegionAggregation, least: float, crowd: Annotations) -> NDArray[np.bool_]:
+    """Images with two answers or more, of this mean Dice coefficient, and this confidence."""
+    pairs = dict(RegionTable.of(crowd, "crowdzoo next").pairs())
+    near = np.array([np.mean(pairs.get(task, [0.0])) for task in range(crowd.num_tasks)])
+    return sure_answers(result, least) & (near >= least)

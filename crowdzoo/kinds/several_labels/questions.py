@@ -33,7 +33,7 @@ def gains(result: MultiLabelAggregation, rates: NDArray[np.float64], crowd: Anno
     return told
 
 
-def sure(result: MultiLabelAggregation, least: float) -> NDArray[np.bool_]:
+def sure(result: MultiLabelAggregation, least: float, crowd: Annotations) -> NDArray[np.bool_]:
     """Tasks with two answers or more of which each label holds, or does not, with this probability."""
     certain = np.maximum(result.probabilities, 1 - result.probabilities).min(axis=1) >= least
     return np.asarray(certain & (result.annotations_per_task >= FEWEST))
