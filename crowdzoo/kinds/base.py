@@ -469,13 +469,13 @@ class Kind(ABC):
         """
 
     def training_rows(self, model: Any, encoder: Any, data: TrainingSet) -> Rows:
-        """Rows of a table: how a trained model compares with gold; a kind without deep methods has none."""
+        """Rows of a table: how a trained model compares with gold."""
         return []
 
     # === Prediction ===
 
     def prediction_lines(self, tasks: Iterable[Any], outputs: Mapping[str, np.ndarray]) -> list[str]:
-        """Lines of a CSV file of predictions, without the header; of numbers in their own unit.
+        """Lines of a CSV file of predictions, without the header.
 
         Args:
             tasks: names.

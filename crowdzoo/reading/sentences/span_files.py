@@ -17,10 +17,18 @@ from crowdzoo.data.drawn_spans import GOLD, DrawnSpan, outermost
 from crowdzoo.data.tags import TagSet, allowed_tags, check_scheme, tags_of, type_problem
 from crowdzoo.data.tokens import split_tokens
 from crowdzoo.data.vocabulary import names_array
-from crowdzoo.errors import BadRow, DataError, did_you_mean, shorten
+from crowdzoo.errors import BadRow, DataError, did_you_mean
 from crowdzoo.files.json import JsonError, parse_json
-from crowdzoo.files.text import is_text, shown
-from crowdzoo.reading.sentences.text_lines import ExportLines, TextFile, integers_if_all
+from crowdzoo.files.text import is_text
+from crowdzoo.reading.sentences.span_sentences import (
+    LineError,
+    Sentence,
+    aligned,
+    check_keys,
+    is_token,
+    off_edge,
+)
+from crowdzoo.reading.sentences.text_lines import ExportLines, TextFile, integers_if_all, sorted_names
 from crowdzoo.reading.tables.row_checks import rejects_file
 
 _KEYS = ("task", "annotator", "gold", "text", "tokens", "spans")
@@ -126,25 +134,6 @@ def read_spans(
 
 
 @dataclass
-class _Sentence:
-    """What the first line of a task said."""
-
-    code: int
-    line: int
-    text: str | None
-    tokens: list[str]
-    offsets: NDArray[np.int64] | None
-    given: list[str] | None  # tokens as they stood in the file
-    lines: dict[str, int] = field(default_factory=dict)  # annotator -> line
-    gold: list[DrawnSpan] | None = None
-
-    def __post_init__(self) -> None:
-        edges = _token_edges(len(self.tokens)) if self.offsets is None else self.offsets
-        # the first character (or token) of each token -> its number, and the one after the last
-        self.first, self.last = ({place: token for token, place in enumerate(side)} for side in edges.T.tolist())
-
-
-@dataclass
 class _Spans:
     """One file of spans while it is read."""
 
@@ -156,7 +145,7 @@ class _Spans:
     on_duplicate: str
     layer: Sequence[str] | None = None
     num_mended: int = 0
-    sentences: dict[str, _Sentence] = field(default_factory=dict)
+    sentences: dict[str, Sentence] = field(default_factory=dict)
     answers: dict[tuple[int, str], list[DrawnSpan]] = field(default_factory=dict)
     flat: bool = True  # all spans lie side by side
     repeated: list[BadRow] = field(default_factory=list)  # left out by `on_duplicate`
@@ -170,7 +159,7 @@ class _Spans:
                 try:
                     self._line(number, line, is_first)
                     is_first = False
-                except _LineError as problem:
+                except LineError as problem:
                     self.file.note(number, *problem.args)
         self.file.stop_if_bad(hint=" Fix the file, or skip bad lines with on_bad_rows='reject'.")
         if not self.sentences:
@@ -182,41 +171,41 @@ class _Spans:
         try:
             row = parse_json(line)
         except JsonError as error:
-            raise _LineError(None, line, f"{error}.") from None
+            raise LineError(None, line, f"{error}.") from None
         if not isinstance(row, dict):
-            raise _LineError(None, line, "is not a JSON object.")
+            raise LineError(None, line, "is not a JSON object.")
         if is_first and row and set(row) <= set(_HEAD):
             self._names(row)
             return
-        _check_keys(row, _KEYS)
+        check_keys(row, _KEYS)
         task = self._id(row, "task")
         if task is None:
-            raise _LineError("task", None, "is missing. Each line names its task.")
+            raise LineError("task", None, "is missing. Each line names its task.")
         annotator = self._id(row, "annotator")
         gold = row.get("gold", False)
         if not isinstance(gold, bool):
-            raise _LineError("gold", gold, "is neither true nor false.")
+            raise LineError("gold", gold, "is neither true nor false.")
         if gold and annotator is not None:
-            raise _LineError(
+            raise LineError(
                 "annotator", annotator, 'stands beside "gold": true. A line is the truth or an annotator\'s.'
             )
         sentence = self._sentence(task, row, number)
         if annotator is None and not gold:
             if row.get("spans"):
-                raise _LineError("spans", row["spans"], 'belong to nobody: name the annotator, or say "gold": true.')
+                raise LineError("spans", row["spans"], 'belong to nobody: name the annotator, or say "gold": true.')
             return
         if "spans" not in row:
-            raise _LineError("spans", None, "is missing. Write [] where there are none.")
+            raise LineError("spans", None, "is missing. Write [] where there are none.")
         spans = self._drawn(sentence, row["spans"])
         if annotator is None:
             if sentence.gold is not None:
-                raise _LineError("gold", True, f"is the second truth of task {task!r}. Keep one.")
+                raise LineError("gold", True, f"is the second truth of task {task!r}. Keep one.")
             sentence.gold = spans
             return
         if annotator in sentence.lines:
             before = f"labelled task {task!r} before, in line {sentence.lines[annotator]}"
             if self.on_duplicate == "error":
-                raise _LineError("annotator", annotator, f"{before}. Keep one, or pass on_duplicate='first' or 'last'.")
+                raise LineError("annotator", annotator, f"{before}. Keep one, or pass on_duplicate='first' or 'last'.")
             reason = f"{before}; the {self.on_duplicate} one is kept."
             self.repeated.append(BadRow(self.file.name, number, "annotator", annotator, reason))
             if self.on_duplicate == "last":
@@ -226,7 +215,7 @@ class _Spans:
             names = [str(name) for name in self.annotators.tolist()]
             if annotator not in names:
                 hint = did_you_mean(annotator, names)
-                raise _LineError("annotator", annotator, f"is not one of the annotators.{hint}")
+                raise LineError("annotator", annotator, f"is not one of the annotators.{hint}")
         sentence.lines[annotator] = number
         self.answers[sentence.code, annotator] = spans
 
@@ -235,14 +224,14 @@ class _Spans:
         for key, names in row.items():
             known = isinstance(names, list) and all(type(name) in (str, int) for name in names)
             if not known or not all(is_text(str(name)) for name in names):
-                raise _LineError(key, names, "is no list of names.")
+                raise LineError(key, names, "is no list of names.")
             try:
                 if key == "classes":
                     tag_set = TagSet(names, self.scheme)
                 else:
                     names_array(names, key)
             except (ValueError, TypeError) as error:
-                raise _LineError(key, names, f"cannot be taken: {error}") from None
+                raise LineError(key, names, f"cannot be taken: {error}") from None
             if key == "tasks":
                 self.tasks = names
             elif key == "annotators" and self.annotators is None:
@@ -255,14 +244,14 @@ class _Spans:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, (str, int)):
-            raise _LineError(key, value, "is not a string or an integer.")
+            raise LineError(key, value, "is not a string or an integer.")
         if not str(value).strip():
-            raise _LineError(key, value, "is empty. Fill it in, or remove the line.")
+            raise LineError(key, value, "is empty. Fill it in, or remove the line.")
         if not is_text(str(value)):
-            raise _LineError(key, value, "holds a NUL or half a character.")
+            raise LineError(key, value, "holds a NUL or half a character.")
         return str(value)
 
-    def _sentence(self, task: str, row: dict[str, Any], number: int) -> _Sentence:
+    def _sentence(self, task: str, row: dict[str, Any], number: int) -> Sentence:
         """The task's sentence, from this line or an earlier one that says the same."""
         text, given = row.get("text"), row.get("tokens")
         known = self.sentences.get(task)
@@ -270,44 +259,44 @@ class _Spans:
             for key, mine, theirs in (("text", text, known.text), ("tokens", given, known.given)):
                 if mine != theirs:
                     reason = f"differs from what line {known.line} says of task {task!r}. A task is one sentence."
-                    raise _LineError(key, mine, reason)
+                    raise LineError(key, mine, reason)
             return known
         if text is not None and not (isinstance(text, str) and is_text(text)):
-            raise _LineError("text", text, "is no string, or holds a NUL or half a character.")
-        if given is not None and not (isinstance(given, list) and all(_is_token(token) for token in given)):
-            raise _LineError("tokens", given, "is no list of strings with something to see in each.")
+            raise LineError("text", text, "is no string, or holds a NUL or half a character.")
+        if given is not None and not (isinstance(given, list) and all(is_token(token) for token in given)):
+            raise LineError("tokens", given, "is no list of strings with something to see in each.")
         offsets: NDArray[np.int64] | str | None
         if given is not None:
-            tokens, offsets = given, None if text is None else _aligned(text, given)
+            tokens, offsets = given, None if text is None else aligned(text, given)
         elif text is not None:
             tokens, offsets = split_tokens(text)
         else:
-            raise _LineError("text", None, "is missing. Each line has the sentence as text, as tokens, or both.")
+            raise LineError("text", None, "is missing. Each line has the sentence as text, as tokens, or both.")
         if isinstance(offsets, str):
-            raise _LineError("tokens", given, offsets)
+            raise LineError("tokens", given, offsets)
         if not tokens:
-            raise _LineError("text" if given is None else "tokens", text or given, "has no tokens. Leave it out.")
+            raise LineError("text" if given is None else "tokens", text or given, "has no tokens. Leave it out.")
         first = next(iter(self.sentences.values()), None)
         if first is not None and (first.text is None) != (text is None):
             have = "no text" if first.text is None else "a text"
             reason = f"differs from line {first.line}, which has {have}. All lines have one, or none."
-            raise _LineError("text", text, reason)
-        self.sentences[task] = _Sentence(len(self.sentences), number, text, tokens, offsets, given)
+            raise LineError("text", text, reason)
+        self.sentences[task] = Sentence(len(self.sentences), number, text, tokens, offsets, given)
         return self.sentences[task]
 
-    def _drawn(self, sentence: _Sentence, spans: Any) -> list[DrawnSpan]:
+    def _drawn(self, sentence: Sentence, spans: Any) -> list[DrawnSpan]:
         """A line's spans, each once, in the order of the text."""
         if not isinstance(spans, list):
-            raise _LineError("spans", spans, "is not a list.")
+            raise LineError("spans", spans, "is not a list.")
         found: list[tuple[tuple[tuple[int, int], ...], str]] = []
         for number, span in enumerate(spans):
             key = f"spans[{number}]"
             if not isinstance(span, dict):
-                raise _LineError(key, span, 'is not an object {"start": ..., "end": ..., "label": ...}.')
-            _check_keys(span, _KNOWN, f"{key}.")
+                raise LineError(key, span, 'is not an object {"start": ..., "end": ..., "label": ...}.')
+            check_keys(span, _KNOWN, f"{key}.")
             for name in _SPAN_KEYS:
                 if name not in span:
-                    raise _LineError(key, span, f"has no {name}.")
+                    raise LineError(key, span, f"has no {name}.")
             label, ends = span["label"], (span["start"], span["end"])
             whole = _FRAGMENTS not in span
             pieces = (self._tokens_of(sentence, key, *ends, label),) if whole else self._pieces(sentence, key, span)
@@ -318,7 +307,7 @@ class _Spans:
         self.flat &= side_by_side and all(len(pieces) == 1 for pieces, _ in found)
         return [DrawnSpan(label, pieces) for pieces, label in found]
 
-    def _pieces(self, sentence: _Sentence, key: str, span: dict[str, Any]) -> tuple[tuple[int, int], ...]:
+    def _pieces(self, sentence: Sentence, key: str, span: dict[str, Any]) -> tuple[tuple[int, int], ...]:
         """Tokens of a span's pieces; those with no token between them are one."""
         given = span[_FRAGMENTS]
         pairs = isinstance(given, list) and all(isinstance(each, list) and len(each) == 2 for each in given)
@@ -331,32 +320,22 @@ class _Spans:
             found.append((first, last))
         if not found or found != sorted(found) or [given[0][0], given[-1][1]] != [span["start"], span["end"]]:
             reason = "is no list of pieces [start, end], one after the other, from the start of the span to its end."
-            raise _LineError(f"{key}.{_FRAGMENTS}", given, reason)
+            raise LineError(f"{key}.{_FRAGMENTS}", given, reason)
         return tuple(found)
 
-    def _tokens_of(self, sentence: _Sentence, key: str, start: Any, end: Any, label: Any) -> tuple[int, int]:
+    def _tokens_of(self, sentence: Sentence, key: str, start: Any, end: Any, label: Any) -> tuple[int, int]:
         """First token of a piece of a span, and the one after the last."""
         for name, value in (("start", start), ("end", end)):
             if isinstance(value, bool) or not isinstance(value, int):
-                raise _LineError(f"{key}.{name}", value, "is not an integer.")
+                raise LineError(f"{key}.{name}", value, "is not an integer.")
         if reason := type_problem(label):
-            raise _LineError(f"{key}.label", label, reason)
+            raise LineError(f"{key}.label", label, reason)
         if not is_text(label):
-            raise _LineError(f"{key}.label", label, "holds half a character.")
+            raise LineError(f"{key}.label", label, "holds half a character.")
         if self.types is not None and label not in self.types:
             reason = f"is not one of the types [{', '.join(map(repr, self.types))}].{did_you_mean(label, self.types)}"
-            raise _LineError(f"{key}.label", label, reason)
-        size, unit = len(sentence.tokens), "tokens"
-        if sentence.text is not None:
-            size, unit = len(sentence.text), "characters"
-        if not 0 <= start < end <= size:
-            name, value = ("end", end) if 0 <= start < size else ("start", start)
-            what = "is not after the start" if 0 <= start < size and end <= start else "is outside the sentence"
-            raise _LineError(
-                f"{key}.{name}",
-                value,
-                f"{what}: start < end, and there are {size} {unit}, from 0. Correct it, or leave the span out.",
-            )
+            raise LineError(f"{key}.label", label, reason)
+        sentence.check_ends(key, start, end)
         if self.widens and (start not in sentence.first or end not in sentence.last):
             assert sentence.offsets is not None  # spans that count tokens have no other edges
             touched = np.flatnonzero((sentence.offsets[:, 0] < end) & (sentence.offsets[:, 1] > start))
@@ -365,7 +344,7 @@ class _Spans:
                 return int(touched[0]), int(touched[-1]) + 1
         for name, value, edges in (("start", start, sentence.first), ("end", end, sentence.last)):
             if value not in edges:
-                raise _LineError(f"{key}.{name}", value, _off_edge(sentence, name, value))
+                raise LineError(f"{key}.{name}", value, off_edge(sentence, name, value))
         return sentence.first[start], sentence.last[end] + 1
 
     def result(self) -> CrowdSequences:
@@ -380,7 +359,7 @@ class _Spans:
         tag_set = TagSet(self.classes or allowed, self.scheme)
         names = self.annotators
         if names is None:
-            names = _sorted_names({name for _, name in self.answers})
+            names = sorted_names({name for _, name in self.answers})
         place = {str(name): code for code, name in enumerate(names.tolist())}
         kept = said if self.flat else {key: outermost(spans) for key, spans in said.items()}
         codes = {}
@@ -430,59 +409,3 @@ def _tell_left_out(bad: list[BadRow], rejects: str | os.PathLike[str] | None) ->
             write(row, "")
     if bad and rejects is None:
         warnings.warn(f"rows left out: {len(bad):,}, e.g. {bad[0]}", UserWarning, stacklevel=3)
-
-
-class _LineError(Exception):
-    """A bad value of a line: its key or None, the value, and the reason."""
-
-    def __init__(self, key: str | None, value: Any, reason: str):
-        super().__init__(key, shown(value), reason)
-
-
-def _check_keys(row: dict[str, Any], known: Sequence[str], before: str = "") -> None:
-    for key in row:
-        if key not in known:
-            reason = f"stands under an unknown key; there are {', '.join(known)}.{did_you_mean(key, known)}"
-            raise _LineError(f"{before}{key}", row[key], reason)
-
-
-def _off_edge(sentence: _Sentence, name: str, value: int) -> str:
-    """Which token an offset cuts, or what it should be."""
-    assert sentence.offsets is not None
-    for (start, end), token in zip(sentence.offsets.tolist(), sentence.tokens, strict=True):
-        if start < value < end:
-            where = f"inside the token {token!r} (characters {start} to {end})"
-            return f"is {where}. Spans are whole tokens; on_bad_tags='mend' widens it."
-    side, where = (0, "begins") if name == "start" else (1, "ends")
-    nearest = sentence.offsets[np.abs(sentence.offsets[:, side] - value).argmin(), side]
-    return f"is no place where a token {where}. Did you mean {nearest}?"
-
-
-def _token_edges(number: int) -> NDArray[np.int64]:
-    """Where tokens begin and end if spans count tokens, int64 [T, 2]."""
-    return np.arange(number)[:, None] + [0, 1]
-
-
-def _aligned(text: str, tokens: Sequence[str]) -> NDArray[np.int64] | str:
-    """Where tokens stand in a text, int64 [T, 2], or what is wrong as the end of a sentence."""
-    offsets = []
-    place = 0
-    for number, token in enumerate(tokens):
-        while place < len(text) and text[place].isspace():
-            place += 1
-        if not text.startswith(token, place):
-            return f"do not stand in the text: token {number}, {token!r}, is not at character {place}."
-        offsets.append((place, place + len(token)))
-        place += len(token)
-    if text[place:].strip():
-        return f"do not cover the text, which goes on with {shorten(text[place:].strip())!r}."
-    return np.array(offsets, np.int64).reshape(-1, 2)
-
-
-def _is_token(token: Any) -> bool:
-    return isinstance(token, str) and bool(token.strip()) and is_text(token)
-
-
-def _sorted_names(names: set[str]) -> NDArray[Any]:
-    ordered = sorted(integers_if_all(list(names)))
-    return names_array(ordered, "annotators") if ordered else np.empty(0, np.int64)

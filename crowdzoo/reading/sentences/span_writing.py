@@ -15,8 +15,9 @@ from crowdzoo.data.tokens import split_tokens
 from crowdzoo.data.vocabulary import names_array
 from crowdzoo.errors import DataError
 from crowdzoo.files.text import is_text
-from crowdzoo.reading.sentences.span_files import _HEAD, _aligned, _sorted_names
-from crowdzoo.reading.sentences.text_lines import integers_if_all, write_lines
+from crowdzoo.reading.sentences.span_files import _HEAD
+from crowdzoo.reading.sentences.span_sentences import aligned
+from crowdzoo.reading.sentences.text_lines import integers_if_all, sorted_names, write_lines
 
 
 def write_spans(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path:
@@ -78,7 +79,7 @@ def _sentence_line(sequences: CrowdSequences, task: int, name: Any) -> dict[str,
         text, offsets = sequences.texts[task], sequences.offsets[task]
         head = {"task": name, "text": text}
         if split_tokens(text)[0] != tokens:
-            found = _aligned(text, tokens)
+            found = aligned(text, tokens)
             if isinstance(found, str) or not np.array_equal(found, offsets):
                 why = found if isinstance(found, str) else "stand elsewhere than its offsets say."
                 raise DataError(f"the tokens of task {name!r} {why}")
@@ -98,7 +99,7 @@ def _head(sequences: CrowdSequences, gold: list[list[str] | None] | None) -> dic
     types |= {span.label for spans in (sequences.drawn or {}).values() for span in spans}
     found = {
         "tasks": names_array(integers_if_all([str(name) for name in crowd.tasks.tolist()]), "tasks").tolist(),
-        "annotators": _sorted_names(used).tolist(),
+        "annotators": sorted_names(used).tolist(),
         "classes": allowed_tags(types, sequences.scheme),
     }
     own = {key: getattr(crowd, key).tolist() for key in _HEAD}

@@ -10,6 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+
+from crowdzoo.data.vocabulary import names_array
 from crowdzoo.errors import SHOWN, BadRow, DataError, shorten
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import LONGEST_LINE
@@ -125,6 +128,12 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 def integers_if_all(names: list[str]) -> list[Any]:
     """Names as integers where each is written as Python writes one."""
     return [int(name) for name in names] if all(_INTEGER.fullmatch(name) for name in names) else list(names)
+
+
+def sorted_names(names: set[str]) -> np.ndarray:
+    """Annotators' names in order, integers where all are written as such, [R]."""
+    ordered = sorted(integers_if_all(list(names)))
+    return names_array(ordered, "annotators") if ordered else np.empty(0, np.int64)
 
 
 class ExportLines(TextFile):
