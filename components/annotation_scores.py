@@ -78,10 +78,10 @@ def _annotations(examples: str, info: Mapping[str, Any]) -> tuple[Annotations, i
     for split in SPLITS:
         for batch in read_batches([split_files(examples, split)], dict(info), split, BATCH, instances=(), others=SAID):
             task, annotator, label = said_of(batch)
-            said.append((task + num_tasks, annotator, label))
+            said.append(tuple(each.astype(np.int32) for each in (task + num_tasks, annotator, label)))
             num_tasks += len(batch["annotator_ids"])
         ends.append(num_tasks)
-    task_ids, annotator_ids, labels = map(np.concatenate, zip(*said, strict=True))
+    task_ids, annotator_ids, labels = (np.concatenate(each, dtype=np.int64) for each in zip(*said, strict=True))
     classes, annotators = (np.array(info[key], object) for key in ("classes", "annotators"))
     crowd = Annotations("classification", task_ids, annotator_ids, labels, np.arange(num_tasks), annotators, classes)
     return crowd, ends[0]

@@ -45,10 +45,10 @@ def log_likelihoods(annotations: Annotations, rows: NDArray[np.bool_] | None = N
     """
     confusions = create(ANNOTATORS).fit(annotations).confusions
     logs = np.log(np.maximum(confusions, FLOOR))
-    found = np.zeros((annotations.num_tasks, annotations.num_classes))
     annotations = annotations if rows is None else annotations.select_rows(rows)
-    np.add.at(found, annotations.task_ids, logs[annotations.annotator_ids, :, annotations.labels])
-    return found
+    tasks, who, said = annotations.task_ids, annotations.annotator_ids, annotations.labels
+    # a class at a time: an array [A, K] of many annotations is larger than they are
+    return np.stack([np.bincount(tasks, one[who, said], annotations.num_tasks) for one in logs.swapaxes(0, 1)], axis=1)
 
 
 def scores(answers: NDArray[Any], likelihoods: NDArray[np.float64]) -> NDArray[np.float64]:
