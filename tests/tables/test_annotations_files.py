@@ -175,6 +175,10 @@ BAD_ROWS = {
         'task,annotator,label,text\nb",x,1,"a',
         "row 2: 'b\",x,1,\"a' opens a quote that nothing closes.",
     ),
+    "letters after the quote that a later row closes": (
+        HEADER + 'a,x,"1\nb,x,1"y\n',
+        "row 2: 'a,x,\"1' opens a quote that nothing closes.",
+    ),
     "carriage return within a line": (HEADER + "a,x\ry,1\n", "row 2: 'a,x\\ry,1' holds a carriage return within"),
 }
 

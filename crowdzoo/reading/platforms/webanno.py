@@ -6,7 +6,6 @@ The format: https://inception-project.github.io/releases/36.6/docs/user-guide.ht
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import PurePosixPath
 from typing import Any
 
 from crowdzoo.files.text import readable
@@ -38,9 +37,12 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any]]]:
             texts, rows = [], []
 
 
+_DOCUMENT = re.compile(r"\.(txt|tsv|conll|xml|xmi|pdf|html?|json|rtf|docx|tcf|vert)$", re.IGNORECASE)
+
+
 def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
     parts = file_annotator.split("/")
-    documents = [part for part in parts[:-1] if PurePosixPath(part).suffix and "@" not in part]  # as INCEpTION has it
+    documents = [part for part in parts[:-1] if _DOCUMENT.search(part)]  # INCEpTION's folders
     who, name = (parts[-1], documents[0]) if documents else (parts[0], "/".join(parts[1:]))
     number = entry["rows"][0][1].partition("-")[0]
     text, found, tokens = _plain(entry["text"]), dict[tuple[str, Any], dict[str, Any]](), list[str]()

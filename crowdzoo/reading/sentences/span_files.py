@@ -298,10 +298,11 @@ class _Spans:
                 if name not in span:
                     raise LineError(key, span, f"has no {name}.")
             label, ends = span["label"], (span["start"], span["end"])
+            if self.layer is not None and label not in self.layer:
+                continue
             whole = _FRAGMENTS not in span
             pieces = (self._tokens_of(sentence, key, *ends, label),) if whole else self._pieces(sentence, key, span)
-            if self.layer is None or label in self.layer:
-                found.append((pieces, label))
+            found.append((pieces, label))
         found = sorted(set(found))
         side_by_side = all(one[-1][1] <= other[0][0] for (one, _), (other, _) in pairwise(found))
         self.flat &= side_by_side and all(len(pieces) == 1 for pieces, _ in found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -122,8 +123,8 @@ class CsvSource(TextSource):
             for column, place in zip(self.found, self.places, strict=True)
         }
         columns = parse_csv(chunk, ends, self.delimiter, len(self.header), types)
-        if columns is None or not self._closes(chunk[chunk.rfind(b"\n", 0, -1) + 1 :]):
-            return None
+        if columns is None or not self._closes([chunk[chunk.rfind(b"\n", 0, -1) + 1 :]]):
+            return None  # Arrow takes the end of the chunk for the end of a quote
         found = dict(zip(self.found, columns, strict=True))
         for column in self.numeric & set(found):
             numbers = found[column].fill_null(0).to_numpy()
@@ -132,13 +133,11 @@ class CsvSource(TextSource):
                 return None
         return found
 
-    def _closes(self, line: bytes) -> bool:
-        """Whether the last line of a chunk closes its quotes; Arrow takes the end of the chunk for one."""
-        if b'"' not in line:
-            return True
+    def _closes(self, lines: list[bytes]) -> bool:
+        """Whether lines close their quotes, and go on after them with a separator, or end."""
+        text = re.sub(rf'" +(?={re.escape(self.delimiter)}|\r?\n|$)', '"', b"\n".join(lines).decode(errors="replace"))
         try:
-            list(csv.reader([line.decode(errors="replace")], delimiter=self.delimiter, strict=True))
-            return True
+            return '"' not in text or bool(list(csv.reader([text], delimiter=self.delimiter, strict=True)))
         except csv.Error:
             return False
 
@@ -161,10 +160,10 @@ class CsvSource(TextSource):
                 fields = next(reader)
                 if feed.place > start + 1 and max(map(len, fields)) > self.longest_quoted:
                     trouble, unclosed = _too_long(self.longest_quoted), True
-                elif feed.exhausted:
-                    if not final:
-                        left.append(b"\n".join(texts[start:]) + b"\n")
-                        break
+                elif feed.exhausted and not final:
+                    left.append(b"\n".join(texts[start:]) + b"\n")
+                    break
+                elif feed.exhausted or (feed.place > start + 1 and not self._closes(texts[start : feed.place])):
                     trouble, unclosed = "opens a quote that nothing closes.", True
             except csv.Error as error:
                 trouble, unclosed = _csv_reason(str(error)), "field limit" in str(error)
