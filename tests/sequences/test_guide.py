@@ -25,7 +25,7 @@ def test_the_examples_run_and_give_what_they_say(tmp_path, monkeypatch, capsys):
             assert shown.startswith(beginning), expression
             assert shown == value or "..." in value, expression
             compared += 1
-    assert compared == 9
+    assert compared == 10
     assert names["spans_of"](names["broken"]) == [Span("PER", 1, 3), Span("LOC", 3, 4)]
     printed = capsys.readouterr().out
     assert "processed 11305 tokens" in printed
