@@ -27,8 +27,8 @@ from crowdzoo.kinds import KINDS
 from crowdzoo.reading.instances.images import holds_images
 from crowdzoo.reading.instances.instances import Instances, read_inputs
 from crowdzoo.reading.instances.tables import served_tables
-from crowdzoo.reading.tables.layout import Layout
-from crowdzoo.reading.tables.suffixes import column_names, own_encoding
+from crowdzoo.reading.tables.layout import Layout, own_encoding
+from crowdzoo.reading.tables.suffixes import column_names
 
 DEFAULT = "serving_default"
 FEW, MANY = 32, 256  # instances in a call; files of images are large

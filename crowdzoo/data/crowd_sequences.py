@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.drawn_spans import Drawn
 from crowdzoo.data.tags import Span, TagSet, spans_of
+from crowdzoo.data.tokens import token_edges
 from crowdzoo.errors import SHOWN, BadRow, DataError, short_repr
 
 
@@ -193,7 +194,7 @@ class CrowdSequences:
         Args:
             task: code of the sentence.
         """
-        offsets = np.arange(len(self.tokens[task]))[:, None] + [0, 1] if self.offsets is None else self.offsets[task]
+        offsets = token_edges(len(self.tokens[task])) if self.offsets is None else self.offsets[task]
         return [[start, end] for start, end in offsets.tolist()]
 
     def answers(self, task: int) -> dict[Any, list[str]]:

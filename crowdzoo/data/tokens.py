@@ -67,3 +67,8 @@ def _stands_alone(character: str) -> str:
         return "punctuation"
     place = bisect.bisect(_STARTS, ord(character)) - 1
     return "letter" if place >= 0 and ord(character) <= ONE_BY_ONE[place][1] else ""
+
+
+def token_edges(number: int) -> NDArray[np.int64]:
+    """Where tokens begin and end if spans count tokens, int64 [T, 2]."""
+    return np.arange(number)[:, None] + [0, 1]

@@ -59,6 +59,12 @@ def write_rows(path: str | os.PathLike[str], header: Iterable[str], rows: Iterab
     return Path(path)
 
 
+def csv_cell(value: Any) -> str:
+    """A value as a cell of a CSV file, in quotes where it needs them."""
+    text = str(value)
+    return '"' + text.replace('"', '""') + '"' if any(letter in text for letter in ',"\n\r') else text
+
+
 @contextlib.contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """As `atomic_file`, for a library that opens the file itself.

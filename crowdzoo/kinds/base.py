@@ -35,6 +35,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.instance_kinds import IMAGES, INSTANCE_KINDS, TABLES, InstanceKind
 from crowdzoo.data.label_kinds import LabelKind, label_kind
 from crowdzoo.errors import ConfigError, DataError, unknown
+from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds.chosen import chosen
 from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.plugins import Table
@@ -427,7 +428,13 @@ class Kind(ABC):
         return TrainingSet(crowd, table.values, crowd, training, gold, table.names, held_out)
 
     def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> Any:
-        """What a table of instances (at `path`, for messages) knows of the tasks, in the kind's own form."""
+        """What a table of instances knows of the tasks, in the kind's own form.
+
+        Args:
+            table: of the instances.
+            crowd: what `read` gave.
+            path: of the table, for messages.
+        """
         raise NotImplementedError(f"{self.title} have no table of instances")
 
     def train(
@@ -469,13 +476,13 @@ class Kind(ABC):
         """
 
     def training_rows(self, model: Any, encoder: Any, data: TrainingSet) -> Rows:
-        """Rows of a table: how a trained model compares with gold."""
+        """Rows of a table: how a trained model compares with gold; a kind without deep methods has none."""
         return []
 
     # === Prediction ===
 
     def prediction_lines(self, tasks: Iterable[Any], outputs: Mapping[str, np.ndarray]) -> list[str]:
-        """Lines of a CSV file of predictions, without the header.
+        """Lines of a CSV file of predictions, without the header; of numbers in their own unit.
 
         Args:
             tasks: names.
@@ -483,9 +490,3 @@ class Kind(ABC):
         """
         pairs = zip(tasks, outputs[self.answer].tolist(), strict=True)
         return [f"{csv_cell(task)},{number:.6g}" for task, number in pairs]
-
-
-def csv_cell(value: Any) -> str:
-    """A value as a cell of a CSV file, in quotes where it needs them."""
-    text = str(value)
-    return '"' + text.replace('"', '""') + '"' if any(letter in text for letter in ',"\n\r') else text

@@ -187,16 +187,15 @@ class SequenceAggregation(Result):
 
     def _write(self, folder: Any, more: Mapping[str, Any] | None = None, file_format: str = "parquet") -> Path:
         name = f"spans.{file_format.replace('parquet', 'jsonl')}"
-        write = None if self.spans is None else lambda path: self.write(path)
+        write = None if self.spans is None else self.write
         return super()._write(folder, {**(more or {}), name: write}, file_format)
 
     def _alone(self) -> pa.Table:
         import pyarrow as pa
 
-        rows = self.spans
-        return (
-            super()._alone() if rows is None else pa.table({name: [row[name] for row in rows] for name in SPAN_COLUMNS})
-        )
+        if self.spans is None:
+            return super()._alone()
+        return pa.table({name: [row[name] for row in self.spans] for name in SPAN_COLUMNS})
 
     @classmethod
     def _read(cls, found: ReadResult) -> dict[str, Any]:

@@ -125,5 +125,6 @@ class SpanVotes(Aggregator):
 def _row(sequences: CrowdSequences, task: int, span: DrawnSpan, share: float, label_share: float) -> dict[str, Any]:
     """A span that stands, as `SequenceAggregation.spans` has it."""
     words = [" ".join(sequences.tokens[task][slice(*piece)]) for piece in span.fragments]
-    about = {"task": sequences.annotations.tasks.tolist()[task], "fragments": None, **span.entry(sequences.edges(task))}
+    (name,) = sequences.annotations.tasks[task : task + 1].tolist()
+    about = {"task": name, "fragments": None, **span.entry(sequences.edges(task))}
     return {**about, "share": share, "label_share": label_share, "text": " … ".join(words)}

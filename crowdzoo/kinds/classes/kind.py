@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows, csv_cell
+from crowdzoo.files.writing import csv_cell
+from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows
 from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.metrics import expected_calibration_error
 from crowdzoo.reading.instances.gold import read_gold

@@ -140,7 +140,7 @@ def _masks(files: list[ExportFile], on_bad_rows: str) -> dict[str, str]:
             found[file.annotator] = MarkedImage.of(*read_mask(file)).text
         except DataError as error:
             if on_bad_rows == "error":
-                raise DataError(f"{file.name} {error} Or leave it out: --on-bad-rows reject.") from None
+                raise DataError(f"{file.name} {error} Or leave it out: on_bad_rows='reject'.") from None
             warnings.warn(f"{file.name} is left out: it {error}", DataWarning, stacklevel=4)
     return found
 

@@ -16,7 +16,8 @@ from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.instance_kinds import SENTENCES, InstanceKind
 from crowdzoo.data.retokenized import retokenized
 from crowdzoo.errors import ConfigError
-from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows, csv_cell
+from crowdzoo.files.writing import csv_cell
+from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows
 from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.quality.span_scores import span_scores
 from crowdzoo.reading.platforms.export import Export
@@ -133,7 +134,8 @@ class Sentences(Kind):
         self, result: Any, crowd: CrowdSequences, gold: list[list[str] | None] | None, used_gold: bool
     ) -> Rows:
         """F1 of the spans that tags have."""
-        return [] if gold is None else _span_rows("F1 of spans", gold, result.tags(), crowd.scheme)
+        what = "F1 of spans" if crowd.drawn is None else "F1 of outermost spans"
+        return [] if gold is None else _span_rows(what, gold, result.tags(), crowd.scheme)
 
     def write_result(self, result: Any, crowd: CrowdSequences, path: Path, file_format: str = "parquet") -> None:
         """See `Kind.write_result`; a folder of Parquet files has the sentences' words too."""

@@ -6,8 +6,8 @@ from pathlib import Path
 from crowdzoo.data.instance_kinds import IMAGES, TEXTS, VECTORS, InstanceKind
 from crowdzoo.reading.instances import images, tables, texts, vectors
 from crowdzoo.reading.instances.table import InstanceReader, check_ending, find_instance_columns
-from crowdzoo.reading.tables.layout import Layout
-from crowdzoo.reading.tables.suffixes import column_names, own_encoding
+from crowdzoo.reading.tables.layout import Layout, own_encoding
+from crowdzoo.reading.tables.suffixes import column_names
 
 # Kind -> how files of it are read; sentences have none
 READERS: Mapping[InstanceKind, InstanceReader] = {

@@ -339,7 +339,7 @@ class _Conll:
             )
         reason = tag_problem(tag, self.scheme)
         if reason and not self.header and not self.tokens[1:]:
-            reason += " If the line names the columns, remove it, or in Python read with header = True."
+            reason += " If the line names the columns, remove it; read_conll in Python has the argument header for it."
         return reason
 
     def _column(self, annotator: int) -> str:

@@ -20,14 +20,7 @@ from crowdzoo.data.vocabulary import names_array
 from crowdzoo.errors import BadRow, DataError, did_you_mean
 from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.files.text import is_text
-from crowdzoo.reading.sentences.span_sentences import (
-    LineError,
-    Sentence,
-    aligned,
-    check_keys,
-    is_token,
-    off_edge,
-)
+from crowdzoo.reading.sentences.span_sentences import LineError, Sentence, aligned, check_keys, is_token
 from crowdzoo.reading.sentences.text_lines import ExportLines, TextFile, integers_if_all, sorted_names
 from crowdzoo.reading.tables.row_checks import rejects_file
 
@@ -124,7 +117,7 @@ def read_spans(
         None if types is None else list(types),
         on_bad_tags == "mend",
         on_duplicate,
-        layer.split(",") if isinstance(layer, str) else layer,
+        [name.strip() for name in layer.split(",")] if isinstance(layer, str) else layer,
     )
     reader.read()
     _tell_left_out(file.bad + reader.repeated, rejects)
@@ -345,7 +338,7 @@ class _Spans:
                 return int(touched[0]), int(touched[-1]) + 1
         for name, value, edges in (("start", start, sentence.first), ("end", end, sentence.last)):
             if value not in edges:
-                raise LineError(f"{key}.{name}", value, off_edge(sentence, name, value))
+                raise LineError(f"{key}.{name}", value, sentence.off_edge(name, value))
         return sentence.first[start], sentence.last[end] + 1
 
     def result(self) -> CrowdSequences:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.data.drawn_spans import DrawnSpan
+from crowdzoo.data.tokens import token_edges
 from crowdzoo.errors import did_you_mean, shorten
 from crowdzoo.files.text import is_text, shown
 
@@ -44,6 +45,17 @@ class Sentence:
                 f"{what}: start < end, and there are {size} {unit}, from 0. Correct it, or leave the span out.",
             )
 
+    def off_edge(self, name: str, value: int) -> str:
+        """Which token an offset cuts, or what it should be."""
+        assert self.offsets is not None
+        for (start, end), token in zip(self.offsets.tolist(), self.tokens, strict=True):
+            if start < value < end:
+                where = f"inside the token {token!r} (characters {start} to {end})"
+                return f"is {where}. Spans are whole tokens; on_bad_tags='mend' widens it."
+        side, where = (0, "begins") if name == "start" else (1, "ends")
+        nearest = self.offsets[np.abs(self.offsets[:, side] - value).argmin(), side]
+        return f"is no place where a token {where}. Did you mean {nearest}?"
+
 
 class LineError(Exception):
     """A bad value of a line: its key or None, the value, and the reason."""
@@ -58,23 +70,6 @@ def check_keys(row: dict[str, Any], known: Sequence[str], before: str = "") -> N
         if key not in known:
             reason = f"stands under an unknown key; there are {', '.join(known)}.{did_you_mean(key, known)}"
             raise LineError(f"{before}{key}", row[key], reason)
-
-
-def off_edge(sentence: Sentence, name: str, value: int) -> str:
-    """Which token an offset cuts, or what it should be."""
-    assert sentence.offsets is not None
-    for (start, end), token in zip(sentence.offsets.tolist(), sentence.tokens, strict=True):
-        if start < value < end:
-            where = f"inside the token {token!r} (characters {start} to {end})"
-            return f"is {where}. Spans are whole tokens; on_bad_tags='mend' widens it."
-    side, where = (0, "begins") if name == "start" else (1, "ends")
-    nearest = sentence.offsets[np.abs(sentence.offsets[:, side] - value).argmin(), side]
-    return f"is no place where a token {where}. Did you mean {nearest}?"
-
-
-def token_edges(number: int) -> NDArray[np.int64]:
-    """Where tokens begin and end if spans count tokens, int64 [T, 2]."""
-    return np.arange(number)[:, None] + [0, 1]
 
 
 def aligned(text: str, tokens: Sequence[str]) -> NDArray[np.int64] | str:

@@ -6,9 +6,12 @@ import codecs
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 from crowdzoo.errors import ConfigError, did_you_mean, short_repr, unknown
+from crowdzoo.files.regular import open_regular
+from crowdzoo.files.workbooks import WORKBOOK
 
 OPTIONAL = ("confidence", "timestamp", "seconds")  # columns that there need not be; one named "" is not read
 NUMBERED = ("task", *OPTIONAL)  # columns that may be named ""; a task is then named after its row
@@ -123,6 +126,21 @@ class Layout:
         layout = cls.of({**shared, "columns": columns}, _SECOND, option)
         numbered = bool(layout.columns) and all(name.isdecimal() for name in layout.columns.values())
         return replace(layout, header=not numbered)
+
+
+def own_encoding(path: str | Path, layout: Layout) -> Layout:
+    """A layout for a file that is read beside another one: without the other's encoding where this one is UTF-8."""
+    if layout.encoding is None or Path(path).suffix in (".parquet", WORKBOOK):
+        return layout
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with open_regular(path) as stream:
+            while block := stream.read(1 << 20):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return layout
+    return replace(layout, encoding=None)
 
 
 OF_LABELS = ("missing", "label_separator", "no_label", "rename")  # which mean the same in a platform's export

@@ -1,13 +1,11 @@
 """Which reader a file of annotations or instances takes, by its suffix."""
 
-import codecs
-import dataclasses
 import os
 from pathlib import Path
 
 from crowdzoo.errors import ConfigError, DataError, did_you_mean
 from crowdzoo.files.arrow import read_dataset_folder
-from crowdzoo.files.regular import open_regular, plain_name
+from crowdzoo.files.regular import plain_name
 from crowdzoo.files.workbooks import WORKBOOK, is_workbook
 from crowdzoo.reading.tables.csv import CsvSource
 from crowdzoo.reading.tables.frames import TableSource, frame_source
@@ -66,18 +64,3 @@ def column_names(path: str | os.PathLike[str], layout: Layout | None = None) -> 
         DataError: another suffix, not a regular file, empty, damaged, of another encoding.
     """
     return source_of(path, layout=layout).read_header()
-
-
-def own_encoding(path: str | Path, layout: Layout) -> Layout:
-    """A layout for a file that is read beside another one: without the other's encoding where this one is UTF-8."""
-    if layout.encoding is None or Path(path).suffix in (".parquet", WORKBOOK):
-        return layout
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    try:
-        with open_regular(path) as stream:
-            while block := stream.read(1 << 20):
-                decoder.decode(block)
-            decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        return layout
-    return dataclasses.replace(layout, encoding=None)
