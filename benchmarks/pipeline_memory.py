@@ -4,6 +4,7 @@
     python benchmarks/pipeline_memory.py --number 1000 --labels ratings
     python benchmarks/pipeline_memory.py --instances vectors texts --number 200000 --labels classes
     python benchmarks/pipeline_memory.py --instances crowd --number 1000000 --labels classes
+    python benchmarks/pipeline_memory.py --instances crowd --labels classes --flink      # after `make engines`
 
 Images are JPEG files of 64 x 64 pixels of noise, 300 different ones, each a file of its own in folders of 1,000;
 vectors are 512 numbers each, in one Parquet file; texts have 300 words, in one CSV file. Three annotators label each.
@@ -12,7 +13,9 @@ The network is small and learns for one epoch: its memory is not the question, a
 the number of images. The pipeline is a process of its own; every second the proportional share of memory (PSS) of it
 and of all its children is added up, and so is the part of it that no file stands behind: pages of files that are mapped
 are given back when memory is short. Its start is what it holds when the first component begins: Python with TFX and
-TensorFlow loaded. Peaks are also given by component. Results go to benchmarks/results/pipeline_memory.json.
+TensorFlow loaded. Peaks are also given by component. With --flink the steps on Beam run on a Flink with two TaskManagers
+of 3 GiB each, which are not counted; their Python is the pipeline's process, which is. Results go to
+benchmarks/results/pipeline_memory.json.
 """
 
 import argparse
@@ -28,6 +31,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import nullcontext
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -40,6 +44,9 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from crowdzoo.report.tables import print_table
+
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "engines"))
+from flink_cluster import flink_cluster
 
 RESULTS = Path(__file__).with_name("results") / "pipeline_memory.json"
 DIFFERENT, SIDE, IN_FOLDER, ANNOTATORS, EVERY = 300, 64, 1000, 30, 1.0
@@ -182,10 +189,17 @@ class Watched:
         return total, without_files
 
 
-def measure(instances: str, number: int, kind: str) -> dict[str, Any]:
+def measure(instances: str, number: int, kind: str, flink: bool) -> dict[str, Any]:
     """Runs the pipeline once."""
-    with tempfile.TemporaryDirectory() as name:
+    with (
+        tempfile.TemporaryDirectory() as name,
+        flink_cluster(Path(name, "flink"), "3g", "1g") if flink else nullcontext() as cluster,
+    ):
         config = write_inputs(Path(name), instances, number, kind)
+        if cluster is not None:
+            options = [f"--job_endpoint={cluster.address}", "--environment_type=LOOPBACK"]
+            beam = {"runner": "PortableRunner", "options": options}
+            config.write_text(json.dumps({**json.loads(config.read_text()), "beam": beam}))
         started = time.perf_counter()
         process = subprocess.Popen(
             [sys.executable, "-m", "crowdzoo", "run", str(config)], cwd=name, text=True, bufsize=1,
@@ -226,11 +240,13 @@ def main() -> None:
     parser.add_argument("--instances", nargs="+", choices=WRITE, default=["images"])
     parser.add_argument("--number", type=int, default=100_000, help="of instances")
     parser.add_argument("--labels", nargs="+", choices=LABELS, default=list(LABELS))
+    parser.add_argument("--flink", action="store_true", help="the steps on Beam on Flink with two workers")
     parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved results and stop")
     args = parser.parse_args()
     saved = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
     for instances, labels in [] if args.only_print else itertools.product(args.instances, args.labels):
-        saved[f"{args.number} {instances}, {labels}"] = measure(instances, args.number, LABELS[labels])
+        name = f"{args.number} {instances}, {labels}" + ", Flink" * args.flink
+        saved[name] = measure(instances, args.number, LABELS[labels], args.flink)
         RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
     rows = [
         (name, one["start, GiB"], one["most above the start, GiB"],
