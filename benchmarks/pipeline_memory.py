@@ -13,7 +13,7 @@ The network is small and learns for one epoch: its memory is not the question, a
 the number of images. The pipeline is a process of its own; every second the proportional share of memory (PSS) of it
 and of all its children is added up, and so is the part of it that no file stands behind: pages of files that are mapped
 are given back when memory is short. Its start is what it holds when the first component begins: Python with TFX and
-TensorFlow loaded. Peaks are also given by component. With --flink the steps on Beam run on a Flink with two TaskManagers
+TensorFlow loaded. Peaks are also given by component. With --flink the steps on Beam run on Flink with two TaskManagers
 of 3 GiB each, which are not counted; their Python is the pipeline's process, which is. Results go to
 benchmarks/results/pipeline_memory.json.
 """
