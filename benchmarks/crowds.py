@@ -108,6 +108,7 @@ def figures(posteriors: np.ndarray, votes: np.ndarray, annotations: Annotations,
         "sure": round(float(sure.mean()), 4),
         "sure_right": round(float(chance[sure].mean()), 4) if sure.any() else None,
         "sure_divided": round(float((sure & divided).mean()), 4),
+        "tasks": int(known.sum()),
     }
 
 
@@ -151,6 +152,7 @@ def summary(saved: dict[str, Any], names: tuple[str, ...]) -> list[tuple[str, ..
         right = [
             cell["sure_right"] for cell in cells.values() if cell["sure_right"] is not None and cell["sure"] >= 0.05
         ]
+        sure = np.array([(cell["sure"] * cell["tasks"], cell["sure_right"] or 0) for cell in cells.values()])
         rows.append(
             (
                 np.mean([np.mean(one) for one in families.values()]),
@@ -164,12 +166,16 @@ def summary(saved: dict[str, Any], names: tuple[str, ...]) -> list[tuple[str, ..
                 f"{np.mean([cell['off'] for cell in cells.values()]):.2f}",
                 f"{np.mean([cell['sure'] for cell in cells.values()]):.2f}",
                 f"{np.mean(right):.3f}" if right else "-",
+                f"{np.average(sure[:, 1], weights=sure[:, 0]):.3f}" if sure[:, 0].any() else "-",
             )
         )
     return [row[1:] for row in sorted(rows, reverse=True)]
 
 
-HEADER = ("method", "crowds", "families", "mean", "clearly below", "below .01", "worst", "off", "sure", "right")
+HEADER = (
+    "method", "crowds", "families", "mean", "clearly below", "below .01", "worst", "off", "sure", "right",
+    "right, pooled",
+)  # fmt: skip
 
 
 def by_kind(saved: dict[str, Any]) -> list[tuple[str, ...]]:
