@@ -44,7 +44,7 @@ SPARK_VERSION = "3.5.0"  # that of which this Beam's runner is made
 FLINK_SHA256 = "4a58e3a1fb7d83340bc96b6c080624c6d792d69fae5d294b96224775204a9c60"
 SPARK_JARS_SHA256 = "08d7bfaf1f4834eada09afe07052fd72f575c3b14d41225e9680368e0cc04de0"
 JARS_SHA256 = "d48aa836447648803693560de9fa84be15fa7f9c408f3ee20b6cd6d4da4f16f6"  # of the lines of `sha256sum *.jar`
-PACKAGES = (f"apache-beam=={FLINK_BEAM}", "keras==3.12.4", "numba", "numpy<2", "pyarrow-hotfix", "pyyaml", "rich")
+PACKAGES = ("-r", f"{ROOT / 'pyproject.toml'}", f"apache-beam=={FLINK_BEAM}", "keras==3.12.4", "numpy<2", "pyyaml")
 STORE_PACKAGES = ("moto[server]==5.2.5", "boto3==1.44.5")
 OPENVINO_PACKAGES = ("openvino==2026.4.1", "numpy==2.2.6")
 JAVA_TENSORFLOW = "2.16"  # whose models it reads: of what TensorFlow for Java 1.0.0 is made
