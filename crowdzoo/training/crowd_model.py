@@ -373,11 +373,11 @@ class CrowdModel(AskedModel):
             spec = repr(getattr(x, "element_spec", None))
             if spec != self._evaluated:  # or TensorFlow takes gold and labels for one tensor of unknown rank
                 self.test_function, self._evaluated = None, spec
-            return super().evaluate(x, **kwargs)
-        order = {"batch_size": batch_size or 32, "seed": 0, "shuffle": False}
-        return super().evaluate(
-            evaluation_batches(self, x, y, sample_weight, tasks=tasks, task=task, line=EVALUATE, **order), **kwargs
-        )
+        else:
+            order = {"batch_size": batch_size or 32, "seed": 0, "shuffle": False}
+            x = evaluation_batches(self, x, y, sample_weight, tasks=tasks, task=task, line=EVALUATE, **order)
+        found = super().evaluate(x, **kwargs)  # TensorFlow's numbers where the layer has metrics of its own
+        return keras.tree.map_structure(lambda value: value if np.ndim(value) else float(value), found)
 
     def export(self, path: str | Path, **kwargs: Any) -> Path:
         """Writes a TensorFlow SavedModel for serving; see `crowdzoo.export.export_model` for the arguments."""

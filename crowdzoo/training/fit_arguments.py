@@ -30,6 +30,11 @@ def crowd_arrays(
         if y.kind != crowd.kind:
             raise DataError(f"the crowd layer is for {crowd.kind}, the annotations are of kind {y.kind}")
         x, annotations = pair_rows(x, y, tasks, line=line)
+    elif tasks is not None and hasattr(y, "columns"):
+        raise DataError(
+            f"the frame has no column of tasks, such as 'task'; its columns are {shown(np.array(y.columns))}. Name it: "
+            "task='NAME'."
+        )
     elif tasks is not None:
         raise DataError(
             "tasks= is for Annotations and frames; an array of labels has a row for each row of x: leave it out."

@@ -31,7 +31,7 @@ class ComparedClasses(Compared):
         if found.dtype.kind not in "iu" or found.max(initial=-1) >= number or found.min(initial=-1) < -1:
             raise DataError(
                 f"compare: gold must be class codes, whole numbers from 0 to {number - 1}, -1 where it is unknown. Of "
-                "names make codes: annotations.classes.index(name)."
+                "names make codes: annotations.classes.tolist().index(name)."
             )
         return found
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.training.bases.base import BaseContext, Sizes
-from crowdzoo.training.bases.own import OwnBase, own_context
+from crowdzoo.training.bases.own import OwnBase, own_context, try_on_batch
 
 
 class GivenBase(OwnBase):
@@ -28,7 +28,7 @@ class GivenBase(OwnBase):
         """Copies the model, or calls the function.
 
         Raises:
-            ConfigError: there is no Keras model, or its output does not fit the labels.
+            ConfigError: there is no Keras model, or its input or output does not fit the instances and labels.
         """
         import keras
 
@@ -38,9 +38,5 @@ class GivenBase(OwnBase):
             model = self.made_by(own_context(settings, sizes))
         if not isinstance(model, keras.Model):
             raise ConfigError(f"base: a keras.Model, or a function that makes one, is needed, got {short_repr(model)}.")
-        shape, size = model.compute_output_shape((1, sizes.num_features)), sizes.num_classes or 1
-        if sizes.head and tuple(shape)[1:] != (size,):
-            wanted = f"{size} classes: end it in Dense({size}, activation='softmax')"
-            wanted = wanted if sizes.num_classes else "one number: end it in Dense(1)"
-            raise ConfigError(f"base: gives shape {[None, *shape[1:]]}, not {wanted}.")
+        try_on_batch(model, "given", own_context(settings, sizes), str(sizes.num_classes))
         return model

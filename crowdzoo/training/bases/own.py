@@ -70,7 +70,7 @@ class OwnBase(Base):
             ConfigError: the function raises an exception, or gives what does not fit; it says what.
         """
         model = self._made(settings, sizes, encoder)
-        _try(model, self.reference, own_context(settings, sizes, encoder))
+        try_on_batch(model, self.reference, own_context(settings, sizes, encoder))
         return model
 
     def adapt(self, model: Any, encoder: Any, batches: Batches) -> None:
@@ -153,7 +153,7 @@ def _is_vector(tensor: Any) -> bool:
     return len(tensor.shape) == 2 and tensor.dtype.startswith("float")
 
 
-def _try(model: Any, reference: str, context: BaseContext) -> None:
+def try_on_batch(model: Any, reference: str, context: BaseContext, size_name: str = "context.num_classes") -> None:
     """Refuses a model that does not take a batch of instances, or does not give what it should of it."""
     x = _batch(context)
     answers = np.asarray(called(reference, lambda: _answers(model, x, reference, context)), dtype="float64")
@@ -167,7 +167,7 @@ def _try(model: Any, reference: str, context: BaseContext) -> None:
         return
     size = context.num_classes if has_classes else 1
     if answers.ndim != 2 or answers.shape[1] != size:
-        wanted = f"{size} classes: end it in Dense(context.num_classes, activation='softmax')"
+        wanted = f"{size} classes: end it in Dense({size_name}, activation='softmax')"
         wanted = wanted if has_classes else "one number: end it in Dense(1)"
         raise ConfigError(f"base {reference}: gives shape {list(answers.shape)} for 2 instances, not {wanted}.")
     if not np.isfinite(answers).all():
@@ -175,7 +175,7 @@ def _try(model: Any, reference: str, context: BaseContext) -> None:
     if has_classes and (np.abs(answers.sum(axis=1) - 1) > 0.01).any():
         raise ConfigError(
             f"base {reference}: its outputs sum to {answers.sum(axis=1)[0]:.3g} for an instance, and probabilities sum "
-            "to 1: end it in Dense(context.num_classes, activation='softmax')."
+            f"to 1: end it in Dense({size_name}, activation='softmax')."
         )
 
 
