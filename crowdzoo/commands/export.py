@@ -55,7 +55,10 @@ def run(arguments: argparse.Namespace) -> None:
     check_output_folder(target, "out")
     beside = names_path(arguments.model)
     if not beside.is_file():
-        raise DataError(f"{beside}: is missing; it holds the class names and was written beside {arguments.model}.")
+        raise DataError(
+            f"{beside}: is missing; it holds the class names, and `crowdzoo train` writes it beside {arguments.model}. "
+            "A model of model.save is exported in Python: model.export(FOLDER, classes=[...], annotators=[...])."
+        )
     names = read_model_names(beside)
     encoder = encoder_of(names, beside)
     warmup, features = None, names.get("features")

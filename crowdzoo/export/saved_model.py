@@ -26,7 +26,7 @@ def export_model(
     path: str | Path,
     *,
     classes: Sequence[str] | None = None,
-    annotators: Sequence[str] = (),
+    annotators: Sequence[str] | None = None,
     encoder: Any = None,
     name: str = "model",
     warmup_instances: Any = None,
@@ -65,8 +65,10 @@ def export_model(
     Args:
         model: a built `CrowdModel` on the TensorFlow backend.
         path: folder to write. To be served it should be `MODEL_DIR/<version>`, the version an integer.
-        classes: names of the `K` classes or tags, in the order of the base's output; None for ratings.
-        annotators: names of the `R` annotators, in the order of their codes. Ignored without a crowd layer.
+        classes: names of the `K` classes or tags, in the order of the base's output; None: those that `fit` saw, and
+            for ratings.
+        annotators: names of the `R` annotators, in the order of their codes; None: those that `fit` saw. Ignored
+            without a crowd layer.
         encoder: from requests to what the base takes, an `InstanceEncoder` (such as `TextIds`) or `TokenEncoder`; it
             goes into the graph, and its `inputs` are those of the signatures. None where the base takes the instances
             themselves. A tagger needs one.
@@ -99,8 +101,10 @@ def export_model(
     from crowdzoo.training.faults import check_weights
 
     check_weights(model)
+    classes = model.classes if classes is None else classes
+    annotators = model.annotators if annotators is None else annotators
     class_names = None if classes is None else _names(classes, "classes")
-    annotator_names = _names(annotators, "annotators") if model.crowd is not None else []
+    annotator_names = _names([] if annotators is None else annotators, "annotators") if model.crowd is not None else []
     if model.crowd is not None and len(annotator_names) != model.crowd.num_annotators:
         raise ConfigError(
             f"export: {len(annotator_names)} annotators are named, the crowd layer has {model.crowd.num_annotators}"
@@ -157,7 +161,7 @@ def _check_backend() -> None:
 def _names(values: Sequence[Any], what: str) -> list[str]:
     names = [str(value) for value in values]
     if not names:
-        raise ConfigError(f"export: {what} is empty")
+        raise ConfigError(f"export: the {what} have no names: give {what}=[...], in the order of their codes.")
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ConfigError(f"export: {what} has {twice!r} twice")

@@ -141,7 +141,7 @@ def _answers(
         return {"serving_default": _number_answer(number)}
     if classes is None or shape[-1] != len(classes):
         named = "no classes are" if classes is None else f"{len(classes)} classes are"
-        raise ConfigError(f"export: {named} named, the model has {shape[-1]} outputs")
+        raise ConfigError(f"export: {named} named, the model has {shape[-1]} outputs: give classes=[...] with all.")
     if len(shape) == 4:
         return {"serving_default": _mask_answer}
     if not sequence:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.registry import create
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.errors import DataError, short_repr
+from crowdzoo.errors import ConfigError, DataError, short_repr
 
 FEWEST = 20  # labelled tasks
 SHARE = 10  # one task of so many is held out
@@ -107,6 +107,11 @@ class _HeldOut(keras.callbacks.Callback):
         """Asks the model about the held-out tasks."""
         if logs is not None:
             answers = np.asarray(self.model.predict(self.x, verbose=0), dtype=np.float64)
+            if answers.shape != self._likelihoods.shape:
+                raise ConfigError(
+                    f"HeldOutAnnotations: predict gives shape {answers.shape}, not the class probabilities of the "
+                    f"held-out tasks, {self._likelihoods.shape}. Train a CrowdModel(base, layer)."
+                )
             logs[MONITORED] = float(scores(answers, self._likelihoods).sum() / self._num_annotations)
 
 

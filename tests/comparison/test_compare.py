@@ -324,7 +324,9 @@ def test_a_run_that_failed_is_made_again_and_where_all_fail_the_reason_is_the_er
 
     x = np.zeros((60, 2), "float32")
     wrong = keras.Sequential([keras.Input((2,)), keras.layers.Dense(5, activation="softmax")])
-    with pytest.raises(DataError, match=r"every method failed\. majority-vote: base: gives shape \[None, 5\], not 3"):
+    with pytest.raises(
+        DataError, match=r"every method failed\. majority-vote: base given: .* \[2, 5\] .* not 3 classes"
+    ):
         compare(annotations, x, gold, base=wrong, settings=quick(), methods=["ccem"])
 
 
@@ -391,6 +393,22 @@ def test_a_model_of_ones_own_is_trained_anew_each_time(clouds):
     assert found.scores["ccem"].shape == (1, 40)
     again = compare(annotations, x, gold, **given)
     assert np.array_equal(found.scores["ccem"], again.scores["ccem"])
+
+
+@pytest.mark.parametrize(
+    ("inputs", "last", "message"),
+    [
+        (4, None, r"probabilities sum to 1: end it in Dense\(2, activation='softmax"),
+        (7, "softmax", "base given: does not take a batch of"),
+    ],
+)
+def test_a_model_of_ones_own_that_does_not_fit_is_refused(clouds, inputs, last, message):
+    import keras
+
+    x, annotations, gold = clouds
+    own = keras.Sequential([keras.Input((inputs,)), keras.layers.Dense(2, last)])
+    with pytest.raises(DataError, match=f"every method failed.*{message}"):
+        compare(annotations, x, gold, base=own, settings=quick(), methods=["ccem"])
 
 
 def test_too_few_tasks_and_settings_of_another_kind_are_said(clouds):
@@ -468,6 +486,8 @@ def test_gold_of_another_order_and_of_impossible_codes_is_refused():
         compare(table, gold=turned, methods=["wawa"])
     for right in (series, turned.reindex(table.tasks), turned.to_numpy()[::-1]):
         assert compare(table, gold=right, methods=["wawa"]).frame["score"].tolist() == [1, 1]
+    with pytest.raises(DataError, match=r"make codes: annotations\.classes\.tolist\(\)\.index\(name\)"):
+        compare(table, gold=gold.astype(str), methods=["wawa"])
     with pytest.raises(DataError, match="class codes"):
         compare(table, gold=np.where(gold, gold, -7), methods=["wawa"])
 

@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 tf = pytest.importorskip("tensorflow")
@@ -23,7 +24,7 @@ from crowdzoo.export.predict import load_and_predict
 from crowdzoo.export.saved_model import export_model
 from crowdzoo.files.served_model import REQUEST_FILES, WARMUP_FILE
 from crowdzoo.files.version_folders import newest_version
-from crowdzoo.layers import CrowdsourcedLayer
+from crowdzoo.layers import ConfusionMatrices, CrowdsourcedLayer
 from crowdzoo.networks.feature_network import FeatureClassifier
 from crowdzoo.training.crowd_model import CrowdModel
 
@@ -173,6 +174,18 @@ def test_a_full_folder_is_refused_and_an_empty_one_is_used(tmp_path):
     assert newest_version(tmp_path / "empty") == tmp_path / "empty"
 
 
+@pytest.mark.slow
+def test_names_are_those_that_fit_saw(tmp_path):
+    frame = {"task": [0, 0, 1, 2], "annotator": ["ann", "bob", "bob", "cem"], "label": ["b", "a", "b", "c"]}
+    model = CrowdModel(
+        keras.Sequential([keras.Input((D,)), keras.layers.Dense(3, activation="softmax")]), ConfusionMatrices(3)
+    )
+    model.fit(instances()[:3], pd.DataFrame(frame), tasks=[0, 1, 2], verbose=0)
+    loaded = tf.saved_model.load(str(model.export(tmp_path / "1")))
+    said = loaded.signatures["annotators"](instances=tf.zeros([1, D]), annotator=tf.constant(["cem"]))
+    assert said["class"].numpy()[0] in {b"a", b"b", b"c"}
+
+
 class Subclassed(keras.Model):
     """A base that is not functional: its input is known only from what it was called with."""
 
@@ -196,7 +209,7 @@ def test_a_subclassed_base_takes_the_shape_it_was_built_with(tmp_path):
 SEQUENCE_BASE = lambda: keras.Sequential([keras.Input((4, D)), keras.layers.Dense(K)])  # noqa: E731
 BROKEN = {
     "too few classes": ({"classes": CLASSES[:2]}, "2 classes are named, the model has 3 outputs"),
-    "no classes": ({"classes": []}, "classes is empty"),
+    "no classes": ({"classes": []}, r"the classes have no names: give classes=\[...\]"),
     "a class twice": ({"classes": ["a", "b", "a"]}, "classes has 'a' twice"),
     "too few annotators": ({"annotators": ["ann"]}, "1 annotators are named, the crowd layer has 4"),
     "an annotator twice": ({"annotators": ["ann", "bob", 7, "7"]}, "annotators has '7' twice"),

@@ -206,6 +206,7 @@ def test_a_tagger_without_its_encoder_is_refused_with_the_way_out(tmp_path, shap
     [
         ({"classes": ["O", "B-X"]}, "2 classes are named, the model has 9 outputs"),
         pytest.param({"classes": None}, "no classes are named, the model has 9 outputs", marks=pytest.mark.slow),
+        ({"annotators": None}, r"the annotators have no names: give annotators=\[...\]"),
         ({"warmup_instances": [1, 2]}, "warmup_instances must be texts, because the model reads texts"),
         ({"warmup_instances": []}, r"warmup_instances has shape \[0\], the base takes \[None\]"),
         ({"annotators": ["ann"]}, "1 annotators are named, the crowd layer has 3"),

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.errors import DataError
+from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.models import CrowdModel, HeldOutAnnotations
 from crowdzoo.training.held_out_annotations import log_likelihoods, scores
@@ -90,6 +90,10 @@ def test_what_the_score_needs_is_said():
     annotations, x = a_crowd(), np.zeros((1, 1))
     with pytest.raises(DataError, match="task 600 is not in the annotations"):
         HeldOutAnnotations(x, annotations, tasks=[600])
+    plain = HeldOutAnnotations(x.astype(int), annotations, tasks=[0])
+    plain.set_model(Fixed(np.zeros((1, 30, K))))  # a layer's answers for each annotator
+    with pytest.raises(ConfigError, match=r"gives shape \(1, 30, 10\).*Train a CrowdModel\(base, layer\)"):
+        plain.on_epoch_end(0, {})
     nobody = Annotations.from_dense(np.array([[0, 1], [-1, -1]]), classes=np.arange(2))
     with pytest.raises(DataError, match="none of these tasks is annotated"):
         HeldOutAnnotations(x, nobody, tasks=[1])

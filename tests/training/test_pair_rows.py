@@ -138,6 +138,8 @@ def test_every_call_of_a_model_refuses_rows_that_nothing_names():
         model.posteriors(X, STRINGS)
     with pytest.raises(DataError, match="tasks= is for Annotations and frames"):
         model.fit(X, np.zeros((12, 2)), tasks=NAMES)
+    with pytest.raises(DataError, match=r"no column of tasks.*'taks', 'annotator', 'label'\. Name it: task='NAME'"):
+        model.fit(X, table(taks=NAMES, annotator=[0] * 12, label=[0] * 12), tasks=NAMES)
     with pytest.raises(DataError, match="x has 12 rows, the labels have 11"):
         model.fit(X, np.zeros((11, 2)))
 
