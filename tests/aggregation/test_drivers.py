@@ -99,7 +99,7 @@ def assert_same(found, expected, atol=1e-9):
             np.testing.assert_array_equal(one, other, err_msg=name)
 
 
-FEW = {"ebcc": {"num_starts": 3, "max_iter": 3}, "mmce": {"folds": 2, "max_iter": 3}}
+FEW = {"ebcc": {"num_starts": 3, "max_iter": 3}}
 THREADED = [
     *(create(name, **FEW.get(name, {})) for name in METHODS),
     HMMCrowd(),
