@@ -407,8 +407,7 @@ class GLAD(Iterative):
         while True:
             items = list(zip(blocks, values, strict=True))
             done = in_threads(partial(_run, params=run.params, settings=self), items, num_threads())
-            counts, params = reduce(add, (counts for counts, _ in done)), run.params
-            run = self.advance(run, objective(counts, params, self), counts, partial(update, counts, params, self))
+            run = self.step(run, reduce(add, (counts for counts, _ in done)))
             if run.done:  # `values` stay the b that `run.params` were judged with
                 break
             values = [new for _, results in done for new in results]
@@ -419,6 +418,11 @@ class GLAD(Iterative):
 
         found, labels, _ = answers_by_block(annotations, blocks, write, self.seed)
         return self.result(annotations, run, found, labels, np.concatenate([b[:0], *values]))
+
+    def step(self, run: Run[Abilities], counts: GladCounts) -> Run[Abilities]:
+        """One iteration, given the counts of all blocks under `run.params`."""
+        m_step = partial(update, counts, run.params, self)
+        return self.advance(run, objective(counts, run.params, self), counts, m_step)
 
     def begin(self, annotations: Annotations, initial: Initial = None) -> tuple[Run[Abilities], NDArray[np.float64]]:
         """A run and the tasks' b [N] to begin with: the priors' means, or an earlier result's."""
