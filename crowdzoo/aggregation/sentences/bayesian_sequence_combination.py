@@ -82,12 +82,8 @@ class BayesianSequenceCombination(ChainMethod):
         allowed = np.concatenate([after, first[None]])
         count = len(tag_set.classes)
         says = np.repeat(np.where(allowed, self.prior, self.prior * RARE)[:, None], count, axis=1)
-        instead = tag_set.codes(_beginning(name) for name in tag_set.classes)
+        instead = tag_set.codes(name if name == OUTSIDE else f"B-{name[2:]}" for name in tag_set.classes)
         for before in range(count + 1):
             right = np.where(allowed[before], np.arange(count), instead)
             says[before, np.arange(count), right] += self.diagonal
         return says
-
-
-def _beginning(tag: str) -> str:
-    return tag if tag == OUTSIDE else f"B-{tag[2:]}"
