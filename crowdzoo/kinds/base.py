@@ -459,6 +459,8 @@ class Kind(ABC):
         from crowdzoo.training.instance_training import train
 
         if targets is not None:
+            if self.labels.has_pairs:  # the pairs are those of the annotations
+                how |= {"annotations": annotations, "tasks": annotations.tasks}
             aggregated = "label_distribution" if self.labels.has_classes else "ratings"
             return train(settings, x, **{aggregated: targets}, **how)
         return train(settings, x, annotations=annotations, tasks=annotations.tasks, **how)

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdzoo.aggregation.checks import check_classification
-from crowdzoo.aggregation.classes.initial import Incremental, Initial, first_counts, initial_posteriors
+from crowdzoo.aggregation.classes.initial import Incremental, Initial, first_counts, taken
 from crowdzoo.aggregation.classes.iterative import Iterative
 from crowdzoo.aggregation.engine import bayes
-from crowdzoo.aggregation.engine.block import blocks_of
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.dirichlet import expected_logs
 from crowdzoo.aggregation.engine.params import Params
@@ -178,9 +176,7 @@ class IBCC(Incremental, Iterative):
         Warns:
             ConvergenceWarning: `max_iter` was not enough.
         """
-        check_classification(annotations, self.title)
-        blocks = blocks_of(annotations, gold)
-        given = initial_posteriors(initial, annotations)
+        blocks, given = taken(annotations, self.title, gold, initial)
         num_idle = sum(int((~block.informed).sum()) for block in blocks)
         first = first_counts(blocks, annotations.num_annotators, annotations.num_classes, given)
         run = Run(update(first, self.priors(annotations.num_classes)))

@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
-from crowdzoo.aggregation.checks import check_classification
-from crowdzoo.aggregation.classes.initial import Initial, first_counts, initial_posteriors
+from crowdzoo.aggregation.classes.initial import Initial, first_counts, taken
 from crowdzoo.aggregation.classes.iterative import Iterative
 from crowdzoo.aggregation.engine import bayes
-from crowdzoo.aggregation.engine.block import blocks_of
 from crowdzoo.aggregation.engine.class_frequencies import shares_of
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.kernels import normalised_logs
@@ -188,9 +186,7 @@ class WorkerClustering(Iterative):
         Warns:
             ConvergenceWarning: `max_iter` was not enough.
         """
-        check_classification(annotations, self.title)
-        blocks = blocks_of(annotations, gold)
-        given = initial_posteriors(initial, annotations)
+        blocks, given = taken(annotations, self.title, gold, initial)
         counts = first_counts(blocks, annotations.num_annotators, annotations.num_classes, given)
         members = first_members(counts, self.num_clusters)
         run = Run(update(counts, members, self.prior, self.diagonal))

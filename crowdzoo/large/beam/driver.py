@@ -293,7 +293,7 @@ class _Driver:
             paths = pipeline | "Paths" >> beam.Create(self.paths) | "Spread" >> beam.Reshuffle()
             items = paths | "Items" >> read
             last = pipeline | "Last" >> beam.Create([self.folder.manifest(self.number)])
-            state = last | "State" >> beam.Map(_state_of).with_output_types(Starts)
+            state = last | "State" >> beam.Map(lambda path: read_value(path)[1]).with_output_types(Starts)
             steps = self._steps(pipeline)
             for number in range(steps):
                 items, state = step(items, state, self.form, threads, str(number))
@@ -367,9 +367,3 @@ class _Driver:
                 message = "A pipeline on Beam failed (%s). It is run again from %s, in %d s (retry %d of %d)."
                 _log.warning(message, what, start, seconds, retry, self.retries)
                 time.sleep(seconds)
-
-
-def _state_of(path: str) -> Starts:
-    """What a manifest has of all starts."""
-    state: Starts = read_value(path)[1]
-    return state
