@@ -310,11 +310,6 @@ def _chances(ability, size, beta, chance):  # type: ignore[no-untyped-def]  # fo
     return total + log(product)
 
 
-def difficulty(b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """1 / beta of tasks, [T], from their b [T]."""
-    return np.exp(-b)
-
-
 @dataclass(frozen=True)
 class GLAD(Iterative):
     """Annotators of different ability and tasks of different difficulty, fitted by EM.
@@ -452,6 +447,6 @@ class GLAD(Iterative):
             labels,
             class_prior=run.params.class_prior,
             skills=run.params.alpha,
-            difficulty=difficulty(b),
+            difficulty=np.exp(-b),
             **run.facts,
         )

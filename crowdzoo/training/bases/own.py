@@ -100,7 +100,7 @@ class OwnBase(Base):
         names = [layer.name for layer in model.layers]
         if "features" in names:
             return "features"
-        inputs = getattr(model, "inputs", None) or ()
+        inputs: Any = getattr(model, "inputs", None) or ()
         takes_vectors = len(inputs) == 1 and len(inputs[0].shape) == 2 and inputs[0].dtype.startswith("float")
         return None if takes_vectors or len(names) < 2 or not inputs else names[-2]
 
