@@ -51,7 +51,7 @@ RESULTS = Path(__file__).parent / "results" / "crowds.json"
 FOLDS = Path(__file__).parents[1] / "build" / "robust"
 LEFT_OUT, POOL = "robust, families left out", "vote, EBCC and hierarchical"
 DRAWS, CLEARLY, SURE = 2000, -0.01, 0.95
-LONG = {"ebcc": 30_000, "mmce": 30_000, "glad": 120_000}  # most annotations
+LONG = {"ebcc": 30_000, "glad": 120_000}  # most annotations
 Fit = Callable[[Annotations], np.ndarray]
 
 

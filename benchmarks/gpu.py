@@ -89,8 +89,8 @@ def about() -> dict[str, Any]:
 def step(method: str, precision: str) -> dict[str, Any]:
     """Seconds of a training step."""
     import keras
+    from reproduce.simulated_crowds import simulate_annotations
 
-    from crowdzoo.datasets.simulated import simulate_annotations
     from crowdzoo.models import TrainingSettings
     from crowdzoo.training.instance_training import train
 

@@ -15,7 +15,7 @@ models were fixed before they met these sets; other weights of words stand besid
 as tasks: "each" gives every token its own label, as the literature does; "valid" takes the best path that keeps BIO,
 which is what crowdzoo does unless told otherwise. Seconds are of one fit, after a smaller one that compiled the code.
 
-Left out of the methods for classes: ebcc and mmce (minutes to hours for 202,000 annotations).
+Left out of the methods for classes: ebcc (minutes to hours for 202,000 annotations).
 """
 
 from __future__ import annotations

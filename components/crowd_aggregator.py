@@ -30,7 +30,7 @@ from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.data.vocabulary import is_among
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.arrow import read_parquet
-from crowdzoo.kinds.parts import aggregated
+from crowdzoo.kinds.parts import part_of
 from crowdzoo.kinds.preferences.records import pair_names
 from crowdzoo.large.beam import aggregate, fits_one_block, runs_on_beam
 from crowdzoo.large.beam.retries import RetryOptions
@@ -107,7 +107,7 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
         return fitted
 
     crowds = _annotations(annotations.uri)
-    found = aggregated(info["kind"], method, crowds, fit, examples.uri)
+    found = part_of(info["kind"], "aggregated").aggregated(method, crowds, fit, examples.uri)
     labels = "int64_list" if label_kind(info["kind"]).has_classes else "float_list"
     for split, table in found.tables.items():
         rows = {task: row for row, task in enumerate(table["task"].to_pylist())}

@@ -33,7 +33,7 @@ from crowdzoo.files.served_model import MODEL_CARD_FILE
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.kinds.base import Kind
 from crowdzoo.kinds.kind import kind_of
-from crowdzoo.kinds.parts import model_scores
+from crowdzoo.kinds.parts import part_of
 from crowdzoo.records.example_files import read_dataset_info, split_files
 
 CANDIDATE, BASELINE = "candidate", "baseline"
@@ -103,7 +103,8 @@ def Evaluator(  # noqa: N802, the function's name is the component's
         models = {CANDIDATE: candidate} | ({BASELINE: last_pushed} if last_pushed else {})
         info = read_dataset_info(examples.uri)
         kind = kind_of(info["kind"])
-        scores = model_scores(kind.name, models, split_files(examples.uri, "eval"), info, evaluation.uri, beam_pipeline)
+        files, measured = split_files(examples.uri, "eval"), part_of(kind.name, "scores")
+        scores = measured.model_scores(models, files, info, evaluation.uri, beam_pipeline)
         by_task = {name: found.pop("by_task", None) for name, found in scores.items()}
         compared_by = options.get("compare")
         if compared_by is None:

@@ -17,7 +17,7 @@ from crowdzoo.components.tfx_internals import SERVING_MODEL, FnArgs
 from crowdzoo.export.saved_model import export_model
 from crowdzoo.files.json import FORMAT_VERSION
 from crowdzoo.kinds.kind import kind_of
-from crowdzoo.kinds.parts import train_from_files
+from crowdzoo.kinds.parts import part_of
 from crowdzoo.networks.encoders import encoder_config
 from crowdzoo.records.example_dataset import files_of
 from crowdzoo.records.example_files import read_dataset_info
@@ -59,9 +59,9 @@ def run_fn(fn_args: FnArgs) -> None:
     checkpoint = None
     if "checkpoint" in config:
         content = content_of(files_of(fn_args.train_files))
-        checkpoint = PipelineCheckpoint(config["checkpoint"], content, {"code": config.get("code_version")})
+        checkpoint = PipelineCheckpoint(config["checkpoint"], content, {"code version": config.get("code_version")})
     more = {"start": config["warm_start"]} if config.get("warm_start") else {}
-    trained = train_from_files(kind.name, settings, fn_args.train_files, info, checkpoint, **more)
+    trained = part_of(kind.name, "training").train_from_files(settings, fn_args.train_files, info, checkpoint, **more)
     if checkpoint is not None:
         checkpoint.say()
 

@@ -177,10 +177,8 @@ answers = {"probabilities": np.array([[0.9, 0.1], [0.8, 0.2]])}
 assert kind.scores(np.array([0, 1]), answers) == {"right": 0.5}
 assert "yes" in VALUES["verdict"]
 assert [column.title for column in COLUMNS["verdict", "facts"]] == ["verdicts"]
-assert parts.read_labelled("verdict", {}, "rejects", "folder") == ("records", {}, "rejects", "folder")
-assert parts.aggregated("verdict", 1, 2, 3, 4) == ("aggregated", 1, 2, 3, 4)
-assert parts.model_scores("verdict", 1, 2, 3, 4, 5) == ("scores", 1, 2, 3, 4, 5)
-assert parts.train_from_files("verdict", 1, 2, 3, None) == ("training", 1, 2, 3, None)
+for part, name in (("records", "read_labelled"), ("aggregated", "aggregated"), ("scores", "model_scores")):
+    assert getattr(parts.part_of("verdict", part), name)(1, 2, 3) == (part, 1, 2, 3)
 assert cli.main(["aggregate", "a.csv", "--task", "verdict", "--out", "labels.csv"]) == 0
 """
 

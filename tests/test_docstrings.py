@@ -8,11 +8,11 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+from drawn_crowds import simulate_annotations
 
 import crowdzoo
 from crowdzoo import layers, models, plugins
 from crowdzoo.datasets.generated_ner import generated_ner
-from crowdzoo.datasets.simulated import simulate_annotations
 from crowdzoo.tables import Annotations
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -31,7 +31,7 @@ from needed import need
 from real_crowds import CROWDS, FOLDS, fold_of, read
 from simulate import Sample, augment, simulate
 
-from crowdzoo.aggregation.engine.learned_step import LAST_SIZES, SIZES, Crowd, evidence, facts_of, readout, softmax
+from crowdzoo.aggregation.engine.learned_step import Crowd, evidence, facts_of, readout, softmax
 
 FOLDER = Path(__file__).parents[2] / "build" / "robust"
 SHIPPED = Path(__file__).parents[2] / "crowdzoo" / "aggregation" / "classes" / "robust.npz"
@@ -42,6 +42,17 @@ PLAIN = 0.3
 NOT_LEARNT_FROM = ("faithbench",)  # its tasks were picked because the annotators disagree
 SIGNATURE = [tf.TensorSpec([None], tf.int32)] * 8 + [tf.TensorSpec([], tf.int32)] * 3
 segments = tf.math.unsorted_segment_sum
+NUM_FEATURES, NUM_FACTS, NUM_CROWD, NUM_TASK = 16, 11, 6, 12
+HIDDEN, CONTEXT, NUM_EVIDENCE = 32, 24, 7
+# inputs and outputs of the dense layers: those of a step, and those of the last look at the tasks
+SIZES = {
+    "first": (NUM_FEATURES, HIDDEN),
+    "context": (HIDDEN + NUM_FACTS + NUM_CROWD, CONTEXT),
+    "second": (HIDDEN + CONTEXT, HIDDEN),
+    "mix": (HIDDEN, NUM_EVIDENCE),
+    "prior": (CONTEXT, 2),
+}
+LAST_SIZES = {"first": (NUM_TASK + CONTEXT, HIDDEN), "second": (HIDDEN, HIDDEN), "last": (HIDDEN, 3)}
 Weights = dict[str, np.ndarray]
 
 

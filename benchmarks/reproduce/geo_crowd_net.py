@@ -115,9 +115,7 @@ def matrices(crowd: str, rng: np.random.Generator) -> np.ndarray:
 
 def drawn(crowd: str, seed: int, labels: int) -> dict[str, Any]:
     """Instances, annotations, true matrices and new tasks with their most probable class."""
-    from simulated_crowds import simulate_common_confusions
-
-    from crowdzoo.datasets import simulate_annotations
+    from simulated_crowds import simulate_annotations, simulate_common_confusions
 
     if crowd == CONAL:
         data = simulate_common_confusions(

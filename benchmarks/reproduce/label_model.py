@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp, softmax
 
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes import majority_vote
@@ -19,7 +20,6 @@ from crowdzoo.aggregation.engine.class_frequencies import shares_of
 from crowdzoo.aggregation.engine.dependence import pairs_of_annotations
 from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.run import Run, advance
-from crowdzoo.aggregation.engine.softmax import softmax
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.checks.constraints import MAX_ITER, PRIOR, SEED, TOL, setting
 from crowdzoo.errors import ConfigError, DataError, short_repr
@@ -134,7 +134,7 @@ class LabelModel(Iterative):
         run = self._by_pairs(block, num_annotators, num_classes, balance, given)
         params = run.params
         log_joint = _log_joint(block, params)
-        posteriors, evidence = softmax(log_joint)
+        posteriors, evidence = softmax(log_joint, axis=-1), logsumexp(log_joint, axis=-1)
         posteriors, evidence = block.clamped(posteriors), evidence.ravel()
         if block.gold is not None:
             known = np.flatnonzero(block.gold >= 0)

@@ -101,7 +101,7 @@ def conal(seed: int, **arguments: Any) -> tuple[np.ndarray, np.ndarray, Any]:
 
 def dawid_skene(seed: int) -> tuple[np.ndarray, np.ndarray, Any]:
     """Forty annotators of four classes: right with .3 to .9 by class, the rest of a row drawn from a simplex."""
-    from crowdzoo.datasets import simulate_annotations
+    from simulated_crowds import simulate_annotations
 
     x, gold, _ = conal(seed, num_classes=4, class_distance=3.0)
     rng = np.random.default_rng([seed, 1])

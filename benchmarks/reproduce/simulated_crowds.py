@@ -1,18 +1,20 @@
 """Crowds that are drawn, for comparisons and for tests.
 
 Points on concentric circles with annotators whose mistakes depend on where a point lies, and annotators who share
-confusions.
+confusions, or have confusion matrices that are given.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdzoo import Annotations
 
 __all__ = [
-    "CommonConfusions", "ask_annotators", "make_circles", "neighbour_annotators", "simulate_common_confusions",
+    "CommonConfusions", "ask_annotators", "make_circles", "neighbour_annotators", "simulate_annotations",
+    "simulate_common_confusions",
 ]  # fmt: skip
 
 # labels int [n] of points [n, 2]
@@ -282,3 +284,36 @@ def _sigmoid(values: np.ndarray) -> np.ndarray:
 
 def _of_length_one(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def simulate_annotations(gold: ArrayLike, confusions: ArrayLike, redundancy: int | ArrayLike, seed: int) -> Annotations:
+    """Draws labels from annotators whose confusion matrices are known.
+
+    Each task is given to `redundancy` different annotators, all equally likely; annotator r answers a task of class k
+    with class l with probability `confusions[r, k, l]`, independently of everything else (the model of Dawid and Skene,
+    "Maximum likelihood estimation of observer error-rates", Applied Statistics 28(1), 1979).
+
+    Args:
+        gold: true class codes, int [N].
+        confusions: P(annotator says l | truth k), `[annotator, true, said]`, [R, K, K], rows sum to one.
+        redundancy: annotations of every task, 0 to R; or one number a task, int [N].
+        seed: seed of all draws.
+
+    Returns:
+        Annotations with tasks 0 ... N-1, annotators 0 ... R-1 and classes 0 ... K-1, ordered by task, then annotator.
+    """
+    truth = np.asarray(gold)
+    matrices = np.asarray(confusions, dtype=np.float64)
+    num_annotators, num_classes, _ = matrices.shape
+    wanted = np.broadcast_to(np.asarray(redundancy), truth.shape)
+    rng = np.random.default_rng(seed)
+    # the annotators with a task's smallest random numbers get it: each subset of that size is equally likely
+    rank = rng.random((len(truth), num_annotators)).argsort(axis=1).argsort(axis=1)
+    task, annotator = np.nonzero(rank < wanted[:, None])
+    cumulative = matrices[annotator, truth[task]].cumsum(axis=1)
+    # the last class takes what rounding leaves between its cumulative sum and 1
+    label = (rng.random(len(task))[:, None] >= cumulative[:, :-1]).sum(axis=1)
+    classes = np.arange(num_classes)
+    return Annotations(
+        "classification", task, annotator, label, np.arange(len(truth)), np.arange(num_annotators), classes
+    )

@@ -15,7 +15,6 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.aggregation.classes.mace": "MACE",
         "crowdzoo.aggregation.classes.majority_vote": "MajorityVote",
         "crowdzoo.aggregation.classes.methods": "METHODS",
-        "crowdzoo.aggregation.classes.mmce": "MMCE",
         "crowdzoo.aggregation.classes.one_coin": "OneCoinDawidSkene",
         "crowdzoo.aggregation.classes.robust": "Robust",
         "crowdzoo.aggregation.classes.wawa": "Wawa",

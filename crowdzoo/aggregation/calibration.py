@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
+from scipy.special import softmax
 
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine.block import checked_gold
 from crowdzoo.aggregation.engine.kernel_logistic import KernelLogistic, kernel_logistic
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.params import TINY
-from crowdzoo.aggregation.engine.softmax import softmax
 from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.errors import DataError
 
@@ -142,7 +142,7 @@ def _cross_fitted(
         scores = np.log(np.maximum((held_out * truth).sum(axis=2), TINY))
         for fold in range(FOLDS):
             inside = folds == fold
-            weights = softmax(scores[:, ~inside].sum(axis=1)[None])[0][0]
+            weights = softmax(scores[:, ~inside].sum(axis=1)[None], axis=-1)[0]
             own = np.einsum("m,mnk->nk", weights, held_out[:, inside])
             right = own.argmax(axis=1) == codes[known[inside]]
             difference[inside] += (right - own.max(axis=1)) / repeats
@@ -244,7 +244,7 @@ def _predicted(
             weights = np.bincount(said, added, annotations.num_annotators * num_classes)
             sums = np.bincount(annotations.task_ids, weights[of_all], annotations.num_tasks)
             scores[:, k] += single_deviation**2 * features.scale * sums
-    return softmax(scores)[0]
+    return softmax(scores, axis=-1)
 
 
 def _interval(

@@ -38,18 +38,15 @@ def _print_list(cards: list[Any]) -> None:
         for card in chosen:
             kinds.setdefault(card.name, []).append(card.kind)
         first = {card.name: card for card in reversed(chosen)}
-        rows = [(name, ", ".join(of), _best(first[name]), first[name].needs.rstrip(".")) for name, of in kinds.items()]
+        # the figure of the defaults stands first
+        best = {name: f"{card.figures[0]['accuracy']:.3f}" if card.figures else "-" for name, card in first.items()}
+        rows = [(name, ", ".join(of), best[name], first[name].needs.rstrip(".")) for name, of in kinds.items()]
         print_table(title, ("name", "labels", "LabelMe", "needs"), rows)
         print()
     print(
         "LabelMe: accuracy against gold, of deep methods on the held-out photographs. `crowdzoo methods NAME` shows all"
     )
     print("figures, the paper, the settings, and the line of Python and of the command.")
-
-
-def _best(card: Any) -> str:
-    """The figure of the defaults, which stands first; "-" where none is saved."""
-    return f"{card.figures[0]['accuracy']:.3f}" if card.figures else "-"
 
 
 def _card(card: Any) -> str:

@@ -10,8 +10,6 @@ from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.tags import TagSet
 from crowdzoo.data.tokens import split_tokens
 
-__all__ = ["retokenized"]
-
 
 def retokenized(sequences: CrowdSequences) -> CrowdSequences:
     """Cuts tokens further where `split_tokens` would cut them, tags and all; spans stay what they were.

@@ -1,4 +1,4 @@
-"""Loaders of real crowd sets, and simulated annotators."""
+"""Loaders of real crowd sets, and generated ones."""
 
 from functools import cache
 from typing import Any
@@ -10,7 +10,6 @@ from crowdzoo.datasets.fetch import fetch, public_files
 from crowdzoo.datasets.generated_ner import generated_ner
 from crowdzoo.datasets.generated_ratings import generated_ratings
 from crowdzoo.datasets.labelme import load_labelme, load_labelme_images
-from crowdzoo.datasets.simulated import simulate_annotations
 from crowdzoo.datasets.write_files import write_files
 from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.plugins import Table
@@ -28,7 +27,6 @@ __all__ = [
     "load_labelme_images",
     "names",
     "public_files",
-    "simulate_annotations",
     "write_files",
 ]
 

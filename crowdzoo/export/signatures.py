@@ -138,7 +138,7 @@ def _answers(
     if shape[-1] == 1:
         if classes is not None:
             raise ConfigError(f"export: {len(classes)} classes are named, but the model gives ratings, one a task")
-        return {"serving_default": _number_answer(number)}
+        return {"serving_default": lambda _, estimate, __: {number: tf.cast(estimate, tf.float32)[:, 0]}}
     if classes is None or shape[-1] != len(classes):
         named = "no classes are" if classes is None else f"{len(classes)} classes are"
         raise ConfigError(f"export: {named} named, the model has {shape[-1]} outputs: give classes=[...] with all.")
@@ -243,10 +243,6 @@ class PairEncoder:
 
 
 # === Classes and ratings ===
-
-
-def _number_answer(name: str) -> Callable[..., dict[str, Any]]:
-    return lambda _, estimate, __: {name: tf.cast(estimate, tf.float32)[:, 0]}
 
 
 def _class_answer(classes: list[str]) -> Callable[..., dict[str, Any]]:

@@ -63,6 +63,7 @@ def open_regular(path: str | os.PathLike[str], *, unzip: bool = True) -> Iterato
     """
     check_regular(path)
     name = os.fspath(path)
+    what = "zip archive" if name.endswith(".zip") else "gzip file"
     try:
         if unzip and name.endswith(".zip"):
             with zip_archive(path, name) as archive, archive.open(_only_member(name, archive)) as stream:
@@ -70,13 +71,9 @@ def open_regular(path: str | os.PathLike[str], *, unzip: bool = True) -> Iterato
             return
         with gzip.open(path, "rb") if name.endswith(".gz") else open(path, "rb") as stream:
             yield stream  # type: ignore[misc]
-    except (zipfile.BadZipFile, NotImplementedError) as error:
-        raise DataError(f"{name}: not a sound zip archive ({error}). Copy it again, or correct its name.") from None
     except EOFError:
-        what = "zip archive" if name.endswith(".zip") else "gzip file"
         raise DataError(f"{name}: the {what} is cut off; copy or download it again.") from None
-    except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
-        what = "zip archive" if name.endswith(".zip") else "gzip file"
+    except (gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError) as error:
         raise DataError(f"{name}: not a sound {what} ({error}). Copy it again, or correct its name.") from None
     except OSError as error:
         raise DataError(f"{name} cannot be read: {_reason(error)}.") from None

@@ -458,10 +458,11 @@ class Kind(ABC):
         """
         from crowdzoo.training.instance_training import train
 
+        if targets is None or self.labels.has_pairs:  # of pairs these say which
+            how |= {"annotations": annotations, "tasks": annotations.tasks}
         if targets is not None:
-            aggregated = "label_distribution" if self.labels.has_classes else "ratings"
-            return train(settings, x, **{aggregated: targets}, **how)
-        return train(settings, x, annotations=annotations, tasks=annotations.tasks, **how)
+            how["label_distribution" if self.labels.has_classes else "ratings"] = targets
+        return train(settings, x, **how)
 
     # === Evaluation ===
 

@@ -1,8 +1,27 @@
-"""What a kind of label has in its folder, one module a part, loaded when it is asked for."""
+"""What a kind of label has in its folder, one module a part, loaded when it is asked for.
+
+The pipeline's parts:
+
+- `records`: `read_labelled(options, rejects, folder)`, the files of a kind as tf.Examples (`LabelledTasks`); see
+  `crowdzoo.records.instance_examples.read_labelled_instances`.
+- `aggregated`: `aggregated(method, crowds, fit, examples)` fits a method of aggregation, and asks it about the tasks of
+  both splits (`CrowdAnswers`). `crowds` are the annotations by split, and of `BOTH`; `fit` fits the method, on Beam
+  where it has that form; `examples` is the folder of the Examples.
+- `scores`: `model_scores(models, files, info, output, pipeline)` measures exported models on the tasks of eval.
+  `models` are the folders of SavedModels by name, of which the one called "baseline" is what the others are compared
+  with; `files` is the pattern of the files of eval, as CrowdAggregator writes them; `info` the result of
+  `read_dataset_info`; `output` the folder that receives TensorFlow Model Analysis' own result, where that measures;
+  `pipeline` runs the analysis. It gives for each model `tasks`, what `Kind.scores` gives, and of several models
+  `by_task`, float [N]: of each task whose truth is known a score; their mean is the kind's metric. It raises
+  FileNotFoundError where no file fits, ServingError of a model that does not load or does not take these instances,
+  and ValueError of answers that cannot be compared.
+- `training`: `train_from_files(settings, files, info, checkpoint, start=...)`, which gives `Trained`; see
+  `crowdzoo.records.training.train_on_instances`. `start` is given where the training begins with another's weights.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -12,10 +31,6 @@ from crowdzoo.errors import ConfigError
 
 if TYPE_CHECKING:
     from crowdzoo.kinds.compared import Compared
-    from crowdzoo.records.crowd_answers import CrowdAnswers
-    from crowdzoo.records.labelled_tasks import LabelledTasks
-    from crowdzoo.records.training import Trained
-    from crowdzoo.training.checkpoint import Checkpoint
 
 
 def folder_of(kind: str) -> str:
@@ -61,60 +76,4 @@ def compared_by(crowd: Any, gold: Any) -> type[Compared]:
     require_annotations(annotations, "compare")
     kind = "multi-label" if isinstance(gold, Mapping) else annotations.kind
     found: type[Compared] = part_of(kind, "compared").COMPARED
-    return found
-
-
-def read_labelled(kind: str, options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
-    """The files of a kind as tf.Examples; see `crowdzoo.records.instance_examples.read_labelled_instances`."""
-    found: LabelledTasks = part_of(kind, "records").read_labelled(options, rejects, folder)
-    return found
-
-
-def aggregated(
-    kind: str, method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str
-) -> CrowdAnswers:
-    """Fits a method, and asks it about the tasks of both splits.
-
-    Args:
-        kind: of labels.
-        method: of aggregation.
-        crowds: annotations by split, and of `BOTH`.
-        fit: fits the method, on Beam where it has that form.
-        examples: folder of the Examples.
-    """
-    found: CrowdAnswers = part_of(kind, "aggregated").aggregated(method, crowds, fit, examples)
-    return found
-
-
-def model_scores(
-    kind: str, models: Mapping[str, str], files: str, info: Mapping[str, Any], output: str, pipeline: Any
-) -> dict[str, dict[str, Any]]:
-    """Measures exported models on the tasks of eval.
-
-    Args:
-        kind: of labels.
-        models: name -> folder of the SavedModel; the one called "baseline" is what the others are compared with.
-        files: pattern of the files of eval, as CrowdAggregator writes them.
-        info: result of `read_dataset_info`.
-        output: folder that receives TensorFlow Model Analysis' own result, where that measures.
-        pipeline: runs the analysis.
-
-    Returns:
-        For each model `tasks`, what `Kind.scores` gives, and of several models `by_task`, float [N]: of each task
-        whose truth is known a score; their mean is the kind's metric.
-
-    Raises:
-        FileNotFoundError: no file fits.
-        ServingError: a model that does not load, or does not take these instances.
-        ValueError: answers that cannot be compared.
-    """
-    found: dict[str, dict[str, Any]] = part_of(kind, "scores").model_scores(models, files, info, output, pipeline)
-    return found
-
-
-def train_from_files(
-    kind: str, settings: Any, files: Sequence[str], info: dict[str, Any], checkpoint: Checkpoint | None, **more: Any
-) -> Trained:
-    """See `crowdzoo.records.training.train_on_instances`; `more` is `start`, where it is given."""
-    found: Trained = part_of(kind, "training").train_from_files(settings, files, info, checkpoint, **more)
     return found

@@ -212,10 +212,6 @@ class CRF(keras.layers.Layer):
             scores = ops.concatenate([first, scores[:, 1:]], axis=1)
         return scores, mask, transitions
 
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        """Goes on as it came."""
-        return mask
-
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """That of the input."""
         return tuple(input_shape)

@@ -270,10 +270,8 @@ class DoctorNet(CrowdLayer):
     def _weights(self) -> Any:
         """Weights of all heads, `[R]`; equal ones if nobody was seen yet."""
         seen = self._cast(self.seen)
-        return ops.softmax(ops.where(seen > 0, self._log_weights(seen), LOWEST))
-
-    def _log_weights(self, seen: Any) -> Any:
-        return ops.zeros_like(seen) if self.log_weight is None else self._cast(self.log_weight)
+        logs = ops.zeros_like(seen) if self.log_weight is None else self._cast(self.log_weight)
+        return ops.softmax(ops.where(seen > 0, logs, LOWEST))
 
     def _check_hidden(self, shape: tuple[int | None, ...]) -> int:
         """Units of the hidden layer, of an input of the right shape."""

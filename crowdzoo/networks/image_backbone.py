@@ -2,7 +2,6 @@
 
 import inspect
 from pathlib import Path
-from typing import Any
 
 import keras
 
@@ -46,7 +45,7 @@ def load_backbone(backbone: str, weights: str | Path | None = None, *, height: i
         if weights is not None:
             raise ConfigError(f"the backbone {backbone} has its weights in it; leave out backbone_weights.")
         return load_model(backbone, compile=False)
-    networks = _networks()
+    networks = {name: found for name, found in sorted(vars(keras.applications).items()) if inspect.isfunction(found)}
     if backbone not in networks:
         raise ConfigError(f"{unknown('backbone', backbone, networks)} Or give the path of a .keras file.")
     try:
@@ -70,8 +69,3 @@ def pixel_scale_of(backbone: str) -> str:
     if backbone.startswith("ResNet") and backbone.endswith("V2"):
         return "-1 to 1"
     return next((scale for start, scale in _SCALES.items() if backbone.startswith(start)), "0 to 255")
-
-
-def _networks() -> dict[str, Any]:
-    applications = vars(keras.applications)
-    return {name: found for name, found in sorted(applications.items()) if inspect.isfunction(found)}

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers.ranges import DENOMINATOR, MARGIN
-from crowdzoo.quality.columns import defined, name_column
 
 # === The measures, on arrays ===
 
@@ -196,32 +194,3 @@ class Waum:
             return np.zeros(len(self.waum), bool)
         found = labelled & (self.waum <= np.quantile(self.waum[labelled], quantile))
         return found if found.sum() < labelled.sum() else np.zeros_like(found)
-
-    def table(self) -> pa.Table:
-        """One row a task, in the order of the codes (that of `crowdzoo.quality.task_table`).
-
-        Columns, null without annotations: `task`: name; `annotations`: how many; `waum`; `aum`: plain mean of its
-        annotations' AUM; `lowest_aum` and `lowest_annotator` (name): the annotation that fits least (of several, the
-        first); `trust`: mean of its annotations'.
-        """
-        tasks, num_tasks = self.annotations.task_ids, self.annotations.num_tasks
-        counts = np.bincount(tasks, minlength=num_tasks)
-        some = counts > 0
-        order = np.lexsort((self.aum, tasks))  # by task, and the lowest AUM first
-        first = np.zeros(num_tasks, np.int64)
-        first[some] = order[(np.cumsum(counts) - counts)[some]]
-        divisor = np.maximum(counts, 1)
-        # with no annotation at all there is nothing to look up
-        aum, who = (self.aum, self.annotations.annotator_ids) if len(tasks) else (np.zeros(1), np.zeros(1, np.int64))
-        names = name_column(self.annotations.annotators)
-        return pa.table(
-            {
-                "task": name_column(self.annotations.tasks),
-                "annotations": pa.array(counts),
-                "waum": defined(self.waum, some),
-                "aum": defined(np.bincount(tasks, self.aum, num_tasks) / divisor, some),
-                "lowest_aum": defined(aum[first], some),
-                "lowest_annotator": names.take(defined(who[first], some)),
-                "trust": defined(np.bincount(tasks, self.trust, num_tasks) / divisor, some),
-            }
-        )

@@ -20,29 +20,26 @@ PAIRS_AT_ONCE = 4_000_000
 POWERS = {"none": 0, "linear": 1, "quadratic": 2}
 
 
-@checked(per=Choice(("task", "pair")))
-def raw_agreement(annotations: Annotations, per: str = "task") -> float:
+def raw_agreement(annotations: Annotations) -> float:
     """How often two annotations of the same task agree; chance is not taken off.
+
+    The mean, over tasks with two annotations or more, of the share of their pairs that agree, as in Fleiss' kappa.
 
     Args:
         annotations: kind classification.
-        per: "task": mean over tasks with two annotations or more of the share of their pairs that agree (as in Fleiss'
-            kappa); "pair": share of all pairs, so that a task with many annotations weighs more.
 
     Raises:
         DataError: no task has two annotations, or another kind.
-        ConfigError: another `per`.
     """
     ratings = pairable_ratings(annotations, "Agreement")
     agreeing = ratings.task_sums(ratings.same - 1.0)  # ordered pairs
-    pairs = ratings.sizes * (ratings.sizes - 1)
-    return float((agreeing / pairs).mean() if per == "task" else agreeing.sum() / pairs.sum())
+    return float((agreeing / (ratings.sizes * (ratings.sizes - 1))).mean())
 
 
 def fleiss_kappa(annotations: Annotations) -> float:
     """Fleiss' kappa, for any number of annotations a task.
 
-    (P - P_e) / (1 - P_e), where P is `raw_agreement` per task and P_e the sum over classes of the squared mean share
+    (P - P_e) / (1 - P_e), where P is `raw_agreement` and P_e the sum over classes of the squared mean share
     of the class. Shares are taken within tasks and then averaged, so every task weighs the same. With one number of
     annotations for all tasks this is Fleiss' own kappa of 1971; otherwise it is Gwet's generalisation of it, where we
     leave tasks of one annotation out altogether (Gwet lets them count in P_e). Fleiss, Levin and Paik (2003) weigh

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from crowdzoo.aggregation import Aggregation, OneCoinDawidSkene, VotesWarning
 from crowdzoo.aggregation.checks import check_classification
-from crowdzoo.aggregation.engine.softmax import softmax
 from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
@@ -144,10 +144,10 @@ def people_and_models(
     likelihood = np.exp(logs_of_people - logs_of_people.max(axis=1, keepdims=True))
     fits = []
     for share in shares:
-        predicted = softmax(np.log(prior) + share[:, None] * logs_of_models)[0]
+        predicted = softmax(np.log(prior) + share[:, None] * logs_of_models, axis=-1)
         fits.append(float(np.log((predicted * likelihood)[asked].sum(axis=1)).sum()))
     best = int(np.argmax(fits))
-    posteriors = softmax(np.log(prior) + logs_of_people + shares[best][:, None] * logs_of_models)[0]
+    posteriors = softmax(np.log(prior) + logs_of_people + shares[best][:, None] * logs_of_models, axis=-1)
     confusions = np.where(is_model[:, None, None], matrices, coin.confusions)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VotesWarning)  # models may outnumber people, and are meant to be outvoted

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import entr
 
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.data.annotations import Annotations
@@ -64,14 +65,8 @@ def information_gain(posteriors: ArrayLike, confusions: ArrayLike) -> NDArray[np
     truth = np.asarray(posteriors, dtype=np.float64)
     rows = np.asarray(confusions, dtype=np.float64)
     said = np.einsum("...k,...kl->...l", truth, rows)
-    noise = np.einsum("...k,...k->...", truth, _entropy(rows))
-    return np.maximum(_entropy(said) - noise, 0.0)  # rounding may go below
-
-
-def _entropy(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Over the last axis, nats; 0 log 0 is 0."""
-    logs = np.log(np.where(probabilities > 0, probabilities, 1.0))
-    return -(probabilities * logs).sum(axis=-1)
+    noise = np.einsum("...k,...k->...", truth, entr(rows).sum(axis=-1))
+    return np.maximum(entr(said).sum(axis=-1) - noise, 0.0)  # rounding may go below
 
 
 def sure_tasks(result: Any, sure: float = SURE) -> NDArray[np.bool_]:

@@ -3,7 +3,7 @@
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.dependence import effective_votes, effective_votes_interval
 
-MATRICES = ("dawid-skene", "ibcc", "ebcc", "mmce")  # K (K - 1) numbers an annotator, little shrunk
+MATRICES = ("dawid-skene", "ibcc", "ebcc")  # K (K - 1) numbers an annotator, little shrunk
 LEAST_PER_CLASS = 10.0  # annotations of an annotator, on average
 LEAST_WORTH = 0.5  # of a task's annotations, in independent ones
 LEAST_ANNOTATIONS = 3.0  # of a task, on average

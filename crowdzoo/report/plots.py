@@ -146,10 +146,8 @@ def _short(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
-def _color_bar(
-    figure: "Figure", image: Any, axes: Any, label: str = "", fraction: float = 0.05, pad: float = 0.02
-) -> Any:
-    bar = figure.colorbar(image, ax=axes, fraction=fraction, pad=pad)
+def _color_bar(figure: "Figure", image: Any, axes: Any, label: str = "") -> Any:
+    bar = figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02)
     bar.set_label(label, fontsize=8)
     bar.ax.tick_params(labelsize=7)
     return bar

@@ -6,6 +6,6 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
     __name__,
     {
         "crowdzoo.testing.aggregators": "AGGREGATOR_CHECKS check_aggregator simulated_crowd",
-        "crowdzoo.testing.layers": "LAYER_CHECKS LayerCase check_layer finite_differences gradients",
+        "crowdzoo.testing.layers": "LAYER_CHECKS LayerCase check_layer gradients",
     },
 )

@@ -20,7 +20,7 @@ from crowdzoo.files.json import FORMAT_VERSION, check_format, read_json
 from crowdzoo.files.paths import local_path
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.training.same_training import differences, identity_of
+from crowdzoo.training.same_training import difference, identity_of
 from crowdzoo.training.training_state import (
     exact_array,
     replay,
@@ -96,9 +96,9 @@ class Checkpoint:
             if not isinstance(stored, dict):
                 raise DataError(f"{place}: is no checkpoint. Remove the folder to train from the beginning.")
             check_format(stored.pop("format_version", None), place)
-            if clauses := differences(stored, identity):
+            if clause := difference(stored, identity):
                 raise ConfigError(
-                    f"{self.folder}: holds the checkpoint of another training: {'; '.join(clauses)}. Repeat that "
+                    f"{self.folder}: holds the checkpoint of another training: {clause}. Repeat that "
                     "training to go on with it, name another folder, or remove this one to train from the beginning."
                 )
             return

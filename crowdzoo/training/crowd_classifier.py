@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from crowdzoo.errors import DataError
 from crowdzoo.training.crowd_estimator import CrowdEstimator
 
 
@@ -111,11 +110,8 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
         Raises:
             DataError: weights for the annotators' labels.
         """
-        X = self._checked(X)
-        annotations = self._table(X, y, tasks, task)
+        annotations = self._scored(X, y, sample_weight, tasks, task)
         if annotations is None:
             return super().score(X, y, sample_weight)
-        if sample_weight is not None:
-            raise DataError("sample_weight is for plain labels; annotators' labels count alike.")
         predicted = self.predict(X)[annotations.task_ids]
         return float((predicted == np.asarray(annotations.classes)[annotations.labels]).mean())

@@ -87,6 +87,13 @@ class CrowdEstimator(BaseEstimator):
             check_is_fitted(self)
         return validate_data(self, X, reset=reset, dtype="float32")
 
+    def _scored(self, X: Any, y: Any, sample_weight: Any, tasks: Any, task: str | None) -> Annotations | None:
+        """Annotations that `score` compares with; None of plain labels."""
+        annotations = self._table(self._checked(X), y, tasks, task)
+        if annotations is not None and sample_weight is not None:
+            raise DataError("sample_weight is for plain labels; annotators' labels count alike.")
+        return annotations
+
     def _estimates(self, X: Any) -> np.ndarray:
         return np.asarray(self.model_.predict(X, verbose=0), dtype="float64")
 
@@ -129,9 +136,7 @@ class CrowdEstimator(BaseEstimator):
 
 def _missing(matrix: np.ndarray) -> np.ndarray:
     """Which cells hold None, NaN or no text."""
-    if matrix.dtype.kind == "f":
+    if matrix.dtype.kind in "fiub":
         return np.isnan(matrix)
-    if matrix.dtype.kind in "iub":
-        return np.zeros(matrix.shape, bool)
     empty = [value is None or value == "" or value != value for value in matrix.ravel().tolist()]
     return np.array(empty, bool).reshape(matrix.shape)

@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from crowdzoo.errors import DataError
 from crowdzoo.training.crowd_estimator import CrowdEstimator
 
 
@@ -77,10 +76,7 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
         Raises:
             DataError: weights for the annotators' ratings.
         """
-        X = self._checked(X)
-        annotations = self._table(X, y, tasks, task)
+        annotations = self._scored(X, y, sample_weight, tasks, task)
         if annotations is None:
             return super().score(X, y, sample_weight)
-        if sample_weight is not None:
-            raise DataError("sample_weight is for plain numbers; annotators' ratings count alike.")
         return float(r2_score(annotations.labels, self.predict(X)[annotations.task_ids]))

@@ -70,7 +70,8 @@ class ExpectationStep(keras.callbacks.Callback):
 
 def e_step(model: Any, data: Any, batch_size: int = 256) -> tuple[np.ndarray, float]:
     """Posteriors of the annotated tasks, and how likely their labels are; see `CrowdModel.e_step`."""
-    soft = _counts_confidence(model, data)
+    counts_confidence = getattr(model.crowd, "confidence", False)
+    soft = counts_confidence and has_confidence(getattr(data, "annotations", None))
     if soft and not model.crowd.uses_features:  # one matrix an annotator says all
         return _e_step_of_soft_answers(model, data, batch_size)
     posteriors, likelihood = np.zeros((*answer_shape(data), model.crowd.num_classes or 1), "float32"), 0.0
@@ -83,11 +84,6 @@ def e_step(model: Any, data: Any, batch_size: int = 256) -> tuple[np.ndarray, fl
         posteriors[place], of_batch = _normalised(joint, given.any(axis=-1))
         likelihood += of_batch
     return posteriors, likelihood
-
-
-def _counts_confidence(model: Any, data: Any) -> bool:
-    """Whether a model's layer counts annotations by their confidence, and any of these has one."""
-    return getattr(model.crowd, "confidence", False) and has_confidence(getattr(data, "annotations", None))
 
 
 def with_answers(model: Any, data: Any) -> dict[str, np.ndarray]:

@@ -89,17 +89,10 @@ class MaskData:
         return first, last
 
     def batches(
-        self,
-        batch_size: int,
-        seed: int,
-        *,
-        shuffle: bool = True,
-        inputs: Sequence[str] = ("annotators",),
-        targets: np.ndarray | None = None,
-        answers: np.ndarray | None = None,
+        self, batch_size: int, seed: int, *, inputs: Sequence[str] = ("annotators",), targets: Any = None, **how: Any
     ) -> Any:
         """See `TrainingData.batches`."""
         known = dict(zip(INPUTS, (self.annotators, self.labels, np.arange(self.num_tasks, dtype="int32")), strict=True))
         x = {"instances": self.x, **{name: known[name] for name in inputs}} if inputs else self.x
         y = self.labels if targets is None else targets
-        return TargetBatches(x, y, batch_size=batch_size, seed=seed, shuffle=shuffle).for_keras()
+        return TargetBatches(x, y, batch_size=batch_size, seed=seed, **how).for_keras()

@@ -23,16 +23,12 @@ LOOKING_ON = (
     keras.callbacks.CSVLogger, keras.callbacks.LambdaCallback, keras.callbacks.RemoteMonitor,
     keras.callbacks.TensorBoard, keras.callbacks.TerminateOnNaN,
 )  # fmt: skip
-
-
-def callback_names(callbacks: Any) -> list[str]:
-    """Names of the classes of callbacks, sorted, without those that only look on, such as `CSVLogger`.
-
-    Args:
-        callbacks: of `keras.Model.fit`; None is none.
-    """
-    given = keras.tree.flatten(callbacks or [])
-    return sorted(type(each).__name__ for each in given if type(each) not in LOOKING_ON)
+# What is said of a hash that differs
+HASHED = {
+    "code": "another version of crowdzoo's code wrote it",
+    "model": "its layers, its loss or its metrics are other ones",
+    "data": "its data are other ones",
+}
 
 
 def identity_of(
@@ -50,62 +46,44 @@ def identity_of(
         arguments: of the training, such as `epochs`.
         data: what is trained on: arrays, `Annotations`, paths of files, and lists and dictionaries of them.
         settings: what the model was made by, such as its method and its seed; None where nobody knows.
-        callbacks: of `keras.Model.fit`; None is none.
+        callbacks: of `keras.Model.fit`; None is none. Those that only look on, such as `CSVLogger`, do not count.
 
     Returns:
-        Name of what has to be equal -> its value, or a hash of it.
+        Name of what has to be equal -> its value, or a hash of it; first what decides about what comes later.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what cannot be saved, which nobody does here
         parts = [_description(layer) for layer in flattened_layers(model)]
         compiled = {**(_plain_config(model.get_compile_config()) or {}), "optimizer": None}
+    named = (type(each).__name__ for each in keras.tree.flatten(callbacks or []) if type(each) not in LOOKING_ON)
+    optimizer = {"class": type(model.optimizer).__name__, **_plain_config(model.optimizer.get_config())}
     identity = {
         "crowdzoo": crowdzoo.__version__,
         "Keras": keras.__version__,
         "backend": keras.backend.backend(),
         "code": _code(),
-        "settings": {**arguments, **(settings or {}), "callbacks": callback_names(callbacks)},
-        "optimizer": {"class": type(model.optimizer).__name__, **_plain_config(model.optimizer.get_config())},
-        "model": _hash([parts, compiled]),
+        **arguments,
+        **(settings or {}),
+        "set of callbacks": ", ".join(sorted(named)) or "none",
+        **{f"{name} of the optimizer": value for name, value in optimizer.items()},
+        "model": hashlib.sha256(json.dumps([parts, compiled], sort_keys=True).encode()).hexdigest(),
         "data": digest_of(data),
     }
     as_stored: dict[str, Any] = json.loads(json.dumps(identity, default=str))  # a tuple is a list there
     return as_stored
 
 
-def differences(stored: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    """What differs between two trainings, as clauses: the versions, else the settings, else model and data.
+def difference(stored: Mapping[str, Any], here: Mapping[str, Any]) -> str | None:
+    """The first of what differs between two trainings, as a clause; None where they are the same.
 
     Args:
         stored: result of `identity_of`, in a checkpoint.
-        here: its result now.
+        here: the same of the training that begins.
     """
-    versions = [name for name in ("crowdzoo", "Keras", "backend") if stored.get(name) != here[name]]
-    if versions:
-        return [_values(name, stored.get(name), here[name]) for name in versions]
-    if stored.get("code") != here["code"]:
-        return ["another version of crowdzoo's code wrote it"]
-    clauses = _other_values(stored["settings"], here["settings"])
-    if not clauses:
-        of_optimizer = _other_values(stored["optimizer"], here["optimizer"], " of the optimizer")
-        clauses = of_optimizer[:1]  # its class comes first
-    if not clauses and stored["model"] != here["model"]:
-        clauses.append("its layers, its loss or its metrics are other ones")
-    if not clauses and stored["data"] != here["data"]:
-        clauses.append("its data are other ones")
-    return clauses
-
-
-def _other_values(there: Mapping[str, Any], here: Mapping[str, Any], more: str = "") -> list[str]:
-    names = [name for name in {**there, **here} if there.get(name) != here.get(name)]
-    return [_values(name + more, there.get(name), here.get(name)) for name in names]
-
-
-def _values(name: str, stored: Any, value: Any) -> str:
-    if name == "callbacks":
-        return "its callbacks are {} there and {} here".format(*(", ".join(each) or "none" for each in (stored, value)))
-    one, two = (f"{each:.7g}" if isinstance(each, float) else each for each in (stored, value))
-    return f"{name} is {one} there and {two} here"
+    for name in (name for name in {**here, **stored} if stored.get(name) != here.get(name)):
+        one, two = (f"{each:.7g}" if isinstance(each, float) else each for each in (stored.get(name), here.get(name)))
+        return HASHED.get(name, f"{name} is {one} there and {two} here")
+    return None
 
 
 def _description(layer: Any) -> list[Any]:
@@ -114,10 +92,6 @@ def _description(layer: Any) -> list[Any]:
     except Exception:  # a layer of the user's that does not say what it is made of
         config = None
     return [type(layer).__name__, config, [list(map(str, weight.shape)) for weight in layer.weights]]
-
-
-def _hash(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def _plain_config(value: Any) -> Any:

@@ -20,8 +20,8 @@ def _checked_names(found: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value, dict):
             _check_object("secret", name)
             _checked_names(value)
-        else:
-            _check_variable(name)
+        elif not _VARIABLE.fullmatch(name):
+            raise ValueError(f"must hold names of environment variables, which {short_repr(name)} is not")
     return found
 
 
@@ -151,11 +151,6 @@ class KubeflowConfig(Section):
         for key in ("env", "secrets"):
             found[key] = {**getattr(self, key), **found.get(key, {})}
         return ComponentResources(**found)
-
-
-def _check_variable(name: str) -> None:
-    if not _VARIABLE.fullmatch(name):
-        raise ValueError(f"must hold names of environment variables, which {short_repr(name)} is not")
 
 
 def _check_object(kind: str, name: str) -> None:

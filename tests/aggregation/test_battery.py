@@ -10,7 +10,6 @@ from crowdzoo.aggregation import (
     IBCC,
     MACE,
     METHODS,
-    MMCE,
     ConvergenceWarning,
     DawidSkene,
     MajorityVote,
@@ -35,17 +34,12 @@ VARIANTS = {
     "ibcc, other priors": IBCC(prior=0.1, diagonal=0.5, class_prior=5.0),
     "mace, em": MACE(inference="em"),
     "mace, several starts": MACE(num_starts=3, seed=2, class_prior="uniform"),
-    "mmce, one gamma": MMCE(gamma=0.25),
-    "mmce, two gammas": MMCE(gamma=(0.06, 0.25), folds=3, seed=1),
     "one coin, maximum likelihood": OneCoinDawidSkene(right=0, wrong=0, class_prior="estimated", class_count=0),
     "iwmv": Wawa(num_rounds=10, weights="iwmv"),
     "one cluster": WorkerClustering(num_clusters=1),
     "more clusters than annotators": WorkerClustering(num_clusters=20),
 }
-SLOW = (
-    "ebcc, other priors", "mace, several starts", "mmce", "mmce, two gammas", "one cluster",
-    "more clusters than annotators",
-)  # fmt: skip
+SLOW = ("ebcc, other priors", "mace, several starts", "one cluster", "more clusters than annotators")
 AGGREGATORS = {
     name: pytest.param(one, id=name, marks=[pytest.mark.slow] if name in SLOW else [])
     for name, one in (DEFAULTS | VARIANTS).items()
@@ -67,7 +61,7 @@ def takes(name, what):
 @pytest.mark.parametrize("name", [name for name in METHODS if "max_iter" in METHODS[name].rules])
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 def test_not_converged_is_said_where_fit_is_called_with_advice(name):
-    few = {"mmce": {"gamma": 0.05}, "ebcc": {"num_starts": 2}}.get(name, {})
+    few = {"num_starts": 2} if name == "ebcc" else {}
     crowd, _ = simulated_crowd(redundancy=2)
     with pytest.warns(ConvergenceWarning, match=r"did not converge in 1 iter.*raise max_iter") as caught:
         result = create(name, max_iter=1, tol=0, **few).fit(crowd)
@@ -83,7 +77,7 @@ def test_initial_posteriors_that_do_not_fit_are_refused(name, initial):
         create(name).fit(simulated_crowd(num_classes=3)[0], initial=initial)
 
 
-@pytest.mark.parametrize("name", ["dawid-skene", "glad", "mace", "mmce", "one-coin", "robust", "wawa"])
+@pytest.mark.parametrize("name", ["dawid-skene", "glad", "mace", "one-coin", "robust", "wawa"])
 def test_gold_teaches_whom_to_believe(name):
     truth = np.random.default_rng(0).integers(2, size=40)
     crowd = Annotations.from_dense(np.stack([truth, truth, 1 - truth, 1 - truth], axis=1))

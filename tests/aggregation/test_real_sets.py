@@ -16,7 +16,6 @@ from crowdzoo.aggregation import (
     IBCC,
     MACE,
     METHODS,
-    MMCE,
     ConvergenceWarning,
     DawidSkene,
     MajorityVote,
@@ -49,8 +48,8 @@ PUBLISHED_BY_CROWD_KIT = {
     "dawid-skene": 0.960,
     "glad": 0.948,
 }
-# figures of the authors of iBCC and EBCC (Li, Rubinstein and Cohn, ICML 2019), of crowd-kit's one-coin, of MMCE
-# by Zhou et al. (2012, 2015), of which the last three are ours; face has better optima of EBCC than the published one
+# figures of the authors of iBCC and EBCC (Li, Rubinstein and Cohn, ICML 2019), of crowd-kit's one-coin;
+# face has better optima of EBCC than the published one
 SETS = ("bluebird", "dog", "rte", "trec", "web", "d_sentiment", "face", "music", "labelme")
 AS_PUBLISHED = {
     "ibcc": (IBCC(prior=1.0, diagonal=3.0), 1e-5, (0.88889, 0.83891, 0.9275, 0.70550, 0.75085, 0.96, 0.64041, 0.79)),
@@ -65,9 +64,6 @@ AS_PUBLISHED = {
     ),
     "mace, uniform": (
         MACE(class_prior="uniform"), 0.002, (0.861, 0.830, 0.926, 0.709, 0.839, 0.957, 0.644, 0.800, 0.779),
-    ),
-    "mmce, one gamma": (
-        MMCE(class_prior="uniform", gamma=0.25), 0.0013, (0.9167, 0.8377, 0.9250, 0.7002, 0.8888, 0.958, 0.6524),
     ),
     "ebcc, few starts": (EBCC(num_starts=5), 0.01, (None, 0.84015, 0.93125, None, 0.76856, 0.961, None, 0.78714)),
     "clusters": (WorkerClustering(num_clusters=5), 0.003, (0.898, 0.839, None, None, None, None, 0.656)),

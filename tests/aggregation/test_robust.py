@@ -6,16 +6,12 @@ from crowdzoo.aggregation import MajorityVote, Robust
 from crowdzoo.aggregation.classes import robust
 from crowdzoo.aggregation.engine.agreement import Agreement
 from crowdzoo.aggregation.engine.block import whole_block
-from crowdzoo.aggregation.engine.learned_step import LAST_SIZES, SIZES, readout, softmax
+from crowdzoo.aggregation.engine.learned_step import readout, softmax
 
 
-def test_weights_have_the_sizes_of_the_layers_and_fit_into_four_megabytes():
-    weights = robust._weights(robust.WEIGHTS)
-    sizes = {f"{step}/{name}": size for step in range(robust.num_steps()) for name, size in SIZES.items()}
-    sizes |= {f"out/{name}": size for name, size in LAST_SIZES.items()}
-    assert {name.removesuffix("/kernel"): one.shape for name, one in weights.items() if "kernel" in name} == sizes
+def test_weights_are_numbers_and_fit_into_four_megabytes():
     assert robust.WEIGHTS.stat().st_size < 2**22
-    assert all(np.isfinite(one).all() for one in weights.values())
+    assert all(np.isfinite(one).all() for one in robust._weights(robust.WEIGHTS).values())
 
 
 def test_agreement_is_counted_task_by_task():
@@ -33,7 +29,7 @@ def test_the_last_look_is_a_mixture_of_probabilities():
     rng = np.random.default_rng(0)
     weights = robust._weights(robust.WEIGHTS)
     sums, votes = rng.normal(size=(50, 3)) * 5, rng.integers(0, 4, (50, 3)).astype(float)
-    context = np.tile(rng.uniform(size=SIZES["context"][1]), (50, 1))
+    context = np.tile(rng.uniform(size=len(weights["0/context/bias"])), (50, 1))
     found = readout(np, weights, sums, votes, context)
     np.testing.assert_allclose(found.sum(axis=1), 1)
     # who calls classes by other numbers gets the same, in these numbers

@@ -111,7 +111,7 @@ def test_small_integer_types_do_not_overflow(method):
     rules = METHODS[method].rules
     whole = {name: np.uint8(1 if name == "num_starts" else 255) for name in ("max_iter", "num_starts", "seed")}
     settings = {name: value for name, value in whole.items() if name in rules}
-    few = {"gamma": 1.0} if method == "mmce" else {"num_starts": np.uint8(1)} if method == "ebcc" else {}
+    few = {"num_starts": np.uint8(1)} if method == "ebcc" else {}
     create(method, **{**settings, **few}).fit(annotations)
 
 

@@ -119,7 +119,7 @@ READERS = {
 }
 """Every threshold below which work is one piece, and the methods that read it."""
 
-FEW = {"ebcc": {"num_starts": 3, "max_iter": 3}, "mmce": {"folds": 2, "max_iter": 3}}
+FEW = {"ebcc": {"num_starts": 3, "max_iter": 3}}
 RUNS = [(threshold, method) for threshold, methods in READERS.items() for method in methods]
 
 
@@ -189,7 +189,6 @@ NO_PARTS = {
     "engine.kernels.CACHED": "when to prefetch",
     "against_votes.CELLS": "see test_against_votes.py",
     "classes.ebcc.MAX_CELLS": "refuses",
-    "classes.mmce.MAX_CELLS": "refuses",
     "classes.one_coin.MAX_CELLS": "leaves out confusions",
     "engine.block.MIN_ANNOTATIONS": "a lower bound of MAX_ANNOTATIONS",
 }

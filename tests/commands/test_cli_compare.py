@@ -39,7 +39,7 @@ def folder(tmp_path, here):
 GOLD = ("--gold", "gold.csv", "--gold-columns", "task=item,gold=truth")
 
 
-METHODS = "mmce gamma=[0.25,0.5],wawa"  # a comma in a list parts no methods
+METHODS = "one-coin right=1,wawa"
 
 
 def test_the_table_the_files_and_the_line_that_takes_the_best(folder, capsys):
@@ -47,7 +47,7 @@ def test_the_table_the_files_and_the_line_that_takes_the_best(folder, capsys):
     printed = capsys.readouterr().out
     assert "40 tasks, intervals of 95 %" in printed
     frame = pd.read_csv("runs/comparison.csv")
-    assert sorted(frame["method"]) == sorted(["majority-vote", "wawa", "mmce gamma=[0.25, 0.5]"])
+    assert sorted(frame["method"]) == sorted(["majority-vote", "wawa", "one-coin right=1"])
     assert (folder / "runs" / "comparison.png").stat().st_size > 5000
     line = shlex.split(printed.strip().splitlines()[-1])
     assert line[:4] == ["crowdzoo", "aggregate", "answers.csv", "--method"]

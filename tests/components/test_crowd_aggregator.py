@@ -72,7 +72,7 @@ def test_eval_posteriors_follow_from_bayes_rule_with_the_train_splits_parameters
 @pytest.mark.parametrize(
     "name",
     [
-        *("mmce", "wawa"),
+        "wawa",
         *(
             pytest.param(name, marks=pytest.mark.slow)
             for name in ("robust", "glad", "one-coin", "ibcc", "mace", "worker-clustering")

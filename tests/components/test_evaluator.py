@@ -91,11 +91,11 @@ def test_scores_are_those_of_numpy_on_tasks_with_truth_and_a_first_model_is_bles
 def test_a_model_of_other_classes_or_columns_is_pushed_only_where_that_is_asked_for(
     evaluate, linear_model, monkeypatch, changed, said
 ):
-    def scores(kind, models, *_):
+    def scores(models, *_):
         assert [*models] == ["candidate"]
         return {"candidate": {"accuracy": 0.1}}
 
-    monkeypatch.setattr(evaluator, "model_scores", scores)  # what is measured is told above
+    monkeypatch.setattr("crowdzoo.kinds.classes.scores.model_scores", scores)  # what is measured is told above
     card = {"classes": ["x", "y"], "signatures": {"serving_default": {"inputs": {"instances": [3]}}}}
     write_card(linear_model(evaluate.serving / "7", GOOD), {**card, "features": ["a", "b"]})
     card = {**card, "features": ["a", "b"], **changed}
@@ -118,7 +118,7 @@ def test_the_baseline_of_a_serving_folder_in_a_store_is_measured_by_its_copy_and
         assert uri == "s3://crowd/serving/"
         return str(linear_model(Path(place, "7"), GOOD))
 
-    def scores(kind, models, *_):
+    def scores(models, *_):
         assert Path(models["baseline"], "saved_model.pb").is_file()
         right = np.arange(1000) < 700
         return {
@@ -127,7 +127,7 @@ def test_the_baseline_of_a_serving_folder_in_a_store_is_measured_by_its_copy_and
         }
 
     monkeypatch.setattr(evaluator, "remote_baseline", baseline)
-    monkeypatch.setattr(evaluator, "model_scores", scores)
+    monkeypatch.setattr("crowdzoo.kinds.classes.scores.model_scores", scores)
     summary, blessing, files = evaluate(BAD, serving="s3://crowd/serving/")
     assert summary["baseline"] == {"model": "s3://crowd/serving/7", "accuracy": 0.7}
     assert summary["reason"].startswith(

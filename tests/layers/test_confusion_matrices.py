@@ -5,13 +5,14 @@ import numpy as np
 import pytest
 from drawn_crowds import TRUE, a_crowd
 from keras import ops
+from slopes import finite_differences
 from small_layers import IDS, LABELS, B, K, R, bottleneck, some_kernel
 
 from crowdzoo.layers import LIA, WAUM, GeoCrowdNet, MaxMIG, TraceRegularization, UnionNet
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.models import CrowdModel
-from crowdzoo.testing import finite_differences, gradients
+from crowdzoo.testing import gradients
 
 DENSE = np.full((B, R), -1, "int32")
 for task, place in np.argwhere(IDS >= 0):

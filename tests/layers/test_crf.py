@@ -6,9 +6,10 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from slopes import finite_differences
 
 from crowdzoo.layers.crf import CRF, crf_decode, crf_log_likelihood, crf_log_norm, crf_marginals
-from crowdzoo.testing import LAYER_CHECKS, LayerCase, finite_differences, gradients
+from crowdzoo.testing import LAYER_CHECKS, LayerCase, gradients
 
 B, T, K = 4, 5, 3
 LENGTHS = [5, 3, 1, 0]

@@ -4,10 +4,11 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from slopes import finite_differences
 
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
-from crowdzoo.testing import finite_differences, gradients
+from crowdzoo.testing import gradients
 
 R, K, B, T = 5, 3, 4, 2
 CONNECTIONS = [

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from drawn_crowds import a_crowd
 from keras import ops
+from slopes import finite_differences
 from small_layers import IDS, NOBODY, B, K, R, bottleneck, one_layer_model, softmax, some_kernel
 
 from crowdzoo.layers.geo_crowd_net import GeoCrowdNet
-from crowdzoo.testing import finite_differences, gradients
+from crowdzoo.testing import gradients
 
 FLOOR = 0.1
 

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from drawn_crowds import a_crowd
 from keras import ops
+from slopes import finite_differences
 from small_layers import IDS, LABELS, B, K, R, bottleneck, one_layer_model, some_kernel
 
 from crowdzoo.layers.max_mig import MaxMIG, MutualInformationGain
 from crowdzoo.losses import MaskedCrowdCrossentropy
-from crowdzoo.testing import finite_differences, gradients
+from crowdzoo.testing import gradients
 
 PRIOR = np.array([0.5, 0.3, 0.2])
 

@@ -3,11 +3,12 @@
 import numpy as np
 from drawn_crowds import a_crowd
 from keras import ops
+from slopes import finite_differences
 from small_layers import IDS, NOBODY, B, K, R, bottleneck, one_layer_model, some_kernel
 
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.trace_regularization import TraceRegularization
-from crowdzoo.testing import finite_differences, gradients
+from crowdzoo.testing import gradients
 
 
 class Penalty(TraceRegularization):

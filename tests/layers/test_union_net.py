@@ -2,10 +2,11 @@
 
 import numpy as np
 from keras import ops
+from slopes import finite_differences
 from small_layers import IDS, LABELS, B, K, R, bottleneck, some_kernel
 
 from crowdzoo.layers.union_net import UnionNet
-from crowdzoo.testing import finite_differences, gradients
+from crowdzoo.testing import gradients
 
 
 def made(kernel):

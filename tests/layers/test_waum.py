@@ -5,9 +5,9 @@ import dataclasses
 import keras
 import numpy as np
 import pytest
+from drawn_crowds import simulate_annotations
 
 from crowdzoo.aggregation import DawidSkene
-from crowdzoo.datasets import simulate_annotations
 from crowdzoo.layers.waum import WAUM, VotesCrossentropy
 from crowdzoo.models import CrowdModel, FeatureClassifier
 from crowdzoo.quality.aum import label_margins, label_trust, weighted_margins

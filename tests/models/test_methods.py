@@ -6,9 +6,9 @@ from dataclasses import replace
 import keras
 import numpy as np
 import pytest
+from drawn_crowds import simulate_annotations
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.datasets.simulated import simulate_annotations
 from crowdzoo.errors import ConfigError
 from crowdzoo.models import METHODS, ArrayData, TrainingSettings
 from crowdzoo.training.bases import Sizes

@@ -118,20 +118,6 @@ def test_tasks_up_to_the_quantile_are_prunable():
     assert not scores.prunable(0.0).any()
 
 
-def test_the_table_names_each_tasks_label_that_fits_least():
-    aum = np.array([0.5, 0.4, -0.3, 0.2, 0.2, 0.1, -0.4, 0.6, 0.0, 0.1])
-    table = Waum.of(crowd(), aum, np.full(10, 0.5)).table().to_pydict()
-    assert table["task"] == list(range(N))
-    assert table["annotations"] == [3, 2, 1, 2, 0, 2]
-    assert table["aum"] == [pytest.approx(0.2), 0.2, 0.1, pytest.approx(0.1), None, 0.05]
-    assert table["waum"] == [value if value is None else pytest.approx(value) for value in table["aum"]]  # equal trust
-    assert table["lowest_aum"] == [-0.3, 0.2, 0.1, -0.4, None, 0.0]
-    assert table["lowest_annotator"] == [2, 0, 1, 0, None, 1]
-    assert table["trust"] == [0.5, 0.5, 0.5, 0.5, None, 0.5]
-    empty = Waum.of(crowd(slice(0, 0)), np.zeros(0), np.zeros(0)).table().to_pydict()
-    assert empty["waum"] == [None] * N
-
-
 # === What does not fit ===
 
 

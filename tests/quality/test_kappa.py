@@ -41,14 +41,12 @@ def test_fleiss_own_example():
     assert (table.num_tasks, len(table)) == (30, 180)
     assert fleiss_kappa(table) == pytest.approx(0.430, abs=5e-4)
     assert raw_agreement(table) == pytest.approx(0.555, abs=1e-3)
-    assert raw_agreement(table, per="pair") == pytest.approx(raw_agreement(table))
 
 
-def test_raw_agreement_per_task_and_per_pair_by_hand():
+def test_raw_agreement_by_hand():
     """Tasks of 2, 3 and 1 annotations: 0 of 1 pair, 1 of 3 pairs, none."""
     table = dense([[0, 1, -1], [1, 1, 0], [-1, -1, 1]])
     assert raw_agreement(table) == pytest.approx((0 + 1 / 3) / 2)
-    assert raw_agreement(table, per="pair") == pytest.approx(1 / 4)
 
 
 @few
@@ -132,7 +130,6 @@ PAIR = dense([[0, 1, -1], [1, 1, -1], [-1, -1, 1]])
         (lambda: cohen_kappa(PAIR, 0, 1, "square"), ConfigError, "unknown weights 'square': choose one of none"),
         (lambda: cohen_kappas(PAIR, "linaer"), ConfigError, "Did you mean 'linear'"),
         (lambda: cohen_kappa(dense([[1, 1]]), 0, 1), DataError, "not defined: each said but one class"),
-        (lambda: raw_agreement(PAIR, per="annotator"), ConfigError, "unknown per 'annotator': choose one of task"),
         (lambda: raw_agreement(dense([[0, -1], [-1, 1]])), DataError, "no task has two"),
         (lambda: fleiss_kappa(dense([[0, -1], [-1, 1]])), DataError, "no task has two"),
         (lambda: fleiss_kappa(dense([[1, 1], [-1, 0]])), DataError, "are the same"),

@@ -1,8 +1,16 @@
 """Crowds of whom all is known, for tests of several layers."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 
 from crowdzoo import Annotations
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "reproduce"))
+from simulated_crowds import simulate_annotations as simulate_annotations
+
+sys.path.pop(0)
 
 # anchors: the classes lie apart; experts: annotators 0 and 1; annotator 3 has two classes the wrong way round
 TRUE = np.array(

@@ -1,9 +1,9 @@
 """What small trainings of every deep method learn from, and settings that keep them short."""
 
 import numpy as np
+from drawn_crowds import simulate_annotations
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.datasets.simulated import simulate_annotations
 
 D, K, R = 4, 3, 5
 # short phases, and settings that keep more than weights

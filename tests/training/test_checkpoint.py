@@ -128,7 +128,10 @@ def test_another_training_is_refused_and_told_what_differs(tmp_path, eager):
         ({"dropout": 0.1}, "its layers, its loss or its metrics are other ones"),
         ({"learning_rate": 0.03}, "learning_rate of the optimizer is 0.02 there and 0.03 here"),
         ({"optimizer": keras.optimizers.SGD}, "class of the optimizer is Adam there and SGD here"),
-        ({"callbacks": [keras.callbacks.EarlyStopping("loss")]}, "its callbacks are none there and EarlyStopping here"),
+        (
+            {"callbacks": [keras.callbacks.EarlyStopping("loss")]},
+            "callbacks is none there and EarlyStopping here",
+        ),
     ]:
         with pytest.raises(ConfigError, match=message) as error:
             annotated(checkpoint=tmp_path, **other)
@@ -171,15 +174,15 @@ def test_callbacks_that_look_on_come_and_go_and_others_are_refused(tmp_path, int
         four(checkpoint=folder, callbacks=[noting(seen), early(), plateau()])
     monkeypatch.undo()
     for others, message in [
-        ([], "are EarlyStopping, ReduceLROnPlateau there and none here"),
-        ([early()], "are EarlyStopping, ReduceLROnPlateau there and EarlyStopping here"),
-        ([early(), early()], "are EarlyStopping, ReduceLROnPlateau there and EarlyStopping, EarlyStopping here"),
+        ([], "is EarlyStopping, ReduceLROnPlateau there and none here"),
+        ([early()], "is EarlyStopping, ReduceLROnPlateau there and EarlyStopping here"),
+        ([early(), early()], "is EarlyStopping, ReduceLROnPlateau there and EarlyStopping, EarlyStopping here"),
         (
             [early(), plateau(), early()],
-            "are EarlyStopping, ReduceLROnPlateau there and EarlyStopping, EarlyStopping, ReduceLROnPlateau here",
+            "is EarlyStopping, ReduceLROnPlateau there and EarlyStopping, EarlyStopping, ReduceLROnPlateau here",
         ),
     ]:
-        with pytest.raises(ConfigError, match=f"its callbacks {message}"):
+        with pytest.raises(ConfigError, match=f"set of callbacks {message}"):
             four(checkpoint=folder, callbacks=others)
     log = tmp_path / "log.csv"
     # another order, one more that looks on, and one less: each has its own state back

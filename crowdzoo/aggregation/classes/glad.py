@@ -240,15 +240,11 @@ def _kernel(  # type: ignore[no-untyped-def]  # for Numba
                 classes[k] += given[task, k]
                 shares[k] = given[task, k]
         else:
-            evidence, rest = share_out(gains, said, num_said, is_said, class_prior, log_class_prior, known, shares)
+            evidence, rest = share_out(
+                gains, said, num_said, is_said, class_prior, log_class_prior, known, shares, classes, not_said
+            )
             log_likelihood += evidence - base - size * log_others
             total_rest += rest
-            if known >= 0:
-                classes[np.uint64(known)] += 1.0
-            else:
-                for i in range(num_said):
-                    classes[said[i]] += shares[said[i]]
-                    not_said[said[i]] += rest
         if len(out):
             for k in range(num_classes):
                 out[task, k] = shares[k] if is_said[k] else rest * class_prior[k]
@@ -312,11 +308,6 @@ def _chances(ability, size, beta, chance):  # type: ignore[no-untyped-def]  # fo
             total += log(product)
             product = 1.0
     return total + log(product)
-
-
-def difficulty(b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """1 / beta of tasks, [T], from their b [T]."""
-    return np.exp(-b)
 
 
 @dataclass(frozen=True)
@@ -407,8 +398,7 @@ class GLAD(Iterative):
         while True:
             items = list(zip(blocks, values, strict=True))
             done = in_threads(partial(_run, params=run.params, settings=self), items, num_threads())
-            counts, params = reduce(add, (counts for counts, _ in done)), run.params
-            run = self.advance(run, objective(counts, params, self), counts, partial(update, counts, params, self))
+            run = self.step(run, reduce(add, (counts for counts, _ in done)))
             if run.done:  # `values` stay the b that `run.params` were judged with
                 break
             values = [new for _, results in done for new in results]
@@ -419,6 +409,11 @@ class GLAD(Iterative):
 
         found, labels, _ = answers_by_block(annotations, blocks, write, self.seed)
         return self.result(annotations, run, found, labels, np.concatenate([b[:0], *values]))
+
+    def step(self, run: Run[Abilities], counts: GladCounts) -> Run[Abilities]:
+        """One iteration, given the counts of all blocks under `run.params`."""
+        m_step = partial(update, counts, run.params, self)
+        return self.advance(run, objective(counts, run.params, self), counts, m_step)
 
     def begin(self, annotations: Annotations, initial: Initial = None) -> tuple[Run[Abilities], NDArray[np.float64]]:
         """A run and the tasks' b [N] to begin with: the priors' means, or an earlier result's."""
@@ -452,6 +447,6 @@ class GLAD(Iterative):
             labels,
             class_prior=run.params.class_prior,
             skills=run.params.alpha,
-            difficulty=difficulty(b),
+            difficulty=np.exp(-b),
             **run.facts,
         )

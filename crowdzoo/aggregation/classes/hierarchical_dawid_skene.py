@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.checks import check_classification
-from crowdzoo.aggregation.classes.initial import Incremental, Initial, first_counts, initial_posteriors
+from crowdzoo.aggregation.classes.initial import Incremental, Initial, first_counts, taken
 from crowdzoo.aggregation.classes.iterative import Iterative
 from crowdzoo.aggregation.engine import bayes
-from crowdzoo.aggregation.engine.block import blocks_of
 from crowdzoo.aggregation.engine.class_frequencies import guarded_prior
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.dirichlet import expected_logs, expected_tables
@@ -179,19 +177,24 @@ class HierarchicalDawidSkene(Incremental, Iterative):
         Warns:
             ConvergenceWarning: `max_iter` was not enough.
         """
-        check_classification(annotations, self.title)
-        blocks = blocks_of(annotations, gold)
-        given = initial_posteriors(initial, annotations)
+        blocks, given = taken(annotations, self.title, gold, initial)
         num_idle = sum(int((~block.informed).sum()) for block in blocks)
         sizes = annotations.num_annotators, annotations.num_classes
         run = Run(start(first_counts(blocks, *sizes, given)))
         while not run.done:
-            before = run.params
-            counts = Counts.expected(blocks, before.params)
-            objective = bound(counts, before, self.annotators, num_idle)
-            run = self.advance(run, objective, counts, partial(update, counts, before, self.annotators))
+            run = self.step(run, Counts.expected(blocks, run.params.params), num_idle)
         self.warn_unless_converged(run, len(annotations))
         found, labels, _ = bayes.answers(annotations, blocks, run.params.params, self.seed)
-        means = run.params.means
-        facts = run.facts | {"log_likelihood": Counts.expected(blocks, means).log_likelihood}
-        return Aggregation.of("hierarchical-dawid-skene", annotations, found, labels, means, **facts)
+        return self.result(annotations, run, found, labels, Counts.expected(blocks, run.params.means).log_likelihood)
+
+    def step(self, run: Run[Crowd], counts: Counts, num_idle: int) -> Run[Crowd]:
+        """One iteration, given the counts of all blocks under `run.params`, and tasks without information."""
+        found = bound(counts, run.params, self.annotators, num_idle)
+        return self.advance(run, found, counts, partial(update, counts, run.params, self.annotators))
+
+    def result(self, annotations: Annotations, run: Run[Crowd], *found: Any) -> Aggregation:
+        """What `fit` gives back: `found` are posteriors [N, K], their labels [N], and the means' log-likelihood."""
+        posteriors, labels, log_likelihood = found
+        facts = run.facts | {"log_likelihood": log_likelihood}
+        name = "hierarchical-dawid-skene"
+        return Aggregation.of(name, annotations, posteriors, labels, run.params.means, **facts)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from crowdzoo.aggregation.checks import check_classification
-from crowdzoo.aggregation.classes.initial import Incremental, Initial, first_counts, initial_posteriors
+from crowdzoo.aggregation.classes.initial import Incremental, Initial, first_counts, taken
 from crowdzoo.aggregation.classes.iterative import Iterative
 from crowdzoo.aggregation.engine import bayes
-from crowdzoo.aggregation.engine.block import blocks_of
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.dirichlet import expected_logs
 from crowdzoo.aggregation.engine.params import Params
@@ -178,16 +176,12 @@ class IBCC(Incremental, Iterative):
         Warns:
             ConvergenceWarning: `max_iter` was not enough.
         """
-        check_classification(annotations, self.title)
-        blocks = blocks_of(annotations, gold)
-        given = initial_posteriors(initial, annotations)
+        blocks, given = taken(annotations, self.title, gold, initial)
         num_idle = sum(int((~block.informed).sum()) for block in blocks)
-        priors = self.priors(annotations.num_classes)
         first = first_counts(blocks, annotations.num_annotators, annotations.num_classes, given)
-        run = Run(update(first, priors))
+        run = Run(update(first, self.priors(annotations.num_classes)))
         while not run.done:
-            counts = Counts.expected(blocks, run.params.params)
-            run = self.advance(run, bound(counts, run.params, num_idle), counts, partial(update, counts, priors))
+            run = self.step(run, Counts.expected(blocks, run.params.params), num_idle)
         self.warn_unless_converged(run, len(annotations))
         found, labels, _ = bayes.answers(annotations, blocks, run.params.params, self.seed)
         means = run.params.means
@@ -196,17 +190,16 @@ class IBCC(Incremental, Iterative):
         log_likelihood = Counts.expected(blocks, means).log_likelihood
         return self.result(annotations, run, found, labels, log_likelihood)
 
-    def result(
-        self,
-        annotations: Annotations,
-        run: Run[Beliefs],
-        posteriors: NDArray[np.float64],
-        labels: NDArray[np.int64],
-        log_likelihood: float,
-    ) -> Aggregation:
-        """What `fit` gives back for a run, its posteriors [N, K], their labels [N], and its means' log-likelihood."""
-        found = run.facts | {"log_likelihood": log_likelihood}
-        return Aggregation.of("ibcc", annotations, posteriors, labels, run.params.means, **found)
+    def step(self, run: Run[Beliefs], counts: Counts, num_idle: int) -> Run[Beliefs]:
+        """One iteration, given the counts of all blocks under `run.params`, and tasks without information."""
+        m_step = partial(update, counts, self.priors(len(counts.classes)))
+        return self.advance(run, bound(counts, run.params, num_idle), counts, m_step)
+
+    def result(self, annotations: Annotations, run: Run[Beliefs], *found: Any) -> Aggregation:
+        """What `fit` gives back: `found` are posteriors [N, K], their labels [N], and the means' log-likelihood."""
+        posteriors, labels, log_likelihood = found
+        facts = run.facts | {"log_likelihood": log_likelihood}
+        return Aggregation.of("ibcc", annotations, posteriors, labels, run.params.means, **facts)
 
 
 def _cells(prior: float | None, diagonal: float | None, num_classes: int) -> tuple[float, float]:

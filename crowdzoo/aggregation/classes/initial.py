@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.aggregator import Aggregator
-from crowdzoo.aggregation.engine.block import Block, occurrences
+from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.engine.block import Block, blocks_of, occurrences
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.kernels import vote_shares
 from crowdzoo.aggregation.engine.right_wrong import Answers, given_answers
@@ -71,6 +72,14 @@ def same_crowd(initial: Initial, method: str, annotations: Annotations) -> TypeG
         and np.array_equal(initial.annotators, annotations.annotators)
         and np.array_equal(initial.classes, np.asarray(annotations.classes))
     )
+
+
+def taken(
+    annotations: Annotations, title: str, gold: ArrayLike | None, initial: Initial
+) -> tuple[list[Block], NDArray[np.float64] | None]:
+    """Arguments of `fit` of the method with that title, checked: blocks, and posteriors [N, K] to begin from."""
+    check_classification(annotations, title)
+    return blocks_of(annotations, gold), initial_posteriors(initial, annotations)
 
 
 def initial_posteriors(initial: Initial, annotations: Annotations) -> NDArray[np.float64] | None:

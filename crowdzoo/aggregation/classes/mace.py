@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.checks import check_classification
-from crowdzoo.aggregation.classes.initial import Initial, first_answers, initial_posteriors
+from crowdzoo.aggregation.classes.initial import Initial, first_answers, taken
 from crowdzoo.aggregation.classes.iterative import Iterative
 from crowdzoo.aggregation.classes.one_coin import MAX_CELLS
-from crowdzoo.aggregation.engine.block import blocks_of
 from crowdzoo.aggregation.engine.class_frequencies import CLASS_PRIORS, class_prior_of, log_class_density
 from crowdzoo.aggregation.engine.dirichlet import expected_logs
 from crowdzoo.aggregation.engine.params import TINY
@@ -128,13 +126,6 @@ def undecided(num_annotators: int, num_classes: int, know: float | NDArray[np.fl
     return Competence(known, strategy, np.log(known), np.log1p(-known), np.log(strategy), 0.0, equal)
 
 
-def random_start(num_annotators: int, num_classes: int, place: int, seed: int) -> Competence:
-    """Where a start other than the first begins: each annotator knows with a probability drawn from (0, 1)."""
-    return undecided(
-        num_annotators, num_classes, np.random.default_rng([seed, place]).uniform(0.01, 0.99, num_annotators)
-    )
-
-
 @dataclass(frozen=True)
 class MACE(Iterative):
     """Annotators who either know the truth or spam; "Multi-Annotator Competence Estimation".
@@ -221,14 +212,13 @@ class MACE(Iterative):
         Warns:
             ConvergenceWarning: `max_iter` was not enough.
         """
-        check_classification(annotations, self.title)
+        blocks, given = taken(annotations, self.title, gold, initial)
         sizes = annotations.num_annotators, annotations.num_classes
-        blocks = blocks_of(annotations, gold)
-        given = initial_posteriors(initial, annotations)
         runs = []
         for place in range(self.num_starts):
             if place:
-                run = Run(random_start(*sizes, place, self.seed))
+                know = np.random.default_rng([self.seed, place]).uniform(0.01, 0.99, sizes[0])
+                run = Run(undecided(*sizes, know))
             else:
                 run = Run(update(first_answers(blocks, *sizes, given, by_label=True), undecided(*sizes), self))
             while not run.done:

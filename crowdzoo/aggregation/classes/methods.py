@@ -7,7 +7,6 @@ from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDa
 from crowdzoo.aggregation.classes.ibcc import IBCC
 from crowdzoo.aggregation.classes.mace import MACE
 from crowdzoo.aggregation.classes.majority_vote import MajorityVote
-from crowdzoo.aggregation.classes.mmce import MMCE
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
 from crowdzoo.aggregation.classes.robust import Robust
 from crowdzoo.aggregation.classes.wawa import Wawa
@@ -24,6 +23,5 @@ METHODS: dict[str, type] = {
     "mace": MACE,
     "ibcc": IBCC,
     "ebcc": EBCC,
-    "mmce": MMCE,
     "worker-clustering": WorkerClustering,
 }

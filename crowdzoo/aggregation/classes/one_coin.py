@@ -157,10 +157,13 @@ class OneCoinDawidSkene(Incremental, Iterative):
             given = initial_posteriors(initial, annotations)
             run = Run(update(first_answers(blocks, *sizes, given, by_label=False), self))
         while not run.done:
-            counts = all_answers(blocks, run.params)
-            run = self.advance(run, objective(counts, run.params, self), counts, partial(update, counts, self))
+            run = self.step(run, all_answers(blocks, run.params))
         self.warn_unless_converged(run, len(annotations))
         return self.result(annotations, run, *found_answers(annotations, blocks, run.params, self.seed))
+
+    def step(self, run: Run[Cells], counts: Answers) -> Run[Cells]:
+        """One iteration, given the counts of all blocks under `run.params`."""
+        return self.advance(run, objective(counts, run.params, self), counts, partial(update, counts, self))
 
     def warm_start(self, earlier: Aggregation) -> Run[Cells]:
         """A run that begins with the skills and the class prior of an earlier result of this class."""

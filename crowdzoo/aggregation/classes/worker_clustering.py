@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
 
-from crowdzoo.aggregation.checks import check_classification
-from crowdzoo.aggregation.classes.initial import Initial, first_counts, initial_posteriors
+from crowdzoo.aggregation.classes.initial import Initial, first_counts, taken
 from crowdzoo.aggregation.classes.iterative import Iterative
 from crowdzoo.aggregation.engine import bayes
-from crowdzoo.aggregation.engine.block import blocks_of
 from crowdzoo.aggregation.engine.class_frequencies import shares_of
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.kernels import normalised_logs
 from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.run import Run
-from crowdzoo.aggregation.engine.softmax import softmax
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.checks.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, setting
 
@@ -96,7 +94,7 @@ def update(counts: Counts, members: NDArray[np.float64], prior: float = 0.01, di
     log_shares = _log_shares(active @ members + prior)
     num_cells = counts.num_classes**2
     log_members = counts.table.reshape(-1, num_cells) @ log_table.reshape(-1, num_cells).T + log_shares
-    return ClusterParams(softmax(log_members)[0], log_table, log_shares, _log_shares(counts.classes + prior))
+    return ClusterParams(softmax(log_members, axis=-1), log_table, log_shares, _log_shares(counts.classes + prior))
 
 
 def bound(counts: Counts, params: ClusterParams, prior: float = 0.01, diagonal: float = 0.0) -> float:
@@ -188,9 +186,7 @@ class WorkerClustering(Iterative):
         Warns:
             ConvergenceWarning: `max_iter` was not enough.
         """
-        check_classification(annotations, self.title)
-        blocks = blocks_of(annotations, gold)
-        given = initial_posteriors(initial, annotations)
+        blocks, given = taken(annotations, self.title, gold, initial)
         counts = first_counts(blocks, annotations.num_annotators, annotations.num_classes, given)
         members = first_members(counts, self.num_clusters)
         run = Run(update(counts, members, self.prior, self.diagonal))

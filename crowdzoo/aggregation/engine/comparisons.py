@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from crowdzoo.aggregation.engine.compiled import compiled
 
@@ -91,7 +92,7 @@ def likelihood(pairs: Pairs, params: PairParams, form: str, alternative: str) ->
         gradient.common, FORMS[form], ALTERNATIVES[alternative],
     )  # fmt: skip
     if alternative == "guess":  # the kernel adds up who guessed what; the softmax is left
-        gradient.guesses[:] -= gradient.guesses.sum(axis=1, keepdims=True) * _softmax(params.guesses)
+        gradient.guesses[:] -= gradient.guesses.sum(axis=1, keepdims=True) * softmax(params.guesses, axis=1)
     return total, gradient
 
 
@@ -112,11 +113,6 @@ def answer_probabilities(
     other = found[:, [RIGHT, LEFT, EQUAL][: found.shape[1]]] if guess is None else guess
     share = np.broadcast_to(share, lead.shape)[:, None]
     return share * found + (1 - share) * other
-
-
-def _softmax(logs: Vector) -> Vector:
-    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return shares / shares.sum(axis=1, keepdims=True)
 
 
 @compiled(inline="always")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import rel_entr
 
 from crowdzoo.aggregation.engine.block import Block, occurrences
 from crowdzoo.aggregation.engine.connected import linked_groups
@@ -128,7 +129,8 @@ def dependent_pairs(shared: SharedTasks, expected: NDArray[np.float64], least: f
         expected: agreement if errors were independent, [P], above 0 and below 1.
         least: correlation, (a - e) / (1 - e), that a pair has at least.
     """
-    log_tail = np.where(shared.agreement > expected, -shared.shared * _divergence(shared.agreement, expected), 0.0)
+    divergence = rel_entr(shared.agreement, expected) + rel_entr(1 - shared.agreement, 1 - expected)
+    log_tail = np.where(shared.agreement > expected, -shared.shared * divergence, 0.0)
     order = np.argsort(log_tail, kind="stable")
     with np.errstate(divide="ignore"):  # no pairs
         limits = np.log(LEVEL * np.arange(1, len(order) + 1) / len(order))
@@ -136,14 +138,6 @@ def dependent_pairs(shared: SharedTasks, expected: NDArray[np.float64], least: f
     found = np.zeros(len(order), bool)
     found[order[: passed[-1] + 1 if passed.size else 0]] = True
     return found & (shared.agreement - expected >= least * (1 - expected))
-
-
-def _divergence(share: NDArray[np.float64], expected: NDArray[np.float64]) -> NDArray[np.float64]:
-    """KL divergence of two coins, nats."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        of_one = np.where(share > 0, share * np.log(share / expected), 0.0)
-        of_zero = np.where(share < 1, (1 - share) * np.log((1 - share) / (1 - expected)), 0.0)
-    return of_one + of_zero
 
 
 def _pooled(

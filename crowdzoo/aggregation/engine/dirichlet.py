@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import digamma, gammaln, zeta
 
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
@@ -13,16 +14,6 @@ CELLS = 2**17  # what a thread takes at a time
 SMALL = 1e-4  # of its pseudo-count: a count below has Taylor's series to the third degree, which is exact to 1e-12
 U = np.uint64  # signed indices cost a wrap-around check each
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
-
-
-def digamma(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Derivative of `log_gamma` at each value (all positive), to 1e-14 of the larger of 1 and the result."""
-    return _digamma_and_log_gamma(values)[0]
-
-
-def log_gamma(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Logarithm of the gamma function of each value (all positive), to 2e-14 of the larger of 1 and the result."""
-    return _digamma_and_log_gamma(values)[1]
 
 
 def expected_logs(counts: NDArray[np.float64], prior: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
@@ -39,7 +30,7 @@ def expected_logs(counts: NDArray[np.float64], prior: NDArray[np.float64]) -> tu
     counts = np.ascontiguousarray(counts)
     logs = np.empty_like(counts)
     cells = _with_sums(prior)
-    facts = (cells, *_digamma_and_log_gamma(cells), _slopes(cells))
+    facts = (cells, digamma(cells), gammaln(cells), _slopes(cells))
     step = max(1, CELLS // max(prior.size, 1))
 
     def work(parts: Sequence[slice]) -> list[float]:
@@ -84,13 +75,6 @@ def expected_tables(counts: NDArray[np.float64], prior: NDArray[np.float64]) -> 
 def _with_sums(prior: NDArray[np.float64]) -> NDArray[np.float64]:
     """The pseudo-counts [L, S] and below them their sums, [L + 1, S]."""
     return np.concatenate([prior, prior.sum(axis=0, keepdims=True)])
-
-
-def _digamma_and_log_gamma(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    flat = np.ascontiguousarray(values, np.float64).ravel()
-    result = np.empty((2, flat.size))
-    _pairs(flat, result)
-    return result[0].reshape(np.shape(values)), result[1].reshape(np.shape(values))
 
 
 @compiled()
@@ -142,38 +126,14 @@ def _asymptotic(log, inverse):  # type: ignore[no-untyped-def]  # for Numba
     return log - 0.5 * inverse - square * (1 / 12 - square * (1 / 120 - square * terms))
 
 
-@compiled()
-def _pairs(values, result):  # type: ignore[no-untyped-def]  # for Numba
-    for index in range(len(values)):
-        result[0, index], result[1, index] = _pair(values[index])
-
-
 def _slopes(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """First, second and third derivative of digamma at each value, by 1, 2 and 6: Taylor's coefficients, [3, ...]."""
-    result = np.empty((3, values.size))
-    _derivatives(np.ascontiguousarray(values).ravel(), result)
-    return result.reshape(3, *values.shape)
+    """First, second and third derivative of digamma at each value, by 1, 2 and 6: Taylor's coefficients, [3, ...].
 
-
-@compiled()
-def _derivatives(values, result):  # type: ignore[no-untyped-def]  # for Numba
-    """See `_slopes`.
-
-    They are Hurwitz's zeta functions of 2, 3 and 4, the second with the other sign (Abramowitz and Stegun, 6.4.10):
-    the sum up to 10, and the Euler-Maclaurin formula from there on.
+    They are Hurwitz's zeta functions of 2, 3 and 4, the second with the other sign (Abramowitz and Stegun, 6.4.10).
     """
-    for index in range(len(values)):
-        for power in range(2, 5):
-            value, total = values[index], 0.0
-            while value < 10.0:
-                total += value**-power
-                value += 1.0
-            square = 1.0 / (value * value)
-            series = (power + 3) * (power + 4) * square / 30240
-            series -= (power + 3) * (power + 4) * (power + 5) * (power + 6) * square * square / 1209600
-            series = power / value * (1 / 12 - (power + 1) * (power + 2) * square * (1 / 720 - series))
-            total += value**-power * (value / (power - 1) + 0.5 + series)
-            result[power - 2, index] = -total if power == 3 else total
+    distinct, places = np.unique(values, return_inverse=True)  # most priors have few
+    found = np.stack([zeta(2, distinct), -zeta(3, distinct), zeta(4, distinct)])
+    return found[:, places].reshape(3, *values.shape)
 
 
 @compiled()

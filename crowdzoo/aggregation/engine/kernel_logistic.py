@@ -4,8 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from crowdzoo.aggregation.engine.softmax import softmax
+from scipy.special import softmax
 
 MOST_STEPS = 300
 STILL = 1e-3  # largest change of a dual coefficient at which the fit ends
@@ -30,7 +29,7 @@ class KernelLogistic(NamedTuple):
             offsets: [m, K].
             kernel: between these rows and the training rows, [m, n].
         """
-        return softmax(self.slope * offsets + kernel @ self.dual)[0]
+        return softmax(self.slope * offsets + kernel @ self.dual, axis=-1)
 
 
 def kernel_logistic(
@@ -53,11 +52,11 @@ def kernel_logistic(
     before = dual
     for step in range(MOST_STEPS):
         ahead = dual + step / (step + 3) * (dual - before)
-        found = softmax(slope * offsets + kernel @ ahead)[0]
+        found = softmax(slope * offsets + kernel @ ahead, axis=-1)
         before, dual = dual, ahead + steps @ (truth - found - ahead)
         change = np.abs(dual - before).max(initial=0.0)
         if step % 3 == 0:
-            found = softmax(slope * offsets + kernel @ dual)[0]
+            found = softmax(slope * offsets + kernel @ dual, axis=-1)
             means = (found * offsets).sum(axis=1)
             gradient = ((truth - found) * offsets).sum() - slope
             curvature = ((found * offsets**2).sum(axis=1) - means**2).sum() + 1

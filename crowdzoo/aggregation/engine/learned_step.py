@@ -10,17 +10,6 @@ from typing import Any, NamedTuple
 LEAST = 1e-6
 MANY = 700.0  # annotations by an annotator; more than the network has seen in training count as so many
 LOWEST = -30.0  # evidence of one answer against a class
-NUM_FEATURES, NUM_FACTS, NUM_CROWD, NUM_TASK = 16, 11, 6, 12
-HIDDEN, CONTEXT, NUM_EVIDENCE = 32, 24, 7
-# inputs and outputs of the dense layers: those of a step, and those of the last look at the tasks
-SIZES = {
-    "first": (NUM_FEATURES, HIDDEN),
-    "context": (HIDDEN + NUM_FACTS + NUM_CROWD, CONTEXT),
-    "second": (HIDDEN + CONTEXT, HIDDEN),
-    "mix": (HIDDEN, NUM_EVIDENCE),
-    "prior": (CONTEXT, 2),
-}
-LAST_SIZES = {"first": (NUM_TASK + CONTEXT, HIDDEN), "second": (HIDDEN, HIDDEN), "last": (HIDDEN, 3)}
 
 
 def _dense(xp: Any, weights: Mapping[str, Any], name: str, x: Any) -> Any:
@@ -55,7 +44,7 @@ class Crowd(NamedTuple):
         said: how often, [U].
         agree: of those, the share of the task's other annotators who said it too, summed, [U].
         agreed: how many of those had other annotators at all, [U].
-        facts: sizes and densities of the crowds, as `facts_of` gives them, [B, NUM_CROWD].
+        facts: sizes and densities of the crowds, as `facts_of` gives them, [B, 6].
         num_annotators: R, of all crowds together.
         num_classes: K, of each.
     """
@@ -102,7 +91,7 @@ def evidence(
 
     Returns:
         Log evidence of a pair, up to a constant along the last axis, [U, K]; log prior [B, K]; context of the crowds
-        [B, CONTEXT].
+        [B, C].
     """
     who, label, at, said = crowd.annotators, crowd.labels, crowd.crowds, crowd.said
     k, num_annotators, num_crowds = crowd.num_classes, crowd.num_annotators, xp.shape(crowd.facts)[0]
@@ -230,7 +219,7 @@ def readout(xp: Any, weights: Mapping[str, Any], sums: Any, votes: Any, context:
         weights: kernels and biases by name.
         sums: log evidence with the prior, summed over a task's annotations, [N, K].
         votes: number of votes, [N, K].
-        context: of the crowd, [N, CONTEXT].
+        context: of the crowd, [N, C].
 
     Returns:
         Class probabilities, [N, K]: a mixture of the tempered evidence and of tempered votes.

@@ -142,7 +142,9 @@ def _run(blocks: Sequence[Block], cells: Cells, posteriors: NDArray[np.float64] 
 
 
 @compiled()
-def share_out(gains, said, num_said, is_said, class_prior, log_prior, known, shares):  # type: ignore[no-untyped-def]  # for Numba
+def share_out(  # type: ignore[no-untyped-def]  # for Numba
+    gains, said, num_said, is_said, class_prior, log_prior, known, shares, classes, not_said
+):
     """Posteriors of the classes that a task's annotators said; part of a compiled loop over tasks.
 
     Args:
@@ -154,6 +156,8 @@ def share_out(gains, said, num_said, is_said, class_prior, log_prior, known, sha
         log_prior: its logarithm, [K].
         known: the class, or -1.
         shares: [K]; receives the posterior of each class that was said, and of the known one.
+        classes: [K]; these are added to it.
+        not_said: [K]; to it is added what a class's count lacks where it was said, divided by its prior.
 
     Returns:
         Log evidence of all classes together (or of the known one), and the posterior of a class that nobody said
@@ -163,6 +167,7 @@ def share_out(gains, said, num_said, is_said, class_prior, log_prior, known, sha
     if known >= 0:
         truth = np.uint64(known)
         shares[truth] = 1.0
+        classes[truth] += 1.0
         return log_prior[truth] + gains[truth], 0.0
     prior_said, prior_rest, rest = 0.0, 0.0, 0.0
     peak = -np.inf
@@ -184,9 +189,13 @@ def share_out(gains, said, num_said, is_said, class_prior, log_prior, known, sha
         label = said[i]
         shares[label] = exp(gains[label] + log_prior[label] - peak)
         total += shares[label]
+    rest /= total
     for i in range(num_said):
-        shares[said[i]] /= total
-    return peak + log(total), rest / total
+        label = said[i]
+        shares[label] /= total
+        classes[label] += shares[label]
+        not_said[label] += rest
+    return peak + log(total), rest
 
 
 @compiled()
@@ -205,7 +214,7 @@ def _kernel(  # type: ignore[no-untyped-def]  # pragma: no cover
     shares = np.zeros(num_classes)  # their posteriors
     is_said = np.zeros(num_classes, np.uint8)
     said = np.empty(num_classes, np.uint64)
-    not_said = np.zeros(num_classes)  # what a class's count lacks where it was said
+    not_said = np.zeros(num_classes)
     total_rest = 0.0
     log_likelihood = 0.0
     for task in range(np.uint64(len(starts) - 1)):
@@ -228,16 +237,11 @@ def _kernel(  # type: ignore[no-untyped-def]  # pragma: no cover
                 num_said += one
             gains[label] += gain[cell]
             base += wrong[cell]
-        evidence, rest = share_out(gains, said, num_said, is_said, class_prior, log_prior, known, shares)
+        evidence, rest = share_out(
+            gains, said, num_said, is_said, class_prior, log_prior, known, shares, classes, not_said
+        )
         log_likelihood += base + evidence
         total_rest += rest
-        if known >= 0:
-            classes[np.uint64(known)] += 1.0
-        else:
-            for i in range(num_said):
-                label = said[i]
-                classes[label] += shares[label]
-                not_said[label] += rest
         for row in range(first, last):
             label = np.uint64(labels[row])
             cell = np.uint64(annotator_ids[row])

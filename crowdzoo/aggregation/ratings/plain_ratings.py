@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.base import names_and_counts
 from crowdzoo.aggregation.checks import check_ratings
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
@@ -136,10 +137,10 @@ def result_of_answers(
     shared, differences = rows.T
     pooled = differences.sum() / max(shared.sum(), 1)
     both = spread + np.where(shared > 0, differences / np.maximum(shared, 1), pooled)  # who shared none is as all are
-    return RatingAggregation.of(
-        method.name,
-        annotations,
-        np.where(rated, estimates, estimates[rated].mean()),
-        np.where(rated, np.sqrt(deviation) * factors, np.sqrt(spread)),
-        np.where(both > 0, spread / np.where(both > 0, both, 1.0), 1.0),
+    return RatingAggregation(
+        method=method.name,
+        **names_and_counts(annotations),
+        estimates=np.where(rated, estimates, estimates[rated].mean()),
+        standard_errors=np.where(rated, np.sqrt(deviation) * factors, np.sqrt(spread)),
+        skills=np.where(both > 0, spread / np.where(both > 0, both, 1.0), 1.0),
     )

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.base import Columns, Result, names_and_counts
+from crowdzoo.aggregation.base import Columns, Result
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.result_files import ReadResult
-    from crowdzoo.data.annotations import Annotations
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -58,35 +57,6 @@ class RatingAggregation(Result):
     num_iterations: int = 0
     annotations_per_task: NDArray[np.int64]
     annotations_per_annotator: NDArray[np.int64]
-
-    @classmethod
-    def of(
-        cls,
-        method: str,
-        annotations: Annotations,
-        estimates: NDArray[np.float64],
-        standard_errors: NDArray[np.float64],
-        skills: NDArray[np.float64],
-        **found: Any,
-    ) -> RatingAggregation:
-        """The result for a table of annotations: adds its names and counts to what was found.
-
-        Args:
-            method: see the attribute of that name, as for the arguments that follow.
-            annotations: N tasks, R annotators.
-            estimates: [N].
-            standard_errors: [N].
-            skills: [R].
-            **found: further attributes by name, such as `biases` and `history`.
-        """
-        return cls(
-            method=method,
-            estimates=estimates,
-            standard_errors=standard_errors,
-            skills=skills,
-            **names_and_counts(annotations),
-            **found,
-        )
 
     @classmethod
     def _read(cls, found: ReadResult) -> dict[str, Any]:

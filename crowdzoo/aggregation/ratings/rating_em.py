@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.against_votes import warn_of_notes
 from crowdzoo.aggregation.aggregator import Aggregator, warn_not_converged
+from crowdzoo.aggregation.base import names_and_counts
 from crowdzoo.aggregation.checks import check_ratings
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.ratings.plain_ratings import block_of_ratings
@@ -210,12 +211,12 @@ class RatingEM(Aggregator):
             moved = (of_all - of_following) * crowd.unit
             notes = (*notes, _level_note(annotations, number, beliefs.follows, moved))
         warn_of_notes("rating-em", notes, stacklevel=3)
-        return RatingAggregation.of(
-            "rating-em",
-            annotations,
-            estimates,
-            np.sqrt(variance) * crowd.unit,
-            beliefs.follows / (1 + crowd.truth_precision * errors),
+        return RatingAggregation(
+            method="rating-em",
+            **names_and_counts(annotations),
+            estimates=estimates,
+            standard_errors=np.sqrt(variance) * crowd.unit,
+            skills=beliefs.follows / (1 + crowd.truth_precision * errors),
             biases=biases,
             precisions=beliefs.precision / crowd.unit**2,
             history=history,
@@ -227,12 +228,12 @@ class RatingEM(Aggregator):
     def unanimous(self, annotations: Annotations) -> RatingAggregation:
         """All ratings are equal: there is nothing to find, and no unit to find it in."""
         annotators = annotations.num_annotators
-        return RatingAggregation.of(
-            "rating-em",
-            annotations,
-            np.full(annotations.num_tasks, annotations.labels[0]),
-            np.zeros(annotations.num_tasks),
-            np.ones(annotators),
+        return RatingAggregation(
+            method="rating-em",
+            **names_and_counts(annotations),
+            estimates=np.full(annotations.num_tasks, annotations.labels[0]),
+            standard_errors=np.zeros(annotations.num_tasks),
+            skills=np.ones(annotators),
             biases=np.zeros(annotators) if self.bias else None,
             precisions=np.full(annotators, RESOLUTION**-2),
         )

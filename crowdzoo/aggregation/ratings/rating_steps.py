@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import digamma, gammaln
 
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.compiled import compiled
-from crowdzoo.aggregation.engine.dirichlet import digamma, log_gamma
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.errors import DataError
 
@@ -246,8 +246,8 @@ def _updated(beliefs: RatingBeliefs, rows: Array, common: Array, settings: Ratin
             found -= _divergence(bias, bias_variance, crowd.bias_precision)
         if settings.precision:
             rates = shapes / precision  # which has this mean
-            entropy = shapes - np.log(rates) + log_gamma(shapes) + (1 - shapes) * digamma(shapes)
-            prior = crowd.shape * np.log(crowd.rate) - log_gamma(np.array([crowd.shape]))[0]
+            entropy = shapes - np.log(rates) + gammaln(shapes) + (1 - shapes) * digamma(shapes)
+            prior = crowd.shape * np.log(crowd.rate) - gammaln(crowd.shape)
             found += entropy + prior + (crowd.shape - 1) * log_precision - crowd.rate * precision
         return found
 
@@ -310,7 +310,7 @@ def _unrelated(number: Array, sums: Array, squares: Array) -> Array:
     around = np.maximum(squares - number * np.square(means), 0.0) + number * RESOLUTION**2
     shapes, share = WORTH + number / 2, WORTH / (WORTH + number)
     rates = WORTH + (around + share * number * np.square(means)) / 2
-    found: Array = log_gamma(shapes) - log_gamma(np.array([WORTH])) + WORTH * np.log(WORTH)
+    found: Array = gammaln(shapes) - gammaln(WORTH) + WORTH * np.log(WORTH)
     return found - shapes * np.log(rates) + (np.log(share) - number * np.log(2 * np.pi)) / 2
 
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.sentences.chain_method import LEAST_PRIOR, ChainMethod
-from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.checks.constraints import Number, setting
 from crowdzoo.data.tags import OUTSIDE, TagSet
-
-if TYPE_CHECKING:
-    from crowdzoo.data.annotations import Annotations
-    from crowdzoo.data.crowd_sequences import CrowdSequences
 
 RARE = 1e-3  # of a cell's pseudo-count, for what the scheme forbids an annotator to say
 
@@ -31,7 +26,8 @@ class BayesianSequenceCombination(ChainMethod):
     it forbids), and `diagonal` more for the right tag; where the scheme forbids that one after `before`, for the tag
     that begins such a span; and `votes`, which grows with the data (see `HMMCrowd`).
 
-    Variational Bayes as in the paper, all factors Dirichlet; the word model is `HMMCrowd`'s.
+    Variational Bayes as in the paper, all factors Dirichlet; the word model is `HMMCrowd`'s. The result's `confusions`
+    are the annotators' rows averaged over what they said before, as often as each occurred.
 
     Args:
         max_iter: most iterations.
@@ -60,34 +56,14 @@ class BayesianSequenceCombination(ChainMethod):
 
     prior: float = setting(1.0, Number(LEAST_PRIOR / RARE, 1e9))
 
-    def fit(self, sequences: CrowdSequences | Annotations) -> SequenceAggregation:
-        """Finds tags, annotators and transitions together; see `HMMCrowd.fit`.
-
-        `confusions` are the annotators' rows averaged over what they said before, as often as each occurred.
-
-        Args:
-            sequences: N sentences, R annotators, K classes; not changed.
-
-        Raises:
-            DataError: annotations are not of kind sequence, or do not cover whole sentences.
-
-        Warns:
-            ConvergenceWarning: `max_iter` was not enough.
-        """
-        return self._fit(sequences)
-
     def says(self, tag_set: TagSet) -> NDArray[np.float64]:
         """Pseudo-counts `[before, true, said]`, [K + 1, K, K]; the last `before` is the beginning."""
         first, after, _ = tag_set.follows()
         allowed = np.concatenate([after, first[None]])
         count = len(tag_set.classes)
         says = np.repeat(np.where(allowed, self.prior, self.prior * RARE)[:, None], count, axis=1)
-        instead = tag_set.codes(_beginning(name) for name in tag_set.classes)
+        instead = tag_set.codes(name if name == OUTSIDE else f"B-{name[2:]}" for name in tag_set.classes)
         for before in range(count + 1):
             right = np.where(allowed[before], np.arange(count), instead)
             says[before, np.arange(count), right] += self.diagonal
         return says
-
-
-def _beginning(tag: str) -> str:
-    return tag if tag == OUTSIDE else f"B-{tag[2:]}"

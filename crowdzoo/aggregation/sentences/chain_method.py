@@ -67,13 +67,28 @@ class ChainMethod(Iterative):
             words = place[table.words]
         return table, ChainModel(self, table.tag_set, number), SentenceBlock.of(table, words)
 
-    def _fit(self, sequences: CrowdSequences | Annotations) -> SequenceAggregation:
-        """Mean-field variational Bayes: paths of tags in one factor, parameters in the others.
+    def fit(self, sequences: CrowdSequences | Annotations) -> SequenceAggregation:
+        """Finds tags, annotators and transitions together.
 
-        Each iteration sets the parameters' Dirichlet distributions to the best ones given the paths, then the paths to
-        the best given those (forward-backward with expected logarithms), so that the bound never falls. Transitions
-        that the scheme forbids have no probability at all. Sentences that nobody labelled teach nothing, and get their
-        tags at the end.
+        Mean-field variational Bayes: paths of tags in one factor, parameters in the others. Each iteration sets the
+        parameters' Dirichlet distributions to the best ones given the paths, then the paths to the best given those
+        (forward-backward with expected logarithms), so that the bound never falls. Transitions that the scheme forbids
+        have no probability at all. Sentences that nobody labelled teach nothing, and get their tags at the end.
+
+        Args:
+            sequences: N sentences, R annotators, K classes; not changed.
+
+        Returns:
+            Posteriors of each token given everything, and labels that are the most probable path of each sentence.
+            `confusions`, `transitions` and `first` are posterior means; `skills` is how often the annotator is
+            expected to be right about tokens inside spans. `history` is the variational lower bound. A sentence that
+            nobody labelled gets what words and transitions say.
+
+        Raises:
+            DataError: annotations are not of kind sequence, or do not cover whole sentences.
+
+        Warns:
+            ConvergenceWarning: `max_iter` was not enough.
         """
         table, model, block = self.begin(sequences)
         first = model.zero(table.annotations.num_annotators)
@@ -121,7 +136,7 @@ class ChainMethod(Iterative):
         Warns:
             ConvergenceWarning: `max_iter` was not enough.
         """
-        self.warn_unless_converged(run, len(table.labels), stacklevel=5)
+        self.warn_unless_converged(run, len(table.labels), stacklevel=4)
         first, after, confusions, _ = model.means(run.params)
         labelled = np.zeros(len(table.starts) - 1, bool)
         labelled[table.annotations.task_ids] = True

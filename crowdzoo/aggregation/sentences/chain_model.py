@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.compiled import compiled
-from crowdzoo.aggregation.engine.dirichlet import expected_logs, log_gamma
+from crowdzoo.aggregation.engine.dirichlet import expected_logs
 from crowdzoo.aggregation.engine.kernels import vote_shares
 from crowdzoo.aggregation.engine.markov_chain import ChainCounts, LogChain, forward_backward, viterbi
 from crowdzoo.aggregation.engine.params import Additive
@@ -244,7 +245,7 @@ def _shares(counts: Array) -> Array:
 
 def _log_normaliser(rows: Array) -> float:
     """Log B of Dirichlet distributions [R, said, true], summed: of the gamma functions of cells, less that of sums."""
-    return float(log_gamma(rows).sum() - log_gamma(rows.sum(axis=1)).sum())
+    return float(gammaln(rows).sum() - gammaln(rows.sum(axis=1)).sum())
 
 
 def _log(values: NDArray[np.generic]) -> Array:

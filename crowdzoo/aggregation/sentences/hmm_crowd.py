@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.sentences.chain_method import ChainMethod
-from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.data.tags import TagSet
-
-if TYPE_CHECKING:
-    from crowdzoo.data.annotations import Annotations
-    from crowdzoo.data.crowd_sequences import CrowdSequences
 
 
 @dataclass(frozen=True)
@@ -62,26 +57,6 @@ class HMMCrowd(ChainMethod):
 
     title: ClassVar[str] = "HMM-crowd"
     name: ClassVar[str] = "hmm-crowd"
-
-    def fit(self, sequences: CrowdSequences | Annotations) -> SequenceAggregation:
-        """Finds tags, annotators and transitions together.
-
-        Args:
-            sequences: N sentences, R annotators, K classes; not changed.
-
-        Returns:
-            Posteriors of each token given everything, and labels that are the most probable path of each sentence.
-            `confusions`, `transitions` and `first` are posterior means; `skills` is how often the annotator is
-            expected to be right about tokens inside spans. `history` is the variational lower bound. A sentence that
-            nobody labelled gets what words and transitions say.
-
-        Raises:
-            DataError: annotations are not of kind sequence, or do not cover whole sentences.
-
-        Warns:
-            ConvergenceWarning: `max_iter` was not enough.
-        """
-        return self._fit(sequences)
 
     def says(self, tag_set: TagSet) -> NDArray[np.float64]:
         """Pseudo-counts of a confusion matrix, in one context: [1, K, K]."""

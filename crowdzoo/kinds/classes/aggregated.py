@@ -16,7 +16,7 @@ def aggregated(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], e
     Where Bayes' rule with confusion matrices is not what the method does (it has none, or its posteriors are means of
     several methods': then there is no history), it is fitted to both splits for the posteriors of eval.
 
-    Args: see `crowdzoo.kinds.parts.aggregated`.
+    Args: see `crowdzoo.kinds.parts`.
     """
     fitted, crowd = fit(crowds["train"]), crowds["eval"]
     if fitted.confusions is None or not fitted.history:

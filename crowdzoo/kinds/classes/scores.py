@@ -29,7 +29,7 @@ def model_scores(
 ) -> dict[str, dict[str, Any]]:
     """Accuracy and cross-entropy of classifiers, by TensorFlow Model Analysis.
 
-    Args: see `crowdzoo.kinds.parts.model_scores`.
+    Args: see `crowdzoo.kinds.parts`.
 
     Returns:
         For each model `tasks`, `accuracy` and `cross_entropy`; of several also `by_task`, whether it is right.

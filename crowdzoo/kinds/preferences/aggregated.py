@@ -15,7 +15,7 @@ def aggregated(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], e
 
     A pair without preferences has equal probabilities.
 
-    Args: see `crowdzoo.kinds.parts.aggregated`.
+    Args: see `crowdzoo.kinds.parts`.
     """
     fitted, tables = {}, {}
     for split in ("train", "eval"):

@@ -148,14 +148,6 @@ class Preferences(Kind):
         """True scores."""
         return _Gold(table.gold_ratings(path, "true scores"))
 
-    def train(
-        self, settings: Any, x: Any, annotations: Annotations, *, targets: Any = None, crowd: Any = None, **how: Any
-    ) -> tuple[Any, Any]:
-        """See `Kind.train`."""
-        from crowdzoo.training.instance_training import train
-
-        return train(settings, x, annotations=annotations, tasks=annotations.tasks, label_distribution=targets, **how)
-
     # === Evaluation ===
 
     def scores(self, truth: Annotations, answers: Mapping[str, np.ndarray], **about: Any) -> dict[str, Any]:

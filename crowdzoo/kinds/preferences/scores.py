@@ -22,7 +22,7 @@ def model_scores(
 ) -> dict[str, dict[str, Any]]:
     """Scores of models on the pairs whose answer is known, and on what annotators said of all pairs.
 
-    Args: see `crowdzoo.kinds.parts.model_scores`.
+    Args: see `crowdzoo.kinds.parts`.
 
     Returns:
         For each model `tasks` (pairs), what `Kind.scores` gives, and `log_likelihood`: the mean log probability of the
@@ -59,11 +59,11 @@ def model_scores(
     result: dict[str, dict[str, Any]] = {}
     for name in models:
         sides_of = np.concatenate(scores[name], axis=1)
-        lead = (sides_of[0] - sides_of[1])[labels < 2]
+        lead, said = (sides_of[0] - sides_of[1])[labels < 2], np.concatenate(logs[name])
         result[name] = {
             "tasks": number,
             **Preferences().scores(preferences, {"score": sides_of.ravel()}),
-            "log_likelihood": _mean(np.concatenate(logs[name])),
+            "log_likelihood": float(said.mean()) if len(said) else None,
             "by_task": np.where(lead == 0, 0.5, (lead > 0) == (labels[labels < 2] == 0)),
         }
     return result
@@ -76,7 +76,3 @@ def _named(sides: Mapping[str, Any]) -> dict[str, Any]:
         for side, part in sides.items()
         for name, values in (part if isinstance(part, Mapping) else {"instances": part}).items()
     }
-
-
-def _mean(values: np.ndarray) -> float | None:
-    return float(values.mean()) if len(values) else None

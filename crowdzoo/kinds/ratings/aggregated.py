@@ -11,7 +11,7 @@ from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
 def aggregated(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
     """Each split by its own ratings alone; a task without ratings has the mean of train's estimates.
 
-    Args: see `crowdzoo.kinds.parts.aggregated`.
+    Args: see `crowdzoo.kinds.parts`.
     """
     fitted, crowd = fit(crowds["train"]), crowds["eval"]
     found = fit(crowd) if len(crowd) else None

@@ -20,7 +20,7 @@ def model_scores(
 ) -> dict[str, dict[str, Any]]:
     """Errors of models on the tasks whose rating is known.
 
-    Args: see `crowdzoo.kinds.parts.model_scores`.
+    Args: see `crowdzoo.kinds.parts`.
 
     Returns:
         For each model `tasks`, what `Kind.scores` gives, and `by_task`, [N], whose mean is R².

@@ -15,7 +15,7 @@ from crowdzoo.records.example_files import read_dataset_info, split_files
 def aggregated(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
     """Each split by its own annotations alone; tokens of sentences without annotations have "O".
 
-    Args: see `crowdzoo.kinds.parts.aggregated`.
+    Args: see `crowdzoo.kinds.parts`.
     """
     info = read_dataset_info(examples)
     fitted, tables = {}, {}

@@ -16,7 +16,7 @@ def model_scores(
 ) -> dict[str, dict[str, Any]]:
     """Scores of models on the sentences whose tags are known.
 
-    Args: see `crowdzoo.kinds.parts.model_scores`.
+    Args: see `crowdzoo.kinds.parts`.
 
     Returns:
         For each model `tasks`, what `Kind.scores` gives, and `by_task`, [N], whose mean is F1.

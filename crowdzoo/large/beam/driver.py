@@ -234,11 +234,6 @@ def _is_alone(pipeline: beam.Pipeline) -> bool:
     return options.direct_running_mode == "in_memory" and options.direct_num_workers == 1
 
 
-def _spread(pipeline: beam.Pipeline, paths: list[str]) -> beam.PCollection:
-    """Paths, dealt out: else one worker reads them all."""
-    return pipeline | "Paths" >> beam.Create(paths) | "Spread" >> beam.Reshuffle()
-
-
 @dataclass
 class _Driver:
     """Pipelines one after the other, and the checkpoints between them."""
@@ -294,9 +289,11 @@ class _Driver:
         with self.pipeline() as pipeline:
             threads = self.threads or (num_threads() if _is_alone(pipeline) else 1)
             read = beam.Map(self.folder.item, self.number, has_tasks).with_output_types(Item)
-            items = _spread(pipeline, self.paths) | "Items" >> read
+            # dealt out: else one worker reads them all
+            paths = pipeline | "Paths" >> beam.Create(self.paths) | "Spread" >> beam.Reshuffle()
+            items = paths | "Items" >> read
             last = pipeline | "Last" >> beam.Create([self.folder.manifest(self.number)])
-            state = last | "State" >> beam.Map(_state_of).with_output_types(Starts)
+            state = last | "State" >> beam.Map(lambda path: read_value(path)[1]).with_output_types(Starts)
             steps = self._steps(pipeline)
             for number in range(steps):
                 items, state = step(items, state, self.form, threads, str(number))
@@ -370,9 +367,3 @@ class _Driver:
                 message = "A pipeline on Beam failed (%s). It is run again from %s, in %d s (retry %d of %d)."
                 _log.warning(message, what, start, seconds, retry, self.retries)
                 time.sleep(seconds)
-
-
-def _state_of(path: str) -> Starts:
-    """What a manifest has of all starts."""
-    state: Starts = read_value(path)[1]
-    return state

@@ -22,7 +22,7 @@ from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.kernels import vote_shares
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.params import Additive
-from crowdzoo.aggregation.engine.run import Run, best_of
+from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -148,7 +148,8 @@ class Form(ABC):
 
     def step(self, run: Run[Any], total: Tally) -> Run[Any]:
         """A run after one more iteration, from what was counted under its parameters."""
-        raise NotImplementedError
+        found: Run[Any] = self.aggregator.step(run, total.counts)
+        return found
 
     def next_run(self, run: Run[Any], total: Tally) -> Run[Any]:
         """A run after one more pass; before the first it has no parameters."""
@@ -190,19 +191,3 @@ class Form(ABC):
         """What the aggregator's `fit` gives, whether or not the run has converged."""
         more = [getattr(found, name) for name in self.also_found]
         return self.aggregator.result(data, run, found.posteriors, found.labels, *more)
-
-
-def fitted(form: Form, expected: Callable[[int, Run[Any]], Tally]) -> Run[Any]:
-    """All starts, one after the other; the best.
-
-    Args:
-        form: whose steps.
-        expected: what all blocks add under the parameters of a start's run; of a run without, at first.
-    """
-    runs = []
-    for start in range(form.starts):
-        run: Run[Any] = Run(None)
-        while not run.done:
-            run = form.next_run(run, expected(start, run))
-        runs.append(run)
-    return best_of(runs)

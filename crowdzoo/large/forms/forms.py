@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,9 +61,6 @@ class DawidSkeneForm(Form):
     def start(self, total: Tally) -> Any:
         return dawid_skene.update(total.counts, self.aggregator.prior, self.aggregator.diagonal)
 
-    def step(self, run: Run[Any], total: Tally) -> Run[Any]:
-        return self.aggregator.step(run, total.counts)
-
 
 class OneCoinForm(Form):
     """One-coin Dawid-Skene."""
@@ -86,11 +82,6 @@ class OneCoinForm(Form):
 
     def start(self, total: Tally) -> Any:
         return one_coin.update(total.counts, self.aggregator)
-
-    def step(self, run: Run[Any], total: Tally) -> Run[Any]:
-        counts, settings = total.counts, self.aggregator
-        found = one_coin.objective(counts, run.params, settings)
-        return settings.advance(run, found, counts, partial(one_coin.update, counts, settings))
 
     def posteriors(self, block: Any, prepared: Any, means: Any, state: Array | None) -> Array:
         return posteriors_of(block, prepared)
@@ -132,11 +123,6 @@ class GLADForm(Form):
     def start(self, total: Tally) -> Any:
         return glad.update(total.counts, self.begin, self.aggregator)
 
-    def step(self, run: Run[Any], total: Tally) -> Run[Any]:
-        counts, params, settings = total.counts, run.params, self.aggregator
-        found = glad.objective(counts, params, settings)
-        return settings.advance(run, found, counts, partial(glad.update, counts, params, settings))
-
     def posteriors(self, block: Any, prepared: Any, means: Any, state: Array | None) -> Array:
         assert state is not None
         return glad.posteriors(block, prepared, state)
@@ -157,6 +143,9 @@ class _Variational(Form):
         total.more += int((~block.informed).sum())
         return super().expect(total, block, prepared, state, counting)
 
+    def step(self, run: Run[Any], total: Tally) -> Run[Any]:
+        return self.aggregator.step(run, total.counts, total.more)
+
     def last_likelihood(self, block: Any, means: Any) -> float:
         counts = self.zero().counts
         counts.add_expected(block, means, False)
@@ -169,10 +158,6 @@ class IBCCForm(_Variational):
     def start(self, total: Tally) -> Any:
         return ibcc.update(total.counts, self.aggregator.priors(self.num_classes))
 
-    def step(self, run: Run[Any], total: Tally) -> Run[Any]:
-        found = ibcc.bound(total.counts, run.params, total.more)
-        return self.aggregator.advance(run, found, total.counts, partial(self.start, total))
-
     def posteriors(self, block: Any, prepared: Any, means: Any, state: Array | None) -> Array:
         found = bayes.posteriors(block, prepared)
         found[~block.informed] = means.class_prior
@@ -184,17 +169,6 @@ class HierarchicalForm(_Variational):
 
     def start(self, total: Tally) -> Any:
         return hierarchical_dawid_skene.start(total.counts)
-
-    def step(self, run: Run[Any], total: Tally) -> Run[Any]:
-        counts, annotators = total.counts, self.aggregator.annotators
-        found = hierarchical_dawid_skene.bound(counts, run.params, annotators, total.more)
-        update = partial(hierarchical_dawid_skene.update, counts, run.params, annotators)
-        return self.aggregator.advance(run, found, counts, update)
-
-    def result(self, data: Any, run: Run[Any], found: BlockPosteriors) -> Aggregation:
-        facts = run.facts | {"log_likelihood": found.log_likelihood}
-        name, means = "hierarchical-dawid-skene", run.params.means
-        return Aggregation.of(name, data, found.posteriors, found.labels, means, **facts)
 
 
 class RobustForm(Form):

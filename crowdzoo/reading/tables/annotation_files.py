@@ -8,8 +8,6 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.files.writing import write_rows
 
-__all__ = ["write_annotations"]
-
 
 def write_annotations(annotations: Annotations, path: str | Path) -> Path:
     """Writes the columns task, annotator, label (names; ratings as numbers), one row an annotation.

@@ -56,7 +56,8 @@ def answer_rows(
     """
     arrays = {ours: one_array(each) if isinstance(each, pa.ChunkedArray) else each for ours, each in columns.items()}
     rows = None
-    if all(ours in arrays and _is_list(arrays[ours].type) for ours in LISTS):
+    lists = {ours for ours, each in arrays.items() if pa.types.is_list(each.type) or pa.types.is_large_list(each.type)}
+    if lists.issuperset(LISTS):
         annotators, labels = (pc.fill_null(pc.list_value_length(arrays[ours]), 0).to_numpy() for ours in LISTS)
         for row in np.flatnonzero(annotators != labels)[:1]:
             who, what = (found[ours] for ours in LISTS)
@@ -85,7 +86,3 @@ def named(array: pa.Array, names: Sequence[str] | None) -> pa.Array:
         return array
     has_name = pc.and_(pc.greater_equal(array, 0), pc.less(array, len(names)))
     return pa.array(names, pa.large_string()).take(pc.if_else(has_name, array, pa.scalar(None, array.type)))
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from crowdzoo.data.annotations import VOCABULARIES
 from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, short_repr
@@ -118,8 +117,8 @@ class Collector(RowChecks):
                 values, names = self.vocabularies[column].finish(values, self.source.text, column == "label")
                 if column == "label":
                     self._check_several(names)
-                if column == "annotator":
-                    self._tell_alike(names)
+                if column == "annotator" and self.rules.names[column] is None:
+                    self._tell(spelt_alike(names[: MOST_CLASSES + 1].tolist(), "annotators"))
                 objects = self.source.objects.get(column)
                 result[VOCABULARIES[column]] = names if objects is None else objects[names]
             result[_ATTRIBUTES.get(column, column)] = values
@@ -161,10 +160,6 @@ class Collector(RowChecks):
             self._tell([f"{look}. If they are, use kind 'free-text' (--task free-text)."])
         else:
             self._tell(suspicious_classes(classes.tolist(), counts, self.source.layout.no_label))
-
-    def _tell_alike(self, annotators: np.ndarray | pa.Array) -> None:
-        if self.rules.names["annotator"] is None:
-            self._tell(spelt_alike(annotators[: MOST_CLASSES + 1].tolist(), "annotators"))
 
     def _tell(self, sentences: list[str]) -> None:
         if not self.source.own:  # what crowdzoo wrote was looked at when it was read first

@@ -100,8 +100,9 @@ class OwnBase(Base):
         names = [layer.name for layer in model.layers]
         if "features" in names:
             return "features"
-        takes_vectors = len(getattr(model, "inputs", None) or ()) == 1 and _is_vector(model.inputs[0])
-        return None if takes_vectors or len(names) < 2 or not getattr(model, "inputs", None) else names[-2]
+        inputs: Any = getattr(model, "inputs", None) or ()
+        takes_vectors = len(inputs) == 1 and len(inputs[0].shape) == 2 and inputs[0].dtype.startswith("float")
+        return None if takes_vectors or len(names) < 2 or not inputs else names[-2]
 
     def _made(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
         import keras
@@ -147,10 +148,6 @@ def _encoded(encoder: Any) -> tuple[Any, Any]:
 def _takes_strings(model: Any) -> bool:
     inputs = getattr(model, "inputs", None) or []
     return bool(inputs) and all(tensor.dtype == "string" for tensor in inputs)
-
-
-def _is_vector(tensor: Any) -> bool:
-    return len(tensor.shape) == 2 and tensor.dtype.startswith("float")
 
 
 def try_on_batch(model: Any, reference: str, context: BaseContext, size_name: str = "context.num_classes") -> None:

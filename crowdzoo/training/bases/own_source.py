@@ -142,7 +142,9 @@ def _file_of(where: str, reference: str) -> Path:
         if not path.is_file():
             raise ConfigError(f"base {reference}: the file {path} does not exist.")
         return path
-    _see_current_folder()
+    # the installed command does not look for modules in the current folder, as `python -m` does
+    if str(Path.cwd()) not in sys.path and "" not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
     try:
         spec = importlib.util.find_spec(where)
     except (ImportError, ValueError):
@@ -214,12 +216,6 @@ def _beside(path: Path, reference: str, own: dict[str, ModuleType]) -> Iterator[
         # those of an earlier base make room, as Keras looks here for classes of a saved model
         sys.modules.update({name: other for name, other in others.items() if other is not _last_own.get(name)})
         _last_own.update(own)
-
-
-def _see_current_folder() -> None:
-    """The installed command does not look for modules in the current folder, as `python -m` does."""
-    if str(Path.cwd()) not in sys.path and "" not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
 
 
 def _imports(file: Path, top: Path) -> Iterator[list[str]]:

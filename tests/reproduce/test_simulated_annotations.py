@@ -1,6 +1,5 @@
 import numpy as np
-
-from crowdzoo.datasets import simulate_annotations
+from drawn_crowds import simulate_annotations
 
 EXPERT = np.eye(3)
 # says class 1 for every 0, and never the other way round: wrong orientation would show
