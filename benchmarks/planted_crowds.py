@@ -92,7 +92,7 @@ def copied_in(planted: dict[str, str], whom: str = "h3") -> frozenset[str]:
 
 def classes(seed: int) -> Iterator[Crowd]:
     """Eight honest annotators, and those who are planted, on 200 tasks of four classes; some crowds are smaller."""
-    names = np.array(["ape", "bat", "cat", "dog"], object)
+    names = np.array(["ape", "bat", "cat", "dog", "eel", "fox", "gnu", "hen"], object)
 
     def crowd(
         name: str,
@@ -177,6 +177,13 @@ def classes(seed: int) -> Iterator[Crowd]:
     yield crowd("a swapper, three classes", {"s0": ("swaps", swaps(1, 2))}, size=3)
     yield crowd("a swapper, three a task", {"s0": ("swaps", swaps(0, 1))}, each=3, tasks=400)
     yield crowd("a swapper and random spammers", {"s0": ("swaps", swaps(0, 1)), **spammers})
+    yield crowd(
+        "a swapper among many classes",
+        {"s0": ("swaps", swaps(0, 1)), **spammers, "r2": ("random", at_random)},
+        size=8,
+        tasks=400,
+        each=5,
+    )
     yield crowd("a swapper who errs", {"s0": ("swaps", swaps(2, 3, 0.75))})
     yield crowd("the opposite, two classes", {"o0": ("opposite", swaps(0, 1))}, size=2)
     yield crowd("copies", {"k0": ("copy", copies("h3")), "k1": ("copy", copies("h3"))})

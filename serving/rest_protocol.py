@@ -17,7 +17,7 @@ _MOST_AHEAD = 16
 # Key of the ASGI scope: tells whether the client is gone
 GONE = "crowdzoo.gone"
 # A connection that has been sending one request for so long may be closed where another one needs its place
-SLOW_SECONDS = 1.0
+SLOW_SECONDS = 0.2
 
 
 class RestServer(uvicorn.Server):

@@ -1,6 +1,7 @@
 """Options that several commands have, and messages of the library in which Python's arguments become options."""
 
 import argparse
+import csv
 import inspect
 import json
 import os
@@ -308,7 +309,8 @@ def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]
         raise ConfigError("--rejects keeps what --on-bad-rows reject leaves out: give both.")
     found = given(arguments, kind.reading)
     if arguments.classes is not None:
-        found["classes"] = [name.strip() for name in arguments.classes.split(",")]
+        # a name with a comma stands between quotes
+        found["classes"] = [name.strip() for name in next(csv.reader([arguments.classes], skipinitialspace=True), [""])]
         if "" in found["classes"]:
             raise ConfigError(f"--classes {arguments.classes!r}: has an empty name; write names with commas between.")
         if len(set(found["classes"])) < len(found["classes"]):

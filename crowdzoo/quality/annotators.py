@@ -156,8 +156,7 @@ def _notes(
     crowd = judges[placed]
     overall = beyond[crowd].mean() if crowd.any() else 0.0
     enough = shared >= FEW
-    below = enough & (mean < overall)
-    answers = judged_answers(annotations, aggregation, judges, below) if size > 1 else None
+    answers = judged_answers(annotations, aggregation, judges, enough) if size > 1 else None
     pairs = {} if answers is None else exchanged_classes(answers)
     exchange = np.isin(np.arange(number), [*pairs])
     against = enough & (mean + half < 0) & ~exchange

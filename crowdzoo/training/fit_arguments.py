@@ -16,6 +16,7 @@ from crowdzoo.training.mask_data import MaskData
 from crowdzoo.training.pair_rows import FIT, instances_of, num_rows, of_frame, pair_rows, shown, with_task_column
 from crowdzoo.training.sparse_batch import check_columns, has_annotators
 
+ROWS_AT_ONCE = 1024
 SUM_TOLERANCE = 1e-3  # of a row of targets, also in half precision
 
 
@@ -51,6 +52,7 @@ def crowd_arrays(
         named = " If a row is an annotation, name the tasks' column: task='NAME'." if hasattr(y, "columns") else ""
         raise DataError(f"x has {rows:,} rows, the labels have {annotations.num_tasks:,}: give a row for each.{named}")
     _build_on(model, x)
+    _check_finite(model, x)
     _check_codes(crowd, annotations)
     if not padded:
         _check_annotators(crowd, annotations)
@@ -59,10 +61,31 @@ def crowd_arrays(
     return ArrayData(x, annotations, annotations.tasks)
 
 
+def _check_finite(model: Any, x: Any) -> None:
+    """Refuses instances with NaN or infinity, unless the base makes numbers of them."""
+    ops = keras.ops
+    x = keras.tree.map_structure(lambda array: ops.convert_to_numpy(array) if ops.is_tensor(array) else array, x)
+    x = keras.tree.map_structure(np.asarray, x)
+    for part in keras.tree.flatten(x):
+        for start in range(0, len(part) if part.dtype.kind == "f" else 0, ROWS_AT_ONCE):
+            wrong = np.argwhere(~np.isfinite(part[start : start + ROWS_AT_ONCE]))
+            if not len(wrong):
+                continue
+            row, *place = (wrong[0] + [start, *[0] * (part.ndim - 1)]).tolist()
+            answer = model.base(keras.tree.map_structure(lambda array, row=row: array[row : row + 1], x))
+            if np.isfinite(np.asarray(ops.convert_to_numpy(answer), "float64")).all():
+                return
+            raise DataError(
+                f"x[{', '.join(map(str, [row, *place]))}] is {part[(row, *place)]}, and the base's answer to it is no "
+                "number. Fill such values in, or leave the rows out, of the labels as well."
+            )
+
+
 def _masks(model: Any, x: Any, y: Any) -> MaskData:
     """Images and annotators' masks, as large as what the base gives."""
     x, ids = (x["instances"], x["annotators"]) if has_annotators(x) else (instances_of(x), None)
     _build_on(model, x)
+    _check_finite(model, x)
     crowd = model.crowd
     data = MaskData(x, y, ids, num_annotators=crowd.num_annotators, num_classes=crowd.num_classes)
     _check_pixels(model, answer_shape(data)[1:])

@@ -41,6 +41,10 @@ def named(found: planted.Crowd, kind: str, method: str | None = None) -> dict[st
     ("name", "notes"),
     [
         ("a swapper, three a task", {"s0": {"exchange"}}),
+        (
+            "a swapper among many classes",
+            {"s0": {"exchange"}, "r0": {"random"}, "r1": {"random"}, "r2": {"random"}},
+        ),
         pytest.param("a swapper who errs", {"s0": {"exchange"}}, marks=slow),
         ("the opposite, two classes", {"o0": {"exchange"}}),
         pytest.param("constant spammers, a frequent class", {"c0": {"same"}}, marks=slow),

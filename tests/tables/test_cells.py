@@ -96,8 +96,8 @@ def test_a_label_that_is_made_of_others_is_refused_with_what_to_do():
     assert message_of(write("a.csv", SEVERAL)) == (
         "a.csv: the label 'cat|dog' is made of other labels. If a cell may hold several, split them with "
         "label_separator='|'; on_duplicate='first' or 'last' then says which of them counts; where several may hold "
-        "for a task, give --multi-label to crowdzoo aggregate or report. If it is one class, name all of them "
-        "with classes."
+        "for a task, give --multi-label to crowdzoo aggregate or report. If it is one class, name all of them, "
+        "as in classes=A,B."
     )
     assert Annotations.read("a.csv", classes=["cat", "cat|dog", "dog"]).num_classes == 3
     repeated = message_of("a.csv", label_separator="|")

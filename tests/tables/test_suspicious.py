@@ -97,7 +97,9 @@ def test_the_check_of_a_pipeline_says_a_misspelt_class_of_parquet(capsys):
     assert "a.parquet: only one of 6,000 annotations says 'hihg'." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("names", [["Ann", "ann"], ["Ann Lee", "Ann  Lee"], ["Zo\u00eb", "Zoe\u0308"], ["7", "07"]])
+@pytest.mark.parametrize(
+    "names", [["Ann", "ann"], ["Ann Lee", "Ann  Lee"], ["Zo\u00eb", "Zoe\u0308"], ["7", "07"], ["Ann", "A\u200bnn"]]
+)
 def test_two_spellings_of_an_annotator_are_said(names):
     rows = [(task, who, "x") for task, who in enumerate([*names, "bob"])]
     with open("a.csv", "w", encoding="utf-8") as file:

@@ -181,6 +181,22 @@ def test_training_that_reaches_nan_stops():
         train(settings, rng.normal(size=(8, 2)), annotations=annotations, callbacks=[Spoil()])
 
 
+@pytest.mark.parametrize("form", ["array", "annotations", "masks"])
+def test_instances_that_are_no_numbers_are_refused_unless_the_base_makes_numbers_of_them(form):
+    y = np.zeros((4, 2, 2, 1) if form == "masks" else (4, 1), int)
+    x = np.zeros((4, 2, 2, 1) if form == "masks" else (4, 2), "float32")
+    x[3] = np.nan
+    head = keras.layers.Conv2D(2, 1, activation="softmax") if form == "masks" else keras.layers.Dense(2, "softmax")
+    layer = layers.ConfusionMatrices(1, kind="segmentation" if form == "masks" else "classification")
+    model = CrowdModel(keras.Sequential([keras.Input(x.shape[1:]), head]), layer)
+    with pytest.raises(DataError, match=r"^x\[3(, 0)+\] is nan, and the base's answer .* leave the rows out"):
+        model.fit(x, Annotations.from_dense(y) if form == "annotations" else y, epochs=1, verbose=0)
+    if form == "array":
+        filled = keras.layers.Lambda(keras.ops.nan_to_num)
+        model = CrowdModel(keras.Sequential([keras.Input((2,)), filled, head]), layer)
+        model.fit(x, y, epochs=1, verbose=0)
+
+
 def test_weights_that_are_no_numbers_are_named():
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, name="good"), keras.layers.Dense(1, name="bad")])
     check_weights(model)

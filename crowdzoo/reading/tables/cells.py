@@ -60,8 +60,8 @@ def check_pairs(source: Source, rules: Rules, batch: Batch) -> None:
             shown = "\\n" if mark == "\n" else mark
             raise DataError(
                 f"{source.name}: the annotator {short_repr(who)} looks like several, and {short_repr(label)} like a "
-                f"label of each. Split both: annotator_separator='{shown}'. If it is one, name all the classes with "
-                "classes."
+                f"label of each. Split both: annotator_separator='{shown}'. If it is one, name all the classes, "
+                "as in classes=A,B."
             )
 
 

@@ -211,7 +211,7 @@ class Collector(RowChecks):
             raise DataError(
                 f"{self.source.name}: the label {short_repr(name)} is {what}. If a cell may hold "
                 f"several, split them with label_separator='{shown}'; on_duplicate='first' or 'last' then says which "
-                f"of them counts; {SEVERAL_HOLD} If it is one class, name all of them with classes."
+                f"of them counts; {SEVERAL_HOLD} If it is one class, name all of them, as in classes=A,B."
             )
 
     def _check_wide(self, who: np.ndarray, annotators: np.ndarray, labels: np.ndarray, classes: np.ndarray) -> None:

@@ -67,7 +67,8 @@ def spelt_alike(names: Sequence[object], what: str) -> list[str]:
     for name in names if len(names) <= MOST_CLASSES else ():
         if isinstance(name, str):
             number = _number(name)
-            key = " ".join(unicodedata.normalize("NFKC", name).casefold().split()) if number is None else number
+            plain = "".join(sign for sign in name if unicodedata.category(sign) != "Cf")  # such as a blank of no width
+            key = " ".join(unicodedata.normalize("NFKC", plain).casefold().split()) if number is None else number
             alike.setdefault(key, []).append(repr(name))
     same = [" and ".join(each) for each in alike.values() if len(each) > 1]
     form = "case, white space, Unicode form or the form of a number"
