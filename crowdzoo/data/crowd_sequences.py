@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.data.drawn_spans import Drawn
+from crowdzoo.data.drawn_spans import GOLD, Drawn, DrawnSpan, side_by_side
 from crowdzoo.data.tags import Span, TagSet, spans_of
 from crowdzoo.data.tokens import token_edges
 from crowdzoo.errors import SHOWN, BadRow, DataError, short_repr
@@ -187,6 +187,14 @@ class CrowdSequences:
     def gold_spans(self) -> list[list[Span] | None]:
         """The true spans of all sentences, None where they are unknown; raises as `gold_tags`."""
         return [None if tags is None else spans_of(tags, self.scheme) for tags in self.gold_tags()]
+
+    def gold_drawn(self) -> list[tuple[DrawnSpan, ...] | None]:
+        """The true spans of all sentences as they were drawn, None where they are unknown; raises as `gold_tags`."""
+        drawn = self.drawn or {}
+        return [
+            None if spans is None else drawn.get((task, GOLD), side_by_side(spans))
+            for task, spans in enumerate(self.gold_spans())
+        ]
 
     def edges(self, task: int) -> list[list[int]]:
         """Where each token of a sentence begins and ends as files of spans count: in its text, else by tokens.

@@ -54,6 +54,11 @@ class DrawnSpan(NamedTuple):
         return found if len(pieces) == 1 else {**found, "fragments": pieces}
 
 
+def side_by_side(spans: Iterable[tuple[str, int, int]]) -> tuple[DrawnSpan, ...]:
+    """Spans of tags, each in one piece: label, first token and the one after the last."""
+    return tuple(DrawnSpan(label, ((start, end),)) for label, start, end in spans)
+
+
 # task and annotator (or `GOLD`) -> what was drawn; all who saw the task are there
 Drawn = Mapping[tuple[int, int], tuple[DrawnSpan, ...]]
 

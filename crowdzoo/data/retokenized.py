@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.drawn_spans import DrawnSpan
 from crowdzoo.data.tags import TagSet
 from crowdzoo.data.tokens import split_tokens
 
@@ -22,7 +23,7 @@ def retokenized(sequences: CrowdSequences) -> CrowdSequences:
         sequences: any.
 
     Returns:
-        The same tasks, annotators and classes, without `drawn`. Texts are those of before or, where there are none,
+        The same tasks, annotators and classes. Texts are those of before or, where there are none,
         tokens with a space between; `split_tokens` of each text gives its tokens.
     """
     texts = sequences.texts
@@ -58,6 +59,16 @@ def retokenized(sequences: CrowdSequences) -> CrowdSequences:
             None if codes is None else _parts(codes, count, pieces)[2]
             for codes, count in zip(sequences.gold, each, strict=True)
         ]
+    drawn = None
+    if sequences.drawn is not None:
+        edges = [np.cumsum([0, *each]).tolist() for each in np.split(counts, starts[1:-1])]
+        drawn = {
+            (task, who): tuple(
+                DrawnSpan(span.label, tuple((edges[task][start], edges[task][end]) for start, end in span.fragments))
+                for span in spans
+            )
+            for (task, who), spans in sequences.drawn.items()
+        }
     return replace(
         sequences,
         tokens=[tokens for tokens, _ in cut],
@@ -65,7 +76,7 @@ def retokenized(sequences: CrowdSequences) -> CrowdSequences:
         gold=gold,
         texts=texts,
         offsets=[offsets for _, offsets in cut],
-        drawn=None,  # models learn from tags
+        drawn=drawn,
     )
 
 

@@ -36,15 +36,17 @@ class Compared(ABC):
         quick: names of the aggregations that are compared where none is named.
         labels_instances: whether what annotators labelled is what models learn from, so that there are no other
             instances.
+        answers_hold_gold: whether answers are scores against gold, so that runs with other gold are others.
         drawn: how many tasks a score is about.
         scale: settings that all methods share, such as the ends of ratings; see `Kind.scale`.
     """
 
-    title: ClassVar[str]
+    title: str
     hidden_title: ClassVar[str] = "nats per hidden annotation"
     baseline: ClassVar[str]
     quick: ClassVar[tuple[str, ...]]
     labels_instances: ClassVar[bool] = False
+    answers_hold_gold: bool = False
     drawn: ClassVar[int] = 1
     scale: Mapping[str, Any] = MappingProxyType({})
 

@@ -1,12 +1,13 @@
 """span_scores: precision, recall and F1 of spans, as conlleval counts them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.data.drawn_spans import DrawnSpan
 from crowdzoo.data.tags import OUTSIDE, TagSet, allowed_tags, check_scheme, tag_problem
 from crowdzoo.errors import DataError
 
@@ -153,6 +154,20 @@ def span_scores(
         num_correct_tokens=int((sides[0] == sides[1]).sum()),
         types=of_type,
     )
+
+
+def drawn_scores(gold: Sequence[Iterable[DrawnSpan] | None], predicted: Sequence[Iterable[DrawnSpan]]) -> TypeScores:
+    """How well spans are found as they were drawn, also nested ones and those in pieces.
+
+    A span is right if its label and all its pieces are; one that stands there twice counts once.
+
+    Args:
+        gold: the true spans of each of N sentences; None is a sentence whose truth is unknown, which is left out.
+        predicted: those that were found, N.
+    """
+    sides = [({*true}, {*found}) for true, found in zip(gold, predicted, strict=True) if true is not None]
+    counts = [(len(true), len(found), len(true & found)) for true, found in sides]
+    return TypeScores(*(sum(each) for each in zip((0, 0, 0), *counts, strict=True)))
 
 
 def _codes(

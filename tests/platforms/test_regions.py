@@ -125,14 +125,15 @@ def test_bad_geometry_of_label_studio_is_named(write, words):
     bad = copy.deepcopy(good)
     for key, value in BAD[words].items():
         (bad["value"] if key in BOX else bad)[key] = value
-    path = write("a.json", [task(("ann", [good]), number=7), task(("bob", [bad]), number=8)])
+    others = [] if "size" in words else [("cid", [good])]
+    path = write("a.json", [task(("ann", [good]), number=7), task(("bob", [bad]), *others, number=8)])
     with pytest.raises(DataError) as caught:
         rows_of(path, "label-studio")
     for part in ("a.json, row 2", "'8'", "of annotator 'bob'", words):
         assert part in str(caught.value)
     with pytest.warns(UserWarning, match="1 row"):
         found, _ = rows_of(path, "label-studio", on_bad_rows="reject")
-    assert [*found] == [(7, "ann")]
+    assert [*found] == [(7, "ann"), *((8, who) for who, _ in others)]
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,7 @@ def test_the_curated_document_is_gold(write, tmp_path):
     write("e/curation/d1.txt/CURATION_USER.tsv", BOB)
     crowd = read_sentences(tmp_path / "e", **VALUE)
     assert crowd.gold_tags() == [["B-LOC", "O", "O"]]
+    assert crowd.annotations.tasks.tolist() == ["d1.txt/2"]  # as in an export of several documents
     assert crowd.annotations.annotators.tolist() == ["ann"]
 
 

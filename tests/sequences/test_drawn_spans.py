@@ -11,10 +11,11 @@ import pytest
 from crowdzoo.aggregation import SequenceAggregation, create
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.commands import main as cli
+from crowdzoo.comparison.compare import compare
 from crowdzoo.data.drawn_spans import GOLD, DrawnSpan, num_matched, outermost
 from crowdzoo.data.retokenized import retokenized
 from crowdzoo.datasets.generated_ner import generated_ner
-from crowdzoo.errors import DataError
+from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.quality import marked_spans
 from crowdzoo.quality.span_differences import _with_drawn
 from crowdzoo.reading.sentences.sentence_files import read_sentences
@@ -72,7 +73,8 @@ def test_spans_are_kept_as_they_were_drawn_and_tags_have_the_outermost():
     assert crowd.answers(0)["ann"] == ["O", "B-ORG", "I-ORG", "I-ORG", "O", *body, "O"]
     assert "B-LOC" in crowd.classes  # a label that no annotator's tags have
     assert read_spans(write_spans(crowd, "again.jsonl")) == crowd
-    assert retokenized(crowd).drawn is None
+    cut = retokenized(crowd)
+    assert cut.drawn == crowd.drawn  # no token is cut further
 
 
 BRAT = "T1\tORG 4 22\tUniversity of Bonn\nT2\tLOC 18 22\tBonn\nT3\tBODY 27 31;42 45\tleft arm\n"
@@ -102,6 +104,40 @@ def test_exports_keep_them(platform, tmp_path):
     found = read_sentences(path, platform=platform).drawn[0, 0]
     every = [("ORG", UNIVERSITY), ("LOC", BONN), ("BODY", (5, 6), (8, 9)), ("X", (8, 10))]
     assert found == tuple(drawn(*each) for each in every[:number])
+
+
+WRONG = {
+    "brat": (
+        {"c/ann/d.ann": "T1\tORG 4 22\tUniversity of Bonn\nT2\tLOC 17 21\tBonn\n", "c/bob/d.ann": BRAT},
+        r"c/ann/d.ann, row 1, column 'line 2': 'Bonn' is what was marked, and the text has ' Bon' there \(characters 17",
+    ),
+    "brat, pieces": (
+        {"c/ann/d.ann": "T1\tBODY 27 31;42 44\tleft arm\n", "c/bob/d.ann": BRAT},
+        r"ann/d.ann.*'left arm' is what was marked, and the text has 'left ar' there \(characters 27 to 31, 42 to 44",
+    ),
+    "brat, tokens": (
+        {"c/ann/d.ann": "T1\tORG 4 12\tUniversi\n", "c/bob/d.ann": BRAT},
+        r"c/ann/d.ann, row 1, column 'spans\[0\].end': 12 is inside the token 'University'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_span_whose_text_stands_elsewhere_is_refused_with_its_file_and_line(name, tmp_path):
+    files, message = WRONG[name]
+    for place, content in {**files, "c/ann/d.txt": TEXT, "c/bob/d.txt": TEXT}.items():
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        read_sentences("c", platform="brat")
+    left = read_sentences("c", platform="brat", on_bad_rows="reject", rejects="r.csv").annotations
+    assert (left.annotators.tolist(), left.num_rejected) == (["bob"], 1)
+
+
+def test_pieces_of_a_span_do_not_overlap():
+    crossing = {"start": 4, "end": 22, "label": "A", "fragments": [[4, 17], [15, 22]]}
+    with pytest.raises(DataError, match=r"fragments.*is no list of pieces \[start, end\], one after the other"):
+        read_spans(write({"task": "s", "annotator": "a", "text": TEXT, "spans": [crossing]}))
 
 
 def test_a_file_of_spans_side_by_side_has_tags_alone():
@@ -251,6 +287,67 @@ def test_a_result_is_read_again_and_its_spans_are_a_table():
     assert found.tags()[0].count("B-BODY") == 1
     found.write("out2", "csv")
     assert said("out2/spans.csv").startswith('"task","start","end","label","share"')
+
+
+def test_tokens_that_are_cut_further_keep_the_spans_as_they_were_drawn():
+    words = ["the", "U.S.", "left-right", "arm"]
+    spans = [{"start": 1, "end": 4, "label": "A"}, {"start": 1, "end": 2, "label": "B"}]
+    spans += [{"start": 0, "end": 4, "label": "C", "fragments": [[0, 1], [3, 4]]}]
+    crowd = retokenized(read_spans(write({"task": "s", "annotator": "a", "tokens": words, "spans": spans})))
+    assert crowd.tokens == (("the", "U", ".", "S", ".", "left", "-", "right", "arm"),)
+    assert set(crowd.drawn[0, 0]) == {drawn("A", (1, 9)), drawn("B", (1, 5)), drawn("C", (0, 1), (8, 9))}
+
+
+# === Gold ===
+
+
+def scored(tmp_path):
+    """24 sentences: gold has four spans, two of which are nested; ann and bob find them, cid none, dan two wrong."""
+    wrong = [("ORG", (0, 4)), ("LOC", (2, 3))]
+    lines = [line(spans, who, f"s{task}") for task in range(24)
+             for who, spans in ((None, NESTED), ("ann", NESTED), ("bob", NESTED), ("cid", []))]  # fmt: skip
+    lines += [line(wrong, who, "s0") for who in ("dan", "eve", "fay", "gus")]
+    return write(*lines)
+
+
+def test_f1_against_gold_is_of_spans_as_drawn(tmp_path, capsys):
+    path = scored(tmp_path)
+    # span-votes: 23 sentences with all four, one with two wrong ones and no more than 2 of 7 votes for the others
+    expected = 2 * 92 / (96 + 94)
+    words = [path, "--task", "sequence", "--method"]
+    assert cli.main(["aggregate", *words, "span-votes", "--out", "a"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"F1 of spans as drawn {expected:.4f} (precision {92 / 94:.4f}, recall {92 / 96:.4f})" in shown
+    # tags have two of four, of which the one in pieces is none; in the first sentence they have one wrong one
+    assert cli.main(["aggregate", *words, "span-majority-vote", "--out", "b"]) == 0
+    assert f"F1 of spans as drawn {2 * 23 / (96 + 47):.4f}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_compare_chooses_by_the_spans_as_drawn(tmp_path, capsys):
+    path = scored(tmp_path)
+    crowd = read_sentences(path)
+    found = compare(crowd, methods=["span-votes", "span-majority-vote"], folder="runs")
+    assert (found.measure, found.best.name) == ("F1 of spans as drawn", "span-votes")
+    assert found.frame["score"][0] == pytest.approx(2 * 92 / (96 + 94))
+    assert found.frame["precision"][0] == pytest.approx(92 / 94)
+    assert cli.main(["compare", path, "--task", "sequence", "--methods", "span-votes", "--out", "c"]) == 0
+    assert "F1 of spans as drawn" in capsys.readouterr().out
+    # gold of another source has its own spans; the runs' scores are of another gold
+    tags = [crowd.tag_set.tags(codes) for codes in crowd.gold]
+    other = [["O"] * 10, *tags[1:]]
+    with pytest.raises(ConfigError, match="its runs are of other gold. Name another folder"):
+        compare(crowd, gold=other, methods=["span-votes"], folder="runs")
+    assert compare(crowd, gold=other, methods=["span-votes"]).frame["score"][0] == pytest.approx(2 * 92 / (92 + 94))
+
+
+@pytest.mark.filterwarnings("ignore:.*The trained model gives the one class")
+def test_training_says_how_many_spans_tags_lack(tmp_path, capsys):
+    words = ["--task", "sequence", "--method", "span-votes", "--epochs", "1"]
+    assert cli.main(["train", scored(tmp_path), *words, "--out", "m.keras"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    # of 24 sentences ann and bob lose two spans each, the four others in the first sentence one each
+    assert "spans that are not learnt, as tags lack them 100 of 200" in shown
+    assert "F1 of spans as drawn in the sentences trained on" in shown
 
 
 def test_outermost_takes_the_longest_first():

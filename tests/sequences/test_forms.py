@@ -1,6 +1,7 @@
 """Sentences as annotation tools and people keep them: folders, brat, regions with choices; what can be left out."""
 
 import csv
+import json
 
 import pytest
 
@@ -67,7 +68,7 @@ def test_what_brat_cannot_say_is_refused(write):
     write("a/ann/d1.ann", "T1\tPER 0 4;9\tAnna Bob\n")
     write("a/bob/d1.txt", "Anna met Bob.\n")
     write("a/bob/d1.ann", "T1\tPER 0 4\tAnna\n")
-    with pytest.raises(DataError, match=r"ann.d1.ann, row 1: .*is no span, such as"):
+    with pytest.raises(DataError, match=r"ann.d1.ann, row 1, column 'line 1': .*is no span, such as"):
         read_sentences("a", platform="brat")
     with pytest.warns(UserWarning, match="rows left out: 1, e.g. .*is no span, such as"):
         assert read_sentences("a", platform="brat", on_bad_rows="reject").answers(0) == {"bob": ["B-PER", *"OOO"]}
@@ -131,7 +132,7 @@ def test_the_command_line_leaves_them_out(write, capsys):
     assert cli.main(words) == 3
     assert "skip bad lines with --on-bad-rows reject" in capsys.readouterr().err
     assert cli.main([*words, "--on-bad-rows", "reject", "--on-duplicate", "last", "--rejects", "bad.csv"]) == 0
-    assert "rows left out                      2" in capsys.readouterr().out
+    assert "rows left out                        2" in capsys.readouterr().out
 
 
 def test_files_of_columns_have_no_rows_to_leave_out(write):
@@ -152,3 +153,49 @@ def test_a_pipeline_leaves_them_out_and_keeps_them_in_its_file(write, tmp_path):
     found = read_labelled(options, str(tmp_path / "rejects.csv"), str(tmp_path))
     assert found.annotations.num_rejected == 1
     assert "is outside the sentence" in (tmp_path / "rejects.csv").read_text(encoding="utf-8")
+
+
+PAGE = "<div><p>Zo\u00eb &amp; <b>Bob</b></p><br/>\U0001f600 in <i>New</i> York</div>"
+
+
+def hypertext(start, end, text, what="hypertextlabels"):
+    """What Label Studio says of marked HTML: paths of elements, and places in what is shown."""
+    ends = {"start": "/div[1]/p[1]/text()[1]", "end": "/div[1]/p[1]/b[1]/text()[1]", "startOffset": 0, "endOffset": 3}
+    offsets = {} if start is None else {"globalOffsets": {"start": start, "end": end}}
+    return {"from_name": "ner", "type": what, "value": {**ends, **offsets, "text": text, what: ["PER"]}}
+
+
+@pytest.mark.parametrize("what", ["hypertextlabels", "labels", "choices"])
+def test_spans_of_hypertext_stand_in_what_its_page_shows(write, what):
+    # the emoji counts once or, in older releases, twice
+    ann = [hypertext(6, 9, "Bob", what), hypertext(15, 23, "New York", what), hypertext(16, 24, "New York", what)]
+    entry = {"id": 1, "data": {"html": PAGE}, "annotations": [
+        {"completed_by": who, "result": said} for who, said in (("ann", ann), ("bob", []))
+    ]}  # fmt: skip
+    crowd = read_sentences(write("e.json", json.dumps([entry, {**entry, "id": 2, "annotations": [
+        {"completed_by": "ann", "result": []}]}])), platform="label-studio", field="ner")  # fmt: skip
+    assert crowd.texts == ("Zo\u00eb & Bob\n\U0001f600 in New York",) * 2
+    assert crowd.answers(0)["ann"] == ["O", "O", "B-PER", "O", "O", "B-PER", "I-PER"]
+    assert crowd.answers(0)["bob"] == ["O"] * 7
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (hypertext(7, 10, "Bob"), r"result\[0\].value.text': 'Bob' is what was marked, and the text has 'ob"),
+        (hypertext(None, None, "Bob"), r"has no globalOffsets. Export again from a newer Label Studio"),
+    ],
+)
+def test_a_bad_span_of_an_export_leaves_out_its_annotator_and_no_one_else(write, bad, words):
+    good = [hypertext(6, 9, "Bob")]
+    entry = {"id": 1, "data": {"html": PAGE}, "annotations": [
+        {"completed_by": who, "result": said} for who, said in (("ann", [bad]), ("bob", good))
+    ]}  # fmt: skip
+    path = write("e/a.json", json.dumps([entry]))
+    write("e/b.json", json.dumps([{**entry, "id": 2}]))
+    with pytest.raises(DataError, match=rf"e/a.json, row 1, column '.*{words}") as caught:
+        read_sentences(path.parent, platform="label-studio")
+    assert "e/b.json, row 1, " in str(caught.value)
+    with pytest.warns(UserWarning, match="rows left out: 2"):
+        crowd = read_sentences(path.parent, platform="label-studio", on_bad_rows="reject")
+    assert crowd.annotations.annotators.tolist() == ["bob"]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.against_votes import warn_of_notes
 from crowdzoo.aggregation.base import Columns, Result
 from crowdzoo.aggregation.sentences.against_tags import notes_against_tags
+from crowdzoo.data.drawn_spans import DrawnSpan, side_by_side
 from crowdzoo.data.tags import Span, spans_of
 from crowdzoo.errors import DataError
 
@@ -143,6 +144,23 @@ class SequenceAggregation(Result):
     def tags(self) -> list[list[str]]:
         """Tags of all sentences, N lists."""
         return [self.tags_of(task) for task in range(len(self))]
+
+    def drawn(self, sequences: CrowdSequences) -> list[tuple[DrawnSpan, ...]]:
+        """Spans of all sentences in tokens: `spans`, or those of the labels where there are none.
+
+        Args:
+            sequences: the sentences that were aggregated.
+        """
+        if self.spans is None:
+            return [side_by_side(self.spans_of(task)) for task in range(len(self))]
+        found: dict[Any, list[DrawnSpan]] = {name: [] for name in self.tasks.tolist()}
+        tasks = {name: task for task, name in enumerate(found)}
+        for row in self.spans:
+            firsts, lasts = (list(side) for side in zip(*sequences.edges(tasks[row["task"]]), strict=True))
+            pieces = row["fragments"] or [(row["start"], row["end"])]
+            tokens = tuple((firsts.index(start), lasts.index(end) + 1) for start, end in pieces)
+            found[row["task"]].append(DrawnSpan(row["label"], tokens))
+        return [tuple(spans) for spans in found.values()]
 
     def codes(self) -> list[NDArray[np.int64]]:
         """Class codes of all sentences, N arrays int64 [T_i], as `CrowdSequences.gold` holds them."""

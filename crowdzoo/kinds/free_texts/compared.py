@@ -18,6 +18,7 @@ class ComparedTexts(Compared):
     """
 
     title = "error rate, negative"
+    answers_hold_gold = True
     hidden_title = "error rate of hidden texts, negative"
     baseline = "most-frequent"
     quick: ClassVar[tuple[str, ...]] = ("most-frequent", "medoid", "rover", "text-rasa", "text-hrrasa")

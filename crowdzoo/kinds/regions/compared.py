@@ -16,6 +16,7 @@ class ComparedRegions(Compared):
     """
 
     title = "Dice coefficient"
+    answers_hold_gold = True
     hidden_title = "Dice coefficient with hidden answers"
     baseline = "majority-vote"
     quick: ClassVar[tuple[str, ...]] = ("majority-vote", "staple", "objects")

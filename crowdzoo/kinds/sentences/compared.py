@@ -1,5 +1,6 @@
 """How methods for sentences are compared."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -7,20 +8,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.drawn_spans import DrawnSpan, side_by_side
+from crowdzoo.data.tags import spans_of
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.kinds.compared import Compared, Scores, Summed
-from crowdzoo.quality.span_scores import SpanScores, span_scores
+from crowdzoo.kinds.sentences.kind import DRAWN_F1, TAGS_F1
+from crowdzoo.quality.span_scores import SpanScores, drawn_scores, span_scores
 
 
 class ComparedSentences(Compared):
     """By F1 of spans, of all sentences together. A row of answers has a token's tag.
+
+    Where annotators' spans do not lie side by side, it is that of spans as they were drawn, and a row of answers has a
+    sentence's spans that are right, that are there and that were found.
 
     Args:
         crowd: the sentences.
         gold: tags of each sentence or their codes, None where unknown; None takes the sentences' own.
     """
 
-    title = "F1 of spans"
+    title = TAGS_F1
     baseline = "majority-vote"
     quick = ("majority-vote", "span-majority-vote", "dawid-skene", "hmm-crowd", "bsc-seq")
     labels_instances = True
@@ -29,6 +36,12 @@ class ComparedSentences(Compared):
         if not isinstance(crowd, CrowdSequences):
             raise DataError("compare: give the CrowdSequences, whose tokens the methods see, not their annotations.")
         super().__init__(replace(crowd, gold=None), crowd.gold if gold is None else gold)
+        self.drawn_gold: list[Any] = []
+        if crowd.drawn is not None and self.gold is not None:
+            self.title, self.answers_hold_gold = DRAWN_F1, True
+            own = crowd.gold or [None] * len(crowd)
+            kept = {key: each for key, each in crowd.drawn.items() if np.array_equal(own[key[0]], self.gold[key[0]])}
+            self.drawn_gold = replace(crowd, gold=list(self.gold), drawn=kept).gold_drawn()
 
     def checked(self, gold: Any) -> NDArray[Any]:
         """Codes of the tags of each sentence, None where unknown."""
@@ -44,12 +57,16 @@ class ComparedSentences(Compared):
         return np.array([codes is not None for codes in self.gold], bool)
 
     def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
-        """Tags."""
+        """Tags, or counts of spans."""
+        if self.drawn_gold:
+            return self._counted(tasks, [result.drawn(self.crowd)[task] for task in tasks])
         codes = result.codes()
         return _rows([codes[task] for task in tasks])
 
     def right(self, answers: Scores, tasks: NDArray[Any]) -> Summed:
         """Twice the spans that are right, and the spans that are there and those that were found."""
+        if self.drawn_gold:
+            return 2.0 * answers[:, 0], answers[:, 1] + answers[:, 2]
         said = self._said(answers, tasks)
         each = [self._scores([self.gold[task]], [tags]) for task, tags in zip(tasks, said, strict=True)]
         return (
@@ -58,9 +75,16 @@ class ComparedSentences(Compared):
         )
 
     def figures(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
-        """Precision and recall of spans, and the share of tokens with the right tag."""
+        """Precision and recall of spans, and of tags the share of tokens with the right one."""
+        if self.drawn_gold:
+            right, there, said = answers.sum(axis=0)
+            return {"precision": right / max(said, 1.0), "recall": right / max(there, 1.0)}
         found = self._scores(self.gold[tasks], self._said(answers, tasks))
         return {"precision": found.precision, "recall": found.recall, "token accuracy": found.token_accuracy}
+
+    def _counted(self, tasks: NDArray[Any], found: Sequence[Sequence[DrawnSpan]]) -> Scores:
+        each = [drawn_scores([self.drawn_gold[task]], [said]) for task, said in zip(tasks, found, strict=True)]
+        return np.array([[one.num_correct, one.num_gold, one.num_predicted] for one in each], float)
 
     def _said(self, answers: Scores, tasks: NDArray[Any]) -> list[NDArray[np.int64]]:
         return np.split(answers[:, 0].astype(int), np.cumsum(self.crowd.lengths[tasks])[:-1])
@@ -90,8 +114,14 @@ class ComparedSentences(Compared):
         """Tags of a tagger; of a method that has none, the most probable classes."""
         inputs = encoder(x[tasks])
         if model.crowd is None or not model.crowd.stands_on_hidden_layer:
-            return _rows(model.base.tag(inputs))
-        return model.predict(inputs, verbose=0).argmax(axis=-1)[inputs["words"] != 0][:, None].astype(float)
+            tags = model.base.tag(inputs)
+        else:
+            codes = model.predict(inputs, verbose=0).argmax(axis=-1)[inputs["words"] != 0]
+            tags = np.split(codes, np.cumsum(self.crowd.lengths[tasks])[:-1])
+        if self.drawn_gold:
+            tag_set = self.crowd.tag_set
+            return self._counted(tasks, [side_by_side(spans_of(tag_set.tags(each), tag_set.scheme)) for each in tags])
+        return _rows(tags)
 
 
 def _rows(tags: list[NDArray[np.int64]]) -> Scores:

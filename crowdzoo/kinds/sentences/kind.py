@@ -13,13 +13,15 @@ import numpy as np
 from crowdzoo.checks.constraints import TABLE_FORMATS
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.drawn_spans import GOLD, outermost, side_by_side
 from crowdzoo.data.instance_kinds import SENTENCES, InstanceKind
 from crowdzoo.data.retokenized import retokenized
+from crowdzoo.data.tags import spans_of
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows
 from crowdzoo.kinds.training_set import TrainingSet
-from crowdzoo.quality.span_scores import span_scores
+from crowdzoo.quality.span_scores import drawn_scores, span_scores
 from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.sentences.sentence_files import read_sentences
 from crowdzoo.reading.sentences.span_writing import write_spans
@@ -27,6 +29,8 @@ from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.training.bases import is_own
 from crowdzoo.training.settings import TaggerSettings
+
+TAGS_F1, DRAWN_F1 = "F1 of spans", "F1 of spans as drawn"
 
 
 class Sentences(Kind):
@@ -117,7 +121,7 @@ class Sentences(Kind):
             (f"{self.counted}{what}", f"{len(crowd):,}"),
             (f"tokens{what}", f"{int(crowd.lengths.sum()):,}"),
             ("annotators", f"{crowd.annotations.num_annotators:,}"),
-            ("sentences tagged by one annotator", f"{int(crowd.annotations.redundancy.sum()):,}"),
+            ("answers, a sentence by an annotator", f"{int(crowd.annotations.redundancy.sum()):,}"),
         ]
         rows += [("rows left out", f"{crowd.annotations.num_rejected:,}")] if crowd.annotations.num_rejected else []
         return rows + ([("tags fixed", f"{crowd.num_mended:,}")] if crowd.num_mended else [])
@@ -133,9 +137,8 @@ class Sentences(Kind):
     def result_rows(
         self, result: Any, crowd: CrowdSequences, gold: list[list[str] | None] | None, used_gold: bool
     ) -> Rows:
-        """F1 of the spans that tags have."""
-        what = "F1 of spans" if crowd.drawn is None else "F1 of outermost spans"
-        return [] if gold is None else _span_rows(what, gold, result.tags(), crowd.scheme)
+        """F1 of spans."""
+        return [] if gold is None else _span_rows("", crowd, gold, result.tags(), result.drawn(crowd))
 
     def write_result(self, result: Any, crowd: CrowdSequences, path: Path, file_format: str = "parquet") -> None:
         """See `Kind.write_result`; a folder of Parquet files has the sentences' words too."""
@@ -225,12 +228,17 @@ class Sentences(Kind):
         }  # fmt: skip
 
     def training_rows(self, model: Any, encoder: Any, data: TrainingSet) -> Rows:
-        """F1 of the spans in the sentences that were trained on."""
+        """Spans that it cannot have learnt, and F1 of the spans in the sentences that were trained on."""
+        crowd, rows = data.crowd, []
+        if crowd.drawn is not None:
+            said = [spans for (_, who), spans in crowd.drawn.items() if who != GOLD]
+            total, kept = (sum(map(len, each)) for each in (said, map(outermost, said)))
+            rows.append(("spans that are not learnt, as tags lack them", f"{total - kept:,} of {total:,}"))
         if data.gold is None or (model.crowd is not None and model.crowd.stands_on_hidden_layer):
-            return []
-        found = model.base.tag(encoder(data.x))
-        tags = [data.crowd.tag_set.tags(codes) for codes in found]
-        return _span_rows("F1 of spans in the sentences trained on", data.gold, tags, data.crowd.scheme)
+            return rows
+        tags = [crowd.tag_set.tags(codes) for codes in model.base.tag(encoder(data.x))]
+        found = [side_by_side(spans_of(each, crowd.scheme)) for each in tags]
+        return rows + _span_rows(" in the sentences trained on", crowd, data.gold, tags, found)
 
     # === Prediction ===
 
@@ -265,11 +273,17 @@ def counted_in_characters(texts: Sequence[str], outputs: Mapping[str, np.ndarray
     return found
 
 
-def _span_rows(name: str, gold: list[list[str] | None], tags: list[list[str]], scheme: str) -> Rows:
-    scores = span_scores(gold, tags, scheme)
+def _span_rows(
+    where: str, crowd: CrowdSequences, gold: list[list[str] | None], tags: list[list[str]], drawn: list[Any]
+) -> Rows:
+    """F1 of spans: as they were drawn, where the crowd's do not lie side by side, else those of tags."""
+    name, scores = DRAWN_F1, drawn_scores(crowd.gold_drawn(), drawn)
+    if crowd.drawn is None:
+        name, scores = TAGS_F1, span_scores(gold, tags, crowd.scheme)
     known = sum(one is not None for one in gold)
     counted = "" if known == len(gold) else f", {known:,} sentences with gold"
-    return [(name, f"{scores.f1:.4f} (precision {scores.precision:.4f}, recall {scores.recall:.4f}{counted})")]
+    value = f"{scores.f1:.4f} (precision {scores.precision:.4f}, recall {scores.recall:.4f}{counted})"
+    return [(f"{name}{where}", value)]
 
 
 KIND = Sentences()

@@ -29,13 +29,15 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         raise BadValue(None, who, "stands in no folder of its annotator. Make one for each, named after them.")
     record = Record(task or entry["document"], {"text": entry["text"]})
     found = []
-    for line in (line for line in entry["lines"] if line.startswith("T")):
+    for number, line in enumerate(entry["lines"], start=1):
+        if not line.startswith("T"):
+            continue
         match = _SPAN.fullmatch(line)
         if match is None:
-            raise BadValue(None, line, "is no span, such as T1<tab>PER 0 4<tab>Anna. Leave it out.")
+            raise BadValue(f"line {number}", line, "is no span, such as T1<tab>PER 0 4<tab>Anna. Leave it out.")
         label, places, marked = match.groups()
         pieces = [[int(place) for place in piece.split()] for piece in places.split(";")]
-        span = {"start": pieces[0][0], "end": pieces[-1][1], "label": label, "text": marked}
+        span = {"start": pieces[0][0], "end": pieces[-1][1], "label": label, "text": marked, "place": f"line {number}"}
         found.append(span if len(pieces) == 1 else {**span, "fragments": pieces})
     record.answers.append((who, found))
     return record

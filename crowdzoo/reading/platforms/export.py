@@ -247,7 +247,8 @@ class Export:
                         break
                     self.left_out.update([] if place else record.left_out)
                     self.empty.update(record.empty)
-                    record.row, record.entry = start + number, entry
+                    yield from (_bad_row(file, number, bad) for bad in record.bad)
+                    record.row, record.entry, record.place = start + number, entry, (file.name, number)
                     if item:
                         record.task, record.data = f"{record.task}/{item}", _of_item(record.data, item, self._items)
                     yield record

@@ -6,6 +6,7 @@ writes into `value`: https://labelstud.io/tags.
 
 from collections.abc import Iterator, Mapping
 from functools import partial
+from html.parser import HTMLParser
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,11 @@ from crowdzoo.reading.platforms.shapes import box, brush_mask, ellipse, named
 # Type of a result -> sort of the question
 _SORTS = {
     "choices": "class", "taxonomy": "class", "pairwise": "class", "rating": "number", "number": "number",
-    "labels": "spans", "textarea": "other",
+    "labels": "spans", "hypertextlabels": "spans", "textarea": "other",
 }  # fmt: skip
 _AFTER = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement")  # keys of JSON-MIN
 _NO_USER = "is missing. Export again without 'Remove user details'."
+_OFFSETS = "globalOffsets"
 _NO_ID = "is missing. Each task of an export has one."
 # Type of a region -> a key that its value has; other types may have them as well
 _FORMS = {"rectanglelabels": "height", "polygonlabels": "points", "brushlabels": "rle", "ellipselabels": "radiusX"}
@@ -52,7 +54,7 @@ def _questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             name = result.get("from_name")
             if isinstance(name, str):
                 value = result.get("value")
-                of_text = isinstance(value, dict) and type(value.get("start")) is int
+                of_text = isinstance(value, dict) and (type(value.get("start")) is int or _OFFSETS in value)
                 yield name, "spans" if of_text else _SORTS.get(str(result.get("type")), "other")
 
 
@@ -67,8 +69,33 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         return record
     for where, annotation, who in _annotations(record, entry):
         results = [one for one in annotation["result"] if isinstance(one, dict) and one.get("from_name") == question]
-        _add(record, results, who, question, spans, f"{where}.result", annotation.get("lead_time"))
+        try:
+            _add(record, results, who, question, spans, f"{where}.result", annotation.get("lead_time"))
+        except BadValue as bad:
+            record.bad.append(bad)
+    if spans and any("</" in str(text) for text in record.data.values()):
+        marked = [span for _, said in record.answers for span in said]
+        if not marked or any(span["html"] for span in marked):
+            record.data = {
+                name: _Page(text).text if isinstance(text, str) else text for name, text in record.data.items()
+            }
     return record
+
+
+class _Page(HTMLParser):
+    """What a page shows, as HyperText counts it: text, and a line break as one character."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.text = ""
+        self.feed(page)
+        self.close()
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.text += "\n" if tag == "br" else ""
 
 
 def _annotations(record: Record, entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], str | None]]:
@@ -186,11 +213,15 @@ def _labels(key: str, value: Mapping[str, Any]) -> list[str]:
 
 
 def _spans(key: str, value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    labels, start, end = (value.get(name) for name in ("labels", "start", "end"))
-    labels = value.get("choices") if labels is None else labels  # of a region
+    labels = next((value[name] for name in ("labels", "hypertextlabels", "choices") if name in value), None)
+    ends = value.get(_OFFSETS)  # of HyperText, whose start and end are paths of elements
+    start, end = ((ends if isinstance(ends, dict) else value).get(name) for name in ("start", "end"))
+    if isinstance(start, str):
+        raise BadValue(key, value, f"has no {_OFFSETS}. Export again from a newer Label Studio.")
     if not isinstance(labels, list) or type(start) is not int or type(end) is not int:
         raise BadValue(key, value, "is no span of a text with start, end and labels.")
-    return [{"start": start, "end": end, "label": label, "text": value.get("text")} for label in labels]
+    about = {"text": value.get("text"), "place": f"{key}.text", "html": ends is not None}
+    return [{"start": start, "end": end, "label": label, **about} for label in labels]
 
 
 def _min_questions(entry: Mapping[str, Any]) -> list[str]:

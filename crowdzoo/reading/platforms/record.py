@@ -1,5 +1,7 @@
 """Record: what one entry of an export says of one task."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,12 +19,14 @@ class Record:
         data: what annotators saw, column -> value.
         answers: annotator (None: the answer is gold) and the labels given, as text (perhaps none), or the spans:
             `{"start": 0, "end": 4, "label": "PER"}`, in characters of the text, with `text` where the platform says
-            what was marked, and `fragments` where a span is in pieces.
+            what was marked, `place` of it in the entry, and `fragments` where a span is in pieces.
+        bad: what is wrong with answers that were left out.
         left_out: what the entry holds that is no answer, such as "cancelled annotations", once for each.
         seconds: that each answer took, where they are labels; NaN where the platform does not say so.
         empty: what answers without a label are called, once for each; they count where several labels may hold.
         tokens: words of the text where the platform says how it was cut.
-        row: number of the entry in its file, from 1; over several files numbers go on.
+        row: number of the entry, from 1; over several files numbers go on.
+        place: name of its file, and its number there.
         entry: as it stands in the file.
     """
 
@@ -33,7 +37,9 @@ class Record:
     empty: list[str] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     tokens: list[str] | None = None
+    bad: list[BadValue] = field(default_factory=list)
     row: int = 0
+    place: tuple[str, int] = ("", 0)
     entry: Mapping[str, Any] = field(default_factory=dict)
 
     def add(self, annotator: str | None, labels: list[str], empty: str, seconds: Any = None) -> None:

@@ -19,9 +19,11 @@ def region_record(platform: Platform, entry: Mapping[str, Any], question: str, s
         spans: not for regions.
         annotator: who annotated the file.
 
+    Returns:
+        The record; what is `bad` in it are answers with a shape that cannot be, each with annotator, region and value.
+
     Raises:
         ConfigError: the platform has no regions.
-        BadValue: a shape that cannot be; names the annotator, the region and its value.
     """
     if platform.regions is None:
         raise ConfigError(f"crowdzoo reads no regions of {platform.title}: export them as COCO, with platform='coco'.")
@@ -31,5 +33,5 @@ def region_record(platform: Platform, entry: Mapping[str, Any], question: str, s
         try:
             record.add(who, [MarkedImage.of(size, regions).text], "", *seconds)
         except DataError as error:
-            raise BadValue(None, record.task, f"of annotator {who or 'gold'!r}: {error}") from None
+            record.bad.append(BadValue(None, record.task, f"of annotator {who or 'gold'!r}: {error}"))
     return record

@@ -6,6 +6,7 @@ The format: https://inception-project.github.io/releases/36.6/docs/user-guide.ht
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import PurePath
 from typing import Any
 
 from crowdzoo.files.text import readable
@@ -15,12 +16,16 @@ from crowdzoo.reading.platforms.record import BadValue, Record
 
 _ROW = re.compile(r"\d+-\d+(\.\d+)?\t(\d+)-\d+\t([^\t]+)")
 _VALUE = re.compile(r"((?:\\.|[^\\|\[])+)(?:\[(\d+)\])?")  # of one of the stacked spans, and its number
+_DOCUMENT = re.compile(r"\.(txt|tsv|conll|xml|xmi|pdf|html?|json|rtf|docx|tcf|vert)$", re.IGNORECASE)
 
 
 def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any]]]:
     """The sentences, with the names of their columns: layer and feature of spans, "" of what else there is."""
     with file.open() as stream:
         lines = readable(stream.read()).removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+    # a document is a folder there, also where it is the only one
+    folder = PurePath(file.path, file.member or "").parent.name
+    document = folder if _DOCUMENT.search(folder) else ""
     columns: list[str] = []
     texts, rows = list[str](), list[tuple[int, str]]()
     for number, line in enumerate([*lines, ""], start=1):
@@ -33,17 +38,13 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any]]]:
         elif line and not (line.startswith("#") and not rows):
             rows.append((number, line))
         elif rows:
-            yield rows[0][0], {"text": "\n".join(texts), "rows": rows, "columns": columns}
+            yield rows[0][0], {"text": "\n".join(texts), "rows": rows, "columns": columns, "document": document}
             texts, rows = [], []
-
-
-_DOCUMENT = re.compile(r"\.(txt|tsv|conll|xml|xmi|pdf|html?|json|rtf|docx|tcf|vert)$", re.IGNORECASE)
 
 
 def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
     parts = file_annotator.split("/")
-    documents = [part for part in parts[:-1] if _DOCUMENT.search(part)]  # INCEpTION's folders
-    who, name = (parts[-1], documents[0]) if documents else (parts[0], "/".join(parts[1:]))
+    who, name = (parts[-1], entry["document"]) if entry["document"] else (parts[0], "/".join(parts[1:]))
     number = entry["rows"][0][1].partition("-")[0]
     text, found, tokens = _plain(entry["text"]), dict[tuple[str, Any], dict[str, Any]](), list[str]()
     first = offset = end = 0

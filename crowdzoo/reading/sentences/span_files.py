@@ -308,11 +308,12 @@ class _Spans:
         found: list[tuple[int, int]] = []
         for start, end in given if pairs else ():
             first, last = self._tokens_of(sentence, key, start, end, span["label"])
-            if found and found[-1][0] <= first <= found[-1][1]:
+            if found and first <= found[-1][1]:
                 before = found.pop()
                 first, last = before[0], max(before[1], last)
             found.append((first, last))
-        if not found or found != sorted(found) or [given[0][0], given[-1][1]] != [span["start"], span["end"]]:
+        crossing = any(start < end for (_, end), (start, _) in pairwise(given if found else ()))
+        if not found or crossing or [given[0][0], given[-1][1]] != [span["start"], span["end"]]:
             reason = "is no list of pieces [start, end], one after the other, from the start of the span to its end."
             raise LineError(f"{key}.{_FRAGMENTS}", given, reason)
         return tuple(found)

@@ -13,12 +13,12 @@ from typing import IO, Any
 import numpy as np
 
 from crowdzoo.data.vocabulary import names_array
-from crowdzoo.errors import SHOWN, BadRow, DataError, shorten
+from crowdzoo.errors import SHOWN, BadRow, DataError, short_repr, shorten
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import LONGEST_LINE
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.reading.platforms.export import Export
-from crowdzoo.reading.platforms.record import Record
+from crowdzoo.reading.platforms.record import BadValue, Record
 
 
 class TextFile:
@@ -153,25 +153,39 @@ class ExportLines(TextFile):
         super().__init__(path)
         self.export = Export(path, platform, "sequence", field)
         self.text = text
+        self.place = "", 0
 
     def lines(self) -> Iterator[tuple[int, str | None]]:
         """Lines with the numbers of their entries; gold comes last."""
-        gold: dict[str, tuple[int, str]] = {}
+        gold: dict[str, tuple[Record, str]] = {}
         for record in self.export.records():
             if isinstance(record, BadRow):
                 self.note_row(record)
                 continue
+            self.place = record.place
             text = self._text(record)
             if text is None:
                 continue
             if not any(who is not None for who, _ in record.answers):
                 yield record.row, _line(record, text, {})
             for who, spans in record.answers:
+                try:
+                    tidy = _tidy(text, spans)
+                except BadValue as bad:
+                    self.note(record.row, bad.key, bad.value, bad.reason)
+                    continue
                 if who is None:
-                    gold[record.task] = record.row, _line(record, text, {"gold": True, "spans": _tidy(text, spans)})
+                    gold[record.task] = record, _line(record, text, {"gold": True, "spans": tidy})
                 else:
-                    yield record.row, _line(record, text, {"annotator": who, "spans": _tidy(text, spans)})
-        yield from gold.values()
+                    yield record.row, _line(record, text, {"annotator": who, "spans": tidy})
+        for record, line in gold.values():
+            self.place = record.place
+            yield record.row, line
+
+    def note(self, row: int, column: str | None, value: object, reason: str, count: int = 1) -> None:
+        """As `TextFile.note`, with the file of the entry that was given last, and its number there."""
+        name, number = self.place
+        self.note_row(BadRow(name or self.name, number or row, column, value, reason), count)
 
     def _text(self, record: Record) -> str | None:
         """The text that annotators saw; None where it is noted as missing."""
@@ -192,16 +206,34 @@ def _line(record: Record, text: str, more: dict[str, Any]) -> str:
 
 
 def _tidy(text: str, spans: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Spans without white space at their ends, each once: a mouse marks a space too much, or a name twice."""
+    """Spans without white space at their ends, each once: a mouse marks a space too much, or a name twice.
+
+    Raises:
+        BadValue: another text stands where a span was marked.
+    """
     found: list[dict[str, Any]] = []
     for span in spans:
         marked = span.get("text")
         pieces = [_trimmed(text, *piece) for piece in span.get("fragments", ())]
         start, end = (pieces[0][0], pieces[-1][1]) if pieces else _trimmed(text, span["start"], span["end"], marked)
+        _check_marked(text, span, pieces or [[start, end]])
         tidy = {"start": start, "end": end, "label": span["label"], **({"fragments": pieces} if pieces else {})}
         if tidy not in found:
             found.append(tidy)
     return found
+
+
+def _check_marked(text: str, span: dict[str, Any], pieces: list[list[Any]]) -> None:
+    """Compares letters alone: platforms write white space in their own ways, and a space between pieces."""
+    marked = span.get("text")
+    if isinstance(marked, str) and all(type(end) is int for piece in pieces for end in piece):
+        found = "".join(text[slice(*piece)] for piece in pieces)
+        if "".join(found.split()) != "".join(marked.split()):
+            given = span.get("fragments", [[span["start"], span["end"]]])
+            there = short_repr(" ".join(text[slice(*piece)] for piece in given))
+            listed = ", ".join("{} to {}".format(*piece) for piece in given)
+            reason = f"is what was marked, and the text has {there} there (characters {listed}). Export both again."
+            raise BadValue(span.get("place"), marked, reason)
 
 
 def _trimmed(text: str, start: Any, end: Any, marked: Any = None) -> list[Any]:

@@ -123,7 +123,7 @@ class CsvSource(TextSource):
             for column, place in zip(self.found, self.places, strict=True)
         }
         columns = parse_csv(chunk, ends, self.delimiter, len(self.header), types)
-        if columns is None or not self._closes([chunk[chunk.rfind(b"\n", 0, -1) + 1 :]]):
+        if columns is None or not self._separated(chunk) or not self._closes([chunk[chunk.rfind(b"\n", 0, -1) + 1 :]]):
             return None  # Arrow takes the end of the chunk for the end of a quote
         found = dict(zip(self.found, columns, strict=True))
         for column in self.numeric & set(found):
@@ -132,6 +132,16 @@ class CsvSource(TextSource):
             if np.isinf(numbers).any() or (column not in OPTIONAL and np.isnan(numbers).any()):
                 return None
         return found
+
+    def _separated(self, chunk: bytes) -> bool:
+        """Whether each second quote is followed by a separator, a line end or another quote, as those that close are."""
+        if b'"' not in chunk:
+            return True
+        letters = np.frombuffer(chunk, np.uint8)
+        closing = np.flatnonzero(letters == ord('"'))[1::2]
+        fits = np.zeros(256, bool)
+        fits[[*b'"\r\n', self.delimiter.encode()[0]]] = True
+        return bool(fits.take(letters.take(closing + 1, mode="clip")).all())
 
     def _closes(self, lines: list[bytes]) -> bool:
         """Whether lines close their quotes, and go on after them with a separator, or end."""
@@ -165,6 +175,8 @@ class CsvSource(TextSource):
                     break
                 elif feed.exhausted or (feed.place > start + 1 and not self._closes(texts[start : feed.place])):
                     trouble, unclosed = "opens a quote that nothing closes.", True
+                elif feed.place == start + 1 and b'"' in texts[start] and not self._closes(texts[start : feed.place]):
+                    trouble = 'closes a quote within a value. Write quotes (") inside of a value twice, or none around it.'
             except csv.Error as error:
                 trouble, unclosed = _csv_reason(str(error)), "field limit" in str(error)
                 if unclosed and feed.place == start + 1:
