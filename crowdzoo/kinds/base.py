@@ -275,6 +275,10 @@ class Kind(ABC):
         """What a base is trained on by method "aggregated", one row a task; None for a kind without deep methods."""
         return None
 
+    def class_names(self, annotations: Annotations) -> Any:
+        """Names of what a model's outputs stand for; None of ratings."""
+        return annotations.classes
+
     @property
     def instance_kinds(self) -> tuple[InstanceKind, ...]:
         """Kinds of instances that have a base model for these labels, the default first."""

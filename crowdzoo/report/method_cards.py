@@ -121,7 +121,7 @@ def _deep(kind: Kind) -> list[MethodCard]:
 def _required(layer: Any, kind: Kind) -> str:
     """Arguments that the layer has to be given."""
     named = {"num_annotators": "annotations.num_annotators", "num_classes": "annotations.num_classes"}
-    known = {"kind": repr(kind.name), "num_annotations": "len(annotations)"}
+    known = {"kind": repr(kind.labels.learned_as or kind.name), "num_annotations": "len(annotations)"}
     found = []
     for name, parameter in inspect.signature(layer.__init__).parameters.items():
         if name in named and parameter.default is parameter.empty:

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from crowdzoo.aggregation.regions.staple import STAPLE
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import MarkedImage, dice
 from crowdzoo.errors import DataError, DataWarning, short_repr
+from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows
+from crowdzoo.kinds.regions.masks import check_sizes, class_names, image_of, write_png
 from crowdzoo.kinds.regions.surfaces import surface_distances
+from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.reading.instances.gold import check_shared, gold_by_task
+from crowdzoo.reading.instances.instances import Instances
+from crowdzoo.reading.instances.upright_image import read_image
 from crowdzoo.reading.platforms.export import platform_of, task_of_picture
 from crowdzoo.reading.platforms.export_file import ExportFile, export_files
 from crowdzoo.reading.platforms.png_masks import read_mask
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
+from crowdzoo.training.encoded import encoded
+from crowdzoo.training.methods import AGGREGATED
 
 
 class Regions(Kind):
@@ -27,14 +36,15 @@ class Regions(Kind):
 
     name = "region"
     counted = "answers"
-    needed = ("annotations",)
+    inputs = ("annotations", "instances", "gold")
     reading = (*ROW_OPTIONS, *EXPORT_OPTIONS, *LAYOUT_OPTIONS, "image")
     gold_reading = ("on_bad_rows",)
+    training_reading = ("gold",)
     aggregation = "objects"
     metric = "dice"
     metric_title = "Dice coefficient"
-    answer = "regions"
-    header = ("task", "regions")
+    answer = "classes"
+    header = ("task", "class", "share")
     refused: ClassVar = {
         **RATINGS_ONLY,
         "classes": "classes are those of the regions; leave it out.",
@@ -105,7 +115,61 @@ class Regions(Kind):
         of_gold = ((f"{name} against gold", f"{value:.4f}") for name, value in found.items())
         return [*rows, ("tasks with gold", f"{known.sum():,}"), *of_gold]
 
+    # === Training ===
+
+    def split_method(self, method: str) -> tuple[str, str | None]:
+        """See `Kind.split_method`; "aggregated" are masks of STAPLE (docs/papers/zhang.md)."""
+        return super().split_method(STAPLE.name if method == AGGREGATED else method)
+
+    def class_names(self, annotations: Annotations) -> list[str]:
+        """See `masks.class_names`."""
+        return class_names(annotations)
+
+    def targets(self, result: Any, annotations: Annotations) -> np.ndarray:
+        """Regions as texts, [N]."""
+        found: np.ndarray = result.regions
+        return found
+
+    def training_set(
+        self,
+        annotations: Path,
+        instances: Path | None,
+        inputs: Mapping[str, str] | None = None,
+        layout: Layout | None = None,
+        base: str | None = None,
+        *,
+        gold: Path | None = None,
+        **options: Any,
+    ) -> TrainingSet:
+        """See `Kind.training_set`; `gold` is as for `gold_of`."""
+        data = super().training_set(annotations, instances, inputs, layout, base, **options)
+        said = _by_task(data.crowd)
+        named = ((task, said.get(str(task)), row) for row, task in enumerate(data.crowd.tasks.tolist()))
+        check_sizes(((task, data.x[row], text) for task, text, row in named if text), instances)
+        return replace(data, gold=self.gold_of(data.crowd, gold, on_bad_rows=options.get("on_bad_rows", "error")))
+
+    def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> None:
+        """None: true regions are in a file of their own."""
+
+    def train(
+        self, settings: Any, x: Any, annotations: Annotations, *, targets: Any = (), crowd: Any = None, **how: Any
+    ) -> tuple[Any, Any]:
+        """See `Kind.train`."""
+        from crowdzoo.kinds.regions.training import train_masks
+
+        return train_masks(settings, x, annotations, class_names(annotations), targets, **how)
+
     # === Evaluation ===
+
+    def training_rows(self, model: Any, encoder: Any, data: TrainingSet) -> Rows:
+        """Dice coefficient of the images that were trained on and of the others."""
+        rows = []
+        for name, chosen in (("training", data.training), ("held-out", ~data.training)):
+            if data.gold is not None and (known := chosen & (data.gold != "")).any():
+                masks = model.predict(encoded(data.x, known, encoder), verbose=0).argmax(axis=-1)
+                found = self.scores(data.gold[known], {"label": masks, "classes": [class_names(data.annotations)]})
+                rows.append((f"{name} Dice against gold", f"{found['dice']:.4f} (on {known.sum():,} images)"))
+        return rows
 
     def scores(self, truth: np.ndarray, answers: Mapping[str, np.ndarray], **about: Any) -> dict[str, Any]:
         """Dice coefficient and intersection over union, means of the images, 1 where both are empty; and distances.
@@ -115,15 +179,42 @@ class Regions(Kind):
 
         Args:
             truth: texts of `MarkedImage`, [N].
-            answers: `regions`, likewise.
+            answers: `regions`, likewise; or of a model `label` and `classes`, whose masks are scaled to the truth.
             **about: nothing.
         """
-        images = [[*map(MarkedImage.parse, pair)] for pair in zip(truth, answers["regions"], strict=True)]
+        true = [*map(MarkedImage.parse, truth)]
+        if "regions" in answers:
+            said = [*map(MarkedImage.parse, answers["regions"])]
+        else:
+            pairs = zip(answers["label"], true, strict=True)
+            said = [image_of(mask, answers["classes"][0], image.height, image.width) for mask, image in pairs]
+        images = [*zip(true, said, strict=True)]
         near = np.array([dice(*pair) for pair in images])
         found = {"dice": float(near.mean()), "iou": float((near / (2 - near)).mean())}
         if apart := [each for pair in images for each in surface_distances(*pair).values()]:
             found |= dict(zip(("surface distance", "Hausdorff 95"), np.mean(apart, axis=0).tolist(), strict=True))
         return found
+
+    # === Prediction ===
+
+    def prediction_lines(self, tasks: Iterable[Any], outputs: Mapping[str, np.ndarray]) -> list[str]:
+        """See `Kind.prediction_lines`; a line has the share of an image's pixels that a class has."""
+        lines = []
+        for task, mask, classes in zip(tasks, outputs["label"], outputs["classes"], strict=True):
+            shares = np.bincount(mask.ravel(), minlength=len(classes)) / mask.size
+            of_classes = zip(classes, shares.tolist(), strict=True)
+            lines += [f"{csv_cell(task)},{csv_cell(name)},{share:.6f}" for name, share in of_classes]
+        return lines
+
+    def write_predictions(self, folder: Path, instances: Instances, outputs: Mapping[str, np.ndarray]) -> None:
+        """Writes a PNG mask for each image, in its size."""
+        for task, file, mask, classes in zip(
+            instances.tasks, instances.values, outputs["label"], outputs["classes"], strict=True
+        ):
+            width, height = read_image(file).size
+            place = folder / f"{task}.png"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            write_png(mask, classes.tolist(), height, width, place)
 
 
 def _by_task(marked: Annotations) -> dict[str, str]:

@@ -1,0 +1,47 @@
+"""How well exported networks find regions, asked as a server asks them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from crowdzoo.data.regions import MarkedImage, dice
+from crowdzoo.export.predict import load_predictor
+from crowdzoo.kinds.regions.kind import KIND
+from crowdzoo.kinds.regions.masks import image_of
+from crowdzoo.records.example_dataset import read_batches
+from crowdzoo.records.instance_features import parsed_instances
+
+_HELD = 32  # most images that are held in memory at a time
+_LABEL = {"evaluation_label": tf.io.FixedLenFeature([], tf.string)}
+
+
+def model_scores(
+    models: Mapping[str, str], files: str, info: Mapping[str, Any], output: str, pipeline: Any
+) -> dict[str, dict[str, Any]]:
+    """Dice coefficients of models on the images whose regions are known.
+
+    Args: see `crowdzoo.kinds.parts.model_scores`.
+
+    Returns:
+        For each model `tasks`, what `Kind.scores` gives, and `by_task`, [N], whose mean is the Dice coefficient.
+    """
+    predictors = {name: load_predictor(folder) for name, folder in models.items()}
+    truth, answers = list[MarkedImage](), {name: list[MarkedImage]() for name in models}
+    for batch in read_batches([files], info, "eval", _HELD, others=_LABEL, evaluation_weight=1):
+        known = batch["evaluation_weight"][:, 0] > 0
+        true = [MarkedImage.parse(text.decode()) for text in batch["evaluation_label"][known].tolist()]
+        truth += true
+        for name, predict in predictors.items() if true else ():
+            masks = predict(parsed_instances(batch)[known], _HELD)["label"]
+            pairs = zip(masks, true, strict=True)
+            answers[name] += [image_of(mask, info["classes"], image.height, image.width) for mask, image in pairs]
+    scores = {}
+    for name, found in answers.items():
+        pairs = [*zip(truth, found, strict=True)]
+        texts = ([image.text for image in side] for side in zip(*pairs, strict=True))
+        gold, regions = (np.array(each, object) for each in texts)
+        near = np.array([dice(*pair) for pair in pairs])
+        scores[name] = {"tasks": len(pairs), **KIND.scores(gold, {"regions": regions}), "by_task": near}
+    return scores
