@@ -88,7 +88,6 @@ def own_copies(
             elif copies[key] == path:
                 found = _image_hash(path, layout, inputs)
             else:
-                Path(copies[key]).parent.mkdir(parents=True, exist_ok=True)
                 found = _hash(path, copies[key])
             if hashes is not None and found != hashes[key]:
                 raise DataError(
@@ -113,8 +112,15 @@ def rename_in_rejects(rejects: str | Path, copy: str, path: str) -> None:
 
 
 def _hash(path: str | Path, copy: str | None = None) -> str:
-    """Hash of a file's content; what was hashed is written to `copy`."""
+    """Hash of a file's content, or of the files in a folder; what was hashed is written to `copy`."""
+    if os.path.isdir(path):
+        digest, parts = hashlib.sha256(), (each.relative_to(path) for each in sorted(Path(path).rglob("*")))
+        for part in (part for part in parts if Path(path, part).is_file()):
+            digest.update(f"{part}\0{_hash(Path(path, part), None if copy is None else f'{copy}/{part}')}\n".encode())
+        return digest.hexdigest()
     check_regular(path)
+    if copy is not None:
+        Path(copy).parent.mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256()
     try:
         with open(path, "rb") as file, open(os.devnull if copy is None else copy, "wb") as written:

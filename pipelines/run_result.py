@@ -58,7 +58,9 @@ class RunResult:
         """A few lines for a terminal: the verdict, the accuracy and where things are."""
         candidate = self.evaluation["candidate"]
         truth = {"gold": "gold labels", "aggregated": "aggregated labels"}[self.evaluation["truth"]]
-        line, counted = _SCORES[self.evaluation["metric"]]
+        metric = self.evaluation["metric"]
+        plain = f"{f'{metric.capitalize()}:':<12} {{{metric}:.4f}}"
+        line, counted = _SCORES.get(metric, (plain, "tasks"))
         score = line.format(**candidate)
         held = "undecided, so not pushed" if self.evaluation.get("outcome") == "undecided" else "not pushed"
         lines = [

@@ -65,7 +65,7 @@ def with_sheets(
     """
     notes = [text.split(",") if text else [] for text in report.annotators["notes"].to_pylist()]
     flagged = np.array([any(FLAGS[note].serious for note in each) for each in notes], bool)
-    people = _people(report.annotators, notes, flagged)
+    people = people_columns(report.annotators, notes, flagged)
     who, number = annotations.annotator_ids, annotations.num_annotators
     if (seconds := median_seconds(annotations)) is not None:
         people["seconds"] = defined(seconds, np.isfinite(seconds))
@@ -93,13 +93,13 @@ def with_sheets(
     return replace(report, annotators=table.take(np.lexsort((worst, ~flagged))), tasks=tasks, overall=overall)
 
 
-def _people(table: pa.Table, notes: list[list[str]], flagged: NDArray[np.bool_]) -> dict[str, Any]:
+def people_columns(table: pa.Table, notes: list[list[str]], flagged: NDArray[np.bool_]) -> dict[str, Any]:
     """The first columns: the flag and what it means in words."""
     rows = table.to_pylist()
     names = [sorted(each, key=lambda note: not FLAGS[note].serious) for each in notes]
     texts = {
         "flag": [", ".join(FLAGS[note].title for note in each if FLAGS[note].serious) for each in names],
-        "reason": [", ".join(FLAGS[note].words.format_map(row) for note in each)
+        "reason": [", ".join((FLAGS[note].words or FLAGS[note].text).format_map(row) for note in each)
                    for each, row in zip(names, rows, strict=True)],
         "advice": ["; ".join(FLAGS[note].said_of(1)[1] for note in each if FLAGS[note].serious) for each in names],
     }  # fmt: skip
@@ -170,7 +170,8 @@ def print_sheets(report: QualityReport) -> None:
     if "redo" in report.tasks.column_names:
         to_redo = report.tasks.filter(pc.not_equal(report.tasks["redo"], ""))
         rows.append(("tasks to redo", f"{to_redo.num_rows:,}"))
-        rows.append(("further answers, about", f"{overall['total_further_answers']:,}"))
+        if "total_further_answers" in overall:
+            rows.append(("further answers, about", f"{overall['total_further_answers']:,}"))
         if "total_cost" in overall:
             rows.append(("their cost", f"{overall['total_cost']:,.2f}"))
     if rows:

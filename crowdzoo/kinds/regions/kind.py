@@ -155,7 +155,7 @@ class Regions(Kind):
         self, settings: Any, x: Any, annotations: Annotations, *, targets: Any = (), crowd: Any = None, **how: Any
     ) -> tuple[Any, Any]:
         """See `Kind.train`."""
-        from crowdzoo.kinds.regions.training import train_masks
+        from crowdzoo.kinds.regions.mask_training import train_masks
 
         return train_masks(settings, x, annotations, class_names(annotations), targets, **how)
 
