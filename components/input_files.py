@@ -114,10 +114,9 @@ def rename_in_rejects(rejects: str | Path, copy: str, path: str) -> None:
 def _hash(path: str | Path, copy: str | None = None) -> str:
     """Hash of a file's content, or of the files in a folder; what was hashed is written to `copy`."""
     if os.path.isdir(path):
-        digest, parts = hashlib.sha256(), (each.relative_to(path) for each in sorted(Path(path).rglob("*")))
-        for part in (part for part in parts if Path(path, part).is_file()):
-            digest.update(f"{part}\0{_hash(Path(path, part), None if copy is None else f'{copy}/{part}')}\n".encode())
-        return digest.hexdigest()
+        names = sorted(str(each.relative_to(path)) for each in Path(path).rglob("*") if each.is_file())
+        hashes = [_hash(Path(path, name), copy and f"{copy}/{name}") for name in names]
+        return hashlib.sha256(repr([names, hashes]).encode()).hexdigest()
     check_regular(path)
     if copy is not None:
         Path(copy).parent.mkdir(parents=True, exist_ok=True)

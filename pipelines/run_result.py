@@ -10,6 +10,7 @@ _SCORES = {
     "accuracy": ("Accuracy:    {accuracy:.4f}", "tasks"),
     "f1": ("F1:          {f1:.4f} (precision {precision:.4f}, recall {recall:.4f})", "tasks"),
     "r2": ("R²:          {r2:.4f} (MAE {mae:.4f}, RMSE {rmse:.4f})", "tasks"),
+    "dice": ("Dice:        {dice:.4f}", "images"),
     "pair_accuracy": ("Right pairs: {pair_accuracy:.4f}", "pairs"),
 }
 
@@ -58,9 +59,7 @@ class RunResult:
         """A few lines for a terminal: the verdict, the accuracy and where things are."""
         candidate = self.evaluation["candidate"]
         truth = {"gold": "gold labels", "aggregated": "aggregated labels"}[self.evaluation["truth"]]
-        metric = self.evaluation["metric"]
-        plain = f"{f'{metric.capitalize()}:':<12} {{{metric}:.4f}}"
-        line, counted = _SCORES.get(metric, (plain, "tasks"))
+        line, counted = _SCORES[self.evaluation["metric"]]
         score = line.format(**candidate)
         held = "undecided, so not pushed" if self.evaluation.get("outcome") == "undecided" else "not pushed"
         lines = [

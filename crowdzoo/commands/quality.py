@@ -130,21 +130,20 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _by_page(arguments: argparse.Namespace, kind: Kind) -> None:
-    """The same for labels of another kind, with the figures that `crowdzoo report` has."""
-    from crowdzoo.report.page_sheets import page_sheets, print_page_sheets
+    """The same for labels of another kind, by the page of `crowdzoo report`."""
+    from crowdzoo.report.quality_tables import print_page
     from crowdzoo.report.report_page import report_page
+    from crowdzoo.report.sheets import page_sheets, print_sheets
 
     options.refuse(arguments, OF_CLASSES, f"--task {kind.name}")
     scale = options.given(arguments, kind.scale)
     aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **scale)
     crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
-    aggregation = fitted(aggregator, crowd)
+    result, how = fitted(aggregator, crowd), options.given(arguments, ("metric", "bootstrap", "seed"))
     with progress("bootstrap", arguments.bootstrap) as step:
-        page = report_page(
-            crowd, aggregation, metric=arguments.metric, bootstrap=arguments.bootstrap, seed=arguments.seed,
-            on_sample=step,
-        )  # fmt: skip
-    report = page_sheets(page, crowd, aggregation, SURE if arguments.sure is None else arguments.sure, arguments.pay)
-    print_page_sheets(page, report, arguments.top)
+        page = report_page(crowd, result, on_sample=step, **how)
+    report = page_sheets(page, crowd, result, SURE if arguments.sure is None else arguments.sure, arguments.pay)
+    print_page(page, report, arguments.top)
+    print_sheets(report)
     if arguments.out is not None:
         print(f"\ntables: {report.write(arguments.out, arguments.format or 'parquet', replace=arguments.force)}")

@@ -289,10 +289,8 @@ class MaskSettings(InstanceSettings):
 
     usual_epochs: ClassVar[int] = 30
     instances: ClassVar[InstanceKind] = IMAGES
+    fit: ClassVar[str] = "stretch"
     encoder_fields = ("height", "width")
-
-    def __hash__(self) -> int:
-        return hash(json.dumps(asdict(self), sort_keys=True))
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,12 @@ from crowdzoo.aggregation.regions.staple import STAPLE
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import MarkedImage, dice
 from crowdzoo.errors import DataError, DataWarning, short_repr
-from crowdzoo.files.writing import csv_cell
+from crowdzoo.files.writing import atomic_folder, csv_cell
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows
-from crowdzoo.kinds.regions.masks import check_sizes, class_names, image_of, write_png
+from crowdzoo.kinds.regions.masks import check_size, texts_of, write_png
 from crowdzoo.kinds.regions.surfaces import surface_distances
 from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.reading.instances.gold import check_shared, gold_by_task
-from crowdzoo.reading.instances.instances import Instances
-from crowdzoo.reading.instances.upright_image import read_image
 from crowdzoo.reading.platforms.export import platform_of, task_of_picture
 from crowdzoo.reading.platforms.export_file import ExportFile, export_files
 from crowdzoo.reading.platforms.png_masks import read_mask
@@ -45,6 +43,7 @@ class Regions(Kind):
     metric_title = "Dice coefficient"
     answer = "classes"
     header = ("task", "class", "share")
+    fit_aggregated = "CrowdModel(base).fit(x, masks)"
     refused: ClassVar = {
         **RATINGS_ONLY,
         "classes": "classes are those of the regions; leave it out.",
@@ -122,42 +121,39 @@ class Regions(Kind):
         return super().split_method(STAPLE.name if method == AGGREGATED else method)
 
     def class_names(self, annotations: Annotations) -> list[str]:
-        """See `masks.class_names`."""
-        return class_names(annotations)
+        """Classes of pixels: the background first, then those that anybody marked, sorted.
 
-    def targets(self, result: Any, annotations: Annotations) -> np.ndarray:
+        Raises:
+            DataError: nobody marked anything.
+        """
+        names = sorted(_categories(np.asarray(annotations.classes).tolist()))
+        if not names:
+            raise DataError("nobody marked a region, so there is nothing to learn.")
+        return ["(background)" if "background" in names else "background", *names]
+
+    def targets(self, result: Any, annotations: Annotations) -> Any:
         """Regions as texts, [N]."""
-        found: np.ndarray = result.regions
-        return found
+        return result.regions
 
     def training_set(
-        self,
-        annotations: Path,
-        instances: Path | None,
-        inputs: Mapping[str, str] | None = None,
-        layout: Layout | None = None,
-        base: str | None = None,
-        *,
-        gold: Path | None = None,
-        **options: Any,
+        self, annotations: Path, instances: Path | None, *more: Any, gold: Path | None = None, **options: Any
     ) -> TrainingSet:
         """See `Kind.training_set`; `gold` is as for `gold_of`."""
-        data = super().training_set(annotations, instances, inputs, layout, base, **options)
-        said = _by_task(data.crowd)
-        named = ((task, said.get(str(task)), row) for row, task in enumerate(data.crowd.tasks.tolist()))
-        check_sizes(((task, data.x[row], text) for task, text, row in named if text), instances)
+        data = super().training_set(annotations, instances, *more, **options)
+        for task, text in _by_task(replace(data.crowd, tasks=np.arange(len(data.x)))).items():
+            check_size(text, data.x[int(task)], data.crowd.tasks[int(task)], instances)
         return replace(data, gold=self.gold_of(data.crowd, gold, on_bad_rows=options.get("on_bad_rows", "error")))
 
-    def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> None:
+    def gold_column(self, table: Any, crowd: Annotations, path: Path) -> None:
         """None: true regions are in a file of their own."""
 
     def train(
-        self, settings: Any, x: Any, annotations: Annotations, *, targets: Any = (), crowd: Any = None, **how: Any
+        self, settings: Any, x: Any, annotations: Annotations, *, targets: Any = None, crowd: Any = None, **how: Any
     ) -> tuple[Any, Any]:
         """See `Kind.train`."""
-        from crowdzoo.kinds.regions.mask_training import train_masks
+        from crowdzoo.kinds.regions.training import train_masks
 
-        return train_masks(settings, x, annotations, class_names(annotations), targets, **how)
+        return train_masks(settings, x, annotations, self.class_names(annotations), targets, **how)
 
     # === Evaluation ===
 
@@ -166,8 +162,9 @@ class Regions(Kind):
         rows = []
         for name, chosen in (("training", data.training), ("held-out", ~data.training)):
             if data.gold is not None and (known := chosen & (data.gold != "")).any():
-                masks = model.predict(encoded(data.x, known, encoder), verbose=0).argmax(axis=-1)
-                found = self.scores(data.gold[known], {"label": masks, "classes": [class_names(data.annotations)]})
+                gold, x = data.gold[known], encoded(data.x, known, encoder)
+                masks = model.predict(x, verbose=0).argmax(axis=-1)
+                found = self.scores(gold, {"regions": texts_of(masks, self.class_names(data.annotations), gold)})
                 rows.append((f"{name} Dice against gold", f"{found['dice']:.4f} (on {known.sum():,} images)"))
         return rows
 
@@ -179,16 +176,10 @@ class Regions(Kind):
 
         Args:
             truth: texts of `MarkedImage`, [N].
-            answers: `regions`, likewise; or of a model `label` and `classes`, whose masks are scaled to the truth.
+            answers: `regions`, likewise.
             **about: nothing.
         """
-        true = [*map(MarkedImage.parse, truth)]
-        if "regions" in answers:
-            said = [*map(MarkedImage.parse, answers["regions"])]
-        else:
-            pairs = zip(answers["label"], true, strict=True)
-            said = [image_of(mask, answers["classes"][0], image.height, image.width) for mask, image in pairs]
-        images = [*zip(true, said, strict=True)]
+        images = [[*map(MarkedImage.parse, pair)] for pair in zip(truth, answers["regions"], strict=True)]
         near = np.array([dice(*pair) for pair in images])
         found = {"dice": float(near.mean()), "iou": float((near / (2 - near)).mean())}
         if apart := [each for pair in images for each in surface_distances(*pair).values()]:
@@ -199,22 +190,20 @@ class Regions(Kind):
 
     def prediction_lines(self, tasks: Iterable[Any], outputs: Mapping[str, np.ndarray]) -> list[str]:
         """See `Kind.prediction_lines`; a line has the share of an image's pixels that a class has."""
-        lines = []
-        for task, mask, classes in zip(tasks, outputs["label"], outputs["classes"], strict=True):
-            shares = np.bincount(mask.ravel(), minlength=len(classes)) / mask.size
-            of_classes = zip(classes, shares.tolist(), strict=True)
-            lines += [f"{csv_cell(task)},{csv_cell(name)},{share:.6f}" for name, share in of_classes]
-        return lines
+        of_tasks = zip(tasks, outputs["label"], outputs["classes"], strict=True)
+        return [
+            f"{csv_cell(task)},{csv_cell(name)},{(mask == code).mean():.6f}"
+            for task, mask, classes in of_tasks for code, name in enumerate(classes)
+        ]  # fmt: skip
 
-    def write_predictions(self, folder: Path, instances: Instances, outputs: Mapping[str, np.ndarray]) -> None:
-        """Writes a PNG mask for each image, in its size."""
-        for task, file, mask, classes in zip(
-            instances.tasks, instances.values, outputs["label"], outputs["classes"], strict=True
-        ):
-            width, height = read_image(file).size
-            place = folder / f"{task}.png"
-            place.parent.mkdir(parents=True, exist_ok=True)
-            write_png(mask, classes.tolist(), height, width, place)
+    def write_predictions(self, path: Path | None, instances: Any, outputs: Mapping[str, np.ndarray]) -> None:
+        """Writes a folder with a PNG mask for each image, in its size; or a file, see `prediction_lines`."""
+        if path is None or path.suffix == ".csv":
+            return super().write_predictions(path, instances, outputs)
+        with atomic_folder(path, replace=True) as folder:
+            of_images = instances.tasks, instances.values, outputs["label"], outputs["classes"].tolist()
+            for task, file, mask, classes in zip(*of_images, strict=True):
+                write_png(mask, classes, folder / f"{task}.png", file)
 
 
 def _by_task(marked: Annotations) -> dict[str, str]:

@@ -7,87 +7,60 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import MarkedImage, Region, mask_of_pixels, mask_tools
 from crowdzoo.errors import DataError
-from crowdzoo.reading.instances.upright_image import read_image
-
-MOST = 256  # values of a PNG mask
-Mask = NDArray[np.signedinteger[Any]]
+from crowdzoo.reading.instances.upright_image import read_image, upright_image
 
 
-def class_names(annotations: Annotations) -> list[str]:
-    """Classes of pixels: the background first, then those that anybody marked, sorted.
-
-    Raises:
-        DataError: nobody marked anything.
-    """
-    marked = map(MarkedImage.parse, np.asarray(annotations.classes).tolist())
-    names = sorted({region.label for image in marked for region in image.regions})
-    if not names:
-        raise DataError("nobody marked a region, so there is nothing to learn.")
-    background = "background"
-    while background in names:
-        background = f"({background})"
-    return [background, *names]
-
-
-def mask_of(image: MarkedImage, classes: Sequence[str], height: int, width: int) -> Mask:
-    """The class of each pixel, `[height, width]`, scaled to the nearest one; the surest region lies on top."""
+def mask_of(text: str, classes: Sequence[str], height: int, width: int) -> Any:
+    """The class of each pixel, int `[height, width]`, of a `MarkedImage`; the surest region lies on top."""
+    image = MarkedImage.parse(text)
     pixels = np.zeros((image.height, image.width), np.min_scalar_type(-len(classes)))
-    pairs = sorted(zip(image.regions, image.masks, strict=True), key=lambda pair: pair[0].score or 0.0)
-    for region, mask in pairs:
+    for region, mask in sorted(zip(image.regions, image.masks, strict=True), key=lambda pair: pair[0].score or 0.0):
         pixels[mask_tools().decode(mask) > 0] = classes.index(region.label)
     return _scaled(pixels, height, width)
 
 
-def image_of(mask: Mask, classes: Sequence[str], height: int, width: int) -> MarkedImage:
-    """The regions of a mask, one a class, on an image of that size."""
-    pixels = _scaled(mask, height, width)
-    codes = (code for code in np.unique(pixels).tolist() if code)
-    return MarkedImage(height, width, tuple(Region(classes[code], mask_of_pixels(pixels == code)) for code in codes))
+def texts_of(masks: Any, classes: Sequence[str], like: Iterable[str]) -> Any:
+    """Masks as texts of `MarkedImage`, with a region a class; `like` are images of their sizes."""
+    found = []
+    for mask, image in zip(masks, map(MarkedImage.parse, like), strict=True):
+        pixels = _scaled(mask, image.height, image.width)
+        codes = (code for code in np.unique(pixels).tolist() if code)
+        regions = (Region(classes[code], mask_of_pixels(pixels == code)) for code in codes)
+        found.append(MarkedImage(image.height, image.width, tuple(regions)).text)
+    return np.array(found, object)
 
 
-def check_sizes(images: Iterable[tuple[Any, Path, str]], path: Any) -> None:
-    """Refuses masks of another size than their image.
-
-    Args:
-        images: name, path of the file, and what an annotator marked on it, as text.
-        path: of the images, for the message.
-
-    Raises:
-        DataError: names the first one.
-    """
-    for name, file, text in images:
-        marked, (width, height) = MarkedImage.parse(text), read_image(file).size
-        if (height, width) != (marked.height, marked.width):
-            raise DataError(
-                f"{path}: image {name!r} is of size {[height, width]} there, and {[marked.height, marked.width]} of "
-                "the annotators. Give the images that they marked."
-            )
-
-
-def write_png(mask: Mask, classes: Sequence[str], height: int, width: int, path: Path) -> None:
-    """Writes a mask in colours, whose values are the classes where these are numbers as PNG masks have, else codes."""
+def write_png(mask: Any, classes: Sequence[str], path: Path, like: Path) -> None:
+    """Writes a mask, of the size of an image; values are the classes where these are numbers, else spread evenly."""
     from PIL import Image, PngImagePlugin
 
-    own = all(name.isascii() and name.isdigit() and 0 < int(name) < MOST for name in classes[1:])
-    values = np.array([0, *(int(name) for name in classes[1:])] if own else range(len(classes)))
-    image = Image.fromarray(values[_scaled(mask, height, width)].astype(np.uint8), "P")
-    colours = np.random.default_rng(0).integers(64, 256, (MOST, 3), np.uint8)
-    colours[0] = 0
-    image.putpalette(colours.tobytes())
-    own_text = PngImagePlugin.PngInfo()
-    own_text.add_text("Software", "crowdzoo")  # by which `crowdzoo predict` knows its own
-    image.save(path, pnginfo=own_text)
+    (width, height), names, software = read_image(like).size, classes[1:], PngImagePlugin.PngInfo()
+    own = all(name.isascii() and name.isdigit() and 0 < int(name) < 256 for name in names)
+    values = np.array([0, *map(int, names)]) if own else np.linspace(0, 255, len(classes)).round()
+    software.add_text("Software", "crowdzoo")  # by which `crowdzoo predict` knows what it wrote
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(values.astype(np.uint8)[_scaled(mask, height, width)]).save(path, pnginfo=software)
 
 
-def _scaled(pixels: Mask, height: int, width: int) -> Mask:
+def check_size(text: str, image: Path | bytes, name: Any, path: Any) -> None:
+    """Refuses an image, of a name in `path`, of another size than that of a `MarkedImage`.
+
+    Raises:
+        DataError: says both.
+    """
+    marked = MarkedImage.parse(text)
+    width, height = (upright_image(image, whole=False) if isinstance(image, bytes) else read_image(image)).size
+    if (height, width) != (marked.height, marked.width):
+        raise DataError(
+            f"{path}: image {str(name)!r} is of size {[height, width]} there, and {[marked.height, marked.width]} of "
+            "the annotators. Give the images that they marked."
+        )
+
+
+def _scaled(pixels: Any, *size: int) -> Any:
     """By the nearest pixel."""
-    rows, columns = (
-        ((np.arange(size) + 0.5) * own / size).astype(np.int64)
-        for size, own in zip((height, width), pixels.shape, strict=True)
-    )
-    return pixels[np.ix_(rows, columns)]
+    places = (((np.arange(new) + 0.5) * old / new).astype(int) for new, old in zip(size, pixels.shape, strict=True))
+    return pixels[np.ix_(*places)]

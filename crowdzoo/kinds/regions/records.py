@@ -1,24 +1,16 @@
-"""Images and annotators' regions as tf.Examples: from their files, and back for training."""
+"""Images and annotators' regions as tf.Examples."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
-from crowdzoo.data.annotations import Annotations
-from crowdzoo.data.vocabulary import name_texts
 from crowdzoo.kinds.regions.kind import KIND
-from crowdzoo.kinds.regions.masks import check_sizes, class_names
-from crowdzoo.records.example_dataset import SAID, read_batches, said_of
-from crowdzoo.records.instance_examples import read_annotations, read_instances_of, split_of
-from crowdzoo.records.instance_features import INSTANCES, add_instance, instance_info
+from crowdzoo.kinds.regions.masks import check_size
+from crowdzoo.records.instance_examples import read_labelled_instances
+from crowdzoo.records.instance_features import INSTANCES
 from crowdzoo.records.labelled_tasks import LabelledTasks
-
-_TEXT = tf.io.FixedLenFeature([], tf.string)
-_SAID = {**SAID, "annotator_labels": tf.io.RaggedFeature(tf.string, row_splits_dtype=tf.int64)}
 
 
 def read_labelled(options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
@@ -26,78 +18,24 @@ def read_labelled(options: dict[str, Any], rejects: str, folder: str) -> Labelle
 
     Args: see `crowdzoo.records.instance_examples.read_labelled_instances`.
     """
-    crowd = read_annotations(options, rejects)
-    instances = read_instances_of(options, crowd, folder)
-    names = name_texts(instances.tasks).tolist()
-    rows = {name: row for row, name in enumerate(names)}
+    found = read_labelled_instances(options, rejects, folder)
+    crowd, texts = found.annotations, np.asarray(found.annotations.classes)
+    rows = {name: row for row, name in enumerate(found.names)}
     codes = np.array([rows[str(task)] for task in crowd.tasks.tolist()], np.int64)
-    crowd = replace(crowd, tasks=instances.tasks, task_ids=codes[crowd.task_ids])  # a task code is a row
-    path = options.get("gold")
-    gold = KIND.gold_of(crowd, path and Path(path), on_bad_rows=options.get("on_bad_rows", "error"))
-    gold = np.full(len(names), "", object) if gold is None else gold
-    ids, said = crowd.padded()
-    texts = np.append(np.asarray(crowd.classes), "")  # at -1
-    sized = ((name, file, text) for name, file, text in zip(names, instances.values, texts[said[:, 0]], strict=True))
-    check_sizes(((name, file, text) for name, file, text in sized if text), options["instances"])
-    split, change = split_of(instances, options)
+    crowd = replace(crowd, tasks=np.array(found.names, object), task_ids=codes[crowd.task_ids])  # a code is a row
+    path = options.get("gold") and Path(options["gold"])
+    gold = KIND.gold_of(crowd, path, on_bad_rows=options.get("on_bad_rows", "error"))
+    known = found.gold if gold is None else [text or None for text in gold.tolist()]
 
-    def example(row: int) -> tf.train.Example:
-        made, there = tf.train.Example(), ids[row] >= 0
+    def example(row: int) -> Any:
+        made = found.example(row)
         feature = made.features.feature
-        feature["task"].bytes_list.value.append(names[row].encode())
-        add_instance(made, instances, row)
-        feature["annotator_ids"].int64_list.value.extend(ids[row, there])
-        feature["annotator_labels"].bytes_list.value.extend(text.encode() for text in texts[said[row, there]])
-        if gold[row]:
-            feature["gold"].bytes_list.value.append(gold[row].encode())
+        said = texts[list(feature["annotator_labels"].int64_list.value)].tolist()
+        for text in said[:1]:
+            check_size(text, feature[INSTANCES].bytes_list.value[0], found.names[row], options["instances"])
+        feature["annotator_labels"].bytes_list.value.extend(text.encode() for text in said)
+        feature["gold"].bytes_list.value.extend(text.encode() for text in known[row : row + 1] if text)
         return made
 
-    return LabelledTasks(
-        annotations=crowd,
-        names=names,
-        split=split,
-        labelled=crowd.redundancy > 0,
-        gold=[text or None for text in gold.tolist()],
-        info={"classes": class_names(crowd), **instance_info(instances)},
-        change_split=change,
-        example=example,
-        unit="image",
-    )
-
-
-@dataclass(frozen=True)
-class ReadImages:
-    """Images read back from Examples.
-
-    Attributes:
-        images: bytes of N files.
-        annotations: kind "region"; tasks are numbered in the files' order.
-        regions: those of the aggregation, N texts.
-    """
-
-    images: np.ndarray
-    annotations: Annotations
-    regions: list[str]
-
-
-def read_examples(patterns: Sequence[str], info: dict[str, Any]) -> ReadImages:
-    """Reads the split train as CrowdAggregator wrote it, whole.
-
-    Args:
-        patterns: patterns of gzipped TFRecord files.
-        info: result of `read_dataset_info`: `annotators`.
-
-    Raises:
-        FileNotFoundError: no file fits.
-    """
-    images, regions, rows = list[bytes](), list[str](), list[Any]()
-    for batch in read_batches(patterns, info, "train", others={**_SAID, "aggregated_label": _TEXT}):
-        tasks, who, texts = said_of(batch)
-        rows += zip((tasks + len(images)).tolist(), who.tolist(), texts.tolist(), strict=True)
-        images += batch[INSTANCES].tolist()
-        regions += [text.decode() for text in batch["aggregated_label"].tolist()]
-    tasks, who, said = zip(*rows, strict=True)
-    texts, labels = np.unique([text.decode() for text in said], return_inverse=True)
-    names = np.arange(len(images)), np.array(info["annotators"], object), texts.astype(object)
-    annotations = Annotations("region", np.array(tasks), np.array(who), labels, *names)
-    return ReadImages(np.array(images, object), annotations, regions)
+    info = {**found.info, "classes": KIND.class_names(crowd)}
+    return replace(found, annotations=crowd, gold=known, info=info, example=example, unit="image")

@@ -9,7 +9,7 @@ import tensorflow as tf
 from crowdzoo.data.regions import MarkedImage, dice
 from crowdzoo.export.predict import load_predictor
 from crowdzoo.kinds.regions.kind import KIND
-from crowdzoo.kinds.regions.masks import image_of
+from crowdzoo.kinds.regions.masks import texts_of
 from crowdzoo.records.example_dataset import read_batches
 from crowdzoo.records.instance_features import parsed_instances
 
@@ -27,21 +27,17 @@ def model_scores(
     Returns:
         For each model `tasks`, what `Kind.scores` gives, and `by_task`, [N], whose mean is the Dice coefficient.
     """
+    truth, found, scores = list[str](), {name: list[str]() for name in models}, {}
     predictors = {name: load_predictor(folder) for name, folder in models.items()}
-    truth, answers = list[MarkedImage](), {name: list[MarkedImage]() for name in models}
     for batch in read_batches([files], info, "eval", _HELD, others=_LABEL, evaluation_weight=1):
         known = batch["evaluation_weight"][:, 0] > 0
-        true = [MarkedImage.parse(text.decode()) for text in batch["evaluation_label"][known].tolist()]
+        true = [text.decode() for text in batch["evaluation_label"][known].tolist()]
         truth += true
         for name, predict in predictors.items() if true else ():
             masks = predict(parsed_instances(batch)[known], _HELD)["label"]
-            pairs = zip(masks, true, strict=True)
-            answers[name] += [image_of(mask, info["classes"], image.height, image.width) for mask, image in pairs]
-    scores = {}
-    for name, found in answers.items():
-        pairs = [*zip(truth, found, strict=True)]
-        texts = ([image.text for image in side] for side in zip(*pairs, strict=True))
-        gold, regions = (np.array(each, object) for each in texts)
-        near = np.array([dice(*pair) for pair in pairs])
-        scores[name] = {"tasks": len(pairs), **KIND.scores(gold, {"regions": regions}), "by_task": near}
+            found[name] += texts_of(masks, info["classes"], true).tolist()
+    for name, texts in found.items():
+        near = [dice(*map(MarkedImage.parse, pair)) for pair in zip(truth, texts, strict=True)]
+        figures = KIND.scores(np.array(truth, object), {"regions": np.array(texts, object)})
+        scores[name] = {"tasks": len(truth), **figures, "by_task": np.array(near)}
     return scores

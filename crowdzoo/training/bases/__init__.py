@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from crowdzoo.training.bases.base import Base, BaseContext, Sizes
 from crowdzoo.training.bases.features import FeatureBase
-from crowdzoo.training.bases.images import ImageBase
-from crowdzoo.training.bases.masks import MaskBase
+from crowdzoo.training.bases.images import ImageBase, MaskBase
 from crowdzoo.training.bases.own import OwnBase
 from crowdzoo.training.bases.own_source import ADDED, is_own, own_files, own_function, source_hash
 from crowdzoo.training.bases.tables import TableBase
