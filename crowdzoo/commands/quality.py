@@ -136,8 +136,7 @@ def _by_page(arguments: argparse.Namespace, kind: Kind) -> None:
     from crowdzoo.report.sheets import page_sheets, print_sheets
 
     options.refuse(arguments, OF_CLASSES, f"--task {kind.name}")
-    scale = options.given(arguments, kind.scale)
-    aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **scale)
+    aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **options.given(arguments, kind.scale))
     crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
     result, how = fitted(aggregator, crowd), options.given(arguments, ("metric", "bootstrap", "seed"))
     with progress("bootstrap", arguments.bootstrap) as step:

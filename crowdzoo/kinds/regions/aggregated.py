@@ -14,8 +14,7 @@ def aggregated(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], e
 
     Args: see `crowdzoo.kinds.parts.aggregated`.
     """
-    fitted = fit(crowds["train"])
-    tables = {}
+    fitted, tables = fit(crowds["train"]), dict[str, Any]()
     for split, found in (("train", fitted), ("eval", fit(crowds[BOTH]))):
         own = is_among(found.tasks, crowds[split].tasks) & (found.regions != "")
         texts = [text.encode() for text in found.regions[own].tolist()]

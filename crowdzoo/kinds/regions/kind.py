@@ -10,13 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdzoo.aggregation.regions.staple import STAPLE
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import MarkedImage, dice
 from crowdzoo.errors import DataError, DataWarning, short_repr
 from crowdzoo.files.writing import atomic_folder, csv_cell
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows
-from crowdzoo.kinds.regions.masks import check_size, texts_of, write_png
+from crowdzoo.kinds.regions.masks import check_sizes, texts_of, write_png
 from crowdzoo.kinds.regions.surfaces import surface_distances
 from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.reading.instances.gold import check_shared, gold_by_task
@@ -118,7 +117,7 @@ class Regions(Kind):
 
     def split_method(self, method: str) -> tuple[str, str | None]:
         """See `Kind.split_method`; "aggregated" are masks of STAPLE (docs/papers/zhang.md)."""
-        return super().split_method(STAPLE.name if method == AGGREGATED else method)
+        return super().split_method("staple" if method == AGGREGATED else method)
 
     def class_names(self, annotations: Annotations) -> list[str]:
         """Classes of pixels: the background first, then those that anybody marked, sorted.
@@ -140,8 +139,9 @@ class Regions(Kind):
     ) -> TrainingSet:
         """See `Kind.training_set`; `gold` is as for `gold_of`."""
         data = super().training_set(annotations, instances, *more, **options)
-        for task, text in _by_task(replace(data.crowd, tasks=np.arange(len(data.x)))).items():
-            check_size(text, data.x[int(task)], data.crowd.tasks[int(task)], instances)
+        texts, said = np.asarray(data.crowd.classes), data.crowd.padded()[1]
+        for task, codes, image in zip(data.crowd.tasks.tolist(), said, data.x, strict=True):
+            check_sizes(texts[codes[codes >= 0]].tolist(), image, task, instances)
         return replace(data, gold=self.gold_of(data.crowd, gold, on_bad_rows=options.get("on_bad_rows", "error")))
 
     def gold_column(self, table: Any, crowd: Annotations, path: Path) -> None:

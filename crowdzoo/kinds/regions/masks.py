@@ -45,19 +45,19 @@ def write_png(mask: Any, classes: Sequence[str], path: Path, like: Path) -> None
     Image.fromarray(values.astype(np.uint8)[_scaled(mask, height, width)]).save(path, pnginfo=software)
 
 
-def check_size(text: str, image: Path | bytes, name: Any, path: Any) -> None:
+def check_sizes(texts: Iterable[str], image: Path | bytes, name: Any, path: Any) -> None:
     """Refuses an image, of a name in `path`, of another size than that of a `MarkedImage`.
 
     Raises:
         DataError: says both.
     """
-    marked = MarkedImage.parse(text)
     width, height = (upright_image(image, whole=False) if isinstance(image, bytes) else read_image(image)).size
-    if (height, width) != (marked.height, marked.width):
-        raise DataError(
-            f"{path}: image {str(name)!r} is of size {[height, width]} there, and {[marked.height, marked.width]} of "
-            "the annotators. Give the images that they marked."
-        )
+    for marked in map(MarkedImage.parse, texts):
+        if (height, width) != (marked.height, marked.width):
+            raise DataError(
+                f"{path}: image {str(name)!r} is of size {[height, width]} there, and {[marked.height, marked.width]} "
+                "of an annotator. Give the images that were marked, or masks of their size."
+            )
 
 
 def _scaled(pixels: Any, *size: int) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.kinds.regions.kind import KIND
-from crowdzoo.kinds.regions.masks import check_size
+from crowdzoo.kinds.regions.masks import check_sizes
 from crowdzoo.records.instance_examples import read_labelled_instances
 from crowdzoo.records.instance_features import INSTANCES
 from crowdzoo.records.labelled_tasks import LabelledTasks
@@ -31,8 +31,7 @@ def read_labelled(options: dict[str, Any], rejects: str, folder: str) -> Labelle
         made = found.example(row)
         feature = made.features.feature
         said = texts[list(feature["annotator_labels"].int64_list.value)].tolist()
-        for text in said[:1]:
-            check_size(text, feature[INSTANCES].bytes_list.value[0], found.names[row], options["instances"])
+        check_sizes(said, feature[INSTANCES].bytes_list.value[0], found.names[row], options["instances"])
         feature["annotator_labels"].bytes_list.value.extend(text.encode() for text in said)
         feature["gold"].bytes_list.value.extend(text.encode() for text in known[row : row + 1] if text)
         return made

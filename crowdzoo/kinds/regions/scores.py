@@ -27,17 +27,15 @@ def model_scores(
     Returns:
         For each model `tasks`, what `Kind.scores` gives, and `by_task`, [N], whose mean is the Dice coefficient.
     """
-    truth, found, scores = list[str](), {name: list[str]() for name in models}, {}
-    predictors = {name: load_predictor(folder) for name, folder in models.items()}
-    for batch in read_batches([files], info, "eval", _HELD, others=_LABEL, evaluation_weight=1):
-        known = batch["evaluation_weight"][:, 0] > 0
-        true = [text.decode() for text in batch["evaluation_label"][known].tolist()]
-        truth += true
-        for name, predict in predictors.items() if true else ():
+    scores = {}
+    for name, folder in models.items():
+        predict, truth, found = load_predictor(folder), list[str](), list[str]()
+        for batch in read_batches([files], info, "eval", _HELD, others=_LABEL, evaluation_weight=1):
+            known = batch["evaluation_weight"][:, 0] > 0
+            true = [text.decode() for text in batch["evaluation_label"][known].tolist()]
             masks = predict(parsed_instances(batch)[known], _HELD)["label"]
-            found[name] += texts_of(masks, info["classes"], true).tolist()
-    for name, texts in found.items():
-        near = [dice(*map(MarkedImage.parse, pair)) for pair in zip(truth, texts, strict=True)]
-        figures = KIND.scores(np.array(truth, object), {"regions": np.array(texts, object)})
+            truth, found = truth + true, [*found, *texts_of(masks, info["classes"], true).tolist()]
+        near = [dice(*map(MarkedImage.parse, pair)) for pair in zip(truth, found, strict=True)]
+        figures = KIND.scores(np.array(truth, object), {"regions": np.array(found, object)})
         scores[name] = {"tasks": len(truth), **figures, "by_task": np.array(near)}
     return scores

@@ -1,6 +1,6 @@
 """Networks for masks: one recipe for the command line, and for the pipeline's files of Examples."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -29,14 +29,7 @@ _OF_REGIONS = {**SAID, "annotator_labels": _LABELS, "aggregated_label": tf.io.Fi
 
 @in_training_scope
 def train_masks(
-    settings: Any,
-    images: Any,
-    annotations: Annotations,
-    classes: Sequence[str],
-    regions: Iterable[str] = (),
-    *,
-    checkpoint: Any = None,
-    **how: Any,
+    settings: Any, images: Any, annotations: Annotations, classes: Sequence[str], regions: Any = (), **how: Any
 ) -> tuple[Any, Any]:
     """Trains a network for masks from scratch. Images and masks are held in memory, in the size that it takes.
 
@@ -46,8 +39,8 @@ def train_masks(
         annotations: kind "region"; task code i is image i.
         classes: of pixels, K names.
         regions: texts of `MarkedImage` in the place of the annotations, [N]; for method "aggregated".
-        checkpoint: folder in which the state is kept after each epoch; see `instance_training.train`.
-        **how: Keras' `callbacks` and `verbose`.
+        **how: `checkpoint`, where the state is kept after each epoch, see `instance_training.train`; and Keras' `callbacks`
+            and `verbose`.
 
     Returns:
         The trained model, and what turns images into its input.
@@ -64,7 +57,6 @@ def train_masks(
     encoder: Any = BASES[settings.base].encoder(settings, lambda: [images])
     model = build_model(settings, Sizes(annotations.num_annotators, len(classes)), encoder)
     x, size = encoder.to_numpy(images), (encoder.height, encoder.width)
-    data: Any
     if settings.method == AGGREGATED:
         masks, ids = np.stack([mask_of(text, classes, *size) for text in regions]), None
         y = (masks[..., None] == np.arange(len(classes))).astype("float32")
@@ -75,7 +67,8 @@ def train_masks(
         drawn = {-1: np.full(size, -1, "int8")} | {code: mask_of(texts[code], classes, *size) for code in codes}
         masks = np.stack([np.stack([drawn[code] for code in row], axis=-1) for row in said.tolist()])
         data = MaskData(x, masks, ids, num_annotators=annotations.num_annotators, num_classes=len(classes))
-    fit_and_check(model, settings, data, checkpoint=checkpoint_of(checkpoint, (x, masks, ids), settings), **how)
+    keep = checkpoint_of(how.pop("checkpoint", None), (x, masks, ids), settings)
+    fit_and_check(model, settings, data, checkpoint=keep, **how)
     predicted = model.predict(x[:LOOKED_AT], verbose=0).argmax(axis=-1)
     warn_if_one_class(predicted.ravel(), masks.ravel(), classes, "pixels")
     return model, encoder

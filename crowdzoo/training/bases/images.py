@@ -49,5 +49,5 @@ class MaskBase(ImageBase):
         """See `Base.build`."""
         from crowdzoo.networks.unet import UNet
 
-        size, network = fields_of(encoder, "height", "width"), fields_of(settings, "dropout")
-        return UNet(**size, num_classes=sizes.num_classes, filters=settings.stages, **network, name="base")
+        size = encoder.height, encoder.width
+        return UNet(*size, sizes.num_classes, filters=settings.stages, dropout=settings.dropout, name="base")
