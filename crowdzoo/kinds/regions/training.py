@@ -39,8 +39,8 @@ def train_masks(
         annotations: kind "region"; task code i is image i.
         classes: of pixels, K names.
         regions: texts of `MarkedImage` in the place of the annotations, [N]; for method "aggregated".
-        **how: `checkpoint`, where the state is kept after each epoch, see `instance_training.train`; and Keras' `callbacks`
-            and `verbose`.
+        **how: `checkpoint`, where the state is kept after each epoch, see `instance_training.train`; and Keras'
+            `callbacks` and `verbose`.
 
     Returns:
         The trained model, and what turns images into its input.
