@@ -88,7 +88,6 @@ def own_copies(
             elif copies[key] == path:
                 found = _image_hash(path, layout, inputs)
             else:
-                Path(copies[key]).parent.mkdir(parents=True, exist_ok=True)
                 found = _hash(path, copies[key])
             if hashes is not None and found != hashes[key]:
                 raise DataError(
@@ -113,8 +112,14 @@ def rename_in_rejects(rejects: str | Path, copy: str, path: str) -> None:
 
 
 def _hash(path: str | Path, copy: str | None = None) -> str:
-    """Hash of a file's content; what was hashed is written to `copy`."""
+    """Hash of a file's content, or of the files in a folder; what was hashed is written to `copy`."""
+    if os.path.isdir(path):
+        names = sorted(str(each.relative_to(path)) for each in Path(path).rglob("*") if each.is_file())
+        hashes = [_hash(Path(path, name), copy and f"{copy}/{name}") for name in names]
+        return hashlib.sha256(repr([names, hashes]).encode()).hexdigest()
     check_regular(path)
+    if copy is not None:
+        Path(copy).parent.mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256()
     try:
         with open(path, "rb") as file, open(os.devnull if copy is None else copy, "wb") as written:

@@ -10,6 +10,7 @@ _SCORES = {
     "accuracy": ("Accuracy:    {accuracy:.4f}", "tasks"),
     "f1": ("F1:          {f1:.4f} (precision {precision:.4f}, recall {recall:.4f})", "tasks"),
     "r2": ("R²:          {r2:.4f} (MAE {mae:.4f}, RMSE {rmse:.4f})", "tasks"),
+    "dice": ("Dice:        {dice:.4f}", "images"),
     "pair_accuracy": ("Right pairs: {pair_accuracy:.4f}", "pairs"),
 }
 

@@ -111,7 +111,7 @@ def is_quality(folder: Path) -> bool:
     written = (
         {"summary.json", *(f"{table}.{ending}" for table in each)}
         for ending in TABLE_FORMATS
-        for each in (tables, (*tables, *OF_MODELS))
+        for each in (tables[:2], tables, (*tables, *OF_MODELS))
     )
     return holds(*written)(folder)
 
@@ -138,7 +138,9 @@ def is_rejects(path: Path) -> bool:
 
 
 def is_predictions(path: Path) -> bool:
-    """Whether a file begins as what `crowdzoo predict` writes."""
+    """Whether a file begins as what `crowdzoo predict` writes, or a folder holds masks of it, and nothing else."""
+    if path.is_dir():
+        return all(is_picture(file) for file in path.rglob("*") if not file.is_dir())
     return _first_line(path) in {",".join(kind.header) for kind in KINDS.values()}
 
 

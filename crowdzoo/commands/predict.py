@@ -1,7 +1,6 @@
 """`crowdzoo predict`: predictions by a served folder or a running server."""
 
 import argparse
-import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.model_files import read_model_card
 from crowdzoo.files.served_model import MODEL_CARD_FILE
 from crowdzoo.files.version_folders import newest_version
-from crowdzoo.files.writing import atomic_file
 from crowdzoo.kinds import KINDS
 from crowdzoo.reading.instances.images import holds_images
 from crowdzoo.reading.instances.instances import Instances, read_inputs
@@ -44,9 +42,9 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="columns task and features, task and text, or those of a table (.parquet, .csv, .csv.gz); one text per "
         "line (.txt); or a folder of images, or a column image of their paths",
     )  # fmt: skip
-    command.add_argument(
-        "--out", type=path, metavar="FILE.csv", help="file for the predictions (default: the terminal)"
-    )
+    command.add_argument("--out", type=path, metavar="FILE.csv",
+        help="file for the predictions (default: the terminal); of masks a folder, DIR",
+    )  # fmt: skip
     add_column_types(command)
     command.add_argument("--name", default="model", help="the model's name on a server (default: model)")
     command.add_argument(
@@ -55,7 +53,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add_second_columns(command, "instance")
     add_text_options(command)
-    add_outputs(command, ("instances",), Output("out", "--out", is_predictions))
+    output = Output("out", "--out", is_predictions, folder=True, unless=(".csv", ".tsv", ".txt"))
+    add_outputs(command, ("instances",), output)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -68,12 +67,7 @@ def run(arguments: argparse.Namespace) -> None:
         from crowdzoo.kinds.sentences.kind import counted_in_characters
 
         outputs = counted_in_characters(instances.values, outputs)
-    text = "\n".join([",".join(kind.header), *kind.prediction_lines(instances.tasks, outputs)]) + "\n"
-    if arguments.out is None:
-        sys.stdout.write(text)
-    else:
-        with atomic_file(arguments.out) as file:
-            file.write(text.encode(errors="backslashreplace"))
+    kind.write_predictions(arguments.out, instances, outputs)
 
 
 def _answers(arguments: argparse.Namespace) -> tuple[Instances, dict[str, Any]]:

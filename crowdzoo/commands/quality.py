@@ -11,18 +11,15 @@ from crowdzoo.commands.options import PEOPLE_AND_MODELS
 from crowdzoo.commands.outputs import Output, is_picture, is_quality
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.errors import ConfigError
-from crowdzoo.kinds import KINDS, kind_of
+from crowdzoo.kinds import Kind, kind_of
+from crowdzoo.quality.next_annotation import SURE
 
-# Which command says of another kind of labels what this one says of classes
-OTHERS = (
-    "crowdzoo report FILE --task {} --out report.html writes agreement, annotators and tasks as a page, and as numbers "
-    "into report.json."
-)
+OF_CLASSES = ("gold", "models", "annotator_table", "epsilon", "plot")  # options
 
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    command.add_argument("annotations", type=path, help=f"columns task, annotator, label ({options.LABEL_FORMATS})")
+    options.add_annotations(command)
     command.add_argument(
         "--method", metavar="NAME",
         help=f"aggregation method to compare with (default {kind_of('classification').aggregation}; where models are "
@@ -40,7 +37,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="true classes of some tasks, columns task, gold: the tables say how many answers of each are right",
     )  # fmt: skip
     command.add_argument("--plot", type=path, metavar="FILE.png", help="file for a plot (needs matplotlib)")
-    options.add_alpha(command, "nominal")
+    options.add_alpha(command, None, "; ratings: interval")
     command.add_argument(
         "--top", type=integer(0, options.MOST), default=5, metavar="N", help="length of each list (default 5)"
     )
@@ -54,9 +51,10 @@ def describe(command: argparse.ArgumentParser) -> None:
         "--epsilon", type=number(0, 1),
         help="with --models, what a model saves: .2 beside experts (default), .15 trained people, .1 crowd workers",
     )  # fmt: skip
-    command.add_argument("--task", choices=tuple(KINDS), default="classification",
-        help="kind of labels: this command is for classes, and says which one is for others",
+    command.add_argument("--sure", type=number(0, 1), metavar="P",
+        help=f"labels that are no classes: tasks less sure than that are to be done again (default {SURE:g}), see next",
     )  # fmt: skip
+    options.add_kinds(command)
     options.add_seed(command, "the bootstrap")
     options.add_reading(command, "gold")
     options.add_image(command)
@@ -72,17 +70,20 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.report.quality_tables import print_class_agreement, print_quality, print_replacements
     from crowdzoo.report.sheets import print_sheets, with_sheets
 
-    if not kind_of(arguments.task).labels.one_class:
-        raise ConfigError(f"--task {arguments.task}: crowdzoo quality is for classes. {OTHERS.format(arguments.task)}")
+    kind, aggregator = kind_of(arguments.task), None
+    kind.check_arguments(arguments)
     SEED.checked("", "seed", arguments.seed)
     if arguments.format is not None and arguments.out is None:
         raise ConfigError(f"--format {arguments.format}: is that of tables, which need a folder: add --out DIR.")
+    if not kind.labels.one_class:
+        _by_page(arguments, kind)
+        return
+    options.refuse(arguments, ["sure"], "classes")
     named = arguments.models is not None or arguments.annotator_table is not None
     if arguments.epsilon is not None and not named:
         raise ConfigError("--epsilon is what the test of --models compares with: name the models, or leave it out.")
     if arguments.models is not None and arguments.annotator_table is not None:
         raise ConfigError("--models and --annotator-table both say who is a model; leave one out.")
-    kind, aggregator = kind_of("classification"), None
     mixed = arguments.method == PEOPLE_AND_MODELS or (named and arguments.method is None)
     if mixed and not named:
         raise ConfigError(f"--method {PEOPLE_AND_MODELS}: say with --models or --annotator-table who is a model.")
@@ -105,8 +106,8 @@ def run(arguments: argparse.Namespace) -> None:
         aggregation = None if aggregator is None else fitted(aggregator, annotations)
     with progress("bootstrap", arguments.bootstrap) as step:
         report = quality_report(
-            annotations, aggregation, metric=arguments.metric, bootstrap=arguments.bootstrap, seed=arguments.seed,
-            models=models, on_sample=step, **options.given(arguments, ["epsilon"]),
+            annotations, aggregation, metric=arguments.metric or "nominal", bootstrap=arguments.bootstrap,
+            seed=arguments.seed, models=models, on_sample=step, **options.given(arguments, ["epsilon"]),
         )  # fmt: skip
     gold = kind.gold_of(annotations, arguments.gold, options.second_layout(arguments))
     prices = None if arguments.pay is None else np.full(annotations.num_annotators, arguments.pay)
@@ -126,3 +127,22 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"\ntables: {report.write(arguments.out, arguments.format or 'parquet', replace=arguments.force)}")
     if arguments.plot is not None:
         print(f"\npicture: {plot_quality(report, arguments.plot)}")
+
+
+def _by_page(arguments: argparse.Namespace, kind: Kind) -> None:
+    """The same for labels of another kind, by the page of `crowdzoo report`."""
+    from crowdzoo.report.quality_tables import print_page
+    from crowdzoo.report.report_page import report_page
+    from crowdzoo.report.sheets import page_sheets, print_sheets
+
+    options.refuse(arguments, OF_CLASSES, f"--task {kind.name}")
+    aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **options.given(arguments, kind.scale))
+    crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
+    result, how = fitted(aggregator, crowd), options.given(arguments, ("metric", "bootstrap", "seed"))
+    with progress("bootstrap", arguments.bootstrap) as step:
+        page = report_page(crowd, result, on_sample=step, **how)
+    report = page_sheets(page, crowd, result, SURE if arguments.sure is None else arguments.sure, arguments.pay)
+    print_page(page, report, arguments.top)
+    print_sheets(report)
+    if arguments.out is not None:
+        print(f"\ntables: {report.write(arguments.out, arguments.format or 'parquet', replace=arguments.force)}")

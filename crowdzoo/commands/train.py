@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> None:
             checkpoint=keep,
         )  # fmt: skip
     training = {"method": named, "settings": asdict(settings), "sha-256 of the annotations": digest_of(data.used)}
-    _save_model(model, encoder, data, training, arguments.out)
+    _save_model(kind, model, encoder, data, training, arguments.out)
     if keep is not None:
         remove_checkpoint(keep.folder)
     rows = [
@@ -200,13 +200,13 @@ def _own_fields(arguments: argparse.Namespace, instances: InstanceKind, fields: 
     }
 
 
-def _save_model(model: Any, encoder: Any, data: TrainingSet, training: dict[str, Any], place: Path) -> None:
+def _save_model(kind: Kind, model: Any, encoder: Any, data: TrainingSet, training: dict[str, Any], place: Path) -> None:
     """Saves beside the model's file the names that its codes stand for, and what is known of the training.
 
     Each file appears complete or not at all, the names first: a kill in between leaves them beside the model before.
     """
     known = data.annotations
-    names = model_names(known.classes, known.annotators, data.names, encoder, training)
+    names = model_names(kind.class_names(known), known.annotators, data.names, encoder, training)
     with atomic_path(place) as scratch, atomic_file(names_path(place)) as file:
         model.save(scratch)
         file.write(json.dumps(names, default=str).encode())

@@ -59,6 +59,8 @@ class Trainings(Setup):
         self.settings: Any = TrainingSettings(task=name) if settings is None else settings
         if self.settings.kind != name:
             raise DataError(f"compare: the settings are of task {self.settings.kind}, the annotations of kind {name}.")
+        if kind_of(name).labels.has_regions:
+            raise ConfigError("compare: aggregations of regions are compared, and no networks: leave the images out.")
         if base is not None and not callable(base):
             raise ConfigError(f"compare: base must be a Keras model, or a function that makes one, got {base!r}.")
         if base is not None and kind.labels_instances:

@@ -34,15 +34,15 @@ class InstanceKind:
         return hash(self.name)
 
 
-def _of_files(name: str, base: str) -> InstanceKind:
-    kinds = (kind for kind in LABEL_KINDS.values() if kind.trained and not kind.has_positions)
+def _of_files(name: str, base: str, **more: str) -> InstanceKind:
+    kinds = (kind for kind in LABEL_KINDS.values() if kind.trained and not (kind.has_positions or kind.is_text))
     bases = {each.name: f"{base}-classifier" if each.one_class else f"{base}-regressor" for each in kinds}
-    return InstanceKind(name, bases)
+    return InstanceKind(name, {**bases, **more})
 
 
 VECTORS = _of_files("feature vectors", "feature")
 TEXTS = _of_files("texts", "text")
-IMAGES = _of_files("images", "image")
+IMAGES = _of_files("images", "image", region="image-segmenter")
 TABLES = _of_files("tables", "table")
 SENTENCES = InstanceKind("sentences", {"sequence": "sequence-tagger"})  # their tokens are in the file of annotations
 INSTANCE_KINDS = (VECTORS, TEXTS, IMAGES, TABLES, SENTENCES)

@@ -27,6 +27,7 @@ class LabelKind:
         has_regions: these texts are regions.
         label_names: usual names of the column of labels, beyond those of every kind.
         trained: deep methods learn from such labels.
+        learned_as: the kind of the layers that do, one of `LAYER_KINDS`; empty: the kind itself.
     """
 
     name: str
@@ -40,6 +41,7 @@ class LabelKind:
     has_regions: bool = False
     label_names: tuple[str, ...] = ()
     trained: bool = True
+    learned_as: str = ""
 
     @property
     def has_pairs(self) -> bool:
@@ -97,7 +99,7 @@ FREE_TEXT = LabelKind(
     "free-text", "free texts", "TextAggregation",
     is_text=True, label_names=("text", "output", "transcription", "transcript", "translation"), trained=False,
 )  # fmt: skip
-REGION = LabelKind("region", "regions", "RegionAggregation", is_text=True, has_regions=True, trained=False)
+REGION = LabelKind("region", "regions", "RegionAggregation", is_text=True, has_regions=True, learned_as="segmentation")
 LABEL_KINDS = {kind.name: kind for kind in (CLASSIFICATION, SEQUENCE, REGRESSION, PREFERENCE, FREE_TEXT, REGION)}
 # Labels that are arrays in memory, for layers and models; there are no tables of them
 SEGMENTATION = LabelKind("segmentation", "masks", "", has_positions=True, has_pixels=True)

@@ -40,7 +40,7 @@ def export_model(
       `[B, H, W, C]`; with an encoder raw text, string `[B]`; of a base of several inputs each under the name of its
       `keras.Input`) -> `probabilities` float32 `[B, K]`, `label` int64 `[B]`,
       `class` string `[B]`. Of a regressor `value` float32 `[B]`, in the ratings' unit. Of masks `probabilities` float32
-      `[B, H, W, K]` and `label` int64 `[B, H, W]`. Of a tagger, padded to the
+      `[B, H, W, K]`, `label` int64 `[B, H, W]` and `classes` string `[B, K]`, their names. Of a tagger, padded to the
       longest of the batch, T tokens: `tokens` and `tags` string `[B, T]`, `scores` float32 `[B, T]` (probability of the
       tag), `starts` and `ends` int64 `[B, T]` (bytes of the text's UTF-8, end exclusive), `lengths` int64 `[B]`.
     - `spans`, of a tagger with BIO or IOBES tags: `instances` -> `types`, `texts` string `[B, S]`, `scores` float32

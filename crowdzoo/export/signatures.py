@@ -143,7 +143,7 @@ def _answers(
         named = "no classes are" if classes is None else f"{len(classes)} classes are"
         raise ConfigError(f"export: {named} named, the model has {shape[-1]} outputs: give classes=[...] with all.")
     if len(shape) == 4:
-        return {"serving_default": _mask_answer}
+        return {"serving_default": _mask_answer(list(classes))}
     if not sequence:
         return {"serving_default": _class_answer(list(classes))}
     answers = {"serving_default": _tags_answer(model, list(classes))}
@@ -273,9 +273,14 @@ def _best_tags(model: Any, x: Any, probabilities: Any, tokens: Any) -> tuple[Any
     return codes, tf.where(there, tf.gather(probabilities, codes, axis=-1, batch_dims=2), 0.0), there
 
 
-def _mask_answer(x: Any, probabilities: Any, _: Any) -> dict[str, Any]:
-    probabilities = tf.cast(probabilities, tf.float32)
-    return {"probabilities": probabilities, "label": tf.argmax(probabilities, axis=-1, output_type=tf.int64)}
+def _mask_answer(classes: list[str]) -> Callable[..., dict[str, Any]]:
+    def answer(_: Any, probabilities: Any, __: Any) -> dict[str, Any]:
+        probabilities = tf.cast(probabilities, tf.float32)
+        label = tf.argmax(probabilities, axis=-1, output_type=tf.int64)
+        names = tf.repeat(tf.constant([classes]), tf.shape(label)[0], axis=0)
+        return {"probabilities": probabilities, "label": label, "classes": names}
+
+    return answer
 
 
 def _padded(ragged: Any, codes: Any, default: Any = 0) -> Any:

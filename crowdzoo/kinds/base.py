@@ -21,6 +21,7 @@ Heavy imports stand inside the methods: `--help` asks every kind for its argumen
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
@@ -35,7 +36,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.instance_kinds import IMAGES, INSTANCE_KINDS, TABLES, InstanceKind
 from crowdzoo.data.label_kinds import LabelKind, label_kind
 from crowdzoo.errors import ConfigError, DataError, unknown
-from crowdzoo.files.writing import csv_cell
+from crowdzoo.files.writing import atomic_file, csv_cell
 from crowdzoo.kinds.chosen import chosen
 from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.plugins import Table
@@ -275,6 +276,10 @@ class Kind(ABC):
         """What a base is trained on by method "aggregated", one row a task; None for a kind without deep methods."""
         return None
 
+    def class_names(self, annotations: Annotations) -> Any:
+        """Names of what a model's outputs stand for; None of ratings."""
+        return annotations.classes
+
     @property
     def instance_kinds(self) -> tuple[InstanceKind, ...]:
         """Kinds of instances that have a base model for these labels, the default first."""
@@ -491,3 +496,12 @@ class Kind(ABC):
         """
         pairs = zip(tasks, outputs[self.answer].tolist(), strict=True)
         return [f"{csv_cell(task)},{number:.6g}" for task, number in pairs]
+
+    def write_predictions(self, path: Path | None, instances: Any, outputs: Mapping[str, np.ndarray]) -> None:
+        """Writes a file of predictions; None prints it."""
+        text = "\n".join([",".join(self.header), *self.prediction_lines(instances.tasks, outputs)]) + "\n"
+        if path is None:
+            sys.stdout.write(text)
+            return
+        with atomic_file(path) as file:
+            file.write(text.encode(errors="backslashreplace"))

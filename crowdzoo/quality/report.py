@@ -59,7 +59,7 @@ class QualityReport:
         tasks: one row a task, see `task_table`.
         annotators: one row an annotator, see `annotator_table`.
         classes: one row a class: `class`, `annotations`, `share`, `agreement` (how often another annotation of the same
-            task says the class too, given that one does; null where there is no other).
+            task says the class too, given that one does; null where there is no other); no columns for other labels.
         coincidences: see `coincidence_matrix`, [K, K]; None for more than 256 classes.
         notes: sentences on names of classes that may be a mistake, and those of `data_notes`.
         replacements: of each model whether it may replace people, see `alternative_annotator_test`; empty where no
@@ -142,7 +142,7 @@ class QualityReport:
     def _tables(self) -> dict[str, pa.Table]:
         found = {"tasks": self.tasks, "annotators": self.annotators, "classes": self.classes}
         if self.agreements is None:
-            return found
+            return {name: table for name, table in found.items() if table.num_columns}
         people = [
             test.people.add_column(0, "model", pa.array([test.model] * test.people.num_rows, pa.string()))
             for test in self.replacements

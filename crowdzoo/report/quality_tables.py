@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdzoo.kinds.classes.page import replaces, tasks_a_person
-from crowdzoo.kinds.page_parts import FLAGS
+from crowdzoo.kinds.page_parts import COLUMNS, FLAGS
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
     from crowdzoo.quality import AlternativeAnnotator, QualityReport
+    from crowdzoo.report.report_page import ReportPage
 
 MOST_CLASSES = 20
 MOST_NEEDED = 10_000  # tasks of a person
@@ -58,6 +59,17 @@ def print_quality(report: QualityReport, top: int = 5) -> None:
     table = table.filter(pc.greater(table["entropy"], 0))
     table = _ordered(table.select([name for name in names if name in table.column_names]), keys, top)
     _print_list("tasks to look at: most divided votes", table)
+
+
+def print_page(page: ReportPage, report: QualityReport, top: int) -> None:
+    """Prints the figures and warnings of a page, and the first rows of its sheets, see `page_sheets`."""
+    numbers = page.numbers
+    print_table("quality", ("", ""), [(name, f"{_cell(value)} {beside}") for name, value, _, beside in numbers.facts])
+    for warned in numbers.warnings:
+        print(f"note: {warned.about} {warned.finding}: {warned.fix}.")
+    for title, first, table in (("annotators", "flag", report.annotators), ("tasks", "redo", report.tasks)):
+        shown = (each.key for each in COLUMNS[numbers.kind, title] if each.key in table.column_names)
+        _print_list(title, table.select([*(name for name in shown if name != "notes"), first])[:top])
 
 
 def print_replacements(tests: Sequence[AlternativeAnnotator]) -> None:

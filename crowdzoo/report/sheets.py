@@ -13,9 +13,11 @@ import pyarrow.compute as pc
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.dependence import SharedTasks
 from crowdzoo.kinds.page_parts import FLAGS, median_seconds
-from crowdzoo.quality import sure_tasks
+from crowdzoo.kinds.parts import has_part, part_of
+from crowdzoo.quality import QualityReport, redundancy, sure_tasks
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.copies import LEAST_SHARED
+from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.next_annotation import FEWEST, SURE
 from crowdzoo.quality.wilson import wilson
 from crowdzoo.report.left_out import left_out
@@ -25,8 +27,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from crowdzoo.aggregation import Aggregation
+    from crowdzoo.aggregation.base import Result
     from crowdzoo.data.annotations import Annotations
-    from crowdzoo.quality import QualityReport
+    from crowdzoo.report.report_page import ReportPage
 
 SUMS = ("due", "further_answers", "cost")  # columns, whose sums stand in the summary
 MOST_LEFT_OUT = 20  # annotators; each takes ten fits
@@ -93,13 +96,51 @@ def with_sheets(
     return replace(report, annotators=table.take(np.lexsort((worst, ~flagged))), tasks=tasks, overall=overall)
 
 
+def page_sheets(page: ReportPage, crowd: Any, result: Result, sure: float, price: float | None) -> QualityReport:
+    """The tables of a page on labels of any kind, with the columns `flag`, `reason`, `advice`, `due` and `redo`.
+
+    Annotators come as `with_sheets` has them, tasks to redo first, in the order of the page.
+
+    Args:
+        page: on the crowd and the result.
+        crowd: what `Kind.read` gave.
+        result: of an aggregation.
+        sure: tasks below are to be redone, of kinds of which `crowdzoo next` asks; of all kinds those of one answer.
+        price: of an answer; None is not known.
+    """
+    numbers, table = page.numbers, getattr(crowd, "annotations", crowd)
+    people, tasks = (dict(numbers.tables[name].values) for name in ("annotators", "tasks"))
+    notes, overall = people["notes"], {**numbers.summary}
+    flagged = np.array([any(FLAGS[note].serious for note in each) for each in notes], bool)
+    people["notes"] = [",".join(each) for each in notes]
+    if price is not None:
+        people["due"] = [round(price * count, 6) for count in people["annotations"]]
+        overall["total_due"] = sum(people["due"])
+    people = {**_people(pa.table(people), notes, flagged), **people}
+    worst = [-1.0 if each is None else each for each in people[numbers.judged]]
+    sizes = np.array(tasks["annotations"])
+    still = sizes < FEWEST
+    if has_part(numbers.kind, "questions"):
+        still = still | ~part_of(numbers.kind, "questions").sure(result, sure, crowd)
+    why = np.select([~still, sizes == 0, sizes == 1], ["", "no answer", "one answer"], f"less sure than {sure:g}")
+    order = dict.fromkeys([*(numbers.tables["tasks"].shown or ()), *range(len(still))])
+    tables = (
+        pa.table({"task": tasks["task"], "redo": why.tolist(), **tasks}).take(
+            sorted(order, key=lambda row: not still[row])
+        ),
+        pa.table(people).take(np.lexsort((np.array(worst), ~flagged))),
+    )
+    alpha = None if (found := overall.pop("krippendorff_alpha")) is None else Alpha(**found)
+    return QualityReport(overall, alpha, redundancy(table), *tables, classes=pa.table({}), coincidences=None)
+
+
 def _people(table: pa.Table, notes: list[list[str]], flagged: NDArray[np.bool_]) -> dict[str, Any]:
     """The first columns: the flag and what it means in words."""
     rows = table.to_pylist()
     names = [sorted(each, key=lambda note: not FLAGS[note].serious) for each in notes]
     texts = {
         "flag": [", ".join(FLAGS[note].title for note in each if FLAGS[note].serious) for each in names],
-        "reason": [", ".join(FLAGS[note].words.format_map(row) for note in each)
+        "reason": [", ".join((FLAGS[note].words or FLAGS[note].text).format_map(row) for note in each)
                    for each, row in zip(names, rows, strict=True)],
         "advice": ["; ".join(FLAGS[note].said_of(1)[1] for note in each if FLAGS[note].serious) for each in names],
     }  # fmt: skip
@@ -170,7 +211,8 @@ def print_sheets(report: QualityReport) -> None:
     if "redo" in report.tasks.column_names:
         to_redo = report.tasks.filter(pc.not_equal(report.tasks["redo"], ""))
         rows.append(("tasks to redo", f"{to_redo.num_rows:,}"))
-        rows.append(("further answers, about", f"{overall['total_further_answers']:,}"))
+        if "total_further_answers" in overall:
+            rows.append(("further answers, about", f"{overall['total_further_answers']:,}"))
         if "total_cost" in overall:
             rows.append(("their cost", f"{overall['total_cost']:,.2f}"))
     if rows:

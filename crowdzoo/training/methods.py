@@ -45,6 +45,10 @@ SEQUENCE_METHODS = (*_SEQUENCE_LAYERS, AGGREGATED)
 _PAIR_LAYERS = {"pair-annotators": "PairAnnotators"}
 PREFERENCE_METHODS = (*_PAIR_LAYERS, AGGREGATED)
 
+# And for regions of images, on a network of pixels; the first is the default (docs/papers/zhang.md)
+_MASK_LAYERS = {AGGREGATED: None, "spatial-confusions": "SpatialConfusions"}
+_MASK_LAYERS |= {name: _LAYERS[name] for name in ("trace-regularization", "ccem", "deep-em")}
+
 # What the data decide, not the user
 _FROM_DATA = ("num_annotators", "num_classes", "kind", "center", "unit", "num_annotations")
 # Of a layer that ratings share with classes
@@ -85,7 +89,9 @@ def methods_of(kind: str) -> Table:
     return Table("layer", own, partial(_for_kind, kind))
 
 
-def _layers_of(kind: LabelKind) -> Mapping[str, str]:
+def _layers_of(kind: LabelKind) -> Mapping[str, str | None]:
+    if kind.has_regions:
+        return _MASK_LAYERS
     if kind.has_pairs:
         return _PAIR_LAYERS
     if kind.has_positions:
@@ -107,7 +113,7 @@ def _for_kind(kind: str, layer: Any) -> Any:
             f"saved models would not find {layer.__name__} again. Write above the class: "
             f"@keras.saving.register_keras_serializable(package={package!r})"
         )
-    return layer if kind in layer.kinds else None
+    return layer if (label_kind(kind).learned_as or kind) in layer.kinds else None
 
 
 def crowd_layer_class(method: str, kind: str = "classification") -> Any:
@@ -198,8 +204,8 @@ def create_crowd_layer(
             raise ConfigError(unknown(f"setting of {method}", name, known))
     if layer is None:
         return None
-    sizes: dict[str, Any] = {"num_annotators": num_annotators, "num_classes": num_classes, "kind": kind,
-                             "num_annotations": num_annotations or 1}  # fmt: skip
+    sizes: dict[str, Any] = {"num_annotators": num_annotators, "num_classes": num_classes,
+                             "kind": facts.learned_as or kind, "num_annotations": num_annotations or 1}  # fmt: skip
     if not facts.has_classes:
         sizes |= {"center": center, "unit": unit}
     parameters = inspect.signature(layer.__init__).parameters

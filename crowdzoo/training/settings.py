@@ -218,8 +218,8 @@ class ImageSettings(InstanceSettings):
     """How to train a classifier or a regressor of images.
 
     Attributes:
-        height: rows that an image has for the model, in pixels.
-        width: columns.
+        height: rows that an image has for the model, in pixels; 128 for masks.
+        width: columns; likewise.
         fit: how an image of another shape is made to fit: "crop" keeps the middle, "stretch" all of it.
         stages: filters of each stage of the residual network; see `ImageClassifier`.
         hidden: units of each hidden layer after the convolutions.
@@ -264,6 +264,33 @@ class ImageSettings(InstanceSettings):
 
     def __hash__(self) -> int:
         return hash(json.dumps(asdict(self), sort_keys=True))
+
+
+@dataclass(frozen=True)
+class MaskSettings(InstanceSettings):
+    """How to train a `UNet`, which finds the class of each pixel.
+
+    Attributes:
+        height: rows that images and masks have for the model, in pixels; all of an image is scaled to them.
+        width: columns.
+        stages: filters of each stage on the way down.
+
+    Other attributes: see `InstanceSettings`; `dropout` is the share of the deepest stage's outputs.
+
+    Raises:
+        ConfigError: a value out of its range; it names the setting.
+    """
+
+    task: str = "region"
+    dropout: float = setting(0.0, DROPOUT)
+    height: int = setting(128, SIDE)
+    width: int = setting(128, SIDE)
+    stages: tuple[int, ...] = setting((16, 32, 64), HIDDEN)
+
+    usual_epochs: ClassVar[int] = 30
+    instances: ClassVar[InstanceKind] = IMAGES
+    fit: ClassVar[str] = "stretch"
+    encoder_fields = ("height", "width")
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,8 @@ def _data_problems(config: PipelineConfig) -> list[str]:
             problems += _image_problems(path, data)
             continue
         export = key == "annotations" and data.platform is not None
-        suffixes, needed = _TEXT if export or kind.labels.has_positions else _TABLES[key]
+        of_regions = key == "gold" and kind.labels.has_regions  # an export, too, or a table
+        suffixes, needed = _TEXT if export or of_regions or kind.labels.has_positions else _TABLES[key]
         if key == "annotations" and kind.labels.has_pairs:
             needed = _OF_PAIRS
         elif key == "annotations" and data.wide:
@@ -133,7 +134,8 @@ def _data_problems(config: PipelineConfig) -> list[str]:
         if key == "instances" and instances == TEXTS:
             needed = (*needed, "text")
         try:
-            _check_file(path, suffixes)
+            if not (path.is_dir() and (export or of_regions)):
+                _check_file(path, suffixes)
             if export:
                 Export(path, str(data.platform), kind.name, data.field)
             problem = _column_problem(_our_columns(path, key, needed, data), needed) if needed else None

@@ -63,9 +63,9 @@ class PipelineConfig(Section):
             return values
         name = values.get("task", values.get("kind", "classification"))
         kind = KINDS.get(name) if isinstance(name, str) else None  # one that is not known is refused
-        filled = dict(values)
+        filled, learned = dict(values), kind and kind.split_method(kind.method)[1]
         for section, key, default in (
-            ("aggregation", "method", "" if kind is None else kind.aggregation),
+            ("aggregation", "method", "" if kind is None else learned or kind.aggregation),
             ("method", "name", "" if kind is None else kind.method),
         ):
             given = values.get(section)
@@ -99,7 +99,7 @@ class PipelineConfig(Section):
             strange = sorted(getattr(self, section).model_fields_set - set(allowed))
             if strange:
                 raise ValueError(f"{section}.{strange[0]} is not for {owner}, where {section} has {', '.join(allowed)}")
-        if self.training.warm_start and (kind.labels.has_positions or kind.labels.has_pairs):
+        if self.training.warm_start and kind.labels.has_classes and not kind.labels.one_class:
             raise ValueError(f"training.warm_start is for classes and ratings, not for task {kind.name}; remove it")
         missing = [key for key in kind.needed if getattr(self.data, key) is None]
         if self.data.dataset is None and missing:

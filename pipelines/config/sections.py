@@ -241,6 +241,7 @@ class EvaluationConfig(Section):
             and the same number for every task.
         minimum_pair_accuracy: the least share of pairs whose better side has the higher score that any pushed reward
             model must have.
+        minimum_dice: the least Dice coefficient that any pushed model of masks must have.
     """
 
     tolerance: Fraction = 0.02
@@ -252,6 +253,7 @@ class EvaluationConfig(Section):
     minimum_f1: Fraction = 0.0
     minimum_r2: Fraction = 0.0
     minimum_pair_accuracy: Fraction = 0.0
+    minimum_dice: Fraction = 0.0
 
 
 class ReportConfig(Section):

@@ -223,8 +223,8 @@ def test_quality_refuses_before_it_works(files, tmp_path, capsys):
         (("--out", tmp_path / "filled"), "not empty"),
         (("--plot", tmp_path / "q.pdf"), "ends in .png"),
         (("--rejects", "r.csv"), "give both"),
-        (("--task", "regression"), "crowdzoo report FILE --task regression"),
-        (("--task", "preference"), "crowdzoo report FILE --task preference"),
+        (("--task", "regression", "--epsilon", ".1"), "--epsilon does not go with --task regression"),
+        (("--sure", ".8"), "--sure does not go with classes"),
     ]
     for words, message in cases:
         assert run("quality", files / "annotations.csv", *words) == 4

@@ -213,9 +213,9 @@ def test_other_platforms_have_no_regions(tmp_path):
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(["train", "instances.csv", "--task", "region", "--out", "m.keras"], "no method learns from regions"),
+    [(["train", "instances.csv", "--task", "region", "--out", "m.keras"], "instances.csv"),
      (["aggregate", "--task", "region", "--low", "0", "--out", "out"], "--low 0"),
-     (["quality", "--task", "region"], "crowdzoo report FILE --task region")],
+     (["quality", "--task", "region", "--models", "ann"], "--models does not go with --task region")],
 )  # fmt: skip
 def test_what_is_not_for_regions_is_refused(tmp_path, capsys, words, message):
     text = MarkedImage(4, 4).text.replace('"', '""')

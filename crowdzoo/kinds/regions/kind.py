@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,14 +13,19 @@ import numpy as np
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import MarkedImage, dice
 from crowdzoo.errors import DataError, DataWarning, short_repr
+from crowdzoo.files.writing import atomic_folder, csv_cell
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows
+from crowdzoo.kinds.regions.masks import check_sizes, texts_of, write_png
 from crowdzoo.kinds.regions.surfaces import surface_distances
+from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.reading.instances.gold import check_shared, gold_by_task
 from crowdzoo.reading.platforms.export import platform_of, task_of_picture
 from crowdzoo.reading.platforms.export_file import ExportFile, export_files
 from crowdzoo.reading.platforms.png_masks import read_mask
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
+from crowdzoo.training.encoded import encoded
+from crowdzoo.training.methods import AGGREGATED
 
 
 class Regions(Kind):
@@ -27,14 +33,16 @@ class Regions(Kind):
 
     name = "region"
     counted = "answers"
-    needed = ("annotations",)
+    inputs = ("annotations", "instances", "gold")
     reading = (*ROW_OPTIONS, *EXPORT_OPTIONS, *LAYOUT_OPTIONS, "image")
     gold_reading = ("on_bad_rows",)
+    training_reading = ("gold",)
     aggregation = "objects"
     metric = "dice"
     metric_title = "Dice coefficient"
-    answer = "regions"
-    header = ("task", "regions")
+    answer = "classes"
+    header = ("task", "class", "share")
+    fit_aggregated = "CrowdModel(base).fit(x, masks)"
     refused: ClassVar = {
         **RATINGS_ONLY,
         "classes": "classes are those of the regions; leave it out.",
@@ -105,7 +113,60 @@ class Regions(Kind):
         of_gold = ((f"{name} against gold", f"{value:.4f}") for name, value in found.items())
         return [*rows, ("tasks with gold", f"{known.sum():,}"), *of_gold]
 
+    # === Training ===
+
+    def split_method(self, method: str) -> tuple[str, str | None]:
+        """See `Kind.split_method`; "aggregated" are masks of STAPLE (docs/papers/zhang.md)."""
+        return super().split_method("staple" if method == AGGREGATED else method)
+
+    def class_names(self, annotations: Annotations) -> list[str]:
+        """Classes of pixels: the background first, then those that anybody marked, sorted.
+
+        Raises:
+            DataError: nobody marked anything.
+        """
+        names = sorted(_categories(np.asarray(annotations.classes).tolist()))
+        if not names:
+            raise DataError("nobody marked a region, so there is nothing to learn.")
+        return ["(background)" if "background" in names else "background", *names]
+
+    def targets(self, result: Any, annotations: Annotations) -> Any:
+        """Regions as texts, [N]."""
+        return result.regions
+
+    def training_set(
+        self, annotations: Path, instances: Path | None, *more: Any, gold: Path | None = None, **options: Any
+    ) -> TrainingSet:
+        """See `Kind.training_set`; `gold` is as for `gold_of`."""
+        data = super().training_set(annotations, instances, *more, **options)
+        texts, said = np.asarray(data.crowd.classes), data.crowd.padded()[1]
+        for task, codes, image in zip(data.crowd.tasks.tolist(), said, data.x, strict=True):
+            check_sizes(texts[codes[codes >= 0]].tolist(), image, task, instances)
+        return replace(data, gold=self.gold_of(data.crowd, gold, on_bad_rows=options.get("on_bad_rows", "error")))
+
+    def gold_column(self, table: Any, crowd: Annotations, path: Path) -> None:
+        """None: true regions are in a file of their own."""
+
+    def train(
+        self, settings: Any, x: Any, annotations: Annotations, *, targets: Any = None, crowd: Any = None, **how: Any
+    ) -> tuple[Any, Any]:
+        """See `Kind.train`."""
+        from crowdzoo.kinds.regions.training import train_masks
+
+        return train_masks(settings, x, annotations, self.class_names(annotations), targets, **how)
+
     # === Evaluation ===
+
+    def training_rows(self, model: Any, encoder: Any, data: TrainingSet) -> Rows:
+        """Dice coefficient of the images that were trained on and of the others."""
+        rows = []
+        for name, chosen in (("training", data.training), ("held-out", ~data.training)):
+            if data.gold is not None and (known := chosen & (data.gold != "")).any():
+                gold, x = data.gold[known], encoded(data.x, known, encoder)
+                masks = model.predict(x, verbose=0).argmax(axis=-1)
+                found = self.scores(gold, {"regions": texts_of(masks, self.class_names(data.annotations), gold)})
+                rows.append((f"{name} Dice against gold", f"{found['dice']:.4f} (on {known.sum():,} images)"))
+        return rows
 
     def scores(self, truth: np.ndarray, answers: Mapping[str, np.ndarray], **about: Any) -> dict[str, Any]:
         """Dice coefficient and intersection over union, means of the images, 1 where both are empty; and distances.
@@ -124,6 +185,25 @@ class Regions(Kind):
         if apart := [each for pair in images for each in surface_distances(*pair).values()]:
             found |= dict(zip(("surface distance", "Hausdorff 95"), np.mean(apart, axis=0).tolist(), strict=True))
         return found
+
+    # === Prediction ===
+
+    def prediction_lines(self, tasks: Iterable[Any], outputs: Mapping[str, np.ndarray]) -> list[str]:
+        """See `Kind.prediction_lines`; a line has the share of an image's pixels that a class has."""
+        of_tasks = zip(tasks, outputs["label"], outputs["classes"], strict=True)
+        return [
+            f"{csv_cell(task)},{csv_cell(name)},{(mask == code).mean():.6f}"
+            for task, mask, classes in of_tasks for code, name in enumerate(classes)
+        ]  # fmt: skip
+
+    def write_predictions(self, path: Path | None, instances: Any, outputs: Mapping[str, np.ndarray]) -> None:
+        """Writes a folder with a PNG mask for each image, in its size; or a file, see `prediction_lines`."""
+        if path is None or path.suffix == ".csv":
+            return super().write_predictions(path, instances, outputs)
+        with atomic_folder(path, replace=True) as folder:
+            of_images = instances.tasks, instances.values, outputs["label"], outputs["classes"].tolist()
+            for task, file, mask, classes in zip(*of_images, strict=True):
+                write_png(mask, classes, folder / f"{task}.png", file)
 
 
 def _by_task(marked: Annotations) -> dict[str, str]:

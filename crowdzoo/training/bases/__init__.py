@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from crowdzoo.training.bases.base import Base, BaseContext, Sizes
 from crowdzoo.training.bases.features import FeatureBase
-from crowdzoo.training.bases.images import ImageBase
+from crowdzoo.training.bases.images import ImageBase, MaskBase
 from crowdzoo.training.bases.own import OwnBase
 from crowdzoo.training.bases.own_source import ADDED, is_own, own_files, own_function, source_hash
 from crowdzoo.training.bases.tables import TableBase
@@ -28,6 +28,7 @@ BASES: Mapping[str, Base] = _Bases(
         "feature-regressor": FeatureBase(),
         "image-classifier": ImageBase(),
         "image-regressor": ImageBase(),
+        "image-segmenter": MaskBase(),
         "table-classifier": TableBase(),
         "table-regressor": TableBase(),
         "text-classifier": TextBase(),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from crowdzoo.training.bases.base import Base, Batches, Sizes, fields_of
-from crowdzoo.training.settings import ImageSettings
+from crowdzoo.training.settings import ImageSettings, MaskSettings, Settings
 
 
 class ImageBase(Base):
     """`ImageClassifier` and `ImageRegressor`."""
 
-    settings = ImageSettings
+    settings: ClassVar[type[Settings]] = ImageSettings
 
     def encoder(self, settings: Any, batches: Batches) -> Any:
         """Pixels of the wanted size; nothing depends on the training images."""
@@ -38,3 +38,16 @@ class ImageBase(Base):
     def features(self, model: Any) -> str:
         """What the convolutions, or the backbone, make of an image."""
         return "features"
+
+
+class MaskBase(ImageBase):
+    """`UNet`."""
+
+    settings = MaskSettings
+
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+        """See `Base.build`."""
+        from crowdzoo.networks.unet import UNet
+
+        size = encoder.height, encoder.width
+        return UNet(*size, sizes.num_classes, filters=settings.stages, dropout=settings.dropout, name="base")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.data.instance_kinds import TEXTS, instance_kind
+from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import ConfigError, unknown
 from crowdzoo.training.bases.base import Base, BaseContext, Batches, Sizes
 from crowdzoo.training.bases.own_source import called, own_function
@@ -163,16 +164,17 @@ def try_on_batch(model: Any, reference: str, context: BaseContext, size_name: st
             )
         return
     size = context.num_classes if has_classes else 1
-    if answers.ndim != 2 or answers.shape[1] != size:
+    axes = 2 + 2 * label_kind(context.kind).has_regions  # those of pixels
+    if answers.ndim != axes or answers.shape[-1] != size:
         wanted = f"{size} classes: end it in Dense({size_name}, activation='softmax')"
         wanted = wanted if has_classes else "one number: end it in Dense(1)"
         raise ConfigError(f"base {reference}: gives shape {list(answers.shape)} for 2 instances, not {wanted}.")
     if not np.isfinite(answers).all():
         raise ConfigError(f"base {reference}: gives NaN or infinity for a batch of zeros.")
-    if has_classes and (np.abs(answers.sum(axis=1) - 1) > 0.01).any():
+    if has_classes and (np.abs(answers.sum(axis=-1) - 1) > 0.01).any():
         raise ConfigError(
-            f"base {reference}: its outputs sum to {answers.sum(axis=1)[0]:.3g} for an instance, and probabilities sum "
-            f"to 1: end it in Dense({size_name}, activation='softmax')."
+            f"base {reference}: its outputs sum to {answers.sum(axis=-1).flat[0]:.3g} for an instance, and "
+            f"probabilities sum to 1: end it in Dense({size_name}, activation='softmax')."
         )
 
 

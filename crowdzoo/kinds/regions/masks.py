@@ -1,0 +1,66 @@
+"""Regions as masks, which hold the class of each pixel as a network has it, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crowdzoo.data.regions import MarkedImage, Region, mask_of_pixels, mask_tools
+from crowdzoo.errors import DataError
+from crowdzoo.reading.instances.upright_image import read_image, upright_image
+
+
+def mask_of(text: str, classes: Sequence[str], height: int, width: int) -> Any:
+    """The class of each pixel, int `[height, width]`, of a `MarkedImage`; the surest region lies on top."""
+    image = MarkedImage.parse(text)
+    pixels = np.zeros((image.height, image.width), np.min_scalar_type(-len(classes)))
+    for region, mask in sorted(zip(image.regions, image.masks, strict=True), key=lambda pair: pair[0].score or 0.0):
+        pixels[mask_tools().decode(mask) > 0] = classes.index(region.label)
+    return _scaled(pixels, height, width)
+
+
+def texts_of(masks: Any, classes: Sequence[str], like: Iterable[str]) -> Any:
+    """Masks as texts of `MarkedImage`, with a region a class; `like` are images of their sizes."""
+    found = []
+    for mask, image in zip(masks, map(MarkedImage.parse, like), strict=True):
+        pixels = _scaled(mask, image.height, image.width)
+        codes = (code for code in np.unique(pixels).tolist() if code)
+        regions = (Region(classes[code], mask_of_pixels(pixels == code)) for code in codes)
+        found.append(MarkedImage(image.height, image.width, tuple(regions)).text)
+    return np.array(found, object)
+
+
+def write_png(mask: Any, classes: Sequence[str], path: Path, like: Path) -> None:
+    """Writes a mask, of the size of an image; values are the classes where these are numbers, else spread evenly."""
+    from PIL import Image, PngImagePlugin
+
+    (width, height), names, software = read_image(like).size, classes[1:], PngImagePlugin.PngInfo()
+    own = all(name.isascii() and name.isdigit() and 0 < int(name) < 256 for name in names)
+    values = np.array([0, *map(int, names)]) if own else np.linspace(0, 255, len(classes)).round()
+    software.add_text("Software", "crowdzoo")  # by which `crowdzoo predict` knows what it wrote
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(values.astype(np.uint8)[_scaled(mask, height, width)]).save(path, pnginfo=software)
+
+
+def check_sizes(texts: Iterable[str], image: Path | bytes, name: Any, path: Any) -> None:
+    """Refuses an image, of a name in `path`, of another size than that of a `MarkedImage`.
+
+    Raises:
+        DataError: says both.
+    """
+    width, height = (upright_image(image, whole=False) if isinstance(image, bytes) else read_image(image)).size
+    for marked in map(MarkedImage.parse, texts):
+        if (height, width) != (marked.height, marked.width):
+            raise DataError(
+                f"{path}: image {str(name)!r} is of size {[height, width]} there, and {[marked.height, marked.width]} "
+                "of an annotator. Give the images that were marked, or masks of their size."
+            )
+
+
+def _scaled(pixels: Any, *size: int) -> Any:
+    """By the nearest pixel."""
+    places = (((np.arange(new) + 0.5) * old / new).astype(int) for new, old in zip(size, pixels.shape, strict=True))
+    return pixels[np.ix_(*places)]

@@ -1,0 +1,40 @@
+"""Images and annotators' regions as tf.Examples."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crowdzoo.kinds.regions.kind import KIND
+from crowdzoo.kinds.regions.masks import check_sizes
+from crowdzoo.records.instance_examples import read_labelled_instances
+from crowdzoo.records.instance_features import INSTANCES
+from crowdzoo.records.labelled_tasks import LabelledTasks
+
+
+def read_labelled(options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
+    """Reads images and what annotators marked on them; regions are texts of `MarkedImage`, in UTF-8.
+
+    Args: see `crowdzoo.records.instance_examples.read_labelled_instances`.
+    """
+    found = read_labelled_instances(options, rejects, folder)
+    crowd, texts = found.annotations, np.asarray(found.annotations.classes)
+    rows = {name: row for row, name in enumerate(found.names)}
+    codes = np.array([rows[str(task)] for task in crowd.tasks.tolist()], np.int64)
+    crowd = replace(crowd, tasks=np.array(found.names, object), task_ids=codes[crowd.task_ids])  # a code is a row
+    path = options.get("gold") and Path(options["gold"])
+    gold = KIND.gold_of(crowd, path, on_bad_rows=options.get("on_bad_rows", "error"))
+    known = found.gold if gold is None else [text or None for text in gold.tolist()]
+
+    def example(row: int) -> Any:
+        made = found.example(row)
+        feature = made.features.feature
+        said = texts[list(feature["annotator_labels"].int64_list.value)].tolist()
+        check_sizes(said, feature[INSTANCES].bytes_list.value[0], found.names[row], options["instances"])
+        feature["annotator_labels"].bytes_list.value.extend(text.encode() for text in said)
+        feature["gold"].bytes_list.value.extend(text.encode() for text in known[row : row + 1] if text)
+        return made
+
+    info = {**found.info, "classes": KIND.class_names(crowd)}
+    return replace(found, annotations=crowd, gold=known, info=info, example=example, unit="image")
