@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
+from slow_cases import quick
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import Aggregation, DawidSkene, MajorityVote, OneCoinDawidSkene, calibrate
@@ -48,12 +49,7 @@ def test_it_is_the_mode_of_the_penalised_likelihood():
 
 
 @pytest.mark.parametrize(
-    "method",
-    [
-        pytest.param(MajorityVote(), id="majority-vote"),
-        pytest.param(OneCoinDawidSkene(), id="one-coin", marks=pytest.mark.slow),
-        pytest.param(DawidSkene(), id="dawid-skene", marks=pytest.mark.slow),
-    ],
+    "method", quick(MajorityVote(), slow=[OneCoinDawidSkene(), DawidSkene()]), ids=lambda one: type(one).__name__
 )
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 def test_probabilities_of_dependent_judges_become_those_of_being_right(method):

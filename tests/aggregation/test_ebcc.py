@@ -158,17 +158,6 @@ def test_first_start_has_one_subtype_a_class():
     np.testing.assert_allclose(one.posteriors, EBCC(num_starts=1, subtypes=1).fit(annotations).posteriors, atol=1e-3)
 
 
-def test_initial_posteriors_decide_which_camp_is_believed():
-    truth = np.random.default_rng(0).integers(2, size=60)
-    annotations = Annotations.from_dense(np.stack([truth, truth, 1 - truth, 1 - truth], axis=1))
-    aggregator = EBCC(diagonal=0.0, num_starts=3)
-    for camp in (truth, 1 - truth):
-        first = aggregator.fit(annotations, initial=np.eye(2)[camp])
-        np.testing.assert_array_equal(first.labels, camp)
-        again = aggregator.fit(annotations, initial=first)
-        np.testing.assert_array_equal(again.labels, camp)
-
-
 def test_too_many_annotators_are_refused(monkeypatch):
     monkeypatch.setattr(ebcc, "MAX_CELLS", 8 * 10 * 9 - 1)
     annotations, _ = simulated_crowd()

@@ -173,18 +173,6 @@ def test_tasks_and_annotators_without_annotations():
     )
 
 
-def test_initial_is_where_it_begins():
-    truth = np.random.default_rng(0).integers(2, size=40)
-    annotations = Annotations.from_dense(np.stack([truth, 1 - truth], axis=1))
-    aggregator = MMCE(class_prior="uniform", gamma=0.25)
-    np.testing.assert_array_equal(aggregator.fit(annotations, initial=np.eye(2)[truth]).labels, truth)
-    earlier = aggregator.fit(annotations, gold=1 - truth)
-    again = aggregator.fit(annotations, initial=earlier)
-    np.testing.assert_array_equal(again.labels, 1 - truth)
-    with pytest.raises(DataError, match="initial"):
-        aggregator.fit(annotations, initial=np.ones((40, 2)))
-
-
 def test_tables_beyond_the_limit_are_refused():
     annotations = Annotations.from_arrays([0, 1], [0, 0], [0, 1], classes=range(20_000))
     with pytest.raises(DataError, match=r"20000 x 20000 .* 1,200,000,000 numbers"):

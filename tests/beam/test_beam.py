@@ -2,6 +2,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from slow_cases import quick
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote, Robust
@@ -176,11 +177,7 @@ def fit_in_steps(annotations, folder, make, aggregator, **options):
     )
 
 
-@pytest.mark.parametrize(
-    "aggregator",
-    [DawidSkene(tol=2e-4), pytest.param(GLAD(tol=2e-4), marks=pytest.mark.slow)],
-    ids=name_of,
-)
+@pytest.mark.parametrize("aggregator", quick(DawidSkene(tol=2e-4), slow=[GLAD(tol=2e-4)]), ids=name_of)
 def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path, aggregator):
     annotations, _ = crowd()
     expected = aggregator.fit(annotations)

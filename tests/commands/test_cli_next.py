@@ -54,14 +54,6 @@ def test_a_batch_keeps_to_the_budget_and_asks_nobody_twice(folder, capsys):
     assert len(batch("b.csv")) == 5
 
 
-def test_costs_decide_how_many_are_asked(folder):
-    costs = [word for who in range(1, 6) for word in ("--cost", f"w{who}=4")]
-    assert run("a.csv", *costs, "--budget", 10, "--per-annotator", 6, "--out", "b.csv") == 0
-    rows = batch("b.csv")
-    assert sum(float(row["cost"]) for row in rows) <= 10
-    assert [row["cost"] for row in rows if row["annotator"] == "w0"] == ["1.0"] * 6
-
-
 def test_tasks_without_labels_are_asked_about_and_texts_go_to_label_studio(folder):
     assert run("a.csv", "texts.csv", "--budget", 60, "--sure", 0.9, "--per-annotator", 60, "--out", "b.json") == 0
     entries = json.loads((folder / "b.json").read_text("utf-8"))

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from slow_cases import quick
 
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
@@ -185,11 +186,7 @@ def one_line_model(connection="MW", kind="classification", annotators=R, **compi
 
 @pytest.mark.parametrize(
     ("kind", "connection"),
-    [
-        ("classification", "MW"),
-        pytest.param("sequence", "VW+B", marks=pytest.mark.slow),
-        pytest.param("regression", "S+B", marks=pytest.mark.slow),
-    ],
+    quick(("classification", "MW"), slow=[("sequence", "VW+B"), ("regression", "S+B")]),
 )
 def test_one_line_makes_a_sequential_model_learn_from_a_crowd(kind, connection, request):
     if kind != "classification":  # one graph is enough

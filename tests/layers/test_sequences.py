@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from slow_cases import quick
 from small_layers import softmax
 
 from crowdzoo.data.annotations import Annotations
@@ -178,13 +179,12 @@ class Recorded(CrowdModel):
 
 @pytest.mark.parametrize(
     ("arguments", "epochs"),
-    [
-        pytest.param({"kind": "sequence"}, 5, marks=pytest.mark.slow),
+    quick(
         ({"kind": "sequence", "majority_epochs": 2}, 2),
-        pytest.param({"kind": "sequence", "majority_epochs": 0}, 0, marks=pytest.mark.slow),
         ({}, 0),
         ({"majority_epochs": 3}, 3),
-    ],
+        slow=[({"kind": "sequence"}, 5)],
+    ),
 )
 def test_the_base_starts_with_so_many_epochs_on_the_majoritys_labels(arguments, epochs):
     dense, annotations = a_crowd()

@@ -2,6 +2,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from slow_cases import quick
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
@@ -50,9 +51,7 @@ def a_model(kind="classification", connection=None, seed=0, dropout=0.0):
 CLASSES_SLOW = pytest.param("classification", marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize(
-    "kind", ["classification", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("sequence", "regression"))]
-)
+@pytest.mark.parametrize("kind", quick("classification", slow=["sequence", "regression"]))
 @pytest.mark.usefixtures("eager")
 def test_padded_arrays_train_like_their_annotations(kind):
     x, _, annotations = a_crowd(kind)
@@ -125,12 +124,7 @@ class BuildingBase(OwnBase):
 
 
 @pytest.mark.parametrize(
-    "make",
-    [
-        OwnBase,
-        pytest.param(BuildingBase, marks=pytest.mark.slow),
-        pytest.param(lambda: keras.Sequential([keras.layers.Dense(K, activation="softmax")]), marks=pytest.mark.slow),
-    ],
+    "make", quick(OwnBase, slow=[BuildingBase, lambda: keras.Sequential([keras.layers.Dense(K, "softmax")])])
 )
 @pytest.mark.usefixtures("eager")
 def test_a_base_without_weights_yet_is_built_by_the_first_data_and_saved(make, tmp_path):
@@ -164,15 +158,11 @@ def test_compile_chooses_the_right_loss():
 
 @pytest.mark.parametrize(
     ("row", "message"),
-    [
-        (
-            [0, 0, 0],
-            r"row 2 of the targets, 0\.0, 0\.0, 0\.0, .* its sum is 0 \(1 of 8 rows\).* leave out rows of zeros",
-        ),
-        pytest.param([2, 1, 0], "row 2 .* its sum is 3", marks=pytest.mark.slow),
-        pytest.param([1.5, -0.5, 0], "row 2 .* is no distribution", marks=pytest.mark.slow),
+    quick(
+        ([0, 0, 0], r"row 2 of the targets, 0\.0, 0\.0, 0\.0, .* its sum is 0 \(1 of 8 rows\).* leave out rows of z"),
         ([np.nan, 0, 0], "row 2 .* its sum is nan"),
-    ],
+        slow=[([2, 1, 0], "row 2 .* its sum is 3"), ([1.5, -0.5, 0], "row 2 .* is no distribution")],
+    ),
 )
 @pytest.mark.usefixtures("eager")
 def test_targets_that_are_no_distributions_are_refused(row, message):

@@ -51,11 +51,7 @@ def test_center_and_unit_are_mean_and_deviation_of_the_ratings():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "arguments"),
-    [
-        ("crowdsourced-layer", {"connection": "S+B"}),
-        pytest.param("crowdsourced-layer", {"anchor": True}, marks=pytest.mark.slow),
-        pytest.param("rating-em", {}, marks=pytest.mark.slow),
-    ],
+    [("crowdsourced-layer", {"connection": "S+B"}), ("crowdsourced-layer", {"anchor": True}), ("rating-em", {})],
 )
 @pytest.mark.usefixtures("eager")
 def test_every_method_speaks_in_the_labels_unit(method, arguments):

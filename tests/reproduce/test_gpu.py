@@ -24,21 +24,3 @@ def test_dawid_skene_as_array_code_finds_what_crowdzoo_finds(gpu):
     assert found["difference"] < 1e-3  # float32 against float64, after twenty iterations
     assert found["same_labels"] == 1.0
     assert found["seconds"] > 0
-
-
-def row(device, seconds, precision="float32"):
-    about = {"backend": "jax 0.10.2", "device": device}
-    return {"cell": "step", "what": "conal", "precision": precision, "seconds": seconds, "cpu_seconds": seconds,
-            "about": about}  # fmt: skip
-
-
-def test_a_row_is_known_by_what_it_measures_and_a_gpu_is_compared_with_the_cpu_of_its_backend(gpu, capsys, tmp_path):
-    cpu, card = row("cpu: cpu", 0.5), row("gpu: NVIDIA H100", 0.01)
-    assert gpu.key(cpu) != gpu.key(card)
-    assert gpu.key(cpu) == gpu.key(row("cpu: cpu", 0.6))
-    assert gpu.key(cpu) != gpu.key(row("cpu: cpu", 0.5, "mixed_bfloat16"))
-    gpu.show([card, cpu])
-    lines = capsys.readouterr().out.splitlines()
-    (line,) = [line for line in lines if "H100" in line]
-    assert "10.00 ms" in line
-    assert "50.0" in line

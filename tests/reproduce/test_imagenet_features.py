@@ -11,14 +11,6 @@ def script(reproduce):
     return reproduce("imagenet_features")
 
 
-def test_the_share_of_the_gap_is_the_way_from_majority_to_gold(script):
-    rows = {
-        name: {"runs": [{"seed": seed, "last": value} for seed, value in enumerate(values)]}
-        for name, values in {"DL-MV": (0.5, 0.7), "gold": (0.9, 0.9), "CL MW": (0.6, 0.8), "WDN": (0.5, 0.5)}.items()
-    }
-    assert [script._share(rows, row) for row in rows] == ["", "", "33 %", "-33 %"]
-
-
 def test_features_are_put_into_the_order_of_the_tasks_by_name(script):
     annotations = Annotations.from_arrays([7, 3, 11, 3], ["a", "a", "a", "b"], [0, 1, 0, 1], tasks=[3, 7, 11])
     x = np.array([[11.0], [3.0], [7.0]])

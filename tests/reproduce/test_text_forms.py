@@ -2,20 +2,12 @@
 
 import json
 
-import numpy as np
 import pytest
 
 
 @pytest.fixture(scope="module")
 def script(reproduce):
     return reproduce("text_forms")
-
-
-def test_the_area_is_the_share_of_pairs_in_the_right_order_and_ties_count_half(script):
-    rng = np.random.default_rng(0)
-    truth, scores = rng.integers(-1, 2, 60), np.round(rng.random(60), 1)  # with ties
-    yes, no = scores[truth == 1][:, None], scores[truth == 0]
-    assert script.area(scores, truth) == pytest.approx(((yes > no) + 0.5 * (yes == no)).mean())
 
 
 def test_the_default_is_the_form_that_is_higher_by_the_crowd_on_more_pairs(script):

@@ -33,12 +33,3 @@ def test_scores_are_those_of_the_layer(waum, settings):
     model.fit(X, ANNOTATIONS, epochs=1, seed=0, verbose=0)
     found = waum(a_base, X, ANNOTATIONS, epochs=2, optimizer=keras.optimizers.Adam(0.02), **settings)
     np.testing.assert_allclose(found.waum, model.crowd.scores.waum, atol=1e-6)
-
-
-@pytest.mark.slow
-def test_networks_of_their_own_judge_each_annotators_labels(waum):
-    found = waum(a_base, X, ANNOTATIONS, epochs=2, per_annotator=True, seed=2)
-    for r in (0, 2):
-        own = np.flatnonzero(ANNOTATIONS.annotator_ids == r)
-        alone = waum(a_base, X, ANNOTATIONS.select_rows(own), epochs=2, seed=2)
-        np.testing.assert_allclose(found.aum[own], alone.aum, atol=1e-6)
