@@ -63,16 +63,6 @@ def assert_same(left, right):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("aggregator", [DawidSkene(), GLAD()], ids=name_of)
-def test_no_annotations_on_beam(tmp_path, aggregator):
-    annotations = Annotations.from_arrays([], [], [], tasks=[], annotators=[], classes=["cat", "dog"])
-    result = on_beam.aggregate(
-        annotations, aggregator, make_pipeline=make_pipeline, folder=str(tmp_path), iterations_per_pipeline=1
-    )
-    assert result.posteriors.shape == (0, 2)
-
-
-@pytest.mark.slow
 def test_not_converged_on_beam_is_said(tmp_path):
     annotations, _ = crowd()
     with pytest.warns(ConvergenceWarning, match="did not converge in 2 iterations"):
@@ -213,44 +203,6 @@ def test_a_killed_fit_of_blocks_goes_on_and_reads_them_once(tmp_path, killed):
     expected = DawidSkene(tol=2e-4).fit(annotations)
     np.testing.assert_allclose(fit(make_pipeline).history, expected.history)
     assert len(read) == 1
-    assert list(tmp_path.iterdir()) == []
-
-
-def write_until(limit, name):
-    """`write_value`, but for the limit-th file of a name, at which the worker dies with half of it written."""
-    write, written = files.write_value, []
-
-    def write_or_die(path, value):
-        if name in path:
-            written.append(path)
-            if len(written) == limit:
-                with open(f"{path}.0123abcd", "wb") as file:
-                    file.write(b"half")
-                raise KilledError
-        return write(path, value)
-
-    return write_or_die
-
-
-# in the second pipeline, or the last: a checkpoint has two files of tasks, and a manifest
-DEATHS = {"tasks": 3, "posteriors": 2, "manifest": 3}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dies_at", DEATHS)
-def test_a_crash_inside_a_pipeline_costs_that_pipeline_alone(tmp_path, monkeypatch, dies_at):
-    annotations, _ = crowd()
-    aggregator = GLAD(tol=5e-3)
-    with monkeypatch.context() as patch:
-        patch.setattr(files, "write_value", write_until(DEATHS[dies_at], dies_at))
-        with pytest.raises(Exception, match="KilledError"):
-            fit_in_steps(annotations, tmp_path, make_pipeline, aggregator, max_annotations=100)
-    manifests = [path.name for path in tmp_path.iterdir() if path.name.endswith(".manifest")]
-    # the last checkpoint and the posteriors are made in one pipeline, in any order
-    assert len(manifests) == 1 or (dies_at == "posteriors" and len(manifests) == 2)
-    assert_same(
-        fit_in_steps(annotations, tmp_path, make_pipeline, aggregator, max_annotations=100), aggregator.fit(annotations)
-    )
     assert list(tmp_path.iterdir()) == []
 
 

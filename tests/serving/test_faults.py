@@ -162,43 +162,6 @@ def test_a_server_that_is_told_to_stop_under_load_ends_well_and_leaves_no_half_a
     assert load.wrong == []
 
 
-def _cut(version):
-    path = version / "saved_model.pb"
-    path.write_bytes(path.read_bytes()[:1000])
-
-
-def _changed(version):
-    path = next((version / "variables").glob("variables.data*"))
-    content = bytearray(path.read_bytes())
-    content[: len(content) // 2] = b"\xff" * (len(content) // 2)
-    path.write_bytes(content)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("damage", [_cut, _changed], ids=["graph cut off", "weights changed"])
-def test_a_corrupt_version_is_not_served_and_the_one_before_answers_all_requests(running, tmp_path, pets, damage):
-    with running.load(newer=True) as load:
-        coming = tmp_path / "coming"
-        shutil.copytree(pets.folder / "1", coming)
-        damage(coming)
-        coming.rename(running.folder / "3")
-        with Client(f"http://127.0.0.1:{running.ports[0]}", model="pets") as client:
-            end = time.monotonic() + 120
-            while not any(one["version"] == 3 and one["error"] for one in client.status()):
-                assert time.monotonic() < end, client.status()
-                time.sleep(0.1)
-            load.wait_for("REST answered", "gRPC answered")
-            assert client.metadata()["version"] == 2
-            shutil.copytree(pets.folder / "1", coming)
-            coming.rename(running.folder / "4")
-            while client.metadata()["version"] != 4:
-                assert time.monotonic() < end + 120, client.status()
-                time.sleep(0.1)
-            load.wait_for("REST answered", "gRPC answered")
-    assert load.wrong == []
-    assert load.outcomes["REST no connection"] == load.outcomes["gRPC no connection"] == 0
-
-
 @contextmanager
 def small_disk(folder, _):
     """A disk of 40 KB, of which the push sees the end; skipped where mounting is not allowed."""

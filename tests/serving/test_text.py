@@ -12,7 +12,6 @@ pytest.importorskip("tensorflow_text")
 import keras
 import tensorflow as tf
 
-from crowdzoo.errors import ServingError
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.export.saved_model import export_model
 from crowdzoo.layers import CrowdsourcedLayer
@@ -87,13 +86,6 @@ def test_plain_text_gets_its_tags_and_spans_in_one_request_or_in_many(client, ex
             np.testing.assert_array_equal(found[name], array)
     assert found["lengths"][1] == 0
     assert found["lengths"].max() > 1
-
-
-@pytest.mark.parametrize("signature", SIGNATURES)
-def test_a_text_that_is_not_utf_8_is_refused_by_its_row(client, signature):
-    with pytest.raises(ServingError, match="instances: not valid UTF-8 in row 2"):
-        client.predict([b"fine", b"", b"caf\xe9"], signature=signature)
-    assert len(client.predict(["fine"], signature=signature)["lengths"]) == 1  # and goes on
 
 
 def test_rest_takes_text_and_base64_and_refuses_what_is_no_text(urls):
