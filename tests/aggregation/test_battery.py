@@ -77,9 +77,13 @@ def test_not_converged_is_said_where_fit_is_called_with_advice(name):
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if takes(name, "initial")])
-@pytest.mark.parametrize("initial", [np.ones((2, 3)) / 3, np.ones((60, 3))], ids=["shape", "sums"])
+@pytest.mark.parametrize(
+    "initial",
+    [np.ones((2, 3)) / 3, np.ones((60, 3)), np.full((60, 3), np.nan), np.tile([1.5, -0.5, 0.0], (60, 1))],
+    ids=["shape", "sums", "nan", "negative"],
+)
 def test_initial_posteriors_that_do_not_fit_are_refused(name, initial):
-    with pytest.raises(DataError, match=r"initial|shape|sums to one"):
+    with pytest.raises(DataError, match=r"initial|shape|sums to one|non-negative"):
         create(name).fit(simulated_crowd(num_classes=3)[0], initial=initial)
 
 

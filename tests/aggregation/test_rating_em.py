@@ -310,10 +310,3 @@ def test_going_on_from_an_earlier_result_ends_where_a_fit_to_all_does():
     np.testing.assert_allclose(found.estimates, wanted.estimates, atol=1e-6)
     np.testing.assert_allclose(found.biases, wanted.biases, atol=1e-6)
     np.testing.assert_allclose(found.precisions, wanted.precisions, rtol=1e-5)
-    plain = RatingEM(bias=False, tol=0.0, max_iter=20_000)
-    np.testing.assert_allclose(plain.partial_fit(named, found).estimates, plain.fit(named).estimates, atol=1e-6)
-    again = RatingEM().partial_fit(named, RatingEM().fit(named))
-    assert again.num_iterations < RatingEM().fit(named).num_iterations
-    np.testing.assert_allclose(
-        aggregator.partial_fit(named, RatingMean().fit(few)).estimates, wanted.estimates, atol=1e-6
-    )

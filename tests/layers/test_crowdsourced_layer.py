@@ -218,13 +218,6 @@ def test_an_input_of_the_wrong_shape_is_refused(kind, shape, message):
         layer(np.zeros(shape, dtype="float32"))
 
 
-def test_a_layer_without_weights_says_so():
-    with pytest.raises(ValueError, match="no weights yet"):
-        CrowdsourcedLayer(R).annotator_confusions()
-    with pytest.raises(ValueError, match="no weights yet"):
-        CrowdsourcedLayer(R, "B", "regression").annotator_biases()
-
-
 def test_a_mask_of_padded_tokens_ends_at_the_layer_without_a_warning(recwarn):
     model = keras.Sequential(
         [keras.Input((T,)), keras.layers.Embedding(5, K, mask_zero=True), CrowdsourcedLayer(R, kind="sequence")]
