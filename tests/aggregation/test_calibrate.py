@@ -73,19 +73,6 @@ def test_probabilities_of_dependent_judges_become_those_of_being_right(method):
     assert np.mean(gains) > 0.03
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [50, 200])
-def test_the_interval_covers_in_95_of_100_crowds(number):
-    inside = []
-    for seed in range(200):
-        crowd, truth = judges(seed, num_tasks=800, num_judges=8)
-        gold, others = drawn(truth, number, seed)
-        found = calibrate(MajorityVote().fit(crowd), crowd, gold, seed=seed)
-        accuracy = (found.labels[others] == truth[others]).mean()
-        inside.append(found.accuracy_interval[1] <= accuracy <= found.accuracy_interval[2])
-    assert 0.92 <= np.mean(inside) <= 0.98  # two standard errors of 95 % on 200 crowds
-
-
 def test_a_judge_who_is_right_is_found_among_many_who_are_wrong_together():
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, 500)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.special import digamma, gammaln, logsumexp
 
-from crowdzoo import Annotations, DataError
+from crowdzoo import DataError
 from crowdzoo.aggregation import ConvergenceWarning
 from crowdzoo.aggregation.classes import ebcc
 from crowdzoo.aggregation.classes.ebcc import EBCC
@@ -90,32 +90,6 @@ def test_one_subtype_is_ibcc(known):
 
 
 # === Subtypes and starts ===
-
-
-def correlated_crowd(seed=0):
-    """A third of class 0 is of a kind that six of fourteen annotators take for class 1 together."""
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(2, size=600)
-    odd = (truth == 0) & (rng.random(600) < 0.35)
-    right = np.where(odd[:, None] & (np.arange(14) < 6), 0.1, 0.8)
-    said = np.where(rng.random((600, 14)) < right, truth[:, None], 1 - truth[:, None])
-    return Annotations.from_dense(said), truth, odd
-
-
-@pytest.mark.slow
-def test_finds_what_annotators_get_wrong_together():
-    annotations, truth, odd = correlated_crowd()
-    ours, theirs = EBCC(num_starts=8).fit(annotations), IBCC().fit(annotations)
-    assert ours.expected_accuracy(truth) > 0.975
-    assert theirs.expected_accuracy(truth) < 0.96
-    assert (ours.labels == truth)[odd].mean() > (theirs.labels == truth)[odd].mean() + 0.15
-
-
-@pytest.mark.slow
-def test_more_starts_never_lower_the_bound():
-    annotations, _, _ = correlated_crowd()
-    finals = [EBCC(num_starts=number).fit(annotations).history[-1] for number in (1, 2, 8)]
-    assert finals[0] < finals[1] <= finals[2]
 
 
 def drawn(annotations, start, seed=0, subtypes=4):

@@ -5,8 +5,7 @@ import pytest
 from slow_cases import quick
 
 from crowdzoo import Annotations, ConfigError, DataError
-from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote, Robust
-from crowdzoo.aggregation.classes import robust
+from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote
 from crowdzoo.aggregation.classes.glad import GLAD
 from crowdzoo.aggregation.classes.ibcc import IBCC
 from crowdzoo.aggregation.engine.block import Block, blocks_of
@@ -318,19 +317,6 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
         with pytest.raises(ConfigError, match="checkpoint of other data or settings"):
             on_beam.aggregate(**arguments, make_pipeline=make_pipeline, folder=str(tmp_path))
         assert sorted(tmp_path.iterdir()) == left, "and it is still there"
-
-
-@pytest.mark.slow
-def test_a_checkpoint_of_robust_is_that_of_its_weights(tmp_path, monkeypatch):
-    annotations, _ = crowd()
-    with pytest.raises(KilledError):
-        fit_in_steps(annotations, tmp_path, pipelines_until(1), Robust())
-    other = tmp_path.with_name("other.npz")
-    with np.load(robust.WEIGHTS) as weights:
-        np.savez(other, **{name: weights[name] * 1.5 for name in weights.files})
-    monkeypatch.setattr(robust, "WEIGHTS", other)
-    with pytest.raises(ConfigError, match="checkpoint of other data or settings"):
-        fit_in_steps(annotations, tmp_path, make_pipeline, Robust())
 
 
 def checkpoint(folder, number):

@@ -217,23 +217,3 @@ def test_datasets_are_listed_shown_and_written(tmp_path, capsys):
     assert {path.name for path in (tmp_path / "data").iterdir()} >= {"annotations.csv", "instances.parquet"}
     assert run("datasets", "labelmee") in (3, 4)
     assert "Did you mean 'labelme'" in capsys.readouterr().err
-
-
-def test_quality_takes_the_models_from_a_table_of_annotators(tmp_path, capsys):
-    pytest.importorskip("scipy")
-    who = ("ann", "bob", "cy", "gpt")
-    rng = np.random.default_rng(0)
-    truth = rng.integers(2, size=40)
-    rows = [f"t{i},{name},{truth[i] ^ (rng.random() < 0.1)}" for i in range(40) for name in who]
-    answers, table = tmp_path / "answers.csv", tmp_path / "who.csv"
-    answers.write_text("\n".join(["task,annotator,label", *rows]) + "\n")
-    table.write_text("annotator,source\nann,person\nbob,person\ncy,person\ngpt,model\n")
-    quick = ("--method", "none", "--bootstrap", "0")
-    assert run("quality", answers, "--annotator-table", table, *quick) == 0
-    by_table = capsys.readouterr().out
-    assert run("quality", answers, "--models", "gpt", *quick) == 0
-    assert by_table == capsys.readouterr().out
-    assert "alternative annotator test" in by_table
-    table.write_text("annotator,cost\nann,1\nbob,1\ncy,1\ngpt,1\n")
-    assert run("quality", answers, "--annotator-table", table, *quick) == 3
-    assert "has no column 'source', which says who is a model" in capsys.readouterr().err

@@ -1,7 +1,6 @@
 """`crowdzoo train --checkpoint`: a process that was killed goes on where it stood."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -50,13 +49,3 @@ def test_a_killed_process_ends_with_the_same_model_when_it_is_started_again(word
     for left, right in zip(one.get_weights(), two.get_weights(), strict=True):
         np.testing.assert_array_equal(left, right)
     assert not folder.exists()
-
-
-@pytest.mark.slow
-def test_patience_ends_a_training_and_the_table_says_at_which_epoch(words, tmp_path, capsys):
-    out = tmp_path / "model.keras"
-    long = ["--patience", "2", "--precision", "mixed_bfloat16", "--no-jit-compile", "--learning-rate", "0.1"]
-    assert cli.main([*words, *long, "--epochs", "50", "--out", str(out)]) == 0
-    rows = re.findall(r"(trained for epochs|best epoch) +(\d+)", capsys.readouterr().out)
-    found = {name: int(value) for name, value in rows}
-    assert found["best epoch"] + 2 == found["trained for epochs"] < 50

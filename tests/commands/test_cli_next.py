@@ -184,24 +184,6 @@ def test_new_annotators_are_taken_for_usual_ones_or_as_an_earlier_result_knows_t
     assert "wawa has no confusion matrices" in capsys.readouterr().err
 
 
-def test_an_earlier_result_counts_by_its_annotations(folder):
-    from crowdzoo.aggregation import DawidSkene
-    from crowdzoo.commands.next import _earlier, _pooled
-    from crowdzoo.kinds.classes import questions
-
-    crowd = kind_of("classification").read(folder / "a.csv")
-    now = DawidSkene().fit(crowd)
-    first = kind_of("classification").read(folder / "a.csv", classes=["yes", "no"])
-    then = DawidSkene().fit(first.select_rows(np.arange(len(first)) < 60))
-    then.to_parquet(folder / "then")
-    found = _pooled(now.confusions, now, _earlier(folder / "then", now, questions))
-    for name in crowd.annotators:
-        r, before = crowd.annotators.tolist().index(name), then.annotators.tolist().index(name)
-        counts = now.annotations_per_annotator[r], then.annotations_per_annotator[before]
-        matrices = now.confusions[r], then.confusions[before][::-1, ::-1]  # its classes are in the other order
-        np.testing.assert_allclose(found[r], np.average(matrices, axis=0, weights=counts))
-
-
 def test_several_labels_are_asked_about_together(folder):
     rng, rows = np.random.default_rng(0), ["task,annotator,label"]
     for task in range(40):

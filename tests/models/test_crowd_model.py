@@ -178,23 +178,6 @@ def test_targets_that_are_no_distributions_are_refused(row, message):
         model.fit(x[:2], targets[:2], validation_data=(x, targets), verbose=0)
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager")
-def test_tasks_without_labels_and_annotators_without_labels_change_nothing():
-    x, _, annotations = a_crowd()
-    dense = annotations.to_dense()
-    model, same = a_model(), a_model()
-    before = model.crowd.get_weights()[0]
-    model.fit(x, Annotations.from_dense(dense), epochs=1, batch_size=128, shuffle=False, verbose=0)
-    np.testing.assert_array_equal(model.crowd.get_weights()[0][7], before[7])
-    # unlabelled tasks in between are as if they were not there
-    gaps, instances = np.full((2 * N, R), -1), np.full((2 * N, D), 9.0, dtype="float32")
-    gaps[::2], instances[::2] = dense, x
-    same.fit(instances, Annotations.from_dense(gaps), epochs=1, batch_size=128, shuffle=False, verbose=0)
-    for one, other in zip(model.get_weights(), same.get_weights(), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
-
-
 def test_data_that_do_not_fit_are_refused():
     x, _, annotations = a_crowd()
     model = a_model()

@@ -10,8 +10,7 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, RatingEM
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError
-from crowdzoo.kinds.page_parts import Warned
-from crowdzoo.report.page_changes import changes_since, read_numbers
+from crowdzoo.report.page_changes import read_numbers
 from crowdzoo.report.report_page import report_page
 
 
@@ -84,15 +83,6 @@ def test_a_note_is_new_or_gone_for_those_who_have_it_in_one_report_alone(tmp_pat
         "z: gives the same answer nearly always, whatever others say"
     ]
     assert [each.partition(":")[0] for each in other["gone"] if "same answer nearly" in each] == ["y"]
-
-
-def test_a_share_that_becomes_tiny_is_the_same_warning(before):
-    earlier = read_numbers(before)
-    warned = {"about": "tasks", "finding": "2 % have one annotation", "key": "", "serious": False}
-    numbers = page_of(crowd(SKILLS)).numbers
-    now = replace(numbers, warnings=[Warned(False, "tasks", "less than 0.1 % have one annotation", "")])
-    found = changes_since({**earlier, "warnings": [warned]}, now, {}, False)
-    assert (found["new"], found["gone"]) == ([], [])
 
 
 def test_an_annotator_who_answers_one_class_half_of_the_time_has_moved(before):
