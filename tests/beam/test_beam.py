@@ -405,19 +405,6 @@ def test_several_blocks_may_be_empty(tmp_path, aggregator):
 
 
 @pytest.mark.slow
-def test_half_written_files_are_not_read(tmp_path):
-    annotations, _ = crowd()
-    for name in ("checkpoint-000001.manifest.0123", "checkpoint-000001-tasks-block-0.bin.0123"):
-        (tmp_path / name).write_bytes(b"half")
-    (tmp_path / "posteriors-000000000000.bin.0123").write_bytes(b"half")
-    (tmp_path / "mine.txt").write_text("not touched")
-    aggregator = DawidSkene(tol=0.1, max_iter=2)
-    result = on_beam.aggregate(annotations, aggregator, make_pipeline=make_pipeline, folder=str(tmp_path))
-    assert_same(result, aggregator.fit(annotations))
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("aggregator", [DawidSkene(tol=0.01), MajorityVote(), GLAD(tol=0.01)], ids=name_of)
 def test_fit_takes_blocks_from_anywhere_and_gives_the_run_which_gives_posteriors(tmp_path, aggregator):
     annotations, gold = crowd()

@@ -23,16 +23,10 @@ from crowdzoo.sequences import (
     write_spans,
 )
 
+pytestmark = pytest.mark.usefixtures("here")  # errors name files as they were passed: short names
 in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
 
 TEXT = "Anna (Oslo) 😀 met Bob."
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    """Errors name files as they were passed, so short names make short expectations."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def write(*lines, name="a.jsonl"):
