@@ -271,3 +271,29 @@ def test_empty_answers_of_a_platform_count_where_several_labels_may_hold(tmp_pat
     words = ["convert", "a.json", "--platform", platform, "--no-label", "(none)", "--out", "data"]
     assert main(words) == 0
     assert (tmp_path / "data" / "annotations.csv").read_text().count("(none)") == 2
+
+
+@pytest.mark.slow
+def test_gold_of_the_command(tmp_path, here, capsys):
+    crowd, holds = drawn(2)
+    sets = ["|".join(np.array([*"xyz"])[row]) or "(none)" for row in holds]
+    write(tmp_path / "gold.csv", enumerate(sets[:100]), header=GOLD)
+    names = (crowd.tasks[crowd.task_ids], crowd.annotators[crowd.annotator_ids], crowd.classes[crowd.labels])
+    write(
+        tmp_path / "a.csv",
+        [(task, who, "" if label == "(none)" else label) for task, who, label in zip(*names, strict=True)],
+    )
+    words = ["aggregate", "a.csv", "--multi-label", "--method", "dawid-skene", "--gold", "gold.csv", "--out", "out.csv"]
+    assert main(words) == 0
+    gold = {label: np.where(np.arange(300) < 100, holds[:, place], -1) for place, label in enumerate("xyz")}
+    accuracy = MultiLabel("dawid-skene").fit(crowd).accuracy(gold)
+    said = capsys.readouterr().out
+    assert all(f"accuracy {accuracy[label]:.4f}" in said for label in "xyz")
+    assert main([*words, "--use-gold", "--force"]) == 0
+    with open("out.csv") as file:
+        found = {row["task"]: row["labels"] for row in csv.DictReader(file)}
+    assert [found[str(task)] or "(none)" for task in range(100)] == sets[:100]
+    capsys.readouterr()
+    assert main([*words, "--calibrate", "--force"]) == 0
+    estimate, low, high = MultiLabel("dawid-skene").fit(crowd, gold, calibrated=True).accuracy_intervals[0]
+    assert f"accuracy of the others {estimate:.4f} ({low:.4f} to {high:.4f})" in capsys.readouterr().out

@@ -1,6 +1,7 @@
 """`crowdzoo train --checkpoint`: a process that was killed goes on where it stood."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -49,3 +50,11 @@ def test_a_killed_process_ends_with_the_same_model_when_it_is_started_again(word
     for left, right in zip(one.get_weights(), two.get_weights(), strict=True):
         np.testing.assert_array_equal(left, right)
     assert not folder.exists()
+
+
+@pytest.mark.slow
+def test_patience_ends_a_training_and_the_table_says_at_which_epoch(words, tmp_path, capsys):
+    long = ["--patience", "2", "--learning-rate", "0.1", "--epochs", "50", "--out", str(tmp_path / "model.keras")]
+    assert cli.main([*words, *long]) == 0
+    found = dict(re.findall(r"(trained for epochs|best epoch) +(\d+)", capsys.readouterr().out))
+    assert int(found["best epoch"]) + 2 == int(found["trained for epochs"]) < 50

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from crowdzoo.components import tfx_internals as tfx
+from crowdzoo.components import trainer
 from crowdzoo.components.trainer import run_fn
 from crowdzoo.records.training import _names_to_begin_with, instances_of
 from crowdzoo.training.checkpoint import _Keeper
@@ -145,3 +146,16 @@ def test_a_training_with_other_settings_begins_anew_and_one_with_those_before_go
     assert len([*checkpoint.iterdir()]) == 2
     # two epochs are left of the first
     killed_after(train, 2, "a", CROWD, checkpoint=str(checkpoint))
+
+
+@pytest.mark.slow
+def test_a_checkpoint_in_a_store_is_fetched_and_removed_there(train, killed_after, tmp_path, monkeypatch):
+    # Beam's file systems take a path of this machine like any other URI
+    monkeypatch.setattr(trainer, "is_remote", lambda path: True)
+    store = tmp_path / "store"
+    killed_after(train, 3, "a", CROWD, checkpoint=str(store))
+    assert sorted(path.name for path in store.rglob("*.*")) == ["checkpoint.json", "phase-0.npz"]
+    losses = [json.loads((train("a", CROWD, **where) / "run" / "history.json").read_text())["loss"]
+              for where in ({"checkpoint": str(store)}, {})]  # fmt: skip
+    assert losses[0] == losses[1]
+    assert not [path for path in store.rglob("*") if path.is_file()]

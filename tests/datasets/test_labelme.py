@@ -1,4 +1,3 @@
-import importlib.util
 import zipfile
 from pathlib import Path
 
@@ -27,16 +26,6 @@ def source():
     if not folder.is_dir():
         pytest.skip(f"the raw LabelMe data is not here ({folder}); CROWDZOO_DATA names its parent")
     return folder
-
-
-@pytest.fixture(scope="module")
-def script():
-    pytest.importorskip("PIL", reason="the script that makes the descriptors needs Pillow")
-    pytest.importorskip("sklearn", reason="the script that makes the descriptors needs scikit-learn")
-    spec = importlib.util.spec_from_file_location("make_labelme", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_the_published_counts_are_there(labelme):

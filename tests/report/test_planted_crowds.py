@@ -168,6 +168,14 @@ def test_the_gain_of_several_labels_is_that_of_their_yes_and_no():
     assert words in warned.fix
 
 
+@pytest.mark.slow
+def test_hashed_names_have_their_own_words():
+    annotations = crowd("classes", "bots of one source").annotations
+    page = report_page(annotations, MajorityVote().fit(annotations), bootstrap=0, curve=0, hash_ids="key")
+    (warned,) = [each for each in page.numbers.warnings if each.key == "vague"]
+    assert "leave them out (--exclude FILE, a name a line)" in warned.fix
+
+
 # === One number, one name ===
 
 
