@@ -85,6 +85,22 @@ TOY = Platform(
 )
 '''
 
+DATA_SET = '''
+"""A data set of three tasks."""
+
+import numpy as np
+
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.datasets.crowd_dataset import CrowdDataset
+
+
+def load_toy():
+    annotations = Annotations.from_arrays([0, 1, 2], ["a", "b", "a"], ["x", "y", "x"])
+    return CrowdDataset(
+        "toy", annotations, np.eye(3, dtype="float32"), np.array([0, 1, 0]), np.array(["train", "train", "eval"]),
+        licence="CC0", citation="nobody", description="three tasks",
+    )
+'''
 
 KIND_METHODS = '''
 """VERDICT_METHODS: the algorithms for verdicts by name."""
@@ -258,6 +274,30 @@ def test_a_new_layer_is_a_file_and_two_lines_and_its_saved_models_load(copy):
         "assert type(model.crowd).__name__ == 'ToyLayer'\n"
         "assert np.abs(model.predict(np.load('x.npy'), verbose=0) - np.load('p.npy')).max() == 0",
     )
+
+
+@pytest.mark.slow
+def test_a_new_data_set_is_a_file_and_a_line(copy):
+    package = copy / "crowdzoo" / "datasets"
+    add(package / "toy.py", DATA_SET)
+    change(
+        package / "__init__.py",
+        "from crowdzoo.datasets.write_files",
+        "from crowdzoo.datasets.toy import load_toy\nfrom crowdzoo.datasets.write_files",
+    )
+    change(
+        package / "__init__.py",
+        '    "labelme": ("classif',
+        '    "toy": ("classification", VECTORS, load_toy),\n    "labelme": ("classif',
+    )
+    said = run(
+        copy,
+        "import crowdzoo.commands.main as cli\n"
+        "from crowdzoo import datasets\n"
+        "assert datasets.load('toy').majority_accuracy() == 1\n"
+        "assert cli.main(['datasets']) == 0",
+    )
+    assert "toy" in said
 
 
 @pytest.mark.slow

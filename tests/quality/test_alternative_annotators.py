@@ -109,18 +109,6 @@ def test_the_tasks_that_are_needed_by_hand():
     assert found.tasks_needed == np.median(needed)
 
 
-def test_the_command_says_that_tasks_are_too_few_and_what_columns_are(tmp_path, capsys):
-    path = tmp_path / "a.csv"
-    annotations = crowd({**dict.fromkeys(PEOPLE, 0.75), "model": 0.75}, tasks=40, seed=1)
-    annotations.to_frame()[["task", "annotator", "label"]].to_csv(path, index=False)
-    assert cli.main(["quality", str(path), "--bootstrap", "0", "--method", "none", "--models", "model"]) == 0
-    printed = capsys.readouterr().out
-    assert "advantage: share of tasks on which" in printed
-    assert "too few tasks: it cannot be decided, which is not a no." in printed
-    (row,) = (line.split() for line in printed.splitlines() if line.startswith("model ") and "too few tasks" in line)
-    assert row[-1] == "510"  # 511.5, of which two digits say enough
-
-
 def written(annotations, folder, *words):
     """The command on annotations in a file, with an output folder."""
     annotations.to_frame()[["task", "annotator", "label"]].to_csv(folder / "a.csv", index=False)
