@@ -57,6 +57,7 @@ def predictions(folder, model, capsys, name):
     return capsys.readouterr().out
 
 
+@pytest.mark.slow  # it trains and exports; tables/test_layouts.py reads such files
 def test_predict_and_export_read_decimal_commas_and_old_encodings(folder, capsys):
     expected = predictions(folder, folder / "served", capsys, "instances.csv")
     lines = (folder / "instances.csv").read_text().splitlines()

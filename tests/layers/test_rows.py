@@ -93,7 +93,7 @@ OPTIMIZERS = {
 }
 
 
-@pytest.mark.parametrize("name", quick("adam", "lazy adam", slow=OPTIMIZERS.keys() - {"adam", "lazy adam"}))
+@pytest.mark.parametrize("name", quick("adam", "lazy adam", slow=[name for name in OPTIMIZERS if "adam," in name]))
 def test_an_optimizers_step_is_that_of_the_sum_over_a_rows_occurrences(name):
     make, expected = OPTIMIZERS[name]
     np.testing.assert_allclose(trained(make()), expected(), rtol=1e-4, atol=1e-5)
