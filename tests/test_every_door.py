@@ -546,16 +546,6 @@ def test_every_door_gives_the_predictions_of_the_model_that_was_trained(row, doo
     DOORS[door](row_of(row), tmp_path)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("title", ["images", "several inputs together"])
-@pytest.mark.filterwarnings("ignore::crowdzoo.training.faults.NotLearnedWarning")
-def test_what_is_long_to_train_goes_to_a_served_model_after_one_epoch(title, tmp_path):
-    """The quickest look at these rows, while one works on them."""
-    row = Row(tmp_path, ROWS[title, "classification"], "classification")
-    row.instances.epochs = 1
-    by_export(row, tmp_path)
-
-
 def trainings():
     """All names that `crowdzoo train --method` takes. Aggregation never sees the instances, so one sort is enough."""
     on = ("images", "texts", "several inputs together", "a table with gaps and categories")

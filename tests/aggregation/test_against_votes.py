@@ -1,7 +1,5 @@
 """Results far from the votes say so, and how far."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -16,9 +14,8 @@ from crowdzoo.aggregation import (
 from crowdzoo.aggregation.against_votes import notes_against_votes
 from crowdzoo.aggregation.sentences.against_tags import notes_against_tags
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
-from crowdzoo.commands import main as cli
 from crowdzoo.datasets import generated_ner
-from crowdzoo.sequences import allowed_tags, write_conll
+from crowdzoo.sequences import allowed_tags
 from crowdzoo.testing.aggregators import simulated_crowd
 
 
@@ -106,18 +103,3 @@ def test_a_rare_type_may_be_the_type_of_no_span():
 
     assert notes(198, 2) == ("No span is of type 'B', although 1.0% of the annotators' spans are.",)
     assert notes(199, 1) == notes(399, 2) == ()
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
-def test_the_command_line_shows_the_notes_on_sentences(tmp_path, capsys):
-    words = (
-        "aggregate",
-        write_conll(generated_ner(40, 6), tmp_path / "a.conll"),
-        "--task",
-        "sequence",
-        "--out",
-        tmp_path / "o",
-    )
-    cli.main([*map(str, words), "--method", "bsc-seq", "--set", "prior=1e9", "--set", "words=0"])
-    assert re.search(r"^note +No span is of type", capsys.readouterr().out, flags=re.M)

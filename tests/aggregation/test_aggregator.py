@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from crowdkit import aggregation as crowdkit
 from sklearn.base import clone
+from slow_cases import quick
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import (
@@ -60,13 +61,7 @@ def votes():
     )
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("MajorityVote", "Wawa", "DawidSkene"),
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("OneCoinDawidSkene", "GLAD")),
-    ],
-)
+@pytest.mark.parametrize("name", quick("MajorityVote", "Wawa", "DawidSkene", slow=["OneCoinDawidSkene", "GLAD"]))
 @pytest.mark.filterwarnings("ignore:.*converge")
 def test_fit_predict_gives_what_crowd_kit_gives(name):
     import crowdzoo.aggregation

@@ -71,10 +71,32 @@ def test_not_converged_is_said_where_fit_is_called_with_advice(name):
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if takes(name, "initial")])
-@pytest.mark.parametrize("initial", [np.ones((2, 3)) / 3, np.ones((60, 3))], ids=["shape", "sums"])
+@pytest.mark.parametrize(
+    "initial",
+    [np.ones((2, 3)) / 3, np.ones((60, 3)), np.full((60, 3), np.nan), np.tile([1.5, -0.5, 0.0], (60, 1))],
+    ids=["shape", "sums", "nan", "negative"],
+)
 def test_initial_posteriors_that_do_not_fit_are_refused(name, initial):
-    with pytest.raises(DataError, match=r"initial|shape|sums to one"):
+    with pytest.raises(DataError, match=r"initial|shape|sums to one|non-negative"):
         create(name).fit(simulated_crowd(num_classes=3)[0], initial=initial)
+
+
+# priors that do not take a side
+CAMPS = {"ebcc": {"diagonal": 0.0, "num_starts": 3}, "ibcc": {"diagonal": 0.0},
+         "dawid-skene": {"diagonal": 0.0}, "worker-clustering": {"num_clusters": 4}}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if takes(name, "initial")])
+def test_initial_posteriors_or_an_earlier_result_decide_which_camp_is_believed(name):
+    truth = np.random.default_rng(0).integers(2, size=60)
+    crowd = Annotations.from_dense(np.stack([truth, truth, 1 - truth, 1 - truth], axis=1))
+    aggregator = create(name, **CAMPS.get(name, {}))
+    for camp in (truth, 1 - truth):
+        first = aggregator.fit(crowd, initial=np.eye(2)[camp])
+        np.testing.assert_array_equal(first.labels, camp)
+        again = aggregator.fit(crowd, initial=first)
+        np.testing.assert_array_equal(again.labels, camp)
+        assert again.num_iterations <= first.num_iterations
 
 
 @pytest.mark.parametrize("name", ["dawid-skene", "glad", "mace", "one-coin", "robust", "wawa"])

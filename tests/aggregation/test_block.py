@@ -3,9 +3,8 @@ import pickle
 import numpy as np
 import pytest
 
-from crowdzoo import Annotations, DataError
+from crowdzoo import DataError
 from crowdzoo.aggregation import Block
-from crowdzoo.aggregation.engine.block import blocks_of
 
 
 def test_tasks_are_those_of_the_annotations():
@@ -69,12 +68,3 @@ def test_pickle_keeps_the_columns_and_leaves_the_cache():
 def test_informed_tasks_have_annotations_or_gold():
     block = Block([5], [0], [1], [2, 5, 8], [-1, -1, 0])
     np.testing.assert_array_equal(block.informed, [False, True, True])
-
-
-def test_blocks_cover_every_task_once():
-    annotations = Annotations.from_arrays([4, 0, 4, 2, 2, 2], [0, 1, 1, 0, 1, 2], [0] * 6, tasks=range(6))
-    gold = np.array([0, -1, -1, 0, -1, -1])
-    blocks = list(blocks_of(annotations, gold, max_annotations=2))
-    assert [block.tasks.tolist() for block in blocks] == [[0, 1], [2], [3, 4], [5]]
-    assert [len(block) for block in blocks] == [1, 3, 2, 0]
-    assert [block.gold.tolist() for block in blocks] == [[0, -1], [-1], [0, -1], [-1]]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
+from slow_cases import quick
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import Aggregation, DawidSkene, MajorityVote, OneCoinDawidSkene, calibrate
@@ -48,12 +49,7 @@ def test_it_is_the_mode_of_the_penalised_likelihood():
 
 
 @pytest.mark.parametrize(
-    "method",
-    [
-        pytest.param(MajorityVote(), id="majority-vote"),
-        pytest.param(OneCoinDawidSkene(), id="one-coin", marks=pytest.mark.slow),
-        pytest.param(DawidSkene(), id="dawid-skene", marks=pytest.mark.slow),
-    ],
+    "method", quick(MajorityVote(), slow=[OneCoinDawidSkene(), DawidSkene()]), ids=lambda one: type(one).__name__
 )
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 def test_probabilities_of_dependent_judges_become_those_of_being_right(method):
@@ -75,19 +71,6 @@ def test_probabilities_of_dependent_judges_become_those_of_being_right(method):
     assert abs(np.mean(gaps)) < 0.07
     assert np.mean(before) > 2.5 * abs(np.mean(gaps))
     assert np.mean(gains) > 0.03
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [50, 200])
-def test_the_interval_covers_in_95_of_100_crowds(number):
-    inside = []
-    for seed in range(200):
-        crowd, truth = judges(seed, num_tasks=800, num_judges=8)
-        gold, others = drawn(truth, number, seed)
-        found = calibrate(MajorityVote().fit(crowd), crowd, gold, seed=seed)
-        accuracy = (found.labels[others] == truth[others]).mean()
-        inside.append(found.accuracy_interval[1] <= accuracy <= found.accuracy_interval[2])
-    assert 0.92 <= np.mean(inside) <= 0.98  # two standard errors of 95 % on 200 crowds
 
 
 def test_a_judge_who_is_right_is_found_among_many_who_are_wrong_together():

@@ -141,21 +141,6 @@ def test_warm_start_from_confusions_decides_which_camp_is_believed():
     np.testing.assert_array_equal(DawidSkene().fit(annotations, initial=[np.eye(2), bad]).labels, truth)
 
 
-@pytest.mark.parametrize(
-    ("initial", "message"),
-    [
-        (np.ones((2, 2)) / 2, r"posteriors \[N, K\] = \[60, 3\]"),
-        (np.ones((8, 3, 2)) / 2, r"confusions \[R, K, K\] = \[8, 3, 3\]"),
-        (np.ones((60, 3)), "sums to one"),
-        (np.full((60, 3), np.nan), "sums to one"),
-        (np.tile([1.5, -0.5, 0.0], (60, 1)), "non-negative"),
-    ],
-)
-def test_initial_that_does_not_fit_is_refused(initial, message):
-    with pytest.raises(DataError, match=message):
-        DawidSkene().fit(simulated_crowd()[0], initial=initial)
-
-
 def test_several_starts_keep_the_best_objective_and_repeat():
     annotations, _ = simulated_crowd(num_tasks=80, redundancy=2, seed=6)
     results = [DawidSkene(num_starts=n, seed=1, tol=1e-7, max_iter=2000).fit(annotations) for n in (1, 4, 8, 8)]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.special import digamma, gammaln, logsumexp
 
-from crowdzoo import Annotations, DataError
+from crowdzoo import DataError
 from crowdzoo.aggregation import ConvergenceWarning
 from crowdzoo.aggregation.classes import ebcc
 from crowdzoo.aggregation.classes.ebcc import EBCC
@@ -92,32 +92,6 @@ def test_one_subtype_is_ibcc(known):
 # === Subtypes and starts ===
 
 
-def correlated_crowd(seed=0):
-    """A third of class 0 is of a kind that six of fourteen annotators take for class 1 together."""
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(2, size=600)
-    odd = (truth == 0) & (rng.random(600) < 0.35)
-    right = np.where(odd[:, None] & (np.arange(14) < 6), 0.1, 0.8)
-    said = np.where(rng.random((600, 14)) < right, truth[:, None], 1 - truth[:, None])
-    return Annotations.from_dense(said), truth, odd
-
-
-@pytest.mark.slow
-def test_finds_what_annotators_get_wrong_together():
-    annotations, truth, odd = correlated_crowd()
-    ours, theirs = EBCC(num_starts=8).fit(annotations), IBCC().fit(annotations)
-    assert ours.expected_accuracy(truth) > 0.975
-    assert theirs.expected_accuracy(truth) < 0.96
-    assert (ours.labels == truth)[odd].mean() > (theirs.labels == truth)[odd].mean() + 0.15
-
-
-@pytest.mark.slow
-def test_more_starts_never_lower_the_bound():
-    annotations, _, _ = correlated_crowd()
-    finals = [EBCC(num_starts=number).fit(annotations).history[-1] for number in (1, 2, 8)]
-    assert finals[0] < finals[1] <= finals[2]
-
-
 def drawn(annotations, start, seed=0, subtypes=4):
     colours = ebcc._colours(whole_block(annotations), annotations.num_annotators, annotations.num_classes)
     return EBCC(subtypes=subtypes, seed=seed)._draws(start, colours)
@@ -156,17 +130,6 @@ def test_first_start_has_one_subtype_a_class():
     np.testing.assert_array_equal(drawn(annotations, 0), [[[1, 0, 0, 0]]])
     one = EBCC(num_starts=1).fit(annotations)
     np.testing.assert_allclose(one.posteriors, EBCC(num_starts=1, subtypes=1).fit(annotations).posteriors, atol=1e-3)
-
-
-def test_initial_posteriors_decide_which_camp_is_believed():
-    truth = np.random.default_rng(0).integers(2, size=60)
-    annotations = Annotations.from_dense(np.stack([truth, truth, 1 - truth, 1 - truth], axis=1))
-    aggregator = EBCC(diagonal=0.0, num_starts=3)
-    for camp in (truth, 1 - truth):
-        first = aggregator.fit(annotations, initial=np.eye(2)[camp])
-        np.testing.assert_array_equal(first.labels, camp)
-        again = aggregator.fit(annotations, initial=first)
-        np.testing.assert_array_equal(again.labels, camp)
 
 
 def test_too_many_annotators_are_refused(monkeypatch):

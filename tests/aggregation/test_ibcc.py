@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from scipy.special import digamma, gammaln, logsumexp
 
-from crowdzoo import Annotations, DataError
 from crowdzoo.aggregation import ConvergenceWarning
 from crowdzoo.aggregation.classes.ibcc import IBCC
 from crowdzoo.testing.aggregators import simulated_crowd
@@ -113,20 +112,6 @@ def test_annotators_without_annotations_have_the_prior_mean():
     more = replace(annotations, annotators=np.arange(annotations.num_annotators + 1))
     result = IBCC(**AUTHORS).fit(more)
     np.testing.assert_allclose(result.confusions[-1], np.full((3, 3), 1 / 6) + np.eye(3) / 2)
-
-
-def test_initial_posteriors_decide_which_camp_is_believed():
-    truth = np.random.default_rng(0).integers(2, size=60)
-    annotations = Annotations.from_dense(np.stack([truth, truth, 1 - truth, 1 - truth], axis=1))
-    aggregator = IBCC(diagonal=0.0)
-    for camp in (truth, 1 - truth):
-        first = aggregator.fit(annotations, initial=np.eye(2)[camp])
-        np.testing.assert_array_equal(first.labels, camp)
-        again = aggregator.fit(annotations, initial=first)
-        np.testing.assert_allclose(again.posteriors, first.posteriors, atol=1e-6)
-        assert again.num_iterations <= 1
-    with pytest.raises(DataError, match="initial"):
-        aggregator.fit(annotations, initial=np.ones((3, 2)) / 2)
 
 
 # === Published figures ===

@@ -5,12 +5,9 @@ import numpy as np
 import pytest
 from scipy.special import betaln, digamma, gammaln
 
-from crowdzoo import Annotations, DataError
+from crowdzoo import Annotations
 from crowdzoo.aggregation import ConvergenceWarning, MajorityVote
-from crowdzoo.aggregation.classes.initial import first_answers
-from crowdzoo.aggregation.classes.mace import MACE, objective, undecided, update
-from crowdzoo.aggregation.engine.block import whole_block
-from crowdzoo.aggregation.engine.right_wrong import answers_of
+from crowdzoo.aggregation.classes.mace import MACE
 from crowdzoo.testing.aggregators import simulated_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
@@ -128,44 +125,4 @@ def test_what_nothing_is_known_of_has_the_priors_mean(inference):
     assert result.skills[1] == pytest.approx(3 / 3.5 if inference == "vb" else 0.5)
 
 
-def test_initial_posteriors():
-    annotations, truth = simulated_crowd(200, redundancy=3)
-    flipped = np.eye(3)[(truth + 1) % 3]
-    model = MACE(max_iter=1, tol=1e9)
-    start = update(first_answers([whole_block(annotations)], 8, 3, flipped, by_label=True), undecided(8, 3), model)
-    expected = objective(answers_of([whole_block(annotations)], start.cells), start, model)
-    assert model.fit(annotations, initial=flipped).history[0] == pytest.approx(expected)
-    votes = MajorityVote().fit(annotations)
-    np.testing.assert_allclose(MACE().fit(annotations, initial=votes).posteriors, MACE().fit(annotations).posteriors)
-    with pytest.raises(DataError, match="initial"):
-        MACE().fit(annotations, initial=np.ones((2, 3)) / 3)
-
-
 # === Real crowds ===
-
-
-# posteriors of the six tasks that crowd-kit 1.4.2 is least sure of, as the test after the next one calls it
-UNSURE = [13, 16, 35, 40, 48, 58]
-CROWD_KIT = {
-    "vb": [
-        [0.376, 0.5962, 0.0278], [0.0064, 0.2254, 0.7683], [0.4271, 0.5693, 0.0037],
-        [0.5984, 0.2439, 0.1577], [0.9143, 0.0197, 0.066], [0.4951, 0.0163, 0.4887],
-    ],
-    "em": [
-        [0.2032, 0.7761, 0.0207], [0.0048, 0.122, 0.8732], [0.2993, 0.6974, 0.0033],
-        [0.4839, 0.3983, 0.1177], [0.8942, 0.0248, 0.081], [0.547, 0.0332, 0.4197],
-    ],
-}  # fmt: skip
-
-
-def fit_as_crowd_kit(inference):
-    annotations, _ = simulated_crowd(60, 8, 3, redundancy=5, seed=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return annotations, MACE(inference=inference, tol=0, max_iter=150, class_prior="uniform").fit(annotations)
-
-
-@pytest.mark.parametrize("inference", CROWD_KIT)
-def test_posteriors_are_those_that_crowd_kit_found(inference):
-    _, result = fit_as_crowd_kit(inference)
-    np.testing.assert_allclose(result.posteriors[UNSURE], CROWD_KIT[inference], atol=2e-4)

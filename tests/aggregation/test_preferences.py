@@ -17,7 +17,6 @@ from crowdzoo.aggregation import (
     CrowdBT,
     DawidSkene,
     MajorityVote,
-    NoisyBradleyTerry,
     PreferenceAggregation,
     create,
 )
@@ -130,29 +129,6 @@ def test_bradley_terry_agrees_with_crowd_kit():
 
 
 # === Noisy Bradley-Terry and CrowdBT ===
-
-
-@pytest.mark.slow
-def test_noisy_bradley_terry_has_crowd_kits_objective_and_its_optimum():
-    """crowd-kit adds its regularisation with the sign that rewards large scores; a negative ratio turns it round.
-
-    Its gradient has slips (`=` for `+=`, one place off), so that its own search stops elsewhere: SciPy searches here,
-    with slopes by differences.
-    """
-    aggregation = pytest.importorskip("crowdkit.aggregation")
-    objective = aggregation.NoisyBradleyTerry._compute_log_likelihood
-    crowd, _ = simulated(6, 4, 400, ties=False, seed=3, slopes=np.array([2.0, 2.0, 0.5, 0.0]))
-    data = np.stack([crowd.task_ids, crowd.right_ids, np.where(crowd.labels == 0, crowd.task_ids, crowd.right_ids)])
-    arguments = data.T + 1, crowd.annotator_ids, 6, 4, -0.5
-    found = NoisyBradleyTerry(prior=0.5, right=0, wrong=0, guess=0, tol=1e-6, max_iter=20_000).fit(crowd)
-    guesses = np.clip(found.guesses, 1e-300, 1)
-    logits = np.log(np.clip(found.shares, 1e-300, 1)) - np.log(np.clip(1 - found.shares, 1e-16, 1))
-    point = np.concatenate([[0.0], found.scores, np.log(guesses[:, 0] / guesses[:, 1]), logits])
-    ours = objective(point, *arguments)
-    assert -ours == pytest.approx(found.history[-1], abs=1e-6)
-    beside = point + np.where(np.abs(point) < 15, 0.05, 0.0)  # where shares are 0 or 1 the objective is flat
-    theirs = minimize(objective, beside, args=arguments, method="L-BFGS-B", options={"ftol": 1e-15, "maxfun": 10**6})
-    assert ours == pytest.approx(theirs.fun, abs=1e-6)
 
 
 def test_crowd_bt_has_the_objective_of_the_paper_and_its_optimum():

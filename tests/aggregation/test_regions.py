@@ -187,15 +187,6 @@ def test_the_pixel_vote_equals_crowd_kit_with_ties(number):
     assert found.confidence[0] == pytest.approx(np.maximum(masks.mean(0), 1 - masks.mean(0))[masks.any(0)].mean())
 
 
-def test_crowd_kits_em_marks_nearly_the_same_pixels():
-    """It has one skill an annotator, and a prior a pixel."""
-    kit, pandas = pytest.importorskip("crowdkit.aggregation"), pytest.importorskip("pandas")
-    masks, crowd = one_image()
-    frame = pandas.DataFrame({"task": 1, "worker": range(len(masks)), "segmentation": list(masks)})
-    expected = kit.SegmentationEM().fit_predict(frame)[1]
-    assert (pixels_of(STAPLE().fit(crowd).marked[0]) == expected).mean() > 0.95
-
-
 BOXES = {
     1: {"ann": [("cat", (2, 2, 10, 10)), ("dog", (20, 4, 8, 8))],
         "bob": [("cat", (3, 2, 10, 10))],

@@ -16,7 +16,6 @@ from crowdzoo.aggregation.engine.markov_chain import LogChain, forward_backward,
 from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags, tag_problems, tags_of
 
 sys.path.insert(0, str(Path(__file__).parent))
-from generated_abstracts import generated_abstracts
 
 sys.path.pop(0)
 
@@ -291,20 +290,6 @@ def test_the_bound_never_falls_and_tags_are_valid(model, scheme):
     np.testing.assert_allclose(result.confusions.sum(axis=2), 1)
     np.testing.assert_allclose(result.transitions.sum(axis=1), 1)
     assert np.isfinite(result.log_likelihood)
-
-
-@pytest.mark.slow
-@both
-def test_more_documents_of_the_same_annotators_do_not_spoil_the_tags(model):
-    """Eight annotators of 150 long documents: with fixed pseudo-counts alone the bound leads away from the truth."""
-    crowd = generated_abstracts(150, 8)
-    gold, inside = np.concatenate(crowd.gold), {}
-    for votes in (0, 0.2):
-        found = model(words=0, votes=votes).fit(crowd).labels
-        inside[votes] = 2 * ((gold > 0) & (found > 0)).sum() / ((gold > 0).sum() + (found > 0).sum())
-    assert inside[0] < 0.76
-    assert inside[0.2] > 0.83
-    assert model().votes == 0.2
 
 
 @both

@@ -1,14 +1,12 @@
 """Threads: calls within calls, interruption, and both sides of every threshold that cuts work into parts."""
 
 import importlib
-import re
 import signal
 import subprocess
 import sys
 import threading
 import warnings
 from concurrent.futures import Future
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -182,21 +180,3 @@ def test_both_sides_of_a_threshold_give_the_same(threshold, method, monkeypatch,
         calls.append(tuple(dealt))
     if threshold != "classes.initial.PART":  # which cuts work within one thread
         assert calls[0] != calls[1]  # else a whole was compared with a whole
-
-
-THRESHOLD = re.compile(r"^(?!TOLERANCE)[A-Z_]+(?:, [A-Z_]+)* = .*2\*\*", re.M)
-NO_PARTS = {
-    "engine.kernels.CACHED": "when to prefetch",
-    "against_votes.CELLS": "see test_against_votes.py",
-    "classes.ebcc.MAX_CELLS": "refuses",
-    "classes.one_coin.MAX_CELLS": "leaves out confusions",
-    "engine.block.MIN_ANNOTATIONS": "a lower bound of MAX_ANNOTATIONS",
-}
-
-
-def test_every_threshold_is_in_the_table():
-    known, root = {*READERS, *NO_PARTS}, Path(threads.__file__).parents[1]
-    for path in sorted(root.rglob("*.py")):
-        module = ".".join(path.relative_to(root).with_suffix("").parts)
-        for line in THRESHOLD.findall(path.read_text()):
-            assert f"{module}.{line.partition(' = ')[0]}" in known, line

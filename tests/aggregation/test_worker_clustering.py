@@ -4,7 +4,7 @@ import warnings
 import numpy as np
 import pytest
 
-from crowdzoo import Annotations, DataError
+from crowdzoo import Annotations
 from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote
 from crowdzoo.aggregation.classes.initial import first_counts
 from crowdzoo.aggregation.classes.worker_clustering import WorkerClustering, first_members
@@ -149,17 +149,6 @@ def test_an_annotator_without_annotations_is_in_the_largest_cluster():
     assert after.clusters[-1] == np.bincount(before.clusters).argmax()
     np.testing.assert_allclose(after.posteriors, before.posteriors, atol=1e-9)
     np.testing.assert_allclose(after.history, before.history, rtol=1e-12)
-
-
-def test_initial_posteriors_are_where_it_begins():
-    annotations, truth = simulated_crowd(80, 10, 3, redundancy=3, seed=6)
-    start = np.eye(3)[(truth + 1) % 3]  # another naming of the classes: EM keeps it
-    result = WorkerClustering(num_clusters=2).fit(annotations, initial=start)
-    assert (result.labels == (truth + 1) % 3).mean() > 0.8
-    again = WorkerClustering(num_clusters=2).fit(annotations, initial=result)
-    assert again.num_iterations < result.num_iterations
-    with pytest.raises(DataError, match="shape"):
-        WorkerClustering().fit(annotations, initial=start[:-1])
 
 
 # === Real crowds ===

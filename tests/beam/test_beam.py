@@ -2,10 +2,10 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from slow_cases import quick
 
 from crowdzoo import Annotations, ConfigError, DataError
-from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote, Robust
-from crowdzoo.aggregation.classes import robust
+from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote
 from crowdzoo.aggregation.classes.glad import GLAD
 from crowdzoo.aggregation.classes.ibcc import IBCC
 from crowdzoo.aggregation.engine.block import Block, blocks_of
@@ -59,16 +59,6 @@ def assert_same(left, right):
         assert getattr(left, name) == getattr(right, name)
     for name in ("tasks", "annotators", "classes", "annotations_per_task", "annotations_per_annotator"):
         np.testing.assert_array_equal(getattr(left, name), getattr(right, name))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("aggregator", [DawidSkene(), GLAD()], ids=name_of)
-def test_no_annotations_on_beam(tmp_path, aggregator):
-    annotations = Annotations.from_arrays([], [], [], tasks=[], annotators=[], classes=["cat", "dog"])
-    result = on_beam.aggregate(
-        annotations, aggregator, make_pipeline=make_pipeline, folder=str(tmp_path), iterations_per_pipeline=1
-    )
-    assert result.posteriors.shape == (0, 2)
 
 
 @pytest.mark.slow
@@ -176,11 +166,7 @@ def fit_in_steps(annotations, folder, make, aggregator, **options):
     )
 
 
-@pytest.mark.parametrize(
-    "aggregator",
-    [DawidSkene(tol=2e-4), pytest.param(GLAD(tol=2e-4), marks=pytest.mark.slow)],
-    ids=name_of,
-)
+@pytest.mark.parametrize("aggregator", quick(DawidSkene(tol=2e-4), slow=[GLAD(tol=2e-4)]), ids=name_of)
 def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path, aggregator):
     annotations, _ = crowd()
     expected = aggregator.fit(annotations)
@@ -216,44 +202,6 @@ def test_a_killed_fit_of_blocks_goes_on_and_reads_them_once(tmp_path, killed):
     expected = DawidSkene(tol=2e-4).fit(annotations)
     np.testing.assert_allclose(fit(make_pipeline).history, expected.history)
     assert len(read) == 1
-    assert list(tmp_path.iterdir()) == []
-
-
-def write_until(limit, name):
-    """`write_value`, but for the limit-th file of a name, at which the worker dies with half of it written."""
-    write, written = files.write_value, []
-
-    def write_or_die(path, value):
-        if name in path:
-            written.append(path)
-            if len(written) == limit:
-                with open(f"{path}.0123abcd", "wb") as file:
-                    file.write(b"half")
-                raise KilledError
-        return write(path, value)
-
-    return write_or_die
-
-
-# in the second pipeline, or the last: a checkpoint has two files of tasks, and a manifest
-DEATHS = {"tasks": 3, "posteriors": 2, "manifest": 3}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dies_at", DEATHS)
-def test_a_crash_inside_a_pipeline_costs_that_pipeline_alone(tmp_path, monkeypatch, dies_at):
-    annotations, _ = crowd()
-    aggregator = GLAD(tol=5e-3)
-    with monkeypatch.context() as patch:
-        patch.setattr(files, "write_value", write_until(DEATHS[dies_at], dies_at))
-        with pytest.raises(Exception, match="KilledError"):
-            fit_in_steps(annotations, tmp_path, make_pipeline, aggregator, max_annotations=100)
-    manifests = [path.name for path in tmp_path.iterdir() if path.name.endswith(".manifest")]
-    # the last checkpoint and the posteriors are made in one pipeline, in any order
-    assert len(manifests) == 1 or (dies_at == "posteriors" and len(manifests) == 2)
-    assert_same(
-        fit_in_steps(annotations, tmp_path, make_pipeline, aggregator, max_annotations=100), aggregator.fit(annotations)
-    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -371,19 +319,6 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
         assert sorted(tmp_path.iterdir()) == left, "and it is still there"
 
 
-@pytest.mark.slow
-def test_a_checkpoint_of_robust_is_that_of_its_weights(tmp_path, monkeypatch):
-    annotations, _ = crowd()
-    with pytest.raises(KilledError):
-        fit_in_steps(annotations, tmp_path, pipelines_until(1), Robust())
-    other = tmp_path.with_name("other.npz")
-    with np.load(robust.WEIGHTS) as weights:
-        np.savez(other, **{name: weights[name] * 1.5 for name in weights.files})
-    monkeypatch.setattr(robust, "WEIGHTS", other)
-    with pytest.raises(ConfigError, match="checkpoint of other data or settings"):
-        fit_in_steps(annotations, tmp_path, make_pipeline, Robust())
-
-
 def checkpoint(folder, number):
     """Writes files as of a checkpoint of three blocks; gives their names."""
     paths = [folder.tasks(number, folder.block(block)) for block in (0, 1, 2)]
@@ -467,19 +402,6 @@ def test_several_blocks_may_be_empty(tmp_path, aggregator):
             np.testing.assert_allclose(run.history, expected.history)
     assert list(tmp_path.iterdir()) == []
     assert np.isfinite(run.history).all()
-
-
-@pytest.mark.slow
-def test_half_written_files_are_not_read(tmp_path):
-    annotations, _ = crowd()
-    for name in ("checkpoint-000001.manifest.0123", "checkpoint-000001-tasks-block-0.bin.0123"):
-        (tmp_path / name).write_bytes(b"half")
-    (tmp_path / "posteriors-000000000000.bin.0123").write_bytes(b"half")
-    (tmp_path / "mine.txt").write_text("not touched")
-    aggregator = DawidSkene(tol=0.1, max_iter=2)
-    result = on_beam.aggregate(annotations, aggregator, make_pipeline=make_pipeline, folder=str(tmp_path))
-    assert_same(result, aggregator.fit(annotations))
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """Advice that a message gives: it is taken, word for word, and works, on the command line and in Python."""
 
 import ast
+import io
 import json
 import re
 import shlex
@@ -54,6 +55,18 @@ def studio(*answers, data=None, names=("mood",)):
         {"completed_by": who, "result": result} for who, result in enumerate(results, start=1)]}]  # fmt: skip
 
 
+def two_sheets():
+    """A workbook whose second sheet holds the answers."""
+    book, file = pytest.importorskip("openpyxl").Workbook(), io.BytesIO()
+    book.active.append(["notes"])
+    book.active.append(["see the next sheet"])
+    answers = book.create_sheet("answers")
+    for row in (["task", "annotator", "label"], [1, "a", "x"], [2, "a", "y"]):
+        answers.append(row)
+    book.save(file)
+    return file.getvalue()
+
+
 NONE = HEAD + "".join(
     f"{task},{who},{'sports' if (task, who) == (0, 'a') else 'NONE'}\n" for task in range(3) for who in "ab"
 )
@@ -76,6 +89,7 @@ CASES = {
     ),
     "a time that is none": Advice("task,annotator,label,timestamp\n1,a,x,soon\n2,a,y,0\n", ["columns"], "soon"),
     "a separator": Advice("task^annotator^label\n1^a^x\n", ["separator"], "the whole header"),
+    "another sheet": Advice(two_sheets, ["sheet"], "has one column", name="a.xlsx", fill={"NAME": "answers"}),
     "no header": Advice("1,a,x\n2,a,y\n", ["header", "columns"], "header"),
     "a wide table": Advice("task,ann,bob\n1,x,y\n", ["wide"], "each other column an annotator"),
     "a wide table with other columns": Advice(
@@ -185,7 +199,8 @@ CASES = {
 
 
 def write(case, folder):
-    content = case.content if isinstance(case.content, (str, bytes)) else json.dumps(case.content)
+    content = case.content() if callable(case.content) else case.content
+    content = content if isinstance(content, (str, bytes)) else json.dumps(content)
     (folder / case.name).write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
@@ -268,7 +283,7 @@ def test_the_arguments_that_a_message_advises_work(name, tmp_path, here):
 def test_every_option_that_a_message_advises_is_in_the_table():
     advised = set()
     for place in ("tables", "platforms"):
-        for path in (Path(crowdzoo.__file__).parent / place).glob("*.py"):
+        for path in (Path(crowdzoo.__file__).parent / "reading" / place).glob("*.py"):
             for node in ast.walk(ast.parse(path.read_text("utf-8"))):
                 parts = node.values if isinstance(node, ast.JoinedStr) else [node]
                 text = "".join(

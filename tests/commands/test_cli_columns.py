@@ -9,7 +9,6 @@ import pytest
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError
 from crowdzoo.instances import VECTORS, Instances
-from crowdzoo.serving import Client, Server
 
 
 def run(*words) -> int:
@@ -58,18 +57,7 @@ def predictions(folder, model, capsys, name):
     return capsys.readouterr().out
 
 
-@pytest.mark.slow
-def test_a_server_tells_the_names_of_columns_and_takes_them_in_any_order(folder, capsys):
-    expected = predictions(folder, folder / "served", capsys, "instances.csv")
-    with Server(folder / "served", rest_port=0, grpc_port=0) as server:
-        for url in (f"http://127.0.0.1:{server.rest_port}", f"grpc://127.0.0.1:{server.grpc_port}"):
-            with Client(url) as client:
-                assert client.metadata()["features"] == ["size", "age", "weight"]
-            assert predictions(folder, url, capsys, "other.csv") == expected
-            assert run("predict", url, folder / "fewer.csv") != 0
-            assert "fewer.csv: lacks ['weight'] and has ['height']" in capsys.readouterr().err
-
-
+@pytest.mark.slow  # it trains and exports; tables/test_layouts.py reads such files
 def test_predict_and_export_read_decimal_commas_and_old_encodings(folder, capsys):
     expected = predictions(folder, folder / "served", capsys, "instances.csv")
     lines = (folder / "instances.csv").read_text().splitlines()

@@ -56,7 +56,7 @@ def is_right(lines):
     return np.mean([(name == "bright") == bool(int(task[1:]) % 2) for task, name, *_ in rows])
 
 
-@pytest.mark.parametrize("method", ["crowdsourced-layer", "majority-vote", "lia", "conal"])
+@pytest.mark.parametrize("method", ["crowdsourced-layer", "majority-vote"])
 def test_a_folder_of_photographs_is_learned_exported_and_predicted(road, run, method):
     run(f"train answers.csv photos --out {method}.keras --method {method} {SMALL}")
     run(f"export {method}.keras served-{method} --warmup photos")

@@ -177,7 +177,6 @@ def test_the_line_that_compare_prints_reads_the_same_table(tmp_path, here, capsy
     line = shlex.split(capsys.readouterr().out.strip().splitlines()[-1])
     assert run(*line[1:]) == 0
     found = json.loads(Path("result/summary.json").read_text())
-    found = json.loads(Path("result/summary.json").read_text())
     assert (found["num_annotations"], found["classes"]) == (199, ["n", "y"])
 
 

@@ -54,14 +54,6 @@ def test_a_batch_keeps_to_the_budget_and_asks_nobody_twice(folder, capsys):
     assert len(batch("b.csv")) == 5
 
 
-def test_costs_decide_how_many_are_asked(folder):
-    costs = [word for who in range(1, 6) for word in ("--cost", f"w{who}=4")]
-    assert run("a.csv", *costs, "--budget", 10, "--per-annotator", 6, "--out", "b.csv") == 0
-    rows = batch("b.csv")
-    assert sum(float(row["cost"]) for row in rows) <= 10
-    assert [row["cost"] for row in rows if row["annotator"] == "w0"] == ["1.0"] * 6
-
-
 def test_tasks_without_labels_are_asked_about_and_texts_go_to_label_studio(folder):
     assert run("a.csv", "texts.csv", "--budget", 60, "--sure", 0.9, "--per-annotator", 60, "--out", "b.json") == 0
     entries = json.loads((folder / "b.json").read_text("utf-8"))
@@ -190,24 +182,6 @@ def test_new_annotators_are_taken_for_usual_ones_or_as_an_earlier_result_knows_t
     assert cli.main(["aggregate", "a.csv", "--method", "wawa", "--out", "votes"]) == 0
     assert run("later.csv", *words, "--prior", "votes") == 3
     assert "wawa has no confusion matrices" in capsys.readouterr().err
-
-
-def test_an_earlier_result_counts_by_its_annotations(folder):
-    from crowdzoo.aggregation import DawidSkene
-    from crowdzoo.commands.next import _earlier, _pooled
-    from crowdzoo.kinds.classes import questions
-
-    crowd = kind_of("classification").read(folder / "a.csv")
-    now = DawidSkene().fit(crowd)
-    first = kind_of("classification").read(folder / "a.csv", classes=["yes", "no"])
-    then = DawidSkene().fit(first.select_rows(np.arange(len(first)) < 60))
-    then.to_parquet(folder / "then")
-    found = _pooled(now.confusions, now, _earlier(folder / "then", now, questions))
-    for name in crowd.annotators:
-        r, before = crowd.annotators.tolist().index(name), then.annotators.tolist().index(name)
-        counts = now.annotations_per_annotator[r], then.annotations_per_annotator[before]
-        matrices = now.confusions[r], then.confusions[before][::-1, ::-1]  # its classes are in the other order
-        np.testing.assert_allclose(found[r], np.average(matrices, axis=0, weights=counts))
 
 
 def test_several_labels_are_asked_about_together(folder):

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from slow_cases import quick
 
 from crowdzoo.commands import main as cli
 
@@ -144,14 +145,6 @@ def test_messages_and_warnings_name_options(capsys):
     assert "raise --max-iter" in said[1]
 
 
-@pytest.mark.slow
-def test_names_that_the_terminal_cannot_show_are_escaped():
-    Path("a.csv").write_text("task,annotator,label\n1,ann,Zürich\n", encoding="utf-8")
-    done = crowdzoo("aggregate", "a.csv", "--out", "o", env={**os.environ, "PYTHONIOENCODING": "ascii"})
-    assert (done.returncode, done.stderr) == (0, "")
-    assert r"label Z\xfcrich" in done.stdout
-
-
 def test_help_is_shown_in_any_encoding_and_long_values_are_not_repeated(capsys):
     done = crowdzoo("aggregate", "--help", env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr) == (0, "")
@@ -164,12 +157,7 @@ def test_help_is_shown_in_any_encoding_and_long_values_are_not_repeated(capsys):
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        ["--help"],
-        pytest.param(["datasets", "labelme"], marks=pytest.mark.slow),
-        pytest.param(["aggregate", "a.csv", "--out", "o"], marks=pytest.mark.slow),
-    ],
+    "words", quick(["--help"], slow=[["datasets", "labelme"], ["aggregate", "a.csv", "--out", "o"]])
 )
 def test_output_that_cannot_be_written_is_one_line(words):
     with open("/dev/full", "w") as full:

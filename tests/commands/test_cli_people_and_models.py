@@ -98,7 +98,11 @@ def test_who_is_a_model_has_to_be_said(files, capsys):
     assert main.main(args) == ConfigError.exit_code
     assert "say with --annotator-table FILE which annotators are models" in capsys.readouterr().err
     table = files / "who.csv"
-    table.write_text(table.read_text().replace("model", "person"))
+    sources = table.read_text()
+    table.write_text(sources.replace("source", "cost").replace("model", "1").replace("person", "1"))
+    assert main.main(words(files)) == DataError.exit_code
+    assert "has no column 'source', which says who is a model" in capsys.readouterr().err
+    table.write_text(sources.replace("model", "person"))
     assert main.main(words(files)) == DataError.exit_code
     assert "none of the 5 annotators is a model" in capsys.readouterr().err
     table.write_text(table.read_text().replace("person", "model"))

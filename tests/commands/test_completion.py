@@ -25,9 +25,7 @@ def completed(line, tmp_path):
     ("line", "words"),
     [
         ("crowdzoo agg", ["aggregate"]),
-        pytest.param("crowdzoo re", ["report"], marks=pytest.mark.slow),
-        pytest.param("crowdzoo methods --ki", ["--kind"], marks=pytest.mark.slow),
-        ("crowdzoo methods --kind c", ["classification"]),
+        pytest.param("crowdzoo methods --kind c", ["classification"], marks=pytest.mark.slow),
     ],
 )
 def test_commands_options_and_choices_are_completed(line, words, tmp_path):

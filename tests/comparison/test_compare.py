@@ -234,15 +234,6 @@ def quick(**given):
     return TrainingSettings(**{"epochs": 2, "learning_rate": 0.02, "batch_size": 32} | given)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["conal", "doctor-net", "cross-fitted-em", "lia", "max-mig"])
-def test_methods_with_phases_heads_or_copies_of_the_base_are_scored(clouds, method):
-    x, annotations, _ = clouds
-    found = compare(annotations, x, settings=quick(epochs=8, hidden=(8,)), methods=[method, "aggregated"])
-    assert found.frame["score"].max() > -np.log(2)  # of a coin for each annotation
-    assert np.isfinite(found.frame["score"]).all()
-
-
 @pytest.mark.usefixtures("eager")
 def test_each_training_is_given_its_own_labels_and_no_hidden_task(clouds, monkeypatch):
     from crowdzoo.comparison import deep

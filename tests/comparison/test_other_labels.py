@@ -12,7 +12,7 @@ from crowdzoo import Annotations, ConfigError, DataError, compare
 from crowdzoo.aggregation import MultiLabel, create
 from crowdzoo.data.crowd_sequences import CrowdSequences, sentence_annotations
 from crowdzoo.quality.span_scores import span_scores
-from crowdzoo.training.settings import TaggerSettings, TrainingSettings
+from crowdzoo.training.settings import TaggerSettings
 
 
 def by_method(comparison):
@@ -175,22 +175,6 @@ def test_true_scores_that_are_all_the_same_are_refused():
     crowd, _ = judged()
     with pytest.raises(DataError, match="gold tells no answers apart, as all of it is the same"):
         compare(crowd, gold=np.ones(crowd.num_tasks))
-
-
-@pytest.mark.slow
-def test_reward_models_are_compared_with_and_without_gold():
-    crowd, gold = judged(60, 1500)
-    x = np.stack([gold, np.zeros(60)], axis=1).astype("float32")
-    own = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
-    how = {
-        "base": own,
-        "settings": TrainingSettings(task="preference", epochs=8, batch_size=32, learning_rate=0.1),
-        "methods": ["pair-annotators"],
-    }
-    with_gold = by_method(compare(crowd, x, gold, **how))
-    assert (with_gold["score"] > 0.9).all()
-    hidden = by_method(compare(crowd, x, **how))
-    assert (hidden["score"] > np.log(1 / 3)).all()
 
 
 def test_several_labels_are_scored_by_the_labels_that_hold():

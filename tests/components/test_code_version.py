@@ -2,7 +2,6 @@ import sys
 
 import pytest
 
-from crowdzoo.components import code_version as module
 from crowdzoo.components.code_version import code_version
 
 
@@ -49,24 +48,6 @@ def test_a_module_that_is_named_in_a_table_counts(package):
     before = code_version("crowdzoo.zz_test.a")
     (package / "c.py").write_text("x = 2\n")
     assert code_version("crowdzoo.zz_test.a") != before
-
-
-@pytest.mark.slow
-def test_the_trainer_depends_on_the_layers_and_the_example_gen_does_not():
-    def sources(name):
-        seen = set()
-        waiting = [name]
-        while waiting:
-            current = waiting.pop()
-            path = module._source(current)
-            if current not in seen and path is not None:
-                seen.add(current)
-                waiting += module._imports(path.read_bytes())
-        return seen
-
-    assert "crowdzoo.layers.crowdsourced_layer" in sources("crowdzoo.components.trainer")
-    assert "crowdzoo.layers.crowdsourced_layer" not in sources("crowdzoo.components.annotation_example_gen")
-    assert "crowdzoo.data.annotations" in sources("crowdzoo.components.annotation_example_gen")
 
 
 def test_a_change_of_a_page_that_a_module_names_changes_its_version(package):

@@ -5,6 +5,7 @@ import pathlib
 import numpy as np
 import pyarrow.parquet
 import pytest
+from slow_cases import quick
 
 from crowdzoo.aggregation import DawidSkene, MajorityVote, create
 from crowdzoo.components import crowd_aggregator
@@ -70,14 +71,7 @@ def test_eval_posteriors_follow_from_bayes_rule_with_the_train_splits_parameters
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "wawa",
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in ("robust", "glad", "one-coin", "ibcc", "mace", "worker-clustering")
-        ),
-    ],
+    "name", quick("wawa", slow=["robust", "glad", "one-coin", "ibcc", "mace", "worker-clustering"])
 )
 def test_every_method_fits_train_alone_and_answers_eval(shared_crowd, name):
     """Some run on Beam, some do not; some have a model of the annotators that holds for other tasks, some do not."""

@@ -7,7 +7,6 @@ import tensorflow as tf
 
 from crowdzoo.components.artifacts import CrowdPage
 from crowdzoo.components.crowd_report import CrowdReport
-from crowdzoo.components.serving_folder import fingerprint
 from crowdzoo.components.tfx_internals import standard_artifacts
 
 WEIGHTS = np.eye(3)
@@ -78,15 +77,6 @@ def test_the_page_compares_the_labels_of_both_splits_with_the_model_on_eval_and_
     assert (Path(blessing.uri) / "BLESSED").exists()
 
 
-@pytest.mark.slow
-def test_a_condition_that_holds_takes_the_blessing_away_and_the_page_stays(report):
-    numbers, blessing, _ = report(evaluated=True, fail_if=["alpha<0.99", "tasks<1"])
-    assert blessing.get_int_custom_property("blessed") == 0
-    reason = blessing.get_string_custom_property("reason")
-    assert reason == f"alpha<0.99 holds: alpha is {numbers['values']['alpha']:.4g}."
-    assert (Path(blessing.uri) / "NOT_BLESSED").exists()
-
-
 def test_without_a_model_the_page_has_the_annotations_alone(report):
     numbers, blessing, page = report(model=False)
     assert numbers["model"] is None
@@ -98,17 +88,6 @@ def test_without_a_model_the_page_has_the_annotations_alone(report):
 def test_a_value_of_the_model_cannot_be_checked_without_one(report):
     _, blessing, _ = report(model=False, fail_if=["model_agreement<0.1"])
     assert "model_agreement is not defined" in blessing.get_string_custom_property("reason")
-
-
-@pytest.mark.slow  # report/test_page_changes.py asks the same of the page itself
-def test_the_page_says_what_changed_since_an_earlier_one(report):
-    _, _, page = report()
-    assert page.get_string_custom_property("model") == fingerprint(Path(page.uri).parent / "model" / "Format-Serving")
-    earlier = Path(page.uri, "report.json")
-    assert report()[0]["changes"] is None
-    changed = report(method="dawid-skene", before=str(earlier))[0]["changes"]
-    assert changed["method"] == "majority-vote"
-    assert changed["annotators"]["both"] == 5
 
 
 def test_the_page_on_ratings_has_those_of_both_splits(report, tmp_path, new_folder):

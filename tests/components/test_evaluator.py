@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet
 import pytest
+from slow_cases import quick
 
 from crowdzoo.comparison.intervals import loss_bounds, tasks_needed
 from crowdzoo.components import evaluator
@@ -75,18 +76,11 @@ def test_scores_are_those_of_numpy_on_tasks_with_truth_and_a_first_model_is_bles
 
 @pytest.mark.parametrize(
     ("changed", "said"),
-    [
-        pytest.param({"classes": ["x", "y", "z"]}, "class 'z' is new", marks=pytest.mark.slow),
+    quick(
         ({"classes": ["y", "x"]}, "the order is another one: class 0 is 'y', was 'x'"),
-        *(
-            pytest.param({"signatures": {"serving_default": {"inputs": inputs}}}, said, marks=pytest.mark.slow)
-            for inputs, said in (
-                ({"a": [], "b": []}, "inputs 'a', 'b' are new, input 'inst"),
-                ({"instances": [4]}, "inputs have another form"),
-            )
-        ),
         ({"features": ["b", "a"]}, "the order is another one: column 0 is 'b', was 'a'"),
-    ],
+        slow=[({"signatures": {"serving_default": {"inputs": {"instances": [4]}}}}, "inputs have another form")],
+    ),
 )
 def test_a_model_of_other_classes_or_columns_is_pushed_only_where_that_is_asked_for(
     evaluate, linear_model, monkeypatch, changed, said

@@ -120,27 +120,3 @@ def test_em_asks_the_model_about_the_pixels_of_images(tmp_path):
     assert np.ptp(expected, axis=0).min() > 0.1
     for data in (examples, ArrayData(files, crowd, crowd.tasks, encode=encode)):
         np.testing.assert_allclose(model.posteriors(data), expected, rtol=1e-5)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("inputs", [pytest.param((), marks=pytest.mark.slow), ("annotators", "tasks")])
-def test_images_are_encoded_one_by_one_and_stay_with_their_annotations(tmp_path, inputs):
-    rng, path = np.random.default_rng(0), str(tmp_path / "examples.gz")
-    pixels = rng.integers(0, 256, (5, 8, 9, 3), dtype="uint8")
-    with tf.io.TFRecordWriter(path, "GZIP") as file:
-        for task, image in enumerate(pixels):
-            feature = {
-                "instances": tf.train.Feature(bytes_list={"value": [tf.io.encode_png(image).numpy()]}),
-                "annotator_ids": tf.train.Feature(int64_list={"value": range(task)}),
-                "annotator_labels": tf.train.Feature(int64_list={"value": [task % 3] * task}),
-                "posterior": tf.train.Feature(float_list={"value": np.eye(3)[task % 3]}),
-            }
-            file.write(tf.train.Example(features={"feature": feature}).SerializeToString())
-    info = {"num_features": None, "classes": ["a", "b", "c"]}
-    dataset = ExampleDataset([path], 5, info, encode=ImagePixels(8, 9))
-    x, labels = next(dataset.batches(5, 0, shuffle=False, inputs=inputs).as_numpy_iterator())
-    np.testing.assert_array_equal(x["instances"] if inputs else x, pixels)
-    assert [row[row >= 0].tolist() for row in labels] == [[task % 3] * task for task in range(5)]
-    for images, posteriors in dataset.aggregated(2, seed=0).as_numpy_iterator():
-        rows = [int(np.flatnonzero((pixels == image).all(axis=(1, 2, 3)))[0]) for image in images]
-        np.testing.assert_array_equal(posteriors, np.eye(3)[np.array(rows) % 3])

@@ -8,9 +8,6 @@ import pyarrow.parquet
 import pytest
 
 from crowdzoo.aggregation import create
-from crowdzoo.components.artifacts import CrowdPage
-from crowdzoo.components.crowd_report import CrowdReport
-from crowdzoo.components.tfx_internals import standard_artifacts
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.kinds.preferences.records import read_pairs
@@ -107,22 +104,6 @@ def test_aggregation_adds_the_probabilities_of_the_answers_of_each_split(folder)
     assert read_dataset_info(aggregated.uri)["truth"] == "aggregated"
     annotators = pyarrow.parquet.read_table(f"{report.uri}/annotators.parquet").to_pydict()
     assert dict(zip(annotators["annotator"], annotators["annotations"], strict=True)) == {"ann": 2, "bob": 2, "cid": 0}
-
-
-def test_preferences_have_a_page_and_a_condition_keeps_the_model_from_being_pushed(folder):
-    examples, annotations = folder.generate(**write_pairs(folder))
-    page = folder.artifact(CrowdPage, folder.path / "page")
-    blessing = folder.artifact(standard_artifacts.ModelBlessing, folder.path / "blessing")
-    settings = {"title": "pairs", "method": "bradley-terry", "arguments": {}, "seed": 0, "fail_if": ["tasks>4"]}
-    CrowdReport.test_call(
-        examples=examples, annotations=annotations, page=page, blessing=blessing, settings=json.dumps(settings),
-        code_version="",
-    )  # fmt: skip
-    numbers = json.loads((folder.path / "page" / "report.json").read_text())
-    assert (numbers["kind"], numbers["method"]) == ("preference", "bradley-terry")
-    assert numbers["values"]["annotations"] == len(ROWS)
-    assert blessing.get_int_custom_property("blessed") == 0
-    assert "tasks>4 holds" in blessing.get_string_custom_property("reason")
 
 
 @pytest.mark.parametrize("instances", ["features", "text", "columns"])

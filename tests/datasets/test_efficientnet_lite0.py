@@ -88,19 +88,3 @@ def test_a_file_that_would_run_a_program_is_refused(script, tmp_path):
     with pytest.raises(pickle.UnpicklingError, match=r"mkdir has no place in a file of weights"):
         script.read_state(io.BytesIO(pickle.dumps(Run(), protocol=2)))
     assert not (tmp_path / "ran").exists()
-
-
-def test_convolutions_compute_what_pytorch_computes_from_the_same_arrays(script):
-    """A pixel of output by hand: PyTorch's conv2d sums weight[filter, channel, row, column] times the input."""
-    rng = np.random.default_rng(0)
-    image = rng.normal(size=(3, 3, 2))  # rows, columns, channels
-    weight = rng.normal(size=(4, 2, 3, 3))
-    (kernel,) = script.keras_weights("_conv_stem", {"_conv_stem.weight": weight})
-    by_hand = [
-        sum(weight[f, c, i, j] * image[i, j, c] for c in range(2) for i in range(3) for j in range(3)) for f in range(4)
-    ]
-    np.testing.assert_allclose(np.einsum("ijc,ijcf->f", image, kernel), by_hand)
-    weight = rng.normal(size=(2, 1, 3, 3))
-    (kernel,) = script.keras_weights("x._depthwise_conv", {"x._depthwise_conv.weight": weight})
-    by_hand = [sum(weight[c, 0, i, j] * image[i, j, c] for i in range(3) for j in range(3)) for c in range(2)]
-    np.testing.assert_allclose(np.einsum("ijc,ijcm->c", image, kernel), by_hand)

@@ -48,16 +48,6 @@ def test_tensorflow_for_java_answers_every_signature_alike(kind, exported):
 
 
 @needs(JAVA_JARS)
-def test_java_answers_what_it_is_asked(exported):
-    path, requests, wanted = exported("classes of vectors")
-    moved = {"serving_default": {"instances": requests["serving_default"]["instances"] + 1}}
-    found = by_java(path, moved)[0]
-    assert difference(found, by_tensorflow(path, moved)) < CLOSE
-    before, after = (answers["serving_default"]["probabilities"] for answers in (wanted, found))
-    assert np.abs(after - before).max() > 0.01
-
-
-@needs(JAVA_JARS)
 def test_java_reads_a_tagger_only_with_the_operations_of_tensorflow_text(exported):
     path, requests, _ = exported("tags of sentences, CRF")
     with pytest.raises(RuntimeError, match="Op type not registered 'RegexSplitWithOffsets'"):

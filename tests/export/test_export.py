@@ -246,18 +246,6 @@ def test_a_model_with_a_weight_that_is_nan_is_refused_by_the_weights_name(tmp_pa
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.slow
-def test_load_and_predict_takes_the_highest_version_and_splits_batches(tmp_path):
-    old = make_model(crowd=False)
-    new = make_model(crowd=False)
-    new.base.set_weights([weight + 0.5 for weight in new.base.get_weights()])
-    export_model(old, tmp_path / "9", classes=CLASSES)
-    export_model(new, tmp_path / "10", classes=CLASSES)
-    outputs = load_and_predict(tmp_path, instances(7), batch_size=3)
-    np.testing.assert_allclose(outputs["probabilities"], new.predict(instances(7), verbose=0), atol=1e-6)
-    assert list(outputs["class"]) == [CLASSES[k] for k in outputs["label"]]
-
-
 @pytest.mark.parametrize(
     ("place", "x", "message"),
     [

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from slow_cases import quick
 
 tf = pytest.importorskip("tensorflow")
 pytest.importorskip("tensorflow_serving.apis")
@@ -68,13 +69,7 @@ def regressor(name):
     return model
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("B", "S", "anchored B", "S+B", "aggregated")),
-        "rating-em",
-    ],
-)
+@pytest.mark.parametrize("name", quick("rating-em", slow=["B", "S", "anchored B", "S+B", "aggregated"]))
 def test_value_and_annotators_are_in_the_labels_unit(name, tmp_path):
     model = regressor(name)
     path = export_model(

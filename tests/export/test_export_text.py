@@ -17,7 +17,7 @@ if keras.backend.backend() != "tensorflow":
 
 
 from crowdzoo.datasets.generated_ner import generated_ner
-from crowdzoo.errors import ConfigError, ServingError
+from crowdzoo.errors import ConfigError
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.export.saved_model import export_model
 from crowdzoo.files.served_model import load_saved_model
@@ -177,19 +177,6 @@ def test_load_and_predict_splits_batches_and_pads_to_the_longest_of_all(plain, m
                 np.testing.assert_allclose(array.ravel(), expected, atol=2e-5)
             else:
                 assert array.ravel().tolist() == list(expected)
-
-
-@pytest.mark.parametrize(
-    ("texts", "signature", "message"),
-    [
-        ([1.0, 2.0], "serving_default", r"shape \[2\] \(float64\), the model takes \[None\] \(string\)"),
-        (["a"], "span", r"no signature span, only \['annotators', 'serving_default', 'spans'\]"),
-    ],
-)
-def test_load_and_predict_says_what_is_wrong(plain, texts, signature, message, monkeypatch):
-    monkeypatch.setattr("crowdzoo.export.predict.load_saved_model", lambda folder: plain.loaded)
-    with pytest.raises(ServingError, match=message):
-        load_and_predict(plain.path, texts, signature=signature)
 
 
 @pytest.mark.filterwarnings("ignore:The structure of")

@@ -1,6 +1,5 @@
 """What may be opened for reading, and what goes wrong meanwhile."""
 
-import gzip
 import io
 import os
 import zipfile
@@ -52,19 +51,6 @@ def test_a_file_without_permission_is_refused(tmp_path):
             pass
     finally:
         os.seteuid(0)
-
-
-def test_a_damaged_gzip_file_is_named(tmp_path):
-    path = tmp_path / "a.csv.gz"
-    whole = gzip.compress(os.urandom(1000), mtime=0)
-    for content, reason in (
-        (whole[:-50], "is cut off"),
-        (whole[:-8] + b"\0" * 8, "not a sound"),
-        (b"x", "not a sound"),
-    ):
-        path.write_bytes(content)
-        with pytest.raises(DataError, match=reason), open_regular(path) as file:
-            file.read()
 
 
 def broken_archive(kind):

@@ -5,10 +5,7 @@ Each folder beside this file holds what a release wrote (`write_formats.py`), an
 
 import ast
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -238,11 +235,3 @@ def test_a_version_that_is_none_is_refused(version, tmp_path):
     (tmp_path / "model_card.json").write_text(json.dumps({**content, "format_version": version}), encoding="utf-8")
     with pytest.raises(DataError, match=r"model_card.json: the version of its format is"):
         read_model_card(tmp_path / "model_card.json")
-
-
-@pytest.mark.slow
-def test_files_of_a_release_are_not_written_again():
-    done = subprocess.run([sys.executable, str(Path(__file__).with_name("write_formats.py"))], capture_output=True,
-                          text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
-    assert done.returncode == 1
-    assert "is there already" in done.stderr

@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import io
-import json
 import shutil
 import socket
 import tempfile
@@ -22,8 +21,6 @@ from target import Target
 from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, MajorityVote, create
 from crowdzoo.errors import CrowdzooError
-from crowdzoo.reading.tables.annotation_files import write_annotations
-from crowdzoo.sequences import read_spans, write_spans
 
 BYTES = st.sampled_from([0, 1, 2, 127, 128, 255])
 TABLE = "task,annotator,label\n1,ann,cat\n1,bob,dog\n2,ann,dog\n2,bob,dog\n"
@@ -143,28 +140,6 @@ def check_ratings(ratings):
                 )
 
 
-# === Names that are written and read ===
-
-_ids = st.lists(st.sampled_from(["2", " 2", "2 ", "a", "zoe", "ann", "\u00a0a"]), min_size=2, max_size=4, unique=True)
-
-
-def check_names(names):
-    """What is written has as many names, and the same order, when it is read."""
-    crowd = Annotations.from_arrays(names, names[::-1], ["x", "y"] * (len(names) // 2) + ["x"] * (len(names) % 2))
-    with tempfile.TemporaryDirectory() as folder:
-        with contextlib.suppress(CrowdzooError):
-            back = Annotations.read(write_annotations(crowd, Path(folder, "a.csv")))
-            assert back.num_tasks == crowd.num_tasks
-        path = Path(folder, "a.jsonl")
-        path.write_text(
-            "".join(json.dumps({"task": 1, "tokens": ["x"], "annotator": one, "spans": []}) + "\n" for one in names)
-        )
-        with contextlib.suppress(CrowdzooError):
-            before = read_spans(path).annotations
-            after = read_spans(write_spans(read_spans(path), Path(folder, "b.jsonl"))).annotations
-            assert after.annotator_ids.tolist() == before.annotator_ids.tolist()
-
-
 # === The server: clients that stop in the middle, many rows and keys, versions without some of their files ===
 
 
@@ -242,7 +217,6 @@ TARGETS = {
     "archives": Target(_archives(), check_archive, 40),
     "sizes": Target(_sizes, check_size, 4),
     "ratings": Target(_ratings, check_ratings, 40),
-    "written-names": Target(_ids, check_names, 20),
     "half-sent": Target(
         once_it_runs(st.tuples(st.sampled_from([1, 20, 80]), st.integers(1, 1000), st.integers(0, 100))),
         check_half_sent, 3,

@@ -340,18 +340,6 @@ def test_distances_of_edges_are_those_of_all_pairs_of_pixels(seed):
     assert found["cat"] == pytest.approx(of_distances([apart.min(axis=1), apart.min(axis=0)]), abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_distances_of_edges_equal_simpleitk(seed):
-    itk = pytest.importorskip("SimpleITK")
-    masks, found = two_discs(seed)
-    edges = [itk.LabelContour(itk.GetImageFromArray(mask.astype(np.uint8)), False) for mask in masks]
-    sides = []
-    for first, second in (edges, edges[::-1]):
-        distances = np.abs(itk.GetArrayFromImage(itk.SignedMaurerDistanceMap(first, squaredDistance=False)))
-        sides.append(distances[itk.GetArrayFromImage(second) > 0])
-    assert found["cat"] == pytest.approx(of_distances(sides), abs=1e-5)
-
-
 def test_distances_are_of_the_classes_that_both_have(folder):
     shifted = [MarkedImage(*SIZE, (Region("cat", (10.0 + by, 10.0, 20.0, 30.0)),)) for by in (0, 3)]
     alone = MarkedImage(*SIZE, (Region("dog", (10.0, 10.0, 20.0, 30.0)),))

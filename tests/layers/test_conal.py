@@ -194,9 +194,3 @@ def test_annotators_confusions_and_shares_are_those_at_the_mean_instance(mixing,
 
 
 # === Refusals ===
-
-
-def test_a_layer_without_weights_says_so():
-    for ask in (CoNAL(R).annotator_confusions, CoNAL(R).common_confusion, CoNAL(R).common_shares):
-        with pytest.raises(ValueError, match="no weights yet"):
-            ask()

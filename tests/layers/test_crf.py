@@ -2,7 +2,6 @@
 
 import itertools
 
-import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -122,12 +121,3 @@ def test_the_gradient_of_the_marginals_is_that_of_finite_differences():
 def test_bad_constraints_are_named(allowed, message):
     with pytest.raises(ValueError, match=message):
         CRF(allowed).build((None, None, K))
-
-
-@pytest.mark.slow
-def test_the_layer_is_saved(tmp_path):
-    model = keras.Sequential([keras.Input((None, K)), CRF([[True] * K] * (K + 1))])
-    model.save(tmp_path / "crf.keras")
-    scores, _ = inputs()
-    loaded = keras.saving.load_model(tmp_path / "crf.keras")
-    np.testing.assert_allclose(loaded.predict(scores, verbose=0), model.predict(scores, verbose=0), rtol=1e-6)

@@ -206,38 +206,3 @@ def test_whole_rounds_are_the_equations(every):
 
 
 # === Training ===
-
-
-def a_crowd(tasks=600, features=D, redundancy=3, right=0.7, seed=0):
-    """Features, truth, confusions of six annotators who are right in `right` of all cases and more, and labels."""
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(tasks, features)).astype("float32")
-    truth = x[:, :K].argmax(axis=1)
-    confusions = np.array([rng.dirichlet(np.ones(K), K) * (1 - right) + right * np.eye(K) for _ in range(6)])
-    dense = np.full((tasks, 6), -1)
-    for i, k in enumerate(truth):
-        for r in rng.permutation(6)[:redundancy]:
-            dense[i, r] = rng.choice(K, p=confusions[r][k])
-    return x, truth, confusions, Annotations.from_dense(dense, classes=np.arange(K))
-
-
-def trained(layer, crowd, epochs=15):
-    x, _, _, annotations = crowd
-    keras.utils.set_random_seed(0)
-    model = CrowdModel(FeatureClassifier(x.shape[1], K, hidden=(64,), dropout=0.0), layer)
-    model.compile(keras.optimizers.Adam(0.01))
-    model.fit(x, annotations, epochs=epochs, batch_size=32, verbose=0)
-    return model
-
-
-@pytest.mark.learning
-def test_a_base_that_learns_by_heart_does_not_confirm_itself():
-    # few tasks of ten features and two labels each, from annotators who are often wrong: the base fits any labels
-    crowd = a_crowd(tasks=300, features=10, redundancy=2, right=0.4)
-    truth = crowd[1]
-    crossed, plain = (trained(layer, crowd, epochs=30) for layer in (CrossFittedEM(6), DeepEM(6)))
-    by_heart = plain.posteriors(crowd[0], crowd[3])
-    assert by_heart.max(axis=1).mean() > 0.95  # sure of itself
-    right = {"crossed": crossed.crowd.task_posteriors, "plain": by_heart}
-    right = {name: (q.argmax(axis=1) == truth).mean() for name, q in right.items()}
-    assert right["crossed"] > right["plain"] + 0.03

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 from slopes import finite_differences
+from slow_cases import quick
 
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
@@ -186,11 +187,7 @@ def one_line_model(connection="MW", kind="classification", annotators=R, **compi
 
 @pytest.mark.parametrize(
     ("kind", "connection"),
-    [
-        ("classification", "MW"),
-        pytest.param("sequence", "VW+B", marks=pytest.mark.slow),
-        pytest.param("regression", "S+B", marks=pytest.mark.slow),
-    ],
+    quick(("classification", "MW"), slow=[("sequence", "VW+B"), ("regression", "S+B")]),
 )
 def test_one_line_makes_a_sequential_model_learn_from_a_crowd(kind, connection, request):
     if kind != "classification":  # one graph is enough
@@ -220,13 +217,6 @@ def test_an_input_of_the_wrong_shape_is_refused(kind, shape, message):
     layer = CrowdsourcedLayer(R, "B" if kind == "regression" else "MW", kind)
     with pytest.raises(ValueError, match=message):
         layer(np.zeros(shape, dtype="float32"))
-
-
-def test_a_layer_without_weights_says_so():
-    with pytest.raises(ValueError, match="no weights yet"):
-        CrowdsourcedLayer(R).annotator_confusions()
-    with pytest.raises(ValueError, match="no weights yet"):
-        CrowdsourcedLayer(R, "B", "regression").annotator_biases()
 
 
 def test_a_mask_of_padded_tokens_ends_at_the_layer_without_a_warning(recwarn):

@@ -226,27 +226,6 @@ def test_the_second_phase_moves_the_weights_alone():
         np.testing.assert_allclose(ops.convert_to_numpy(weight), expected, rtol=1e-3, atol=1e-5, err_msg=weight.path)
 
 
-@pytest.mark.learning
-def test_the_second_phase_comes_near_the_best_weights():
-    # Every task has the votes of annotators 0 and 1, always equal. Head 0 predicts them, head 1 is a coin.
-    x = np.random.default_rng(0).choice([-1, 1], size=(64, D)).astype("float32")
-    votes = (x[:, 0] > 0).astype("int32")
-    dense = np.concatenate([np.stack([votes, votes], axis=1), np.full((64, ANNOTATORS - 2), -1)], axis=1)
-    model = CrowdModel(
-        keras.Sequential([keras.Input((D,)), keras.layers.Identity()]), DoctorNet(ANNOTATORS, K, True, 30)
-    )
-    model.compile(keras.optimizers.Adam(0.1))
-    kernel = np.zeros((ANNOTATORS, D, K), "float32")
-    kernel[0, 0] = kernel[1, 1] = [-5, 5, 0]  # head 1 goes by another feature
-    model.crowd.kernel.assign(kernel)
-    model.crowd.bias.assign(np.full((ANNOTATORS, K), [0, 0, -50.0]))
-    model.crowd.kernel.trainable = False  # the first phase keeps the heads
-    history = model.fit(x, dense, epochs=1, verbose=0).history["loss"]
-    assert model.crowd.annotator_weights()[0] > 0.95
-    assert history[-1] < 0.1 < history[1]
-    np.testing.assert_array_equal(ops.convert_to_numpy(model.crowd.kernel), kernel)
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_what_the_user_froze_stays_frozen_and_nothing_else_does():

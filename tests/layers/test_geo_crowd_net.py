@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from drawn_crowds import a_crowd
 from keras import ops
 from slopes import finite_differences
-from small_layers import IDS, NOBODY, B, K, R, bottleneck, one_layer_model, softmax, some_kernel
+from small_layers import IDS, NOBODY, B, K, R, bottleneck, softmax, some_kernel
 
 from crowdzoo.layers.geo_crowd_net import GeoCrowdNet
 from crowdzoo.testing import gradients
@@ -95,18 +94,3 @@ def test_padding_repeated_annotators_and_unlabelled_tasks_do_not_count(regulariz
     np.testing.assert_allclose(penalty(regularization, more_tasks, np.concatenate([IDS, NOBODY])), expected, rtol=1e-5)
     twice = np.concatenate([IDS, IDS])
     np.testing.assert_allclose(penalty(regularization, np.concatenate([p, p]), twice), expected, rtol=1e-5)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager")
-def test_the_penalty_is_added_to_the_loss_times_the_strength():
-    x, _, annotations = a_crowd(40)
-    for regularization in ("F", "W"):
-        losses = {}
-        for strength in (0, 0.5):
-            model = one_layer_model(GeoCrowdNet(R, regularization, strength))
-            losses[strength] = model.evaluate(x, annotations, batch_size=40, verbose=0)
-        everybody = np.tile(np.arange(R), (40, 1))
-        p = np.full((40, K), 1 / K)  # the base starts at zeros
-        expected = paper_penalty(regularization, p, everybody, model.crowd.get_weights()[0].astype("float64"))
-        np.testing.assert_allclose(losses[0.5] - losses[0], 0.5 * expected, rtol=1e-3)

@@ -169,30 +169,6 @@ def base(num_features=D, classes=K, hidden=()):
     return keras.Sequential([keras.Input((num_features,)), *layers, keras.layers.Dense(classes, activation="softmax")])
 
 
-def crowd(num_tasks=240, redundancy=4, classes=2, seed=0):
-    """Tasks with features that tell the class, and annotators: 0 always right, 1 always wrong, the others middling."""
-    rng = np.random.default_rng(seed)
-    gold = rng.integers(classes, size=num_tasks)
-    x = rng.normal(size=(num_tasks, D)).astype("float32")
-    x[:, 0] += 2.0 * gold
-    skill = np.array([1, 0, 0.65, 0.75, 0.85, 0.7, 0.8, 0.9])
-    confusions = np.array(
-        [np.eye(classes) * each + (1 - np.eye(classes)) * (1 - each) / (classes - 1) for each in skill]
-    )
-    return x, gold, confusions, simulate_annotations(gold, confusions, redundancy, seed)
-
-
-def simulate_annotations(gold, confusions, redundancy, seed):
-    """As crowdzoo.datasets has it, whose package cannot be imported where there is no Numba."""
-    rng = np.random.default_rng(seed)
-    task = np.repeat(np.arange(len(gold)), redundancy)
-    annotator = np.concatenate([rng.permutation(len(confusions))[:redundancy] for _ in gold])
-    said = [rng.choice(confusions.shape[2], p=row) for row in confusions[annotator, gold[task]]]
-    return Annotations.from_arrays(
-        task, annotator, np.array(said), annotators=np.arange(len(confusions)), classes=np.arange(confusions.shape[2])
-    )
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_an_m_step_minimises_the_papers_objective():
@@ -261,19 +237,6 @@ def test_confidence_needs_a_column():
     annotations = Annotations.from_arrays(np.arange(B), np.arange(B), [0, 1, 2, 0], annotators=np.arange(R))
     with pytest.raises(DataError, match="LIA: confidence=True needs annotations with a column `confidence`"):
         CrowdModel(base(), LIA(R, confidence=True)).fit(features(), annotations, verbose=0)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager")
-def test_a_callback_that_stops_em_stops_the_training():
-    class Stop(keras.callbacks.Callback):
-        def on_epoch_end(self, epoch, logs=None):
-            self.model.stop_training = True
-
-    x, _, _, annotations = crowd(num_tasks=30)
-    model = CrowdModel(base(classes=2), LIA(8, hidden=(4,)))
-    history = model.fit(x, annotations, epochs=5, callbacks=[Stop()], verbose=0)
-    assert history.epoch == [0]
 
 
 def test_no_more_is_read_of_a_million_annotators_than_those_who_labelled():

@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-from drawn_crowds import a_crowd
 from keras import ops
 from slopes import finite_differences
-from small_layers import IDS, LABELS, B, K, R, bottleneck, one_layer_model, some_kernel
+from small_layers import IDS, LABELS, B, K, R, bottleneck, some_kernel
 
 from crowdzoo.layers.max_mig import MaxMIG, MutualInformationGain
-from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.testing import gradients
 
 PRIOR = np.array([0.5, 0.3, 0.2])
@@ -96,14 +94,3 @@ def test_matrices_start_at_the_logarithm_of_the_confusions_and_the_prior_at_the_
     np.testing.assert_allclose(kernel[0], np.log(np.array([[0.75, 0.25, 0], [0, 1, 0], [third] * 3]) + 0.01), rtol=1e-5)
     np.testing.assert_allclose(kernel[1], np.log(np.full((K, K), third) + 0.01), rtol=1e-5)
     np.testing.assert_allclose(prior, np.array([1.51, 0.51, 0.01]) / 2.03, rtol=1e-5)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager")
-def test_validation_data_are_judged_by_the_cross_entropy_of_their_labels():
-    x, _, annotations = a_crowd(60)
-    model = one_layer_model()
-    history = model.fit(x, annotations, validation_data=(x, annotations), epochs=2, verbose=0).history
-    answers = model.crowd(model.predict(x, verbose=0))
-    expected = MaskedCrowdCrossentropy()(annotations.to_dense(), answers)
-    np.testing.assert_allclose(history["val_loss"][-1], float(ops.convert_to_numpy(expected)), rtol=1e-4)

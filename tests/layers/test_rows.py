@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from slow_cases import quick
 
 from crowdzoo.backend import take_rows
 from crowdzoo.layers import CrowdsourcedLayer
@@ -92,10 +93,7 @@ OPTIMIZERS = {
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [name if name in ("adam", "lazy adam") else pytest.param(name, marks=pytest.mark.slow) for name in OPTIMIZERS],
-)
+@pytest.mark.parametrize("name", quick("adam", "lazy adam", slow=[name for name in OPTIMIZERS if "adam," in name]))
 def test_an_optimizers_step_is_that_of_the_sum_over_a_rows_occurrences(name):
     make, expected = OPTIMIZERS[name]
     np.testing.assert_allclose(trained(make()), expected(), rtol=1e-4, atol=1e-5)

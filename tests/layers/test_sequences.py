@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from slow_cases import quick
 from small_layers import softmax
 
 from crowdzoo.data.annotations import Annotations
@@ -39,12 +40,6 @@ def a_crowd(seed=0):
 
 def probabilities(shape=(N, T), seed=1):
     return np.random.default_rng(seed).dirichlet(np.ones(K), size=shape).astype("float32")
-
-
-def a_base(seed=0):
-    """Softmax regression at every token."""
-    keras.utils.set_random_seed(seed)
-    return keras.Sequential([keras.Input((None, D)), keras.layers.Dense(K, activation="softmax")])
 
 
 def features(seed=2):
@@ -110,41 +105,6 @@ def test_the_posterior_of_a_token_is_bayes_rule_on_its_own_labels():
     np.testing.assert_allclose(model.posteriors(p, annotations), expected, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.slow
-def test_rounds_are_those_of_tokens_and_the_likelihood_does_not_fall():
-    dense, annotations = a_crowd()
-    prior, epochs = 0.01, 6
-    model = CrowdModel(a_base(), DeepEM(R, prior=prior, diagonal=0.6, kind="sequence"))
-    model.compile(keras.optimizers.SGD(0.0))  # the base is fixed
-    x = features()
-    p = ops.convert_to_numpy(model(x)).astype("float64")
-    start = np.array([[0.6 if k == said else 0.2 for said in range(K)] for k in range(K)])
-    q = votes_by_hand(dense)
-    q /= np.maximum(q.sum(axis=-1, keepdims=True), 1)
-    losses, likelihoods, confusions = [], [], None
-    for epoch in range(epochs):
-        if epoch:
-            q, likelihood = posteriors_by_hand(p, dense, confusions)
-            likelihoods.append(likelihood)
-        confusions = np.array([prior * start] * R)
-        for i, t, r in np.argwhere(dense >= 0):
-            for k in range(K):
-                confusions[r, k, dense[i, t, r]] += q[i, t, k]
-        confusions /= confusions.sum(axis=2, keepdims=True)
-        loss = 0.0
-        for i, t in np.argwhere((dense >= 0).any(axis=2)):
-            for k in range(K):
-                said = sum(np.log(confusions[r, k, label]) for r, label in enumerate(dense[i, t]) if label >= 0)
-                loss -= q[i, t, k] * (np.log(p[i, t, k]) + said)
-        losses.append(loss / sum(map(bool, WHO)))  # a sentence's loss is the sum over its tokens
-    history = model.fit(x, annotations, epochs=epochs, batch_size=N, verbose=0).history
-    np.testing.assert_allclose(model.annotator_confusions(), confusions, rtol=1e-3, atol=1e-5)
-    np.testing.assert_allclose(history["log_likelihood"], likelihoods, rtol=1e-4)
-    np.testing.assert_allclose(history["loss"], losses, rtol=1e-4)
-    assert np.diff(history["log_likelihood"]).min() > -1e-3
-    np.testing.assert_allclose(model.annotator_confusions()[3], start, rtol=1e-4)  # who said nothing keeps the prior
-
-
 def test_the_expected_log_likelihood_of_a_sentence_is_the_sum_over_its_tokens():
     rng = np.random.default_rng(0)
     q, joint = probabilities(), -rng.exponential(size=(N, T, K)).astype("float32")
@@ -178,13 +138,12 @@ class Recorded(CrowdModel):
 
 @pytest.mark.parametrize(
     ("arguments", "epochs"),
-    [
-        pytest.param({"kind": "sequence"}, 5, marks=pytest.mark.slow),
+    quick(
         ({"kind": "sequence", "majority_epochs": 2}, 2),
-        pytest.param({"kind": "sequence", "majority_epochs": 0}, 0, marks=pytest.mark.slow),
         ({}, 0),
         ({"majority_epochs": 3}, 3),
-    ],
+        slow=[({"kind": "sequence"}, 5)],
+    ),
 )
 def test_the_base_starts_with_so_many_epochs_on_the_majoritys_labels(arguments, epochs):
     dense, annotations = a_crowd()

@@ -114,14 +114,3 @@ def test_the_second_training_begins_anew_on_the_soft_labels_of_the_kept_tasks_al
     assert int(model.optimizer.iterations) == int(alone.optimizer.iterations) == 20
     assert history.history["loss"][-1] < history.history["loss"][0]
     np.testing.assert_allclose(model.annotator_confusions(), confusions, atol=1e-5)
-
-
-@pytest.mark.learning
-def test_bad_tasks_are_pruned_truth_is_learnt_and_confusions_are_recovered():
-    x, gold, annotations, confusions = a_crowd(number=800, bad=40)
-    model = fitted(x, annotations, epochs=8, margin_epochs=8, prune=0.05)
-    pruned = model.crowd.scores.prunable(0.05)
-    assert pruned[:40].mean() > 6 * pruned[40:].mean()
-    assert (model.predict(x, verbose=0).argmax(axis=1) == gold).mean() > 0.97
-    assert np.abs(confusions - model.annotator_confusions()[: R - 1]).mean() < 0.05
-    np.testing.assert_allclose(model.annotator_confusions()[R - 1], 1 / K, atol=1e-5)  # nothing is known

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from slow_cases import quick
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
@@ -69,12 +70,7 @@ def tf_data(y):
 
 
 @pytest.mark.parametrize(
-    "make",
-    [
-        Batches,
-        pytest.param(generator, marks=pytest.mark.slow),
-        pytest.param(tf_data, marks=[on_tensorflow, pytest.mark.slow]),
-    ],
+    "make", [*quick(Batches, slow=[generator]), pytest.param(tf_data, marks=[on_tensorflow, pytest.mark.slow])]
 )
 def test_batches_with_a_column_an_annotator_train_like_the_annotations(make):
     model, same = a_model(), a_model()

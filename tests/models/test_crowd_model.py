@@ -2,6 +2,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from slow_cases import quick
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
@@ -50,9 +51,7 @@ def a_model(kind="classification", connection=None, seed=0, dropout=0.0):
 CLASSES_SLOW = pytest.param("classification", marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize(
-    "kind", ["classification", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("sequence", "regression"))]
-)
+@pytest.mark.parametrize("kind", quick("classification", slow=["sequence", "regression"]))
 @pytest.mark.usefixtures("eager")
 def test_padded_arrays_train_like_their_annotations(kind):
     x, _, annotations = a_crowd(kind)
@@ -125,12 +124,7 @@ class BuildingBase(OwnBase):
 
 
 @pytest.mark.parametrize(
-    "make",
-    [
-        OwnBase,
-        pytest.param(BuildingBase, marks=pytest.mark.slow),
-        pytest.param(lambda: keras.Sequential([keras.layers.Dense(K, activation="softmax")]), marks=pytest.mark.slow),
-    ],
+    "make", quick(OwnBase, slow=[BuildingBase, lambda: keras.Sequential([keras.layers.Dense(K, "softmax")])])
 )
 @pytest.mark.usefixtures("eager")
 def test_a_base_without_weights_yet_is_built_by_the_first_data_and_saved(make, tmp_path):
@@ -164,15 +158,11 @@ def test_compile_chooses_the_right_loss():
 
 @pytest.mark.parametrize(
     ("row", "message"),
-    [
-        (
-            [0, 0, 0],
-            r"row 2 of the targets, 0\.0, 0\.0, 0\.0, .* its sum is 0 \(1 of 8 rows\).* leave out rows of zeros",
-        ),
-        pytest.param([2, 1, 0], "row 2 .* its sum is 3", marks=pytest.mark.slow),
-        pytest.param([1.5, -0.5, 0], "row 2 .* is no distribution", marks=pytest.mark.slow),
+    quick(
+        ([0, 0, 0], r"row 2 of the targets, 0\.0, 0\.0, 0\.0, .* its sum is 0 \(1 of 8 rows\).* leave out rows of z"),
         ([np.nan, 0, 0], "row 2 .* its sum is nan"),
-    ],
+        slow=[([2, 1, 0], "row 2 .* its sum is 3"), ([1.5, -0.5, 0], "row 2 .* is no distribution")],
+    ),
 )
 @pytest.mark.usefixtures("eager")
 def test_targets_that_are_no_distributions_are_refused(row, message):
@@ -186,23 +176,6 @@ def test_targets_that_are_no_distributions_are_refused(row, message):
         model.fit(x, targets, verbose=0)
     with pytest.raises(DataError, match=message):
         model.fit(x[:2], targets[:2], validation_data=(x, targets), verbose=0)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("eager")
-def test_tasks_without_labels_and_annotators_without_labels_change_nothing():
-    x, _, annotations = a_crowd()
-    dense = annotations.to_dense()
-    model, same = a_model(), a_model()
-    before = model.crowd.get_weights()[0]
-    model.fit(x, Annotations.from_dense(dense), epochs=1, batch_size=128, shuffle=False, verbose=0)
-    np.testing.assert_array_equal(model.crowd.get_weights()[0][7], before[7])
-    # unlabelled tasks in between are as if they were not there
-    gaps, instances = np.full((2 * N, R), -1), np.full((2 * N, D), 9.0, dtype="float32")
-    gaps[::2], instances[::2] = dense, x
-    same.fit(instances, Annotations.from_dense(gaps), epochs=1, batch_size=128, shuffle=False, verbose=0)
-    for one, other in zip(model.get_weights(), same.get_weights(), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
 def test_data_that_do_not_fit_are_refused():

@@ -48,23 +48,6 @@ def test_center_and_unit_are_mean_and_deviation_of_the_ratings():
 # === Training by settings ===
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("method", "arguments"),
-    [
-        ("crowdsourced-layer", {"connection": "S+B"}),
-        pytest.param("crowdsourced-layer", {"anchor": True}, marks=pytest.mark.slow),
-        pytest.param("rating-em", {}, marks=pytest.mark.slow),
-    ],
-)
-@pytest.mark.usefixtures("eager")
-def test_every_method_speaks_in_the_labels_unit(method, arguments):
-    model, _ = train(TrainingSettings(method=method, arguments=arguments, **QUICK), X, annotations=ANNOTATIONS)
-    found = model.predict(X, verbose=0)[:, 0]
-    assert np.sqrt(np.mean((found - TRUTH) ** 2)) < 4  # ratings alone differ by 10
-    assert np.isfinite(model.annotator_biases()).all()
-
-
 def test_labels_that_the_method_needs_must_be_there_and_on_the_scale():
     with pytest.raises(DataError, match="method rating-em needs annotations"):
         train(TrainingSettings(method="rating-em", **QUICK), X)

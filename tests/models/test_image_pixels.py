@@ -67,7 +67,6 @@ def test_raw_files_and_what_is_stored_of_them_give_the_same_pixels(whole):
     np.testing.assert_allclose(whole([cmyk]), whole([upright_image(cmyk).content]), atol=10)
 
 
-@pytest.mark.slow
 def test_photographs_are_turned_as_their_exif_data_say(square):
     files = [lying(orientation) for orientation in range(1, 9)]
     stored = [upright_image(file).content for file in files]

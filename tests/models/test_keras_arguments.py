@@ -56,9 +56,7 @@ def by_keras(found):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "crowd", [CrowdsourcedLayer, *(pytest.param(one, marks=pytest.mark.slow) for one in (DeepEM, MaxMIG, doctor_net))]
-)
+@pytest.mark.parametrize("crowd", [CrowdsourcedLayer, DeepEM, MaxMIG, doctor_net])
 def test_any_metric_of_keras_compares_the_estimate_with_gold_whatever_the_method(crowd, tmp_path):
     metrics = [
         "AUC", "Precision", "sparse_categorical_accuracy", "mse", keras.metrics.F1Score("macro", name="macro"),
@@ -208,9 +206,7 @@ def test_a_base_alone_takes_codes_weights_and_a_split_as_in_keras():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "structure", [*(pytest.param(one, marks=pytest.mark.slow) for one in ("list", "tuple")), "dict"]
-)
+@pytest.mark.parametrize("structure", ["list", "tuple", "dict"])
 @pytest.mark.usefixtures("eager")
 def test_a_base_of_several_inputs_is_fitted_asked_and_loaded(structure, tmp_path):
     left, right = keras.Input((2,), name="left"), keras.Input((3,), name="right")

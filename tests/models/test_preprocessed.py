@@ -94,23 +94,6 @@ def test_the_command_line_takes_one_as_a_base_of_texts(tmp_path, monkeypatch, ca
     assert len(capsys.readouterr().out.splitlines()) == 1 + len(TEXTS)
 
 
-@pytest.mark.filterwarnings("ignore:`compile")  # Keras Hub's tasks, when a file is loaded
-@pytest.mark.slow
-def test_a_task_of_keras_hub_for_images(tmp_path):
-    models = pytest.importorskip("keras_hub").models
-    backbone = models.ResNetBackbone(
-        input_conv_filters=[64], input_conv_kernel_sizes=[3], stackwise_num_filters=[64], stackwise_num_blocks=[1],
-        stackwise_num_strides=[1], block_type="basic_block", image_shape=(None, None, 3),
-    )  # fmt: skip
-    size = pytest.importorskip("keras_hub").layers.ImageConverter(image_size=(16, 16), scale=1 / 255)
-    preprocessor = models.ResNetImageClassifierPreprocessor(size)
-    task = models.ResNetImageClassifier(backbone, num_classes=2, preprocessor=preprocessor, activation="softmax")
-    model = CrowdModel(Preprocessed(task, shape=(None, None, 3)), CrowdsourcedLayer(2))
-    x = np.random.default_rng(0).integers(0, 255, (6, 24, 20, 3)).astype("float32")
-    model.fit(x, ANNOTATIONS, verbose=0)
-    same_in_file_and_served(model, x, tmp_path)
-
-
 @pytest.mark.slow
 def test_the_code_of_the_page_runs_on_a_small_random_backbone(tmp_path, here):
     pytest.importorskip("keras_hub")

@@ -8,7 +8,7 @@ from crowdzoo.aggregation import create
 from crowdzoo.aggregation.engine.comparisons import answer_probabilities
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers import PairAnnotators
-from crowdzoo.models import PREFERENCE_METHODS, CrowdModel, FeatureRegressor, RewardModel, TrainingSettings, train
+from crowdzoo.models import CrowdModel, FeatureRegressor, RewardModel, TrainingSettings, train
 from crowdzoo.tables import Annotations
 
 N, TRAINED, R = 120, 90, 8
@@ -44,35 +44,12 @@ def distribution(method):
     return create("annotator-bradley-terry", kind="preference").fit(CROWD).probabilities(*CROWD.pairs()[0].T)
 
 
-def scores(model, x=X):
-    return model.base.scorer.predict(x, verbose=0)[:, 0]
-
-
 def test_probabilities_are_davidsons_of_the_two_scores():
     keras.utils.set_random_seed(0)
     model = RewardModel(FeatureRegressor(3, hidden=(4,)))
     found = model.predict({"left": X[:5], "right": X[5:10]}, verbose=0)
     each = model.scorer.predict(X[:10], verbose=0)[:, 0].astype(float)
     np.testing.assert_allclose(found, answer_probabilities(each[:5] - each[5:], 0.0, "davidson"), rtol=1e-5)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", PREFERENCE_METHODS)
-def test_scores_of_new_instances_are_learned_and_saved(method, tmp_path):
-    given = distribution(method)
-    model, encoder = train(settings(method), X, annotations=CROWD, tasks=NAMES, label_distribution=given)
-    assert encoder is None
-    found = scores(model)
-    assert np.corrcoef(found[TRAINED:], TRUTH[TRAINED:])[0, 1] > 0.98
-    if method != "aggregated":
-        assert model.crowd.num_annotations == len(CROWD)
-        assert model.crowd.slopes.argmin() == 6
-        assert model.crowd.biases.argmax() == 7
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(scores(loaded), found)
-    sides = {"left": X[:10], "right": X[10:20]}
-    np.testing.assert_allclose(loaded.predict(sides, verbose=0), model.predict(sides, verbose=0), rtol=1e-6)
 
 
 def test_several_inputs_are_named_by_side_and_scored_in_float32_under_mixed_precision():

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from slow_cases import quick
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.layers import CrowdsourcedLayer, DeepEM, DoctorNet
@@ -159,9 +160,7 @@ CROWDS = {
 }
 
 
-@pytest.mark.parametrize(
-    "layer", ["CrowdsourcedLayer", *(pytest.param(n, marks=pytest.mark.slow) for n in ("DeepEM", "DoctorNet"))]
-)
+@pytest.mark.parametrize("layer", quick("CrowdsourcedLayer", slow=["DeepEM", "DoctorNet"]))
 @pytest.mark.usefixtures("eager")
 def test_it_learns_from_a_crowd_and_is_saved_with_its_layer(layer, tmp_path):
     arguments, crowd = CROWDS[layer]

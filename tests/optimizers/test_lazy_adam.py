@@ -133,23 +133,6 @@ def test_a_model_trains_the_annotators_of_its_batch_only(jit_compile):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("eager")
-def test_a_loaded_model_trains_on_as_if_it_had_not_been_saved(tmp_path):
-    model = crowd_model(LazyAdam(0.01, beta_1=0.8, epsilon=1e-6, clipnorm=2.0))
-    for step in range(3):
-        model.train_on_batch(*crowd_batch([[1, 2], [2, 5]], seed=step))
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    assert type(loaded.optimizer) is LazyAdam
-    assert loaded.optimizer.get_config() == model.optimizer.get_config()
-    for trained in (model, loaded):
-        for step in range(3, 6):
-            trained.train_on_batch(*crowd_batch([[1, 4], [2, 1]], seed=step))
-    for one, other in zip(model.get_weights(), loaded.get_weights(), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
 @pytest.mark.usefixtures("eager")
 def test_mixed_precision_trains(dtype):

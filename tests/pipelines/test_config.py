@@ -161,12 +161,6 @@ def test_a_broken_configuration_is_refused_with_its_place_and_a_way_out(inputs, 
     assert refused(inputs, text).startswith(message.replace("{folder}", str(inputs)))
 
 
-def test_an_unknown_argument_of_the_aggregation_names_the_nearest(inputs):
-    message = refused(inputs, "name: x\n" + DATA + "aggregation: {method: dawid-skene, max_itr: 3}\n")
-    assert message.startswith(", aggregation: unknown setting of dawid-skene 'max_itr'")
-    assert message.endswith("Did you mean 'max_iter'?")
-
-
 def test_confidence_is_for_the_aggregation_and_not_for_the_method_of_a_pipeline(inputs):
     message = refused(inputs, "name: x\n" + DATA + "method: {name: deep-em, confidence: true}\n")
     assert message.startswith(", method: confidence is for a training from annotations in memory")

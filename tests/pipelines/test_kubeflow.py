@@ -247,16 +247,7 @@ def test_for_vertex_it_is_a_job_in_json_with_the_same_tasks_and_the_accelerator(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        "labelme",
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in ("labelme-images", "generated-ner", "generated-ratings")
-        ),
-    ],
-)
+@pytest.mark.parametrize("name", ["labelme", "labelme-images", "generated-ner", "generated-ratings"])
 def test_shipped_configurations_compile(name, tmp_path):
     file = Path(pipelines.__file__).parent / "configs" / f"{name}.yaml"
     needed = {"image": "crowdzoo:1.0", "pipeline_root": "gs://crowd/runs", "serving": "gs://crowd/serving"}

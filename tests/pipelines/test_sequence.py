@@ -1,7 +1,6 @@
 """Whole runs on tagged sentences: from annotators' spans to a served model that answers plain text."""
 
 import json
-import shutil
 from types import SimpleNamespace
 
 import keras
@@ -30,10 +29,6 @@ training: {epochs: 4, batch_size: 8, learning_rate: 0.03}
 evaluation: {minimum_f1: 0.05}
 output: {root: out}
 """
-COMPONENTS = (
-    "AnnotationExampleGen", "StatisticsGen", "SchemaGen", "ExampleValidator", "CrowdAggregator", "Trainer", "Evaluator",
-    "Pusher",
-)  # fmt: skip
 TEXTS = ["Dear Anna Bell, the dinner is on 3 May in São Paulo.", "", "Nobody came."]
 
 
@@ -95,21 +90,3 @@ def test_what_training_keeps_says_what_the_served_model_says(story, served):
     answers = load_and_predict(served, [text])
     assert [card["classes"][code] for code in tags] == answers["tags"][0].tolist()
     assert len(json.loads((story.first.model_run / "history.json").read_text())["loss"]) == 4
-
-
-@pytest.mark.slow  # test_local.py has the cache and the baseline, for classes
-def test_a_rerun_is_cached_and_a_tagger_is_compared_with_the_last_pushed_one(story):
-    again = story.go()
-    assert again.cached == COMPONENTS
-    assert again.pushed == story.first.pushed
-    # somebody else pushes a model, which says the same; only its card has another end
-    other = story.first.pushed.with_name(str(int(story.first.pushed.name) + 1))
-    shutil.copytree(story.first.pushed, other)
-    with open(other / "assets.extra" / "model_card.json", "a") as card:
-        card.write("\n")
-    after = story.go(**{"evaluation.tolerance": 0.5})
-    assert after.cached == COMPONENTS[:6]
-    assert after.evaluation["baseline"]["model"] == str(other)
-    assert after.evaluation["baseline"]["f1"] == after.evaluation["candidate"]["f1"]
-    assert after.evaluation["candidate"]["f1"] == story.first.evaluation["candidate"]["f1"]
-    assert after.pushed not in (None, story.first.pushed, other)

@@ -106,14 +106,6 @@ def test_spans_become_a_file_of_spans(write, tmp_path):
     assert crowd.answers(0) == {who: ["O", "O", "B-PER"] for who in ("ann", "old", "spacious")}
 
 
-def test_other_commands_read_an_export_directly(write, tmp_path, capsys):
-    path = write("export.json", EXPORT)
-    words = ("--platform", "label-studio", "--field", "mood")
-    assert run("quality", path, *words, "--bootstrap", "0", "--method", "none") == 0
-    assert "annotators" in capsys.readouterr().out
-    assert run("aggregate", path, *words, "--method", "none", "--out", tmp_path / "labels") == 4
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -131,15 +123,6 @@ def test_what_cannot_be_converted_is_refused_with_the_option(write, tmp_path, he
     assert run("convert", write("export.json", EXPORT), *words) in (3, 4)
     assert says in capsys.readouterr().err
     assert not (tmp_path / "o").exists()
-
-
-def test_an_export_without_its_platform_is_refused_with_the_way_out(write, tmp_path, capsys):
-    assert run("aggregate", write("export.json", EXPORT), "--out", tmp_path / "o") == 3
-    assert "It looks like an export of Label Studio: write --platform label-studio" in capsys.readouterr().err
-    assert (
-        run("aggregate", write("a.csv", "task,annotator,label\n1,2,c\n"), "--field", "x", "--out", tmp_path / "o") == 4
-    )
-    assert "name the platform as well" in capsys.readouterr().err
 
 
 def test_each_platform_is_recognised_from_a_file_of_its_own(write):

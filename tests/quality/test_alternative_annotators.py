@@ -73,15 +73,6 @@ def test_it_is_the_papers(share, epsilon):
         assert found.passes == (won.mean() >= 0.5)
 
 
-def test_a_model_better_than_the_people_passes_and_a_guess_does_not():
-    skills = {**dict.fromkeys(PEOPLE, 0.75), "good": 0.95, "guess": 1 / 3}
-    good, guess = alternative_annotator_test(crowd(skills, tasks=300), ["good", "guess"])
-    assert (good.passes, good.winning_rate) == (True, 1.0)
-    assert (guess.passes, guess.winning_rate) == (False, 0.0)
-    assert good.advantage > 0.8 > guess.advantage
-    assert "'good' passes" in repr(good)
-
-
 def test_too_few_tasks_are_no_verdict():
     """As good as the people: 40 tasks cannot tell, as many as it says can."""
     skills = {**dict.fromkeys(PEOPLE, 0.75), "model": 0.75}
@@ -116,18 +107,6 @@ def test_the_tasks_that_are_needed_by_hand():
         errors = stats.norm.isf(level) + stats.norm.ppf(0.8)
         needed.append(np.ceil((errors * excess.std(ddof=1) / excess.mean()) ** 2))
     assert found.tasks_needed == np.median(needed)
-
-
-def test_the_command_says_that_tasks_are_too_few_and_what_columns_are(tmp_path, capsys):
-    path = tmp_path / "a.csv"
-    annotations = crowd({**dict.fromkeys(PEOPLE, 0.75), "model": 0.75}, tasks=40, seed=1)
-    annotations.to_frame()[["task", "annotator", "label"]].to_csv(path, index=False)
-    assert cli.main(["quality", str(path), "--bootstrap", "0", "--method", "none", "--models", "model"]) == 0
-    printed = capsys.readouterr().out
-    assert "advantage: share of tasks on which" in printed
-    assert "too few tasks: it cannot be decided, which is not a no." in printed
-    (row,) = (line.split() for line in printed.splitlines() if line.startswith("model ") and "too few tasks" in line)
-    assert row[-1] == "510"  # 511.5, of which two digits say enough
 
 
 def written(annotations, folder, *words):

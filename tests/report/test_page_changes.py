@@ -10,8 +10,7 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, RatingEM
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError
-from crowdzoo.kinds.page_parts import Warned
-from crowdzoo.report.page_changes import changes_since, read_numbers
+from crowdzoo.report.page_changes import _moved, read_numbers
 from crowdzoo.report.report_page import report_page
 
 
@@ -86,13 +85,13 @@ def test_a_note_is_new_or_gone_for_those_who_have_it_in_one_report_alone(tmp_pat
     assert [each.partition(":")[0] for each in other["gone"] if "same answer nearly" in each] == ["y"]
 
 
-def test_a_share_that_becomes_tiny_is_the_same_warning(before):
-    earlier = read_numbers(before)
-    warned = {"about": "tasks", "finding": "2 % have one annotation", "key": "", "serious": False}
-    numbers = page_of(crowd(SKILLS)).numbers
-    now = replace(numbers, warnings=[Warned(False, "tasks", "less than 0.1 % have one annotation", "")])
-    found = changes_since({**earlier, "warnings": [warned]}, now, {}, False)
-    assert (found["new"], found["gone"]) == ([], [])
+def test_who_moved_is_who_left_the_interval_of_the_difference():
+    """Intervals of .1 to each side: the difference has one of .141."""
+    then, now = ({"r": values, "r_low": np.subtract(values, 0.1).tolist(), "r_high": np.add(values, 0.1).tolist()}
+                 for values in ([0.5, 0.5, 0.5], [0.63, 0.36, 0.65]))  # fmt: skip
+    places = {"a": 0, "b": 1, "c": 2}
+    assert [name for name, *_ in _moved("r", then, now, places, places)] == ["c"]
+    assert _moved("r", then, {**now, "r": [0.63, 0.35, 0.66]}, places, places) == [["c", 0.5, 0.66], ["b", 0.5, 0.35]]
 
 
 def test_an_annotator_who_answers_one_class_half_of_the_time_has_moved(before):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from slow_cases import quick
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, MajorityVote
@@ -34,9 +35,7 @@ def named(found: planted.Crowd, kind: str, method: str | None = None) -> dict[st
     return {who: notes for who, (notes, _) in planted.said_of(planted.page_of(found, kind, method)).items()}
 
 
-@pytest.mark.parametrize(
-    "method", [None, *(pytest.param(name, marks=pytest.mark.slow) for name in ("majority-vote", "dawid-skene"))]
-)
+@pytest.mark.parametrize("method", quick(None, slow=["majority-vote", "dawid-skene"]))
 @pytest.mark.parametrize(
     ("name", "notes"),
     [

@@ -19,12 +19,6 @@ def unfit(self, annotations):
     raise DataError("for two classes, got 3 classes")
 
 
-@pytest.fixture(autouse=True)
-def small(monkeypatch):
-    """Pictures of a fourth of the pixels."""
-    monkeypatch.setattr("crowdzoo.report.plots.DPI", 75)
-
-
 def pixels(path):
     """RGB values, int [H, W, 3]."""
     return np.round(matplotlib.image.imread(path)[..., :3] * 255).astype(int)
@@ -137,13 +131,3 @@ def test_names_of_any_script_are_drawn_with_a_font_that_has_them(tmp_path, monke
     assert {"猫 安娜", "dog 🐕", "$a$ b"} <= words(drawn[0])
     families = {family for text in drawn[0].findobj(Text) for family in text.get_fontfamily()}
     assert {"Cats Sans", "Dogs Sans"} <= families
-
-
-@pytest.mark.slow
-def test_characters_that_no_font_has_are_drawn_as_boxes_without_a_warning(tmp_path, monkeypatch):
-    from matplotlib import font_manager
-
-    monkeypatch.setattr(font_manager, "findSystemFonts", list)
-    drawn = saved_figure(monkeypatch)
-    quality_plot(tmp_path / "confusions.png")
-    assert {"猫 安娜", "$a$ b", "a name that goes on for…"} <= words(drawn[0])

@@ -283,15 +283,6 @@ def test_the_numbers_are_written_and_conditions_compare_them(page, tmp_path):
         page.check(["order_agreement<0.99"])
 
 
-@pytest.mark.parametrize("method", ["bradley-terry", "noisy-bradley-terry", "crowd-bt"])
-def test_every_method_has_a_page(method):
-    annotations = crowd()
-    page = report_page(annotations, fitted(annotations, method), bootstrap=0, hash_ids=True)
-    columns = [column["key"] for column in json.loads(page.to_json())["tables"]["annotators"]["columns"]]
-    assert ("strength" in columns) == (method != "bradley-terry")
-    assert '"lea"' not in page.to_html()
-
-
 def test_results_of_another_kind_or_crowd_and_settings_of_other_kinds_are_refused():
     annotations, classes = crowd(), Annotations.from_arrays([0, 0], ["a", "b"], [0, 1])
     result = fitted(annotations)

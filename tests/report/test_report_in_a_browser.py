@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import DawidSkene, MultiLabel, SpanMajorityVote, create
+from crowdzoo.aggregation import DawidSkene, SpanMajorityVote, create
 from crowdzoo.datasets import generated_ner
 from crowdzoo.instances import TEXTS, Instances, Predictions
 from crowdzoo.report.report_page import report_page
@@ -103,15 +103,6 @@ def test_it_renders_sorts_filters_and_opens(tmp_path):
     assert found["resources"] == 0
 
 
-def test_the_page_as_it_is_says_nothing_and_follows_links(tmp_path):
-    annotations = crowd()
-    path = report_page(annotations, DawidSkene().fit(annotations), bootstrap=20).write(tmp_path / "a.html")
-    dom, log = browse(path, "--dump-dom", link="#annotator-ordinary")
-    assert console(log) == []
-    assert re.findall(r'aria-expanded="true" data-row="\d+"><bdi>(.*?)</bdi>', dom) == ["ordinary"]
-    assert "<title>annotations - crowdzoo report</title>" in dom
-
-
 def test_a_script_that_got_into_the_page_would_not_run(tmp_path):
     annotations = crowd()
     text = report_page(annotations, DawidSkene().fit(annotations), bootstrap=20).to_html()
@@ -159,27 +150,6 @@ def test_a_page_of_preferences_renders_and_follows_links(tmp_path):
     )
     assert narrow.split("<table")[0].count('class="scroll narrow"') == 1  # no pictures, so that no column is cut off
     assert wide.split("<table")[0].count('class="scroll"') == 1
-    assert dom.count("<img") == 0
-    assert "NaN" not in dom.split('id="data"')[0]
-
-
-def test_a_page_of_several_labels_renders(tmp_path):
-    rng = np.random.default_rng(0)
-    rows = [
-        (task, who, label) for task in range(30) for who in ("ann", EVIL[1])
-        for label in (np.array([EVIL[0], "犬", "plain"], object)[rng.random(3) < 0.4].tolist() or ["(none)"])
-    ]  # fmt: skip
-    annotations = Annotations.from_arrays(*zip(*rows, strict=True), on_duplicate="all")
-    path = report_page(annotations, MultiLabel("majority-vote").fit(annotations), bootstrap=5).write(
-        tmp_path / "a.html"
-    )
-    for link, heading in (("annotator-ann", "Label by label"), ("task-7", "answers with it")):
-        dom, log = browse(path, "--dump-dom", link=f"#{link}")
-        assert console(log) == []
-        (detail,) = re.findall(r'<tr class="detail">.*?link to this', dom, flags=re.S)
-        assert heading in detail
-    assert "Who said what" in detail
-    assert '<h2 id="classes-title">Labels</h2>' in dom
     assert dom.count("<img") == 0
     assert "NaN" not in dom.split('id="data"')[0]
 

@@ -98,21 +98,6 @@ def test_the_verdict_ends_with_what_to_look_at_first_and_serious_warnings_come_b
     assert look_first(warnings, noted, more, "Nothing.") == said
 
 
-def test_who_exchanges_classes_is_noted_for_that_with_the_classes():
-    annotations = crowd(classes=("no", "yes"), spam=False)
-    labels = annotations.labels.copy()
-    labels[annotations.annotator_ids == 3] = 1 - labels[annotations.annotator_ids == 3]
-    page = page_of(replace(annotations, labels=labels))
-    assert page.numbers.tables["annotators"].values["notes"][3] == ["exchange"]
-    (warned,) = [each for each in page.numbers.warnings if each.about == "a3"]
-    assert "(no and yes)" in warned.finding
-    assert "keep" in warned.fix
-    assert "leave" not in warned.fix
-    assert not warned.serious, "what is to be kept makes nothing void"
-    assert page.values["noted_annotators"] == 1
-    page.check(["noted_share>0"])
-
-
 def test_reliability_has_wilsons_interval():
     low, high = wilson([0.5, 1.0, 0.0, np.nan], [10, 10, 10, 0])
     # Newcombe, Statistics in Medicine 17, 1998, gives such intervals; these by its formula, by hand

@@ -13,15 +13,6 @@ def test_a_confusion_is_made_by_who_said_it_once_or_often(reproduce):
     assert made[:, 1, 1].tolist() == [False, False, True]
 
 
-def test_confusions_are_compared_by_their_rows_and_their_most_frequent_wrong_label(reproduce):
-    truth = np.array([[0.6, 0.4, 0.0], [0.0, 0.6, 0.4], [0.4, 0.0, 0.6]])
-    found = np.array([[0.6, 0.4, 0.0], [0.0, 0.6, 0.4], [0.0, 0.4, 0.6]])
-    assert reproduce("conal").compared("own", truth, truth) == {"own: L1": 0.0, "own: other class": 1.0}
-    figures = reproduce("conal").compared("own", found, truth)
-    assert figures["own: L1"] == pytest.approx(0.8 / 3)
-    assert figures["own: other class"] == pytest.approx(2 / 3)
-
-
 def test_a_ranking_finds_wrong_votes_by_the_pairs_that_it_orders(reproduce):
     finds = reproduce("waum_variants").finds_wrong
     wrong = np.array([0.0, 0.0, 1.0, 1.0])  # whether the vote is right
@@ -30,27 +21,6 @@ def test_a_ranking_finds_wrong_votes_by_the_pairs_that_it_orders(reproduce):
     assert finds(np.array([0.0, 2.0, 1.0, 3.0]), wrong) == 0.25  # one pair of four
     assert finds(np.ones(4), wrong) == 0.5
     assert finds(np.array([2.0, 1.0]), np.array([0.25, 1.0])) == pytest.approx(0.9)  # half of a tie with itself
-
-
-def test_an_annotators_skill_is_the_share_of_labels_that_agree_with_what_is_believed(reproduce):
-    tasks, annotators = np.divmod(np.arange(120), 3)
-    truth = np.arange(40) % 2
-    labels = np.where(annotators == 2, 1 - truth[tasks], truth[tasks])  # the third always says the other class
-    annotations = Annotations.from_arrays(tasks, annotators, labels)
-    found = reproduce("waum_variants").skills(annotations)
-    np.testing.assert_allclose(found[:3], [1.0, 1.0, 0.0], atol=0.02)
-
-
-def test_likeness_is_that_of_rows_with_enough_labels(reproduce):
-    likeness = reproduce("crowd_layer").likeness
-    counts = np.array([[[8.0, 2.0], [5.0, 5.0]], [[2.0, 8.0], [1.0, 0.0]]])
-    true = np.array([[[0.8, 0.2], [0.5, 0.5]], [[0.2, 0.8], [0.9, 0.1]]])
-    assert likeness(true, counts, least=10) == pytest.approx({"matrices": 1.0, "told apart": 1.0})
-    swapped = true[::-1].copy()
-    swapped[:, 1] = true[:, 1]
-    found = likeness(swapped, counts, least=10)  # the two rows of class 0 are each other's
-    assert found["told apart"] == pytest.approx(-1.0)
-    assert found["matrices"] < 0
 
 
 def test_simulated_annotators_have_the_sensitivities_that_were_asked_for(reproduce):

@@ -21,16 +21,3 @@ def test_crowds_have_anchor_points_and_experts_where_the_protocol_says(script):
         purity = (confusions / confusions.sum(axis=1, keepdims=True)).max(axis=(0, 2))
         assert (purity.min() > 0.9) == (crowd in ("both", "no anchors"))
         assert (purity.max() < 0.9) == (crowd in ("no experts", "neither"))
-
-
-def test_distributions_without_anchors_are_scattered_sufficiently_only_where_the_protocol_says(script):
-    """Their hull contains the ball that touches the sides of the simplex, by support functions in random directions."""
-    rng = np.random.default_rng(0)
-    classes = script.CLASSES
-    directions = rng.normal(size=(4000, classes))
-    directions -= directions.mean(axis=1, keepdims=True)
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    radius = 1 / np.sqrt(classes * (classes - 1))
-    for crowd, scattered in (("neither", True), ("no experts", True), ("no anchors", False)):
-        support = (directions @ (script.distributions(crowd) - 1 / classes).T).max(axis=1)
-        assert (support.min() >= radius) == scattered

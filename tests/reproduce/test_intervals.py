@@ -76,34 +76,3 @@ def test_a_cell_of_the_bootstrap_is_in_points_and_hits_are_saved_as_digits(inter
     assert (mean, high) == (0.75, 1.0)
     # of four draws none to four are wrong, with probability 1/4 each: P(2 or more wrong) = .26, P(3 or more) = .05
     assert low == 0.25
-
-
-@pytest.mark.slow
-def test_fifths_that_test_each_task_once_have_a_bootstrap_that_holds(intervals):
-    """Two rules that are right with .7 and .6 of the tasks, alike in most of them."""
-    rng, found = np.random.default_rng(4), []
-    for _ in range(300):
-        luck = rng.random(200)
-        hits = (luck[None] + 0.1 * rng.normal(size=(2, 200))) < np.array([0.7, 0.6])[:, None]
-        fifths = [np.concatenate([intervals.unpacked(intervals.packed(each[s::5])) for s in range(5)]) for each in hits]
-        found.append(intervals.bootstrap(*(each[None] for each in fifths), draws=500, seed=rng.integers(1000)))
-    truth = np.mean([mean for mean, _, _ in found])  # of many sets of tasks
-    assert np.mean([low <= truth <= high for _, low, high in found]) == pytest.approx(0.95, abs=0.035)
-
-
-@pytest.mark.slow
-def test_tasks_drawn_again_give_an_interval_of_the_difference_that_holds(intervals):
-    """Two methods on the same 400 tasks, three draws each; chances of ties, too; the second is .04 worse on average."""
-    rng, inside, times = np.random.default_rng(3), 0, 600
-    for seed in range(times):
-        hard = rng.beta(2, 1, 400)  # both methods fail on hard tasks, so the draws of a task are alike
-        ours, theirs = (rng.random((3, 400)) < hard * share for share in (1.0, 0.94))
-        ours = np.where(rng.random((3, 400)) < 0.1, hard, ours)
-        _, low, high = intervals.bootstrap(ours, theirs, draws=400, seed=seed)
-        inside += low <= 0.06 * 2 / 3 <= high
-    assert 0.93 <= inside / times <= 0.97
-
-
-def test_methods_that_answer_alike_differ_by_nothing(intervals):
-    hits = np.random.default_rng(0).random((2, 50)) < 0.5
-    assert intervals.bootstrap(hits, hits, draws=50) == (0, 0, 0)

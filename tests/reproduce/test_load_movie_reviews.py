@@ -35,18 +35,6 @@ def test_counts_and_quality_are_those_of_the_set(load_movie_reviews):
     np.testing.assert_allclose(np.linalg.norm(x, axis=1), 1, rtol=1e-5)
 
 
-@needs_data
-@pytest.mark.slow
-def test_models_of_annotators_beat_the_mean_and_find_their_biases(load_movie_reviews):
-    reviews = load_movie_reviews()
-    crowd = reviews.annotations
-    counts = np.bincount(crowd.annotator_ids)
-    biases = np.bincount(crowd.annotator_ids, crowd.labels - reviews.gold[crowd.task_ids]) / counts
-    found = create("rating-em", kind="regression").fit(crowd)
-    assert r2_score(reviews.gold, found.estimates) > 0.92
-    assert np.corrcoef(biases[counts >= 20], found.biases[counts >= 20])[0, 1] > 0.95
-
-
 def test_a_folder_without_the_files_is_named(load_movie_reviews, tmp_path):
     with pytest.raises(DataError, match=r"answers\.txt\.gz does not exist"):
         load_movie_reviews(tmp_path)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from crowdzoo.aggregation import create
 from crowdzoo.datasets import data_folder
 from crowdzoo.errors import DataError
 from crowdzoo.sequences import span_scores, tag_problems
@@ -39,24 +38,6 @@ def test_the_majority_vote_scores_what_was_published(ner):
     assert sum(len(tag_problems(tags)) for tags in ner.majority) == 232
 
 
-@pytest.mark.slow
-def test_models_of_sequences_beat_the_vote(ner):
-    gold = ner.crowd.gold_tags()
-    settings = {"majority-vote": {}, "hmm-crowd": {"words": 0}, "bsc-seq": {"words": 0}}
-    f1 = {
-        method: span_scores(gold, create(method, kind="sequence", **own).fit(ner.crowd).tags()).f1
-        for method, own in settings.items()
-    }
-    assert 0.65 < f1["majority-vote"] < 0.70
-    assert f1["bsc-seq"] > f1["hmm-crowd"] > f1["majority-vote"] + 0.05
-
-
 def test_a_folder_that_is_not_there_says_what_to_do(load_ner_amt, tmp_path):
     with pytest.raises(DataError, match="CROWDZOO_DATA name the folder that holds conll2003-ner-amt-izhx"):
         load_ner_amt(folder=tmp_path / FOLDER)
-
-
-def test_the_folder_is_the_one_that_the_variable_names(load_ner_amt, tmp_path, monkeypatch):
-    monkeypatch.setenv("CROWDZOO_DATA", str(tmp_path))
-    with pytest.raises(DataError, match="does not exist"):
-        load_ner_amt()

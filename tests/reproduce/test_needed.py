@@ -59,17 +59,3 @@ def test_a_script_without_its_data_ends_with_an_error(script, started, tmp_path)
 def test_saved_tables_are_printed_without_data(started, capsys):
     started(BENCHMARKS / "crowds.py", "--print")
     assert "all crowds" in capsys.readouterr().out
-
-
-def test_parts_that_need_no_data_are_not_refused(monkeypatch, tmp_path, reproduce):
-    monkeypatch.setenv("CROWDZOO_DATA", str(tmp_path))
-    need = reproduce("needed").need
-    (tmp_path / "one").mkdir()
-    need("one", "two", some=True)
-    for words, refused in ((["--parts", "circles"], False), (["--parts", "music"], True), ([], True)):
-        monkeypatch.setattr(sys, "argv", ["script.py", *words])
-        if refused:
-            with pytest.raises(SystemExit, match="has no two"):
-                need("one", "two", flag="--parts", values=("music",))
-        else:
-            need("one", "two", flag="--parts", values=("music",))

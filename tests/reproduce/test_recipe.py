@@ -26,21 +26,6 @@ def results_of(recipe, accuracies, rounds=2):
     }  # fmt: skip
 
 
-def test_a_draw_of_a_family_is_new_and_has_the_sizes_of_the_protocol(recipe):
-    seen = []
-    for make in recipe.GENERATED.values():
-        for number in range(2):
-            data = make(number)
-            assert (len(data.x), len(data.x_test)) == (640, 600)
-            assert (data.annotations.redundancy == 3).all()
-            votes = np.zeros((640, data.annotations.num_classes))
-            np.add.at(votes, (data.annotations.task_ids, data.annotations.labels), 1)
-            means = np.stack([votes[data.gold == k].mean(axis=0) for k in np.unique(data.gold)])
-            assert (means.argmax(axis=1) == np.unique(data.gold)).all()  # the right label is the most frequent one
-            seen.append(data.x[:5].tobytes())
-    assert len({*seen}) == len(seen)
-
-
 def test_nothing_is_said_before_every_set_has_two_rounds(recipe):
     results = results_of(recipe, dict.fromkeys(recipe.COMPARED, 0.6))
     results["digits"]["WAUM"].pop()

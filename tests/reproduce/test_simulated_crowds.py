@@ -13,16 +13,6 @@ from simulated_crowds import ask_annotators, make_circles, neighbour_annotators,
 sys.path.pop(0)
 
 
-def test_an_annotator_says_the_class_of_the_nearest_known_point():
-    x, gold = make_circles(3, 40, seed=1)
-    everything, little = neighbour_annotators(x, gold, 2, known=[120, 5], seed=0)
-    np.testing.assert_array_equal(everything(x), gold)
-    said = little(x)
-    assert len(np.unique(said)) > 1
-    # 5 seeds of a Voronoi diagram: who is right and who is wrong depends on the place
-    assert 0.3 < (said == gold).mean() < 0.95
-
-
 def test_each_point_is_answered_by_as_many_as_asked_for_and_by_what_they_say():
     x, gold = make_circles(2, 30, seed=0)
     annotators = neighbour_annotators(x, gold, 6, known=8, seed=0)
@@ -34,38 +24,6 @@ def test_each_point_is_answered_by_as_many_as_asked_for_and_by_what_they_say():
     assert len(np.unique(annotations.annotator_ids)) == 6
     assert annotations == ask_annotators(x, annotators, 2, redundancy=3, seed=5)
     assert len(ask_annotators(x, annotators, 2)) == 6 * 60
-
-
-def test_the_defaults_are_the_papers_protocol():
-    crowd = simulate_common_confusions(0)
-    annotations = crowd.annotations
-    assert crowd.instances.shape == (10_000, 20)
-    assert [int((crowd.split == name).sum()) for name in ("train", "valid", "test")] == [8000, 1000, 1000]
-    assert (annotations.num_tasks, annotations.num_annotators, annotations.num_classes) == (10_000, 30, 6)
-    assert (annotations.redundancy[crowd.split == "train"] == 3).all()
-    assert (annotations.redundancy[crowd.split != "train"] == 0).all()
-    assert crowd.annotator_features.shape == (30, 20)
-    assert crowd.common_confusion.shape == (6, 6)
-    assert crowd.own_confusions.shape == (30, 6, 6)
-    assert crowd.omegas.shape == crowd.followed_common.shape == (24_000,)
-
-
-@pytest.mark.parametrize("shares", ["hidden", "fixed"])
-@pytest.mark.parametrize("share", [0.3, 0.5, 0.7])
-def test_the_share_that_followed_the_common_confusion_is_the_one_asked_for(share, shares):
-    crowd = simulate_common_confusions(1, common_share=share, shares=shares)
-    assert crowd.omegas.mean() == pytest.approx(share, abs=1e-9)
-    standard_error = math.sqrt(share * (1 - share) / 24_000)
-    assert abs(crowd.followed_common.mean() - share) < 4 * standard_error
-
-
-def test_hidden_shares_are_a_sigmoid_of_agreement_and_fixed_ones_do_not_vary():
-    hidden = simulate_common_confusions(3).omegas
-    assert hidden.std() > 0.05
-    # u . v is between -1 and 1, whatever the bias: the log-odds spread over at most 2
-    log_odds = np.log(hidden / (1 - hidden))
-    assert 1 < np.ptp(log_odds) <= 2
-    assert simulate_common_confusions(3, shares="fixed").omegas.std() == 0
 
 
 @pytest.mark.parametrize("pattern", ["asymmetric", "symmetric"])

@@ -23,15 +23,10 @@ from crowdzoo.sequences import read_spans, write_spans
 
 TEXT = "The University of Bonn and left and right arm hurt"
 UNIVERSITY, BONN = (1, 4), (3, 4)
-pytestmark = [
+pytestmark = [pytest.mark.usefixtures("here")] + [
     pytest.mark.filterwarnings(f"ignore:.*{text}")
     for text in ("lie inside longer ones", "No span is of type", "is the label of no task", "labels differ")
 ]
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def drawn(label, *pieces):

@@ -5,16 +5,12 @@ import json
 
 import pytest
 
-from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.kinds import kind_of
 from crowdzoo.reading.sentences.sentence_files import read_sentences
 from crowdzoo.sequences import read_conll, read_spans
 
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 @pytest.fixture
@@ -119,20 +115,6 @@ def test_a_bad_region_and_a_second_answer_are_left_out_with_their_reasons(write)
         DataError, match=r"or skip bad lines with on_bad_rows='reject'[\s\S]*on_duplicate='first' or 'last'"
     ):
         read_spans("a.json", platform="label-studio")
-
-
-def test_the_command_line_leaves_them_out(write, capsys):
-    lines = [
-        '{"task": 1, "annotator": "a", "text": "Anna", "spans": [{"start": 0, "end": 4, "label": "PER"}]}',
-        '{"task": 1, "annotator": "b", "text": "Anna", "spans": [{"start": 0, "end": 9, "label": "PER"}]}',
-        '{"task": 1, "annotator": "a", "text": "Anna", "spans": []}',
-    ]
-    write("a.jsonl", "\n".join(lines) + "\n")
-    words = ["aggregate", "a.jsonl", "--task", "sequence", "--method", "span-majority-vote", "--out", "tags"]
-    assert cli.main(words) == 3
-    assert "skip bad lines with --on-bad-rows reject" in capsys.readouterr().err
-    assert cli.main([*words, "--on-bad-rows", "reject", "--on-duplicate", "last", "--rejects", "bad.csv"]) == 0
-    assert "rows left out                        2" in capsys.readouterr().out
 
 
 def test_files_of_columns_have_no_rows_to_leave_out(write):

@@ -1,7 +1,6 @@
 """JSON lines of spans: what reads, what is refused and how, and that what is written comes back."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,16 +23,10 @@ from crowdzoo.sequences import (
     write_spans,
 )
 
+pytestmark = pytest.mark.usefixtures("here")  # errors name files as they were passed: short names
 in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
 
 TEXT = "Anna (Oslo) 😀 met Bob."
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    """Errors name files as they were passed, so short names make short expectations."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def write(*lines, name="a.jsonl"):
@@ -77,25 +70,6 @@ def test_spans_of_characters_become_tags_of_tokens():
     assert crowd.texts == (TEXT,)
     assert crowd.offsets[0][2].tolist() == [6, 10]
     assert crowd.classes == ["O", "B-LOC", "B-PER", "I-LOC", "I-PER"]
-
-
-def test_without_a_text_spans_count_tokens():
-    crowd = read_spans(
-        write({"task": 1, "annotator": 7, "tokens": ["New York", "is", "big"], "spans": [span(0, 2, "X")]})
-    )
-    assert crowd.answers(0) == {7: ["B-X", "I-X", "O"]}
-    assert crowd.texts is None
-    assert crowd.annotations.tasks.tolist() == [1]
-
-
-def test_tokens_beside_a_text_are_taken_as_they_are():
-    crowd = read_spans(
-        write(
-            line(span(0, 10, "X"), text="U.S. Navy's", tokens=["U.S.", "Nav", "y", "'s"])
-            | {"spans": [span(0, 4, "X"), span(5, 9, "Y")]}
-        )
-    )
-    assert crowd.answers(0) == {"ann": ["B-X", "B-Y", "I-Y", "O"]}
 
 
 def test_a_span_that_ends_inside_a_token_is_widened_when_asked_and_counted():
@@ -356,20 +330,3 @@ def test_a_broken_first_line_is_named(line, reason, tmp_path):
     path.write_text(line + '\n{"task": "s", "annotator": "ann", "tokens": ["Anna"], "spans": []}\n')
     with pytest.raises(DataError, match=reason):
         read_spans(path)
-
-
-def test_answers_to_a_sentence_keep_their_order(here):
-    lines = [(1, "zoe", "PER"), (1, "ann", "LOC"), (2, "bob", "PER"), (2, "ann", "PER"), (2, "zoe", "LOC")]
-    Path("a.jsonl").write_text(
-        "".join(
-            json.dumps(
-                {"task": task, "tokens": ["Rome"], "annotator": who, "spans": [{"start": 0, "end": 1, "label": label}]}
-            )
-            + "\n"
-            for task, who, label in lines
-        )
-    )
-    before = read_spans("a.jsonl")
-    after = read_spans(write_spans(before, "b.jsonl"))
-    for name in ("task_ids", "annotator_ids", "labels", "positions", "tasks", "annotators"):
-        np.testing.assert_array_equal(getattr(after.annotations, name), getattr(before.annotations, name))

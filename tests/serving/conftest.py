@@ -23,11 +23,12 @@ if not all(map(find_spec, NEEDED)):
     collect_ignore_glob = ["test_*.py"]
 else:
     import keras
+    from running_server import serving
 
     from crowdzoo.export.saved_model import export_model
     from crowdzoo.layers import CrowdsourcedLayer
     from crowdzoo.networks.feature_network import FeatureClassifier
-    from crowdzoo.serving import Client, Limits, Server
+    from crowdzoo.serving import Client
     from crowdzoo.serving.model_store import SETTLE_SECONDS
     from crowdzoo.serving.signature import Signature
     from crowdzoo.training.crowd_model import CrowdModel
@@ -84,11 +85,7 @@ def pets(tmp_path_factory, export_version):
 
 @pytest.fixture(scope="session")
 def server(pets):
-    with Server(
-        pets.folder, name="pets", rest_port=0, grpc_port=0, labels={"stable": 1}, limits=Limits(request_bytes=250_000)
-    ) as running:
-        running.url = f"http://127.0.0.1:{running.rest_port}"
-        running.grpc_url = f"grpc://127.0.0.1:{running.grpc_port}"
+    with serving(pets.folder, "pets", {"stable": 1}, request_bytes=250_000) as running:
         # where the machine has other work, version 2 may still come to rest when version 1 is served
         with Client(running.url, model="pets") as waiting:
             for _ in range(600):

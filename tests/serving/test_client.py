@@ -30,13 +30,6 @@ def test_both_protocols_give_the_same_bits(server, instances):
         np.testing.assert_array_equal(first[name], second[name])
 
 
-def test_splitting_a_batch_changes_nothing(client, instances):
-    whole, split = client.predict(instances), client.predict(instances, batch_size=4)
-    for name in whole:
-        assert split[name].dtype == whole[name].dtype
-        np.testing.assert_allclose(split["probabilities"], whole["probabilities"], atol=1e-6)
-
-
 @pytest.mark.parametrize("protocol", ["url", "grpc_url"])
 def test_a_version_can_be_chosen(server, pets, instances, protocol):
     with Client(getattr(server, protocol), model="pets", version=1) as client:

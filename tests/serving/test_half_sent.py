@@ -1,28 +1,21 @@
 """Requests whose bodies never come to their end hold up no other request."""
 
-import contextlib
 import json
 import socket
 import struct
 import threading
 import time
+from contextlib import ExitStack
 
 import httpx
 import numpy as np
 import pytest
+from running_server import serving
 
-from crowdzoo.serving import Client, Limits, Server, grpc_service, rest_protocol
+from crowdzoo.serving import Client, grpc_service, rest_protocol
 
 GOOD = {"instances": [[0.1, 0.2, 0.3, 0.4]]}
 HEAD = b"POST /v1/models/pets:predict HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"
-
-
-@contextlib.contextmanager
-def serving(pets, **limits):
-    with Server(pets.folder, name="pets", rest_port=0, grpc_port=0, limits=Limits(**limits)) as server:
-        server.url = f"http://127.0.0.1:{server.rest_port}"
-        server.grpc_url = f"grpc://127.0.0.1:{server.grpc_port}"
-        yield server
 
 
 def frame(kind, flags, stream, content=b""):
@@ -55,7 +48,7 @@ def wait_until(true):
 
 
 def test_bodies_that_are_half_sent_take_no_place_of_the_queue(pets):
-    with serving(pets, threads=1, queue=1) as server, contextlib.ExitStack() as open_:
+    with serving(pets.folder, "pets", threads=1, queue=1) as server, ExitStack() as open_:
         for _ in range(6):
             connection = open_.enter_context(socket.create_connection(("127.0.0.1", server.rest_port)))
             connection.sendall(HEAD)
@@ -66,7 +59,7 @@ def test_bodies_that_are_half_sent_take_no_place_of_the_queue(pets):
 
 def test_bodies_that_become_whole_at_once_wait_in_the_queue_or_are_refused(pets, held):
     body = json.dumps(GOOD).encode()
-    with serving(pets, threads=1, queue=1) as server, contextlib.ExitStack() as open_:
+    with serving(pets.folder, "pets", threads=1, queue=1) as server, ExitStack() as open_:
         held.hold()
         connections = [
             open_.enter_context(socket.create_connection(("127.0.0.1", server.rest_port), timeout=20)) for _ in range(5)
@@ -91,7 +84,10 @@ def test_bodies_that_become_whole_at_once_wait_in_the_queue_or_are_refused(pets,
 
 
 def test_bodies_that_are_half_sent_take_half_of_the_memory_at_most(pets):
-    with serving(pets, memory=100_000, request_memory=100_000) as server, contextlib.ExitStack() as open_:
+    with (
+        serving(pets.folder, "pets", memory=100_000, request_memory=100_000) as server,
+        ExitStack() as open_,
+    ):
         answers = []
         for _ in range(2):
             connection = open_.enter_context(socket.create_connection(("127.0.0.1", server.rest_port), timeout=20))
@@ -106,7 +102,7 @@ def test_bodies_that_are_half_sent_take_half_of_the_memory_at_most(pets):
 
 def test_a_connection_that_sends_its_body_slowly_gives_its_place_to_a_new_one(pets, monkeypatch):
     monkeypatch.setattr(rest_protocol, "SLOW_SECONDS", 0.0)
-    with serving(pets, connections=2) as server, contextlib.ExitStack() as open_:
+    with serving(pets.folder, "pets", connections=2) as server, ExitStack() as open_:
         slow = [open_.enter_context(socket.create_connection(("127.0.0.1", server.rest_port))) for _ in range(2)]
         for connection in slow:
             connection.sendall(HEAD)
@@ -118,7 +114,7 @@ def test_a_connection_that_sends_its_body_slowly_gives_its_place_to_a_new_one(pe
 
 @pytest.mark.parametrize("connections", [1, 4])
 def test_calls_that_are_half_sent_take_no_place_of_the_queue(pets, instances, connections):
-    with serving(pets, threads=1, queue=16) as server, contextlib.ExitStack() as open_:
+    with serving(pets.folder, "pets", threads=1, queue=16) as server, ExitStack() as open_:
         for _ in range(connections):
             open_.enter_context(calls(server.grpc_port, 17))
         wait_until(lambda: len(server._grpc_service._slow) >= min(16, 17 * connections))
@@ -129,7 +125,7 @@ def test_calls_that_are_half_sent_take_no_place_of_the_queue(pets, instances, co
 
 def test_of_many_calls_that_are_half_sent_the_oldest_are_ended(pets, instances, monkeypatch):
     monkeypatch.setattr(grpc_service, "SLOW_SECONDS", 0.0)
-    with serving(pets, threads=1, queue=30) as server, calls(server.grpc_port, 30):
+    with serving(pets.folder, "pets", threads=1, queue=30) as server, calls(server.grpc_port, 30):
         wait_until(lambda: len(server._grpc_service._slow) > 16)
         wait_until(lambda: len(server._grpc_service._slow) == 16)
         with Client(server.grpc_url, model="pets", timeout=5) as client:

@@ -1,10 +1,7 @@
 """A model of images that is asked with the bytes of files, over REST and gRPC, and in a process without crowdzoo."""
 
-import base64
 import io
-import json
 
-import httpx
 import numpy as np
 import pytest
 
@@ -13,7 +10,7 @@ pytest.importorskip("PIL")
 import keras
 from PIL import Image
 
-from crowdzoo.errors import DataError, ServingError
+from crowdzoo.errors import DataError
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.export.saved_model import export_model
 from crowdzoo.layers import CrowdsourcedLayer
@@ -79,16 +76,3 @@ def test_bytes_and_paths_get_the_same_answers_over_both_protocols(client, expect
     assert said["probabilities"].shape == (3, 3)
     with pytest.raises(DataError, match=r"d\.jpg does not exist"):
         client.predict([tmp_path / "d.jpg"])
-
-
-def test_rows_without_an_image_are_named(client):
-    for bad in (b"no image", FILES[0][:100], b""):
-        with pytest.raises(ServingError, match=r"no sound JPEG, PNG or BMP.* in row 1"):
-            client.predict([FILES[0], bad])
-
-
-def test_rest_takes_b64_as_tensorflow_serving_does(running, expected):
-    url = f"http://127.0.0.1:{running.rest_port}/v1/models/photos:predict"
-    body = {"instances": [{"b64": base64.b64encode(content).decode()} for content in FILES]}
-    found = httpx.post(url, content=json.dumps(body)).json()["predictions"]
-    assert [answer["class"] for answer in found] == expected["class"].tolist()

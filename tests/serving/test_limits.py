@@ -10,12 +10,13 @@ import httpx
 import numpy as np
 import pytest
 import tensorflow as tf
+from running_server import serving
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 from tensorflow_serving.apis import prediction_service_pb2_grpc
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
 from crowdzoo.errors import ServingError
-from crowdzoo.serving import Client, Limits, Server, proto_tensors, rest_protocol
+from crowdzoo.serving import Client, Limits, proto_tensors, rest_protocol
 from crowdzoo.serving.request_error import RequestError
 
 GOOD = [0.1, 0.2, 0.3, 0.4]
@@ -28,14 +29,6 @@ def connect(server):
 
 def predict_head(length, more=""):
     return f"POST /v1/models/pets:predict HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n{more}\r\n".encode()
-
-
-def start(pets, **limits):
-    server = Server(pets.folder, name="pets", rest_port=0, grpc_port=0, limits=Limits(**limits))
-    server.start()
-    server.url = f"http://127.0.0.1:{server.rest_port}"
-    server.grpc_url = f"grpc://127.0.0.1:{server.grpc_port}"
-    return server
 
 
 # === Settings ===
@@ -77,8 +70,7 @@ def test_a_shape_without_values_may_not_be_huge_on_another_axis(dtype):
 
 
 def test_a_body_that_becomes_too_large_is_refused_and_the_next_is_answered(pets, instances):
-    server = start(pets, request_memory=2 * MIB)
-    try:
+    with serving(pets.folder, "pets", request_memory=2 * MIB) as server:
         body = b'{"instances": [' + b"[]," * 50_000 + b"[]]}"
         answer = httpx.post(f"{server.url}/v1/models/pets:predict", content=body, trust_env=False)
         assert answer.status_code == 413
@@ -86,8 +78,6 @@ def test_a_body_that_becomes_too_large_is_refused_and_the_next_is_answered(pets,
         with Client(server.url, model="pets") as client:
             assert len(client.predict(instances)["label"]) == len(instances)
         assert server._gate.inside == server._gate._bytes == server._rest_service._arriving == 0
-    finally:
-        server.stop()
 
 
 # === Time and turns ===
@@ -97,9 +87,8 @@ def test_a_body_that_becomes_too_large_is_refused_and_the_next_is_answered(pets,
 def test_a_full_queue_of_both_protocols_is_answered_at_once_and_the_others_get_their_turn(
     pets, instances, held, protocol
 ):
-    server = start(pets, threads=1, queue=1)
     answers = []
-    try:
+    with serving(pets.folder, "pets", threads=1, queue=1) as server:
         with Client(getattr(server, protocol), model="pets") as client:
             client.metadata()
             held.hold()
@@ -122,14 +111,10 @@ def test_a_full_queue_of_both_protocols_is_answered_at_once_and_the_others_get_t
             for thread in threads:
                 thread.join(30)
         assert [len(one["label"]) for one in answers] == [len(instances)] * 2
-    finally:
-        held.release.set()
-        server.stop()
 
 
 def test_a_call_whose_deadline_is_over_is_never_run(pets, instances, held):
-    server = start(pets, threads=1, queue=4)
-    try:
+    with serving(pets.folder, "pets", threads=1, queue=4) as server:
         with (
             Client(server.grpc_url, model="pets") as client,
             Client(server.grpc_url, model="pets", timeout=0.3) as hasty,
@@ -147,17 +132,13 @@ def test_a_call_whose_deadline_is_over_is_never_run(pets, instances, held):
             first.join(30)
             client.predict(instances)
         assert held.calls == 2
-    finally:
-        held.release.set()
-        server.stop()
 
 
 def test_a_call_without_a_deadline_waits_for_its_turn(pets, held):
     """gRPC gives it one in thousands of years, for which no lock can wait."""
-    server = start(pets, threads=1, queue=4)
     request = PredictRequest(model_spec={"name": "pets"})
     request.inputs["instances"].CopyFrom(tf.make_tensor_proto([GOOD], tf.float32))
-    try:
+    with serving(pets.folder, "pets", threads=1, queue=4) as server:
         held.hold()
         with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}", [("grpc.enable_http_proxy", 0)]) as channel:
             stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
@@ -166,14 +147,10 @@ def test_a_call_without_a_deadline_waits_for_its_turn(pets, held):
                 time.sleep(0.01)
             held.release.set()
             assert [len(call.result().outputs) for call in calls] == [3, 3]
-    finally:
-        held.release.set()
-        server.stop()
 
 
 def test_a_request_whose_client_left_is_never_run(pets, instances, held):
-    server = start(pets, threads=1, queue=4)
-    try:
+    with serving(pets.folder, "pets", threads=1, queue=4) as server:
         with Client(server.url, model="pets") as client:
             client.metadata()
             held.hold()
@@ -191,17 +168,13 @@ def test_a_request_whose_client_left_is_never_run(pets, instances, held):
             first.join(30)
             client.predict(instances)
         assert held.calls == 2
-    finally:
-        held.release.set()
-        server.stop()
 
 
 # === Connections ===
 
 
 def test_heads_bodies_and_idle_connections_have_their_time(pets):
-    server = start(pets, header_seconds=0.2, body_seconds=0.2, idle_seconds=0.2)
-    try:
+    with serving(pets.folder, "pets", header_seconds=0.2, body_seconds=0.2, idle_seconds=0.2) as server:
         idle, head, body = (connect(server) for _ in range(3))
         head.sendall(b"GET / HTTP/1.1\r\nHost:")
         body.sendall(predict_head(100) + b"{")
@@ -216,27 +189,24 @@ def test_heads_bodies_and_idle_connections_have_their_time(pets):
             }
             connection.close()
         idle.close()
-    finally:
-        server.stop()
 
 
 def test_a_grpc_call_without_its_message_has_its_time(pets, instances):
-    server = start(pets, body_seconds=0.2)
-    try:
-        with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}", options=[("grpc.enable_http_proxy", 0)]) as channel:
-            ended = threading.Event()
+    ended = threading.Event()
 
-            def never():
-                ended.wait(30)
-                yield from ()
+    def never():
+        ended.wait(30)
+        yield from ()
 
-            call = channel.stream_unary("/tensorflow.serving.PredictionService/Predict")
-            with pytest.raises(grpc.RpcError) as caught:
-                call(never(), timeout=30)
-            ended.set()
-            assert caught.value.code() == grpc.StatusCode.CANCELLED
-    finally:
-        server.stop()
+    with (
+        serving(pets.folder, "pets", body_seconds=0.2) as server,
+        grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}", options=[("grpc.enable_http_proxy", 0)]) as channel,
+    ):
+        call = channel.stream_unary("/tensorflow.serving.PredictionService/Predict")
+        with pytest.raises(grpc.RpcError) as caught:
+            call(never(), timeout=30)
+        ended.set()
+        assert caught.value.code() == grpc.StatusCode.CANCELLED
 
 
 def test_a_client_that_reads_no_answers_is_not_read_from(server):
@@ -252,27 +222,24 @@ def test_a_client_that_reads_no_answers_is_not_read_from(server):
 
 
 def test_more_connections_than_allowed_close_an_idle_one_or_are_refused(pets, instances, held):
-    server = start(pets, connections=1)
-    try:
-        with connect(server) as first, connect(server) as second:
-            assert first.recv(100) == b""  # it was idle
-            body = json.dumps({"instances": [GOOD]}).encode()
-            held.hold()
-            second.sendall(predict_head(len(body)) + body)
-            assert held.arrived.wait(30)
-            with connect(server) as third:
-                assert third.recv(1000).startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
-            held.release.set()
-            assert second.recv(10_000).startswith(b"HTTP/1.1 200 OK\r\n")
-    finally:
+    with serving(pets.folder, "pets", connections=1) as server, connect(server) as first, connect(server) as second:
+        assert first.recv(100) == b""  # it was idle
+        body = json.dumps({"instances": [GOOD]}).encode()
+        held.hold()
+        second.sendall(predict_head(len(body)) + body)
+        assert held.arrived.wait(30)
+        with connect(server) as third:
+            assert third.recv(1000).startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
         held.release.set()
-        server.stop()
+        assert second.recv(10_000).startswith(b"HTTP/1.1 200 OK\r\n")
 
 
 @pytest.mark.parametrize("protocol", [pytest.param("rest", marks=pytest.mark.slow), "grpc"])
 def test_a_prediction_that_does_not_end_does_not_keep_the_server_from_stopping(pets, instances, held, protocol):
-    server = start(pets, drain_seconds=1.5)
-    with Client(server.url if protocol == "rest" else server.grpc_url, model="pets") as client:
+    with (
+        serving(pets.folder, "pets", drain_seconds=1.5) as server,
+        Client(server.url if protocol == "rest" else server.grpc_url, model="pets") as client,
+    ):
         client.metadata()
         held.hold()
 

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from slow_cases import quick
 
 from crowdzoo.errors import ServingError
 from crowdzoo.serving import model_store
@@ -73,10 +74,7 @@ def test_a_new_version_takes_over_and_requests_under_way_finish_on_the_old(folde
         store.get(version=1)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    ["graph", pytest.param("variables", marks=pytest.mark.slow), pytest.param("warm-up", marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize("damage", quick("graph", slow=["variables", "warm-up"]))
 def test_a_version_that_does_not_load_is_logged_and_the_old_one_stays(folder, pets, store, caplog, damage):
     broken = folder.parent / "broken"
     shutil.copytree(pets.folder / "2", broken)
@@ -105,12 +103,7 @@ def test_a_version_that_does_not_load_is_logged_and_the_old_one_stays(folder, pe
 
 
 @pytest.mark.parametrize(
-    "missing",
-    [
-        "saved_model.pb",
-        pytest.param("variables/variables.index", marks=pytest.mark.slow),
-        pytest.param("variables/variables.data-00000-of-00001", marks=pytest.mark.slow),
-    ],
+    "missing", quick("saved_model.pb", slow=["variables/variables.index", "variables/variables.data-00000-of-00001"])
 )
 def test_a_half_written_version_is_not_touched_until_it_is_complete(folder, pets, store, caplog, missing):
     half = folder / "2"

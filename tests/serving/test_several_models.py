@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import httpx
 import numpy as np
 import pytest
+from running_server import serving
 
 from crowdzoo.commands.main import main
 from crowdzoo.errors import ConfigError, ServingError
@@ -41,9 +42,7 @@ OTHERS = 'name: "others" base_path: "others"'
 
 @pytest.fixture(scope="module")
 def both(folders):
-    with Server(config=config(folders, BOTH, OTHERS), rest_port=0, grpc_port=0) as running:
-        running.url = f"http://127.0.0.1:{running.rest_port}"
-        running.grpc_url = f"grpc://127.0.0.1:{running.grpc_port}"
+    with serving(config=config(folders, BOTH, OTHERS)) as running:
         yield running
 
 
@@ -163,14 +162,3 @@ def test_a_policy_says_which_versions_are_served(versions, policy, expected, mon
     assert store.refresh()
     assert served(store) == expected
     assert store.get().version == expected[0]
-
-
-@pytest.mark.slow
-def test_the_oldest_of_the_latest_is_dropped_when_a_newer_one_comes(versions, pets):
-    store = store_of(versions, VersionPolicy(2))
-    store.refresh()
-    shutil.copytree(pets.folder / "2", versions / "4")
-    time.sleep(0.15)
-    store.refresh()
-    assert served(store) == [4, 3]
-    assert store.statuses(2)[0].state == "END"

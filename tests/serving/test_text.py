@@ -1,9 +1,5 @@
 """A tagger that is asked with plain text, over REST and gRPC."""
 
-import base64
-import json
-
-import httpx
 import numpy as np
 import pytest
 
@@ -12,13 +8,11 @@ pytest.importorskip("tensorflow_text")
 import keras
 import tensorflow as tf
 
-from crowdzoo.errors import ServingError
-from crowdzoo.export.predict import load_and_predict
 from crowdzoo.export.saved_model import export_model
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.networks.sequence_tagger import SequenceTagger
 from crowdzoo.networks.token_encoder import TokenEncoder
-from crowdzoo.serving import Client, Limits, Server
+from crowdzoo.serving import Limits, Server
 from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.signature import _lengths
 from crowdzoo.training.crowd_model import CrowdModel
@@ -46,14 +40,6 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def expected(folder, running):
-    model = running._stores["ner"].get()._loaded
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("crowdzoo.export.predict.load_saved_model", lambda folder: model)  # once is enough
-        return {signature: load_and_predict(folder, TEXTS, signature=signature) for signature in SIGNATURES}
-
-
-@pytest.fixture(scope="module")
 def running(folder):
     with Server(folder, name="ner", rest_port=0, grpc_port=0) as server:
         yield server
@@ -64,53 +50,7 @@ def urls(running):
     return {"rest": f"http://127.0.0.1:{running.rest_port}", "grpc": f"grpc://127.0.0.1:{running.grpc_port}"}
 
 
-@pytest.fixture(params=["rest", "grpc"])
-def client(request, urls):
-    with Client(urls[request.param], model="ner") as connected:
-        yield connected
-
-
 SIGNATURES = ("serving_default", "spans")
-
-
-@pytest.mark.parametrize("signature", SIGNATURES)
-@pytest.mark.parametrize("batch_size", [None, 1])
-def test_plain_text_gets_its_tags_and_spans_in_one_request_or_in_many(client, expected, signature, batch_size):
-    found = client.predict(TEXTS, signature=signature, batch_size=batch_size)
-    assert found.keys() == expected[signature].keys()
-    for name, array in expected[signature].items():
-        assert found[name].dtype.kind == array.dtype.kind
-        assert found[name].shape == array.shape
-        if name == "scores":
-            np.testing.assert_allclose(found[name], array, atol=1e-5)
-        else:
-            np.testing.assert_array_equal(found[name], array)
-    assert found["lengths"][1] == 0
-    assert found["lengths"].max() > 1
-
-
-@pytest.mark.parametrize("signature", SIGNATURES)
-def test_a_text_that_is_not_utf_8_is_refused_by_its_row(client, signature):
-    with pytest.raises(ServingError, match="instances: not valid UTF-8 in row 2"):
-        client.predict([b"fine", b"", b"caf\xe9"], signature=signature)
-    assert len(client.predict(["fine"], signature=signature)["lengths"]) == 1  # and goes on
-
-
-def test_rest_takes_text_and_base64_and_refuses_what_is_no_text(urls):
-    def ask(*instances):
-        content = json.dumps({"instances": instances})
-        return httpx.post(f"{urls['rest']}/v1/models/ner:predict", content=content, trust_env=False)
-
-    coded = {"b64": base64.b64encode(TEXTS[0].encode()).decode()}
-    (plain,), (decoded,) = ask(TEXTS[0]).json()["predictions"], ask(coded).json()["predictions"]
-    assert plain == decoded
-    assert plain["tokens"] == ["Anna", "Bell", "lives", "in", "São", "Paulo", "."]
-    answer = ask("fine", {"b64": base64.b64encode(b"\xff\xfe").decode()})
-    assert answer.status_code == 400
-    assert answer.json()["error"] == "instances: not valid UTF-8 in row 1"
-    answer = ask(7)
-    assert answer.status_code == 400
-    assert "input 'instances': 7 at [0] is a number, not a string" in answer.json()["error"]
 
 
 # === Memory ===

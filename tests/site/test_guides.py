@@ -1,6 +1,5 @@
 """Commands of all pages are known; their code and that of the notebooks runs, and says what the text says."""
 
-import csv
 import importlib
 import json
 import re
@@ -139,34 +138,6 @@ def test_the_code_of_preferences_runs_and_says_what_the_text_says(here):
     served = load_and_predict(here / "served_pairs", pairs, signature="pairs")
     np.testing.assert_allclose(served["probabilities"], model.predict(pairs, verbose=0), rtol=1e-4)
     np.testing.assert_allclose(load_and_predict(here / "served_pairs", x)["score"], scored, rtol=1e-4)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::crowdzoo.errors.DataWarning")
-def test_the_commands_of_the_reward_model_run(here):
-    rng = np.random.default_rng(0)
-    good = rng.integers(0, 6, 40)
-    texts = [" ".join(["fine"] * count + ["awful"] * (5 - count)) for count in good]
-    pairs = [(a, (a + step) % 40) for a in range(40) for step in (1, 3, 7, 12)]
-    known = ["equal" if good[a] == good[b] else ("left", "right")[int(good[a] < good[b])] for a, b in pairs]
-    rows = [(*pair, label) for pair, label in zip(pairs, known, strict=True)]
-    tables = {
-        "judgments.csv": [
-            ("left", "right", "annotator", "label"),
-            *((a, b, who, y) for a, b, y in rows for who in "ab"),
-        ],
-        "texts.csv": [("task", "text"), *enumerate(texts)],
-        "known.csv": [("left", "right", "gold"), *rows],
-    }
-    for name, table in tables.items():
-        with open(name, "w", newline="") as file:
-            csv.writer(file).writerows(table)
-    (block,) = re.findall(r"```sh\n(crowdzoo train .*?)```", text_of("preferences.md"), flags=re.S)
-    for line in block.splitlines():
-        assert main(shlex.split(line, comments=True)[1:]) == 0, line
-    with open("scores.csv") as file:
-        found = [float(row["score"]) for row in csv.DictReader(file)]
-    assert spearmanr(found, good).statistic > 0.9
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ from table_files import message_of, rows_of, write
 from crowdzoo.data import vocabulary as _vocabulary
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import LABEL_KINDS
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import DataError
 from crowdzoo.reading.tables import csv as _csv
 from crowdzoo.reading.tables import jsonl as _jsonl
 from crowdzoo.reading.tables import sources as _sources
@@ -184,6 +184,11 @@ BAD_ROWS = {
         "row 3: '\"ca\"t,x,1' closes a quote within a value. Write quotes (\") inside of a value twice",
     ),
     "a quote after a backslash": (HEADER + '"a\\"b",x,1\n', "row 2: '\"a\\\\\"b\",x,1' closes a quote within a value."),
+    "carriage return, and a blank line": (
+        HEADER + "a,b,x\rc,d,x\n\n",
+        "row 2: 'a,b,x\\rc,d,x' holds a carr",
+    ),
+    "NUL byte": (HEADER + "a,x\0,1\nb,x,1\n", "row 2"),
     "carriage return within a line": (HEADER + "a,x\ry,1\n", "row 2: 'a,x\\ry,1' holds a carriage return within"),
 }
 
@@ -311,16 +316,6 @@ def test_a_bad_row_of_a_parquet_file_is_named():
     ]
 
 
-@pytest.mark.usefixtures("chunks")
-def test_bad_rows_are_listed_by_line_and_counted():
-    lines = ["a,x,cat"] + ["b,x", ",x,cat", "c,x,cow"] * 5 + ["a,x,dog"]
-    message = message_of(write("a.csv", HEADER + "\n".join(lines)), classes=["cat", "dog"])
-    assert message.startswith("a.csv: 16 bad rows. ")
-    places = [int(line.split("row ")[1].split(",")[0].split(":")[0]) for line in message.splitlines()[1:-1]]
-    assert places == list(range(3, 13))
-    assert message.endswith("... and 6 more")
-
-
 BAD_FILES = {
     "empty": ("a.csv", b"", "a.csv is empty."),
     "blank": ("a.csv", b"\n \n", "a.csv is empty."),
@@ -386,15 +381,6 @@ def test_a_missing_file_is_named_with_its_neighbour(here):
     assert message_of("folder.csv") == "folder.csv is a folder. Name a file in it."
 
 
-def test_a_parquet_file_that_is_cut_off_says_so():
-    Annotations.from_arrays([1, 2], [1, 1], [0, 1]).to_parquet("a.parquet")
-    with open("a.parquet", "rb") as file:
-        data = file.read()
-    with open("a.parquet", "wb") as file:
-        file.write(data[:-20])
-    assert message_of("a.parquet").startswith("a.parquet: not a whole Parquet file. Write or copy it again.")
-
-
 # === Rows kept apart ===
 
 
@@ -450,24 +436,6 @@ def test_what_a_policy_drops_is_kept_apart_too(policy, kept, dropped):
     ann = Annotations.read(name, on_duplicate=policy, rejects="rejects.csv")
     assert ("a", "x", kept) in rows_of(ann)
     assert [reject["row"] for reject in read_rejects("rejects.csv")] == [dropped]
-
-
-def test_rejects_never_take_the_place_of_the_file_itself():
-    name = write("a.csv", HEADER + "a,x,cat\n")
-    os.symlink(name, "link")
-    os.link(name, "second")
-    for path in ("./a.csv", "link", "second"):
-        with pytest.raises(ConfigError, match=r"is also an input \(a\.csv\)"):
-            Annotations.read(name, rejects=path)
-    with pytest.raises(ConfigError, match="is a device, not a regular file"):
-        Annotations.read(name, rejects="/dev/null")
-
-
-def test_a_nul_byte_is_named():
-    message = message_of(write("a.csv", HEADER + "a,x\0,1\nb,x,1\n"))
-    assert message.startswith("a.csv: 1 bad row.")
-    assert "a.csv, row 2" in message
-    assert message.endswith("holds a NUL byte. Save the file as UTF-8 text.")
 
 
 def test_an_error_leaves_no_file_behind_and_an_old_one_alone():
@@ -578,13 +546,6 @@ def test_json_lines_have_one_rule_whichever_parser_reads_them(line, reason, last
     message = message_of(path)
     assert "row 2" in message
     assert reason in message
-
-
-def test_a_carriage_return_alone_never_ends_a_row(tmp_path):
-    """Arrow takes it for a line end, and the blank line after made the count of rows right again."""
-    path = tmp_path / "a.csv"
-    path.write_bytes(HEADER.encode() + b"a,b,x\rc,d,x\n\n")
-    assert "carriage return" in message_of(path)
 
 
 def test_rejected_rows_may_hold_what_no_csv_file_can(tmp_path):

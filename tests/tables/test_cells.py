@@ -128,15 +128,6 @@ def test_nothing_between_separators_is_no_label_but_an_empty_cell_stays_a_bad_ro
         assert "row 2, column 'label': '' is empty" in message_of("b.csv", label_separator="|")
 
 
-def test_the_command_line_reads_a_wide_table():
-    write("a.csv", "task,ann,bob\nt1,1,-1\nt2,0,NA\nt3,1,1\n")
-    words = ["aggregate", "a.csv", "--wide", "--missing=-1,NA", "--method", "majority-vote", "--out", "out"]
-    assert cli.main(words) == 0
-    table = pq.read_table("out/tasks.parquet")
-    assert table["annotations"].to_pylist() == [1, 1, 2]
-    np.testing.assert_array_equal(pq.read_table("out/tasks.parquet")["label"].to_numpy(), [1, 0, 1])
-
-
 def test_classes_written_as_floats_are_those_of_a_file_with_types():
     write("a.csv", "task,annotator,label\nt1,a,1.0\nt2,a,10.0\nt3,a,2\nt3,b,2.0\nt4,b,-1.0\n")
     columns = {"task": ["t1", "t2", "t3", "t3", "t4"], "annotator": [*"aaabb"], "label": [1.0, 10.0, 2.0, 2.0, -1.0]}

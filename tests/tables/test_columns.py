@@ -124,16 +124,6 @@ def test_the_command_line_names_columns_of_annotations_and_gold(capsys):
     assert cli.main(["quality", "a.csv", "--method", "none", "--bootstrap", "0", *mapped]) == 0
 
 
-@pytest.mark.filterwarnings("default")
-def test_the_command_line_says_which_option_is_meant(capsys):
-    write("a.csv", "task,worker_id,the user,username,label\n1,2,3,4,5\n")
-    assert cli.main(["aggregate", "a.csv", "--out", "out"]) == 3
-    assert "Say which: --columns annotator=worker_id." in capsys.readouterr().err
-    write("b.csv", "task,Worker ID,label\n1,2,a\n2,3,b\n")
-    assert cli.main(["aggregate", "b.csv", "--out", "out", "--method", "majority-vote"]) == 0
-    assert "columns were found by usual names: --columns 'annotator=Worker ID'." in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("column", ["timestamp", "confidence"])
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 def test_a_column_that_says_nothing_to_us_is_left_out_with_a_word(column, ending):

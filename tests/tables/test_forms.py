@@ -242,17 +242,6 @@ def test_broken_json_is_named_where_it_breaks(content, message):
     assert "rows are bad" not in str(error.value)
 
 
-@pytest.mark.filterwarnings("ignore:.*usual names")
-@pytest.mark.parametrize(
-    ("options", "labels"),
-    [({"missing": "0"}, ["admiration", "admiration"]), ({"no_label": "none"}, ["admiration", "admiration", "none"])],
-)
-def test_rows_without_a_label_are_read_as_the_message_says(options, labels):
-    write("a.csv", GO_EMOTIONS)
-    found = Annotations.read("a.csv", columns="task=id,annotator=rater_id,label=admiration,neutral", **options)
-    assert [found.classes[label] for label in found.labels] == labels
-
-
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_gold_has_the_key_of_two_columns_that_annotations_have(ending, tmp_path):
     write("a.csv", "topic,document,worker,label\n1,d1,w,no\n2,d1,w,yes\n2,d2,w,no\n")

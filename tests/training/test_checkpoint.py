@@ -145,24 +145,6 @@ def test_another_training_is_refused_and_told_what_differs(tmp_path, eager):
 
 
 @pytest.mark.slow
-def test_other_settings_are_named_and_what_follows_from_them_is_not(tmp_path, eager):
-    once = functools.partial(settings, epochs=1)
-    train(once("crowdsourced-layer"), X, annotations=LABELS, checkpoint=tmp_path)
-    for other, message in [
-        ({"seed": 4}, "training: seed is 3 there and 4 here. Repeat"),
-        ({"method": "deep-em"}, "training: method is crowdsourced-layer there and deep-em here. Repeat"),
-        ({"learning_rate": 0.03}, "training: learning_rate is 0.02 there and 0.03 here. Repeat"),
-        ({"dropout": 0.1}, "training: dropout is 0.3 there and 0.1 here. Repeat"),
-        ({"epochs": 6}, "training: epochs is 1 there and 6 here. Repeat"),
-        ({}, "training: its data are other ones. Repeat"),
-    ]:
-        how = once(**{"method": "crowdsourced-layer", **other}, **({"arguments": {}} if "method" in other else {}))
-        with pytest.raises(ConfigError) as error:
-            train(how, X if other else X + (np.arange(N) == 0)[:, None], annotations=LABELS, checkpoint=tmp_path)
-        assert message in str(error.value)
-
-
-@pytest.mark.slow
 def test_callbacks_that_look_on_come_and_go_and_others_are_refused(tmp_path, interrupt, monkeypatch, eager):
     early, folder = functools.partial(keras.callbacks.EarlyStopping, "loss", patience=9), tmp_path / "checkpoint"
     plateau = functools.partial(keras.callbacks.ReduceLROnPlateau, "loss", patience=1, min_delta=10)

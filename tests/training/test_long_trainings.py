@@ -106,9 +106,6 @@ def test_gradients_of_two_half_batches_make_the_step_of_the_whole_one(method, ki
 
 # === Several devices ===
 
-PAIRS = [("crowdsourced-layer", "classification"), ("cross-fitted-em", "classification"), ("lia", "classification"),
-         ("waum", "classification"), ("conal", "classification"), ("rating-em", "regression")]  # fmt: skip
-
 
 def gone_on(folder, epochs=4, **given):
     """A training that is interrupted in its third epoch and goes on, and the same training in one piece."""
@@ -180,30 +177,6 @@ def in_a_process_with_two_devices(*arguments):
 @pytest.mark.skipif(BACKEND == "torch", reason="Keras has no data-parallel training on PyTorch")
 def test_a_killed_training_on_two_devices_goes_on_to_the_same_weights_in_every_precision(tmp_path):
     in_a_process_with_two_devices("go-on", str(tmp_path))
-
-
-def train_on_two(path):
-    """In a process that has two devices: every method on one and on both, its answers."""
-    two_devices()
-    found = {}
-    for method, kind in PAIRS:
-        for devices in (1, 2):
-            model = trained(method, kind, devices=devices)
-            found[f"{method} {devices}"] = model.predict(X, verbose=0)
-    stopped = trained(devices=2, patience=1, epochs=30)
-    found["stopped"] = np.array(stopped.history.history["held_out_log_likelihood"])
-    np.savez(path, **found)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(BACKEND == "torch", reason="Keras has no data-parallel training on PyTorch")
-def test_two_devices_learn_what_one_learns_though_each_epoch_is_shuffled(tmp_path):
-    path = tmp_path / "found.npz"
-    in_a_process_with_two_devices("train", str(path))
-    found = np.load(path)
-    for method, _ in PAIRS:
-        np.testing.assert_allclose(found[f"{method} 2"], found[f"{method} 1"], rtol=2e-2, atol=5e-3, err_msg=method)
-    assert len(found["stopped"]) < 30
 
 
 def train_one_after_the_other():
@@ -278,6 +251,4 @@ def test_what_cannot_stop_early_says_what_to_write():
 
 
 if __name__ == "__main__":
-    {"train": train_on_two, "go-on": go_on_on_two, "one-after-the-other": train_one_after_the_other}[sys.argv[1]](
-        *sys.argv[2:]
-    )
+    {"go-on": go_on_on_two, "one-after-the-other": train_one_after_the_other}[sys.argv[1]](*sys.argv[2:])

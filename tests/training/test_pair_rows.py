@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from slow_cases import quick
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
@@ -150,13 +151,7 @@ def answers_frame(names=NAMES):
 
 @pytest.mark.parametrize(
     ("library", "x_is_a_frame"),
-    [
-        ("polars", True),
-        *(
-            pytest.param(*form, marks=pytest.mark.slow)
-            for form in (("pandas", True), ("pandas", False), ("polars", False))
-        ),
-    ],
+    quick(("polars", True), slow=[("pandas", True), ("pandas", False), ("polars", False)]),
 )
 def test_a_frame_of_answers_trains_as_its_annotations_do(library, x_is_a_frame):
     """Before, one message said to give tasks= with it, and the next one to leave tasks= out."""

@@ -1,6 +1,7 @@
 import keras
 import numpy as np
 import pytest
+from slow_cases import quick
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
@@ -30,10 +31,10 @@ def test_training_on_aggregated_labels_makes_a_base_alone():
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize(
     ("method", "labels"),
-    [
+    quick(
         ("crowdsourced-layer", {"annotations": ANNOTATIONS}),
-        pytest.param("aggregated", {"label_distribution": np.eye(K)[TRUTH]}, marks=pytest.mark.slow),
-    ],
+        slow=[("aggregated", {"label_distribution": np.eye(K)[TRUTH]})],
+    ),
 )
 def test_two_trainings_with_one_seed_agree(method, labels):
     model, same = (train(replaced(method=method, epochs=2, batch_size=100), X, **labels)[0] for _ in range(2))

@@ -135,29 +135,6 @@ def test_the_option_that_a_lost_class_advises_trains_on_the_votes_first(phases, 
     assert keras.saving.load_model(tmp_path / "m.keras").crowd.majority_epochs == 5
 
 
-@pytest.mark.learning
-@pytest.mark.slow
-def test_the_advice_of_a_lost_class_brings_it_back():
-    datasets = pytest.importorskip("sklearn.datasets")
-    x, gold = datasets.load_digits(return_X_y=True)
-    rng = np.random.default_rng(0)
-    votes = np.where(rng.random((len(x), 8)) < 0.8, gold[:, None], rng.integers(10, size=(len(x), 8)))
-    for digit, other in ((1, 7), (3, 8), (4, 9)):  # half of the annotators mix them up
-        alike = (gold[:, None] == digit) & (np.arange(8) < 5) & (rng.random(votes.shape) < 0.7)
-        votes = np.where(alike, other, votes)
-
-    def model(**start):
-        keras.utils.set_random_seed(0)
-        base = keras.Sequential([keras.Input((64,)), keras.layers.Dense(64, "relu"), keras.layers.Dense(10, "softmax")])
-        return CrowdModel(base, CrowdsourcedLayer(8, scale=1.0, **start))
-
-    lost, found = model(), model(majority_epochs=5)
-    with pytest.warns(NotLearnedWarning, match="to none of the 1,0"):
-        lost.fit(x / 16, votes, epochs=20, verbose=0)
-    found.fit(x / 16, votes, epochs=20, verbose=0)
-    assert (found.predict(x / 16, verbose=0).argmax(axis=1) == gold).mean() > 0.9
-
-
 def test_a_fair_share_of_the_votes_is_a_twentieth_or_half_of_an_equal_share():
     votes = np.repeat([0, 1, 2, -1], [90, 6, 4, 50])
     assert lost_classes(np.zeros(100, int), votes, 3).tolist() == [1]

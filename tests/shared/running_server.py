@@ -1,0 +1,15 @@
+"""serving: a server of a folder, as a context, with the addresses of both protocols."""
+
+import contextlib
+
+from crowdzoo.serving import Limits, Server
+
+
+@contextlib.contextmanager
+def serving(folder=None, name="pets", labels=None, config=None, **limits):
+    """Runs a server on free ports; it has `url` and `grpc_url`."""
+    about = {"config": config} if config else {"name": name, "labels": labels or {}}
+    with Server(folder, rest_port=0, grpc_port=0, limits=Limits(**limits), **about) as server:
+        server.url = f"http://127.0.0.1:{server.rest_port}"
+        server.grpc_url = f"grpc://127.0.0.1:{server.grpc_port}"
+        yield server
