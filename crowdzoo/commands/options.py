@@ -87,7 +87,9 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
     )  # fmt: skip
     if second is not None:
         add_second_columns(command, second)
-    command.add_argument("--classes", metavar="A,B,…", help="class names in the order of their codes; default: sorted")
+    command.add_argument("--classes", metavar="A,B,…",
+        help='class names in the order of their codes (one with a comma: "a, b"); default: sorted',
+    )  # fmt: skip
     command.add_argument(
         "--on-bad-rows", choices=("error", "reject"), default="error", help="invalid rows: stop (default), or skip them"
     )

@@ -67,16 +67,16 @@ def _check_finite(model: Any, x: Any) -> None:
     x = keras.tree.map_structure(lambda array: ops.convert_to_numpy(array) if ops.is_tensor(array) else array, x)
     x = keras.tree.map_structure(np.asarray, x)
     for part in keras.tree.flatten(x):
-        for start in range(0, len(part) if part.dtype.kind == "f" else 0, ROWS_AT_ONCE):
+        for start in range(0, len(part) if part.ndim and part.dtype.kind == "f" else 0, ROWS_AT_ONCE):
             wrong = np.argwhere(~np.isfinite(part[start : start + ROWS_AT_ONCE]))
             if not len(wrong):
                 continue
-            row, *place = (wrong[0] + [start, *[0] * (part.ndim - 1)]).tolist()
-            answer = model.base(keras.tree.map_structure(lambda array, row=row: array[row : row + 1], x))
+            where = tuple((wrong[0] + [start, *[0] * (part.ndim - 1)]).tolist())
+            answer = model.base(keras.tree.map_structure(lambda array, row=where[0]: array[row : row + 1], x))
             if np.isfinite(np.asarray(ops.convert_to_numpy(answer), "float64")).all():
                 return
             raise DataError(
-                f"x[{', '.join(map(str, [row, *place]))}] is {part[(row, *place)]}, and the base's answer to it is no "
+                f"x[{', '.join(map(str, where))}] is {part[where]}, and the base's answer to it is no "
                 "number. Fill such values in, or leave the rows out, of the labels as well."
             )
 

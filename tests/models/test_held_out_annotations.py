@@ -56,8 +56,8 @@ def test_what_the_score_needs_is_said():
     with pytest.raises(DataError, match="task 600 is not in the annotations"):
         HeldOutAnnotations(x, annotations, tasks=[600])
     plain = HeldOutAnnotations(x.astype(int), annotations, tasks=[0])
-    plain.set_model(Fixed(np.zeros((1, 30, K))))  # a layer's answers for each annotator
-    with pytest.raises(ConfigError, match=r"gives shape \(1, 30, 10\).*Train a CrowdModel\(base, layer\)"):
+    plain.set_model(keras.Sequential([keras.Input((1,)), keras.layers.RepeatVector(30)]))  # answers of each annotator
+    with pytest.raises(ConfigError, match=r"gives shape \(1, 30, 1\).*Train a CrowdModel\(base, layer\)"):
         plain.on_epoch_end(0, {})
     nobody = Annotations.from_dense(np.array([[0, 1], [-1, -1]]), classes=np.arange(2))
     with pytest.raises(DataError, match="none of these tasks is annotated"):
