@@ -162,71 +162,60 @@ def exp(x):  # type: ignore[no-untyped-def]  # for Numba
 # === Expectation and counting ===
 
 
-@lru_cache
-def row_adder(fixed: int) -> Callable[..., None]:
-    """target[i : i + K] += source[j : j + K] for `fixed` classes, to be inlined; 0: for any number."""
-    run = fixed or 8
-
-    @compiled(inline="always")
-    def add_row(target, i, source, j, k_all):  # type: ignore[no-untyped-def]  # for Numba
-        whole = k_all // U(run) * U(run)
-        for k in range(U(0), whole, U(run)):
-            _add_run(target, i + k, source, j + k, run)
-        for k in range(whole, k_all):
-            target[i + k] += source[j + k]
-
-    return add_row
+# Functions of this module, not of a closure: Numba's cache on disk knows a closure by the bytes of what it holds, and
+# those of a compiled function are others in each process
+@compiled(inline="always")
+def _add_row(target, i, source, j, k_all, run):  # type: ignore[no-untyped-def]  # for Numba
+    """target[i : i + K] += source[j : j + K], to be inlined; `run` numbers at a time, known when compiled."""
+    whole = k_all // U(run) * U(run)
+    for k in range(U(0), whole, U(run)):
+        _add_run(target, i + k, source, j + k, run)
+    for k in range(whole, k_all):
+        target[i + k] += source[j + k]
 
 
-@lru_cache
-def _finisher(fixed: int) -> Callable[..., float]:
+@compiled(inline="always")
+def _finish(tile, gold, first, last, k_all, fixed, run):  # type: ignore[no-untyped-def]  # for Numba
     """Turns the logits of a tile, tasks `first` to `last`, into posteriors and returns their evidence, nats."""
-    run = fixed or 8
-
-    @compiled(inline="always")
-    def finish(tile, gold, first, last, k_all):  # type: ignore[no-untyped-def]  # for Numba
-        evidence = 0.0
-        o = U(0)
-        for i in range(first, last):
-            if len(gold) > 0 and gold[i] >= 0:
-                evidence += tile[o + U(gold[i])]
-                for k in range(k_all):
-                    tile[o + k] = -1000.0
-                tile[o + U(gold[i])] = 0.0
-            else:
-                peak = tile[o]
-                for k in range(U(1), k_all):
-                    peak = max(peak, tile[o + k])
-                for k in range(k_all):
-                    tile[o + k] -= peak
-                evidence += peak
-            o += k_all
-        for k in range(o):
-            tile[k] = exp(tile[k])
-        o = U(0)
-        totals = 1.0
-        for _ in range(first, last):
-            if fixed:
-                total = _sum_run(tile, o, run)
-                share = 1.0 / total
-                for k in range(k_all):
-                    tile[o + k] *= share
-            else:
-                total = tile[o : o + k_all].sum()
-                for k in range(k_all):
-                    tile[o + k] /= total
-            totals *= total
-            o += k_all
-        return evidence + math.log(totals)
-
-    return finish
+    evidence = 0.0
+    o = U(0)
+    for i in range(first, last):
+        if len(gold) > 0 and gold[i] >= 0:
+            evidence += tile[o + U(gold[i])]
+            for k in range(k_all):
+                tile[o + k] = -1000.0
+            tile[o + U(gold[i])] = 0.0
+        else:
+            peak = tile[o]
+            for k in range(U(1), k_all):
+                peak = max(peak, tile[o + k])
+            for k in range(k_all):
+                tile[o + k] -= peak
+            evidence += peak
+        o += k_all
+    for k in range(o):
+        tile[k] = exp(tile[k])
+    o = U(0)
+    totals = 1.0
+    for _ in range(first, last):
+        if fixed:
+            total = _sum_run(tile, o, run)
+            share = 1.0 / total
+            for k in range(k_all):
+                tile[o + k] *= share
+        else:
+            total = tile[o : o + k_all].sum()
+            for k in range(k_all):
+                tile[o + k] /= total
+        totals *= total
+        o += k_all
+    return evidence + math.log(totals)
 
 
 @lru_cache
 def _kernel(fixed: int) -> Callable[..., float]:
     """The loop for `fixed` classes; 0: for any number."""
     run = fixed or 8
-    add_row, finish = row_adder(fixed), _finisher(fixed)
 
     @compiled()
     def expect_and_count(  # type: ignore[no-untyped-def]  # for Numba
@@ -252,9 +241,9 @@ def _kernel(fixed: int) -> Callable[..., float]:
                             prefetch(log_table, row)
                             prefetch(log_table, row + U(min(run, 8) - 1))
                         row = (U(annotators[j]) * k_all + U(labels[j])) * k_all
-                        add_row(tile, o, log_table, row, k_all)
+                        _add_row(tile, o, log_table, row, k_all, run)
                     o += k_all
-                evidence += finish(tile, gold, first, last, k_all)
+                evidence += _finish(tile, gold, first, last, k_all, fixed, run)
             else:
                 begin = U(first) * k_all
                 for k in range(U(last - first) * k_all):
@@ -267,14 +256,14 @@ def _kernel(fixed: int) -> Callable[..., float]:
                 o = U(0)
                 for i in range(first, last):
                     if starts[i + 1] > starts[i] or (has_gold and gold[i] >= 0):
-                        add_row(classes, U(0), tile, o, k_all)
+                        _add_row(classes, U(0), tile, o, k_all, run)
                     for j in range(starts[i], starts[i + 1]):
                         if j < far:
                             row = (U(annotators[j + AHEAD]) * k_all + U(labels[j + AHEAD])) * k_all
                             prefetch(counts, row)
                             prefetch(counts, row + U(min(run, 8) - 1))
                         row = (U(annotators[j]) * k_all + U(labels[j])) * k_all
-                        add_row(counts, row, tile, o, k_all)
+                        _add_row(counts, row, tile, o, k_all, run)
                     o += k_all
         return evidence
 
