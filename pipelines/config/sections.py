@@ -164,8 +164,9 @@ class _ModelConfig(Section):
             standardised features, `feature-regressor` the same for ratings, `text-classifier` and `text-regressor`
             are networks over the words of texts, `image-classifier` and `image-regressor` over images,
             `image-segmenter` finds regions of images, `table-classifier` and `table-regressor` take columns of numbers,
-            categories and texts, `sequence-tagger` is a convolution and a GRU over words. Where it is not set, the columns of the file of instances decide. Or a
-            function of your own that makes a Keras model, `package.module:function` or `path/to/file.py:function`.
+            categories and texts, `sequence-tagger` is a convolution and a GRU over words. Where it is not set, the
+            columns of the file of instances decide. Or a function of your own that makes a Keras model,
+            `package.module:function` or `path/to/file.py:function`.
         arguments: of that function, by name.
         encoder: of a base of your own: settings of what encodes the instances, such as `max_words` of texts.
 
