@@ -53,8 +53,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_kinds(command)
     command.add_argument("--gold", type=path, metavar="FILE",
         help="sentences: file of true tags, to print F1. Preferences: file of pairs with the columns left, right, gold "
-        "(left, right or equal), to print the share that is right. Regions: as for aggregate. Otherwise gold is a "
-        "column of the instances",
+        "(left, right or equal), to print the share that is right. Regions: as for aggregate. Else gold is a column",
     )  # fmt: skip
     options.add_reading(command, "instance")
     options.add_image(command, "; with a folder of images it is found where there is only one")
