@@ -55,13 +55,13 @@ def Evaluator(  # noqa: N802, the function's name is the component's
 ) -> None:
     """Runs TensorFlow Model Analysis on both models, and blesses the new one or not.
 
-    It is blessed if its metric (accuracy; of a tagger the spans' F1, of a regressor R² and of a reward model the share
-    of pairs whose better side has the higher score, which TensorFlow Model Analysis does not know, so that this
-    component asks the exported models itself) reaches `minimum`, and it is not worse than the last pushed model. Both
-    are compared on the same tasks of eval: by the metric, or by the log-likelihood of the annotations (see
-    `annotation_scores`), which may fall by no more than `annotation_tolerance`. By the metric this is a test of
-    non-inferiority: the model is blessed if with 95 % confidence its loss (see `loss_bounds`) is at most `tolerance`,
-    not blessed if with 95 % confidence it is more, and otherwise undecided.
+    It is blessed if its metric (accuracy; of a tagger the spans' F1, of a regressor R², of a model of masks the Dice
+    coefficient and of a reward model the share of pairs whose better side has the higher score, which TensorFlow Model
+    Analysis does not know, so that this component asks the exported models itself) reaches `minimum`, and it is not
+    worse than the last pushed model. Both are compared on the same tasks of eval: by the metric, or by the
+    log-likelihood of the annotations (see `annotation_scores`), which may fall by no more than `annotation_tolerance`.
+    By the metric this is a test of non-inferiority: the model is blessed if with 95 % confidence its loss (see
+    `loss_bounds`) is at most `tolerance`, not blessed if with 95 % confidence it is more, and otherwise undecided.
     The last pushed model is found in the serving folder. (TFX would take a Resolver node for that; open-source Kubeflow
     cannot run one, and with it a plain rerun would never come from the cache.)
 

@@ -38,7 +38,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--method", metavar="NAME",
         help="method that learns from the labels of all annotators (default ccem; ratings and sentences: "
-        "crowdsourced-layer, preferences: pair-annotators), or an aggregation "
+        "crowdsourced-layer, preferences: pair-annotators, regions: the aggregation staple), or an aggregation "
         "method of `crowdzoo aggregate`, to train on its posteriors or estimates; an unknown name prints the list. "
         "For ratings, rating-em is a method of the first sort, and aggregated trains on the estimates of rating-em",
     )  # fmt: skip
@@ -53,7 +53,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_kinds(command)
     command.add_argument("--gold", type=path, metavar="FILE",
         help="sentences: file of true tags, to print F1. Preferences: file of pairs with the columns left, right, gold "
-        "(left, right or equal), to print the share that is right. Otherwise gold is a column of the instances",
+        "(left, right or equal), to print the share that is right. Regions: as for aggregate. Else gold is a column",
     )  # fmt: skip
     options.add_reading(command, "instance")
     options.add_image(command, "; with a folder of images it is found where there is only one")

@@ -10,9 +10,9 @@ components and the pipeline are each written once and ask the kind:
 | aggregation | `aggregation`, `aggregators`, `create_aggregator`, `noted`, `result_rows`, `write_result` |
 | base models | `bases`, `instances_of`, `taken_by`, `settings` |
 | training | `method`, `methods`, `split_method`, `training_reading`, `training_set` |
-| | `gold_column`, `targets`, `train` |
+| | `gold_column`, `targets`, `class_names`, `train` |
 | evaluation | `metric`, `metric_title`, `scores`, `training_rows` |
-| export and prediction | `signature`, `answer`, `header`, `prediction_lines` |
+| export and prediction | `signature`, `answer`, `header`, `prediction_lines`, `write_predictions` |
 | command line | `add_arguments`, `check_arguments`, `refused`, `scale` |
 
 Heavy imports stand inside the methods: `--help` asks every kind for its arguments and loads no Keras.

@@ -124,14 +124,11 @@ def page_sheets(page: ReportPage, crowd: Any, result: Result, sure: float, price
         still = still | ~part_of(numbers.kind, "questions").sure(result, sure, crowd)
     why = np.select([~still, sizes == 0, sizes == 1], ["", "no answer", "one answer"], f"less sure than {sure:g}")
     order = dict.fromkeys([*(numbers.tables["tasks"].shown or ()), *range(len(still))])
-    tables = (
-        pa.table({"task": tasks["task"], "redo": why.tolist(), **tasks}).take(
-            sorted(order, key=lambda row: not still[row])
-        ),
-        pa.table(people).take(np.lexsort((np.array(worst), ~flagged))),
-    )
+    rows = sorted(order, key=lambda row: not still[row])
+    done = pa.table({"task": tasks["task"], "redo": why.tolist(), **tasks}).take(rows)
+    sheet = pa.table(people).take(np.lexsort((np.array(worst), ~flagged)))
     alpha = None if (found := overall.pop("krippendorff_alpha")) is None else Alpha(**found)
-    return QualityReport(overall, alpha, redundancy(table), *tables, classes=pa.table({}), coincidences=None)
+    return QualityReport(overall, alpha, redundancy(table), done, sheet, classes=pa.table({}), coincidences=None)
 
 
 def _people(table: pa.Table, notes: list[list[str]], flagged: NDArray[np.bool_]) -> dict[str, Any]:

@@ -47,7 +47,7 @@ PREFERENCE_METHODS = (*_PAIR_LAYERS, AGGREGATED)
 
 # And for regions of images, on a network of pixels; the first is the default (docs/papers/zhang.md)
 _MASK_LAYERS = {AGGREGATED: None, "spatial-confusions": "SpatialConfusions"}
-_MASK_LAYERS |= {name: _LAYERS[name] for name in ("trace-regularization", "ccem", "deep-em")}
+_MASK_LAYERS |= {name: _LAYERS[name] for name in ("trace-regularization", "ccem")}
 
 # What the data decide, not the user
 _FROM_DATA = ("num_annotators", "num_classes", "kind", "center", "unit", "num_annotations")

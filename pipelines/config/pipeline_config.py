@@ -35,7 +35,7 @@ class PipelineConfig(Section):
     Attributes:
         name: name of the pipeline in metadata, and of the served model.
         kind: of label, the file's key `task`: `classification`, `sequence` for tagged sentences, `regression` for
-            ratings, or `preference` for comparisons of two tasks.
+            ratings, `preference` for comparisons of two tasks, or `region` for regions of images.
         seed: seed of everything random.
     """
 

@@ -56,7 +56,8 @@ class DataConfig(Section):
             `preference` left, right, annotator, label. For task `sequence` sentences with annotators' tags: spans in
             .jsonl, columns under any other ending.
         gold: for task `sequence`, a file in columns with the true tags of the same sentences; spans have them inside.
-            For task `preference`, a table with the columns left, right, gold: which side is better.
+            For task `preference`, a table with the columns left, right, gold: which side is better. For task `region`
+            an export of one annotator, a folder of masks, or a table with the columns task, gold.
         scheme: for task `sequence`, how tags are written.
         on_bad_tags: for task `sequence`, whether tags that break the scheme stop the run or are fixed (I- without B-).
         low: for task `regression`, the lowest rating that annotators may give; a rating below is a bad row.
@@ -148,8 +149,8 @@ class AggregationConfig(WithArguments):
 
     Attributes:
         method: a name in `crowdzoo.aggregation.METHODS` (for sequences `SEQUENCE_METHODS`, for ratings
-            `RATING_METHODS`, for preferences `PREFERENCE_METHODS`); robust, bsc-seq, rating-em and
-            annotator-bradley-terry where it is not set. All other keys are arguments of that method.
+            `RATING_METHODS`, for preferences `PREFERENCE_METHODS`); robust, bsc-seq, rating-em,
+            annotator-bradley-terry and staple where it is not set. All other keys are arguments of that method.
     """
 
     method: str
@@ -162,9 +163,10 @@ class _ModelConfig(Section):
         base: which base, by the task and the kind of instances: `feature-classifier` is a multilayer perceptron over
             standardised features, `feature-regressor` the same for ratings, `text-classifier` and `text-regressor`
             are networks over the words of texts, `image-classifier` and `image-regressor` over images,
-            `table-classifier` and `table-regressor` take columns of numbers, categories and texts, `sequence-tagger` is
-            a convolution and a GRU over words. Where it is not set, the columns of the file of instances decide. Or a
-            function of your own that makes a Keras model, `package.module:function` or `path/to/file.py:function`.
+            `image-segmenter` finds regions of images, `table-classifier` and `table-regressor` take columns of numbers,
+            categories and texts, `sequence-tagger` is a convolution and a GRU over words. Where it is not set, the
+            columns of the file of instances decide. Or a function of your own that makes a Keras model,
+            `package.module:function` or `path/to/file.py:function`.
         arguments: of that function, by name.
         encoder: of a base of your own: settings of what encodes the instances, such as `max_words` of texts.
 
