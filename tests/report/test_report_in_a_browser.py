@@ -157,7 +157,8 @@ def test_a_page_of_preferences_renders_and_follows_links(tmp_path):
         browse(path, "--dump-dom", f"--window-size={width},900")[0].split('id="annotators"')[1]
         for width in (1000, 1800)
     )
-    assert narrow.split("<table")[0].count('class="scroll narrow"') == 1  # no pictures, so that no column is cut off
+    # no pictures, so that no column is cut off
+    assert narrow.split("<table")[0].count('class="scroll tight narrow') == 1
     assert wide.split("<table")[0].count('class="scroll"') == 1
     assert dom.count("<img") == 0
     assert "NaN" not in dom.split('id="data"')[0]
@@ -180,6 +181,9 @@ def test_a_page_of_several_labels_renders(tmp_path):
         assert heading in detail
     assert "Who said what" in detail
     assert '<h2 id="classes-title">Labels</h2>' in dom
+    narrow = browse(path, "--dump-dom", "--window-size=390,900")[0].split('id="classes"')[1]
+    assert narrow.split("<table")[0].count('class="scroll tight narrow narrower"') == 1  # a line for each value
+    assert 'data-title="answers with it"' in narrow
     assert dom.count("<img") == 0
     assert "NaN" not in dom.split('id="data"')[0]
 
