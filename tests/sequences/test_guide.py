@@ -39,7 +39,8 @@ def test_the_examples_run_and_give_what_they_say(tmp_path, monkeypatch, capsys):
     assert read.num_mended == 1
 
 
-@pytest.mark.filterwarnings("ignore:.*inside longer ones")
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*inside longer ones", "ignore:.*is the label of no task")
 def test_gamma_takes_the_spans_as_the_guide_gives_them(tmp_path, monkeypatch):
     pytest.importorskip("pygamma_agreement", reason="needs cvxopt, under the GPL")
     monkeypatch.chdir(tmp_path)
