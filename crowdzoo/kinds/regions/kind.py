@@ -78,8 +78,8 @@ class Regions(Kind):
         else:
             known = {task: text for task, text in gold_by_task(path, layout).items() if text}
         if rename:
-            names = Layout.of({"rename": rename}, ("rename",)).rename
-            known = {task: MarkedImage.renamed(text, names) for task, text in known.items()}
+            renames = Layout.of({"rename": rename}, ("rename",)).rename
+            known = {task: MarkedImage.renamed(text, renames) for task, text in known.items()}
         said = _by_task(crowd)
         known = _named_alike(path, known, {*map(str, crowd.tasks.tolist())})
         check_shared(path, known, crowd.tasks)
