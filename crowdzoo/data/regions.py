@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -141,6 +141,16 @@ class MarkedImage:
         except (JsonError, TypeError, KeyError, ValueError):
             form = '{"size": [height, width], "regions": [{"category": ..., "bbox": [...]}, ...]}'
             raise DataError(f"{short_repr(text)} holds no regions. Write {form}.") from None
+
+    @classmethod
+    def renamed(cls, text: str, names: Mapping[str, str]) -> str:
+        """A `text` whose classes have other names, old -> new; what holds no regions stays as it is."""
+        try:
+            image = cls.parse(text)
+        except DataError:
+            return text
+        regions = (replace(each, label=names.get(each.label, each.label)) for each in image.regions)
+        return replace(image, regions=tuple(regions)).text
 
     @cached_property
     def text(self) -> str:

@@ -84,7 +84,7 @@ def _text(value: Any, decimal: str) -> str:
 def write_sheet(table: pa.Table, file: IO[bytes]) -> None:
     """Writes a table as a workbook of one sheet, whose first row stays in sight.
 
-    Columns of lists are left out. Text is text, also where it begins as a formula does.
+    Columns of lists are left out. Text is text, also where it begins as a formula does. Fractions show three decimals.
 
     Args:
         table: the table.
@@ -102,6 +102,10 @@ def write_sheet(table: pa.Table, file: IO[bytes]) -> None:
     sheet.freeze_panes = "A2"
 
     def cell(value: Any) -> Any:
+        if isinstance(value, float) and value == value:
+            made = openpyxl.cell.WriteOnlyCell(sheet, value)
+            made.number_format = "0.0##"
+            return made
         if not isinstance(value, str):
             return None if value != value else value  # NaN
         if len(value) > MOST_CHARACTERS:

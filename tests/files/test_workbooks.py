@@ -88,6 +88,7 @@ def test_text_that_begins_as_a_formula_stays_text():
     assert [row[0].value for row in rows] == ["=1+1", "+1", "-1", "@x", "#N/A", "\ufffd", None]
     assert {row[0].data_type for row in rows[:-1]} == {"s"}
     assert [row[1].value for row in rows] == [1.5, None, None, 1, 2, 3, 4]
+    assert rows[0][1].number_format == "0.0##"
     assert len(rows[0]) == 2
 
 

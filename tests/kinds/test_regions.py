@@ -296,6 +296,19 @@ def test_gold_is_found_by_the_names_of_images_without_their_endings(tmp_path, ca
     assert "['a.jpg', 'a.tif', 'a'] may be one image" in capsys.readouterr().err
 
 
+def test_values_of_masks_get_the_names_of_gold(tmp_path, capsys):
+    png_folder(tmp_path / "masks")
+    gold = gold_of_masks("abc") | {"categories": [{"id": 1, "name": "cat"}]}
+    (tmp_path / "gold.json").write_text(json.dumps(gold))
+    assert aggregated(tmp_path, tmp_path / "gold.json", crowd="masks", named=PNG) == DataError.exit_code
+    assert "Name them alike, such as --rename cat=1" in capsys.readouterr().err
+    for number, names in enumerate(("cat=1", "1=cat")):  # of gold, and of the answers
+        place = tmp_path / str(number)
+        words = ["aggregate", str(tmp_path / "masks"), *PNG, "--gold", str(tmp_path / "gold.json"), "--rename", names]
+        assert main([*words, "--out", str(place)]) == 0
+        assert re.search("tasks with gold +3", capsys.readouterr().out)
+
+
 @pytest.mark.filterwarnings("default::UserWarning")
 def test_gold_may_be_masks_and_tables_as_well(tmp_path, capsys):
     png_folder(tmp_path / "masks")

@@ -148,7 +148,8 @@ def test_a_page_of_preferences_renders_and_follows_links(tmp_path):
         browse(path, "--dump-dom", f"--window-size={width},900")[0].split('id="annotators"')[1]
         for width in (1000, 1800)
     )
-    assert narrow.split("<table")[0].count('class="scroll narrow"') == 1  # no pictures, so that no column is cut off
+    # no pictures, so that no column is cut off
+    assert narrow.split("<table")[0].count('class="scroll tight narrow') == 1
     assert wide.split("<table")[0].count('class="scroll"') == 1
     assert dom.count("<img") == 0
     assert "NaN" not in dom.split('id="data"')[0]

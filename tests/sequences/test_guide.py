@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from crowdzoo.sequences import Span, read_conll
+from crowdzoo.reading.sentences.sentence_files import read_sentences
+from crowdzoo.sequences import Span, read_conll, read_spans
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "sequences.md").read_text(encoding="utf-8")
@@ -36,6 +37,29 @@ def test_the_examples_run_and_give_what_they_say(tmp_path, monkeypatch, capsys):
     assert "num_mended                                    # 1:" in GUIDE
     read = read_conll("answers.txt", gold="gold.txt", annotators=["ann", "bob", "cid"], on_bad_tags="mend")
     assert read.num_mended == 1
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*inside longer ones", "ignore:.*is the label of no task")
+def test_gamma_takes_the_spans_as_the_guide_gives_them(tmp_path, monkeypatch):
+    pytest.importorskip("pygamma_agreement", reason="needs cvxopt, under the GPL")
+    monkeypatch.chdir(tmp_path)
+    names = {"read_spans": read_spans}
+    exec(*(block for block in re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL) if "nested =" in block), names)
+    (block,) = re.findall(r"```py\n(.*?)```", GUIDE, flags=re.DOTALL)
+    gamma = re.sub(r"^(?=continuum.compute)", "gamma = ", block, flags=re.M)
+    exec(gamma, names)
+    units = {who: [(unit.segment.start, unit.segment.end, unit.annotation) for unit in of]
+             for who, of in names["continuum"]._annotations.items()}  # fmt: skip
+    assert units == {
+        "ann": [(0, 3, "ORG"), (2, 3, "LOC")],
+        "bob": [(0, 3, "ORG"), (2, 3, "LOC")],
+        "cid": [(0, 1, "ORG")],
+    }
+    assert names["gamma"] < 1
+    names["nested"] = read_sentences("nested.jsonl", exclude=["cid"])
+    exec(gamma, names)
+    assert names["gamma"] == 1  # ann and bob drew the same
 
 
 def test_the_pipelines_settings_are_valid(tmp_path):

@@ -181,9 +181,9 @@ BAD_ROWS = {
     ),
     "letters after the quote that closes a value": (
         HEADER + 'b,x,"1"\n"ca"t,x,1\n',
-        "row 3: '\"ca\"t,x,1' closes a quote within a value. Write quotes (\") inside of a value twice",
+        'row 3: \'"ca"t,x,1\' closes a quote within a value. Write quotes (") inside of a value twice',
     ),
-    "a quote after a backslash": (HEADER + '"a\\"b",x,1\n', "row 2: '\"a\\\\\"b\",x,1' closes a quote within a value."),
+    "a quote after a backslash": (HEADER + '"a\\"b",x,1\n', 'row 2: \'"a\\\\"b",x,1\' closes a quote within a value.'),
     "carriage return, and a blank line": (
         HEADER + "a,b,x\rc,d,x\n\n",
         "row 2: 'a,b,x\\rc,d,x' holds a carr",

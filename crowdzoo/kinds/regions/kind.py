@@ -35,7 +35,7 @@ class Regions(Kind):
     counted = "answers"
     inputs = ("annotations", "instances", "gold")
     reading = (*ROW_OPTIONS, *EXPORT_OPTIONS, *LAYOUT_OPTIONS, "image")
-    gold_reading = ("on_bad_rows",)
+    gold_reading = ("on_bad_rows", "rename")
     training_reading = ("gold",)
     aggregation = "objects"
     metric = "dice"
@@ -52,7 +52,12 @@ class Regions(Kind):
     }
 
     def gold_of(
-        self, crowd: Annotations, path: Path | None, layout: Layout | None = None, on_bad_rows: str = "error"
+        self,
+        crowd: Annotations,
+        path: Path | None,
+        layout: Layout | None = None,
+        on_bad_rows: str = "error",
+        rename: Mapping[str, str] | str | None = None,
     ) -> np.ndarray | None:
         """True regions as texts, objects [N], empty where the file does not know.
 
@@ -62,6 +67,7 @@ class Regions(Kind):
                 `crowdzoo convert` writes it.
             layout: of a table.
             on_bad_rows: "reject" leaves images out that cannot be read; not of tables.
+            rename: classes that have another name there, as "1=cat" or a mapping.
 
         Raises:
             DataError: no regions, those of several annotators, other images, sizes or categories than the crowd's.
@@ -79,6 +85,9 @@ class Regions(Kind):
             known = _by_task(gold)
         else:
             known = {task: text for task, text in gold_by_task(path, layout).items() if text}
+        if rename:
+            renames = Layout.of({"rename": rename}, ("rename",)).rename
+            known = {task: MarkedImage.renamed(text, renames) for task, text in known.items()}
         said = _by_task(crowd)
         known = _named_alike(path, known, {*map(str, crowd.tasks.tolist())})
         check_shared(path, known, crowd.tasks)
@@ -96,7 +105,7 @@ class Regions(Kind):
         if names and others and names.isdisjoint(others):
             raise DataError(
                 f"{path}: has the categories {short_repr(sorted(names))}, and annotators {short_repr(sorted(others))}. "
-                "Name them alike."
+                f"Name them alike, such as rename='{min(names)}={min(others)}'."
             )
         return np.array([known.get(str(task), "") for task in crowd.tasks.tolist()], object)
 

@@ -39,7 +39,7 @@ class ComparedSentences(Compared):
         self.drawn_gold: list[Any] = []
         if crowd.drawn is not None and self.gold is not None:
             self.title, self.answers_hold_gold = DRAWN_F1, True
-            own = crowd.gold or [None] * len(crowd)
+            own: Any = crowd.gold or [None] * len(crowd)
             kept = {key: each for key, each in crowd.drawn.items() if np.array_equal(own[key[0]], self.gold[key[0]])}
             self.drawn_gold = replace(crowd, gold=list(self.gold), drawn=kept).gold_drawn()
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdzoo.data.numbers import parse_numbers, without_zeros
+from crowdzoo.data.regions import MarkedImage
 from crowdzoo.errors import BadRow, DataError, DataWarning, short_repr
 from crowdzoo.reading.tables.options import Rules
 from crowdzoo.reading.tables.sources import LABEL_OF, PART_OF, Batch, Source
@@ -269,6 +270,9 @@ class CellSource(Source):
         encoded = _texts(batch.columns["label"]).dictionary_encode()
         self._renamed |= {*encoded.dictionary.to_pylist()} & self.layout.rename.keys()
         names = [self.layout.rename.get(name, name) for name in encoded.dictionary.to_pylist()]
+        if self.label_kind.has_regions:  # their classes
+            names = [MarkedImage.renamed(text, self.layout.rename) for text in names]
+            self._renamed |= self.layout.rename.keys()  # perhaps gold has them
         batch.columns["label"] = pa.array(names, pa.large_string()).take(encoded.indices)
 
     def _fill(self, batch: Batch) -> None:

@@ -134,7 +134,7 @@ class CsvSource(TextSource):
         return found
 
     def _separated(self, chunk: bytes) -> bool:
-        """Whether each second quote is followed by a separator, a line end or another quote, as those that close are."""
+        """Whether each second quote is followed by a separator, a line end or another quote, as one that closes is."""
         if b'"' not in chunk:
             return True
         letters = np.frombuffer(chunk, np.uint8)
@@ -176,7 +176,9 @@ class CsvSource(TextSource):
                 elif feed.exhausted or (feed.place > start + 1 and not self._closes(texts[start : feed.place])):
                     trouble, unclosed = "opens a quote that nothing closes.", True
                 elif feed.place == start + 1 and b'"' in texts[start] and not self._closes(texts[start : feed.place]):
-                    trouble = 'closes a quote within a value. Write quotes (") inside of a value twice, or none around it.'
+                    trouble = (
+                        'closes a quote within a value. Write quotes (") inside of a value twice, or none around it.'
+                    )
             except csv.Error as error:
                 trouble, unclosed = _csv_reason(str(error)), "field limit" in str(error)
                 if unclosed and feed.place == start + 1:
