@@ -1,5 +1,6 @@
 """create: an aggregator by its name, as configurations and the command line spell it."""
 
+from collections.abc import Iterable
 from inspect import signature
 from typing import Any
 
@@ -12,6 +13,7 @@ from crowdzoo.aggregation.regions.methods import REGION_METHODS
 from crowdzoo.aggregation.sentences.methods import SEQUENCE_METHODS
 from crowdzoo.aggregation.sentences.token_aggregation import TokenAggregation
 from crowdzoo.checks.constraints import Choice
+from crowdzoo.errors import ConfigError
 from crowdzoo.plugins import Table
 
 # By kind of label, as the classes say it
@@ -48,3 +50,19 @@ def create(method: str, *, kind: str = "classification", **settings: Any) -> Any
         known.checked("", f"setting of {method}", name)
     of_tokens = {name: settings.pop(name) for name in OF_TOKENS if name in settings}
     return TokenAggregation(method, settings=settings, **of_tokens)
+
+
+def check_settings_of_default(kind: str, default: str, names: Iterable[str]) -> None:
+    """Refuses settings of another method than a kind's default one, and names a method that has them.
+
+    Raises:
+        ConfigError: such a setting.
+    """
+    methods = METHODS_OF[kind].own
+    for name in names:
+        having = [method for method, of_method in methods.items() if name in signature(of_method).parameters]
+        if having and default not in having:
+            shown = having[0] if "dawid-skene" not in having else "dawid-skene"
+            raise ConfigError(
+                f"{name} is not a setting of {default}, the default method: name a method that has it, such as {shown}."
+            )

@@ -226,30 +226,17 @@ class Kind(ABC):
             **settings: settings of the method.
 
         Raises:
-            ConfigError: an unknown method or setting, or a value out of range; or a setting that the default method has
-                not and another one has.
+            ConfigError: an unknown method or setting, or a value out of range.
         """
-        from crowdzoo.aggregation import create
+        from crowdzoo.aggregation.registry import check_settings_of_default, create
 
         method = method or self.aggregation
         if method == self.aggregation:  # it may not have been named
-            self._check_settings_of_default(settings)
+            check_settings_of_default(self.name, method, settings)
         chosen = self.aggregator_class(method)
         if seed is not None and chosen is not None and "seed" in signature(chosen).parameters:
             settings = {"seed": seed, **settings}
         return create(method, kind=self.name, **settings)
-
-    def _check_settings_of_default(self, settings: Mapping[str, Any]) -> None:
-        """Refuses a setting of another method than the default one, and names a method that has it."""
-        methods = self.aggregators().own
-        for name in settings:
-            having = [method for method, kind in methods.items() if name in signature(kind).parameters]
-            if having and self.aggregation not in having:
-                shown = having[0] if "dawid-skene" not in having else "dawid-skene"
-                raise ConfigError(
-                    f"{name} is not a setting of {self.aggregation}, the default method: name a method that has it, "
-                    f"such as {shown}."
-                )
 
     def noted(self, result: Any, crowd: Any) -> Any:
         """The result with notes on what about the crowd makes it doubtful; arguments as of `result_rows`."""
