@@ -17,7 +17,7 @@ from crowdzoo.aggregation.engine.labels import choose_labels, tied_classes
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.soft_answers import has_confidence
 from crowdzoo.aggregation.engine.soft_votes import SoftVotes
-from crowdzoo.errors import DataError
+from crowdzoo.errors import DataError, short_repr
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.result_files import ReadResult
@@ -92,21 +92,34 @@ class Aggregation(Result):
         Args:
             method: see the attribute of that name, as for the arguments that follow.
             annotations: N tasks, R annotators, K classes.
-            posteriors: [N, K].
+            posteriors: [N, K], rows sum to one.
             labels: int64 [N]. Default: those of the highest posteriors.
             params: confusions and class prior; None where there are none, or where `found` has them.
             seed: where no labels are given, of random ties.
             **found: further attributes by name, such as `history` and `skills`.
 
         Raises:
-            DataError: posteriors of another shape, or that are no numbers.
+            DataError: posteriors of another shape, or that are no probabilities.
 
         Warns:
             VotesWarning: the labels are far from the votes; `notes` says how far.
         """
         shape = annotations.num_tasks, annotations.num_classes
-        if np.shape(posteriors) != shape or not np.isfinite(posteriors).all():
-            raise DataError(f"{method}: posteriors must be numbers of shape {shape}, got {np.shape(posteriors)}.")
+        if np.shape(posteriors) != shape:
+            raise DataError(f"{method}: posteriors must have shape {shape}, got {np.shape(posteriors)}.")
+        posteriors = np.asarray(posteriors)
+        sums = posteriors.sum(axis=1)
+        for fault, rows in (
+            ("hold NaN or inf", ~np.isfinite(sums)),
+            ("hold numbers below 0", (posteriors < -1e-8).any(axis=1)),
+            ("do not sum to 1 (divide each row by its sum)", ~np.isclose(sums, 1)),
+        ):
+            if rows.any():
+                first = f"row {rows.argmax()}, task {short_repr(annotations.tasks[rows.argmax()])}"
+                raise DataError(
+                    f"{method}: posteriors of {rows.sum():,} of {len(rows):,} tasks {fault}. The first is {first}, with a "
+                    f"sum of {sums[rows.argmax()]:.6g}."
+                )
         if labels is None:
             labels = choose_labels(posteriors, np.arange(len(posteriors)), seed=seed)
         notes = notes_against_votes(annotations, labels)

@@ -11,6 +11,7 @@ from unittest.mock import patch
 import numpy as np
 
 from crowdzoo.aggregation import Aggregation, Block, ConvergenceWarning
+from crowdzoo.aggregation.named import result_of
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.testing.explained import explained
@@ -99,7 +100,8 @@ def _fit(aggregator: Any, annotations: Any, **extra: Any) -> Aggregation:
     _data[1:] = [", ".join([f"last fitted to {annotations!r}", *rows, *extra])]
     with warnings.catch_warnings():  # whether it converges on odd data is not what is checked
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return aggregator.fit(annotations, **extra)
+        found: Aggregation = result_of(aggregator, annotations, **extra)
+        return found
 
 
 def _assert_sound(result: Aggregation, annotations: Annotations) -> None:

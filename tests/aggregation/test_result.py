@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pyarrow.parquet
@@ -107,6 +108,19 @@ def test_frames_hold_a_row_per_task_and_per_annotator():
     assert annotators["annotator"].tolist() == ["ann", "bo"]
     assert annotators["annotations"].tolist() == [2, 2]
     np.testing.assert_allclose(annotators["accuracy"], result.annotator_accuracy())
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        ([np.nan, 0.2], "hold NaN or inf. The first is row 1, task 'a', with a sum of nan"),
+        ([1, 1], "do not sum to 1 (divide each row by its sum). The first is row 1, task 'a', with a sum of 2"),
+        ([1.2, -0.2], "hold numbers below 0. The first is row 1, task 'a'"),
+    ],
+)
+def test_posteriors_that_are_no_probabilities_are_refused_with_the_first_task(row, fault):
+    with pytest.raises(DataError, match=re.escape(f"mine: posteriors of 2 of 3 tasks {fault}")):
+        Aggregation.of("mine", crowd(), [[0.5, 0.5], row, row])
 
 
 def test_methods_sign_their_results():
