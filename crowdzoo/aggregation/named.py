@@ -60,7 +60,6 @@ def result_of(aggregator: Any, *data: Any, **known: Any) -> Any:
     """
     result = aggregator.fit(*data, **known)
     if not isinstance(result, Result):
-        kind = getattr(aggregator, "kind", Result.kind)
-        name = next((each.__name__ for each in Result.__subclasses__() if each.kind == kind), "Result")
-        raise ConfigError(f"{type(aggregator).__name__}: fit must return {name}.of(...), got a {type(result).__name__}.")
+        own, got = type(aggregator).__name__, type(result).__name__
+        raise ConfigError(f"{own}: fit must return a result, such as Aggregation.of(...), got a {got}.")
     return result

@@ -104,22 +104,18 @@ class Aggregation(Result):
         Warns:
             VotesWarning: the labels are far from the votes; `notes` says how far.
         """
-        shape = annotations.num_tasks, annotations.num_classes
-        if np.shape(posteriors) != shape:
-            raise DataError(f"{method}: posteriors must have shape {shape}, got {np.shape(posteriors)}.")
-        posteriors = np.asarray(posteriors)
+        posteriors, shape = np.asarray(posteriors), (annotations.num_tasks, annotations.num_classes)
+        if posteriors.shape != shape:
+            raise DataError(f"{method}: posteriors must have shape {shape}, got {posteriors.shape}.")
         sums = posteriors.sum(axis=1)
-        for fault, rows in (
-            ("hold NaN or inf", ~np.isfinite(sums)),
-            ("hold numbers below 0", (posteriors < -1e-8).any(axis=1)),
-            ("do not sum to 1 (divide each row by its sum)", ~np.isclose(sums, 1)),
-        ):
-            if rows.any():
-                first = f"row {rows.argmax()}, task {short_repr(annotations.tasks[rows.argmax()])}"
-                raise DataError(
-                    f"{method}: posteriors of {rows.sum():,} of {len(rows):,} tasks {fault}. The first is {first}, with a "
-                    f"sum of {sums[rows.argmax()]:.6g}."
-                )
+        wrong = ~np.isclose(sums, 1) | (posteriors < -1e-8).any(axis=1)
+        if wrong.any():
+            row, nothing = int(wrong.argmax()), np.count_nonzero(~np.isfinite(sums))
+            raise DataError(
+                f"{method}: posteriors are no probabilities that sum to 1 in {wrong.sum():,} of {len(sums):,} rows, of "
+                f"which {nothing:,} hold NaN or inf. The first is row {row}, task {short_repr(annotations.tasks[row])}: "
+                f"{short_repr(posteriors[row].tolist())}, with the sum {sums[row]:.6g}."
+            )
         if labels is None:
             labels = choose_labels(posteriors, np.arange(len(posteriors)), seed=seed)
         notes = notes_against_votes(annotations, labels)

@@ -140,8 +140,12 @@ def _several(arguments: argparse.Namespace, kind: Kind) -> tuple[Any, Any]:
 
 
 def _print(found: Any, arguments: argparse.Namespace, command: str) -> None:
-    print_table(*found.table())
+    left_out = print_table(*found.table(), whole=3)
     frame, best = found.frame, found.best
+    if left_out:
+        print(f"The terminal is too narrow for {', '.join(left_out)}: see {arguments.out / 'comparison.csv'}.")
+    if "notes" in left_out:
+        print("\n".join(f"{row.method}: {row.notes}" for row in frame[frame["notes"] != ""].itertuples()))
     level = [title for title in frame["method"][frame["level"].astype(bool)] if title not in (best.title, "gold")]
     print()
     print(f"The best is {best.title}." + (f" Level with it: {', '.join(level)}." if level else ""))

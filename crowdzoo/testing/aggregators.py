@@ -100,8 +100,7 @@ def _fit(aggregator: Any, annotations: Any, **extra: Any) -> Aggregation:
     _data[1:] = [", ".join([f"last fitted to {annotations!r}", *rows, *extra])]
     with warnings.catch_warnings():  # whether it converges on odd data is not what is checked
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found: Aggregation = result_of(aggregator, annotations, **extra)
-        return found
+        return result_of(aggregator, annotations, **extra)
 
 
 def _assert_sound(result: Aggregation, annotations: Annotations) -> None:

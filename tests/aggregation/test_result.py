@@ -113,13 +113,14 @@ def test_frames_hold_a_row_per_task_and_per_annotator():
 @pytest.mark.parametrize(
     ("row", "fault"),
     [
-        ([np.nan, 0.2], "hold NaN or inf. The first is row 1, task 'a', with a sum of nan"),
-        ([1, 1], "do not sum to 1 (divide each row by its sum). The first is row 1, task 'a', with a sum of 2"),
-        ([1.2, -0.2], "hold numbers below 0. The first is row 1, task 'a'"),
+        ([np.nan, 0.2], "2 hold NaN or inf. The first is row 1, task 'a': [nan, 0.2], with the sum nan"),
+        ([1, 1], "0 hold NaN or inf. The first is row 1, task 'a': [1.0, 1.0], with the sum 2"),
+        ([1.2, -0.2], "0 hold NaN or inf. The first is row 1, task 'a': [1.2, -0.2]"),
     ],
 )
 def test_posteriors_that_are_no_probabilities_are_refused_with_the_first_task(row, fault):
-    with pytest.raises(DataError, match=re.escape(f"mine: posteriors of 2 of 3 tasks {fault}")):
+    message = f"mine: posteriors are no probabilities that sum to 1 in 2 of 3 rows, of which {fault}"
+    with pytest.raises(DataError, match=re.escape(message)):
         Aggregation.of("mine", crowd(), [[0.5, 0.5], row, row])
 
 
