@@ -61,13 +61,14 @@ def print_table(
 
     cells, right = _cells(header, rows)
     console, shown = Console(file=stream), len(header)
-    longest = [max(map(len, [*name.split(), *column]), default=0) for name, *column in zip(header, *cells, strict=True)]
-    while shown > whole > 0 and sum(longest[:shown]) + 3 * shown + 1 > console.width:  # with borders
+    sizes = [max(map(len, [*name.split(), *column]), default=0) for name, *column in zip(header, *cells, strict=True)]
+    while shown > whole > 0 and sum(sizes[:shown]) + 3 * shown + 1 > console.width:  # with borders
         shown -= 1
     table = Table(title=title or None, title_justify="left", show_header=any(header))
     for place, (name, to_right) in enumerate(zip(header[:shown], right, strict=False)):
-        width = longest[place] if 0 < place < whole else None
-        table.add_column(name, justify="right" if to_right else "left", width=width)
+        table.add_column(
+            name, justify="right" if to_right else "left", width=sizes[place] if 0 < place < whole else None
+        )
     for row in cells:
         table.add_row(*map(Text, row[:shown]))  # plain text: a name such as [a] is no markup
     console.print(table)

@@ -113,9 +113,9 @@ def test_frames_hold_a_row_per_task_and_per_annotator():
 @pytest.mark.parametrize(
     ("row", "fault"),
     [
-        ([np.nan, 0.2], "2 hold NaN or inf. The first is row 1, task 'a': [nan, 0.2], with the sum nan"),
-        ([1, 1], "0 hold NaN or inf. The first is row 1, task 'a': [1.0, 1.0], with the sum 2"),
-        ([1.2, -0.2], "0 hold NaN or inf. The first is row 1, task 'a': [1.2, -0.2]"),
+        ([np.nan, 0.2], "2 hold NaN or inf. First row 1, task 'a': [nan, 0.2], with the sum nan"),
+        ([1, 1], "0 hold NaN or inf. First row 1, task 'a': [1.0, 1.0], with the sum 2"),
+        ([1.2, -0.2], "0 hold NaN or inf. First row 1, task 'a': [1.2, -0.2]"),
     ],
 )
 def test_posteriors_that_are_no_probabilities_are_refused_with_the_first_task(row, fault):

@@ -78,7 +78,10 @@ def test_deep_methods_are_compared_on_instances_and_the_line_trains(folder, caps
     assert run(*line[1:], "--epochs", 10, "--learning-rate", 0.05) == 0
     capsys.readouterr()
     assert run("compare", "answers.csv", "instances.csv", *GOLD, *how, "--hidden", 5, "--out", "runs") == 4
-    assert "runs.parquet: its runs are of other settings. Name another folder" in capsys.readouterr().err
+    assert (
+        "runs.parquet: its runs are of other settings. Name another folder, or begin again with --force"
+        in capsys.readouterr().err
+    )
 
 
 def test_the_line_that_takes_the_best_has_the_options_that_were_given(folder, capsys, monkeypatch):
