@@ -66,9 +66,8 @@ def print_table(
         shown -= 1
     table = Table(title=title or None, title_justify="left", show_header=any(header))
     for place, (name, to_right) in enumerate(zip(header[:shown], right, strict=False)):
-        table.add_column(
-            name, justify="right" if to_right else "left", width=sizes[place] if 0 < place < whole else None
-        )
+        width = sizes[place] if 0 < place < whole else None
+        table.add_column(name, justify="right" if to_right else "left", width=width)
     for row in cells:
         table.add_row(*map(Text, row[:shown]))  # plain text: a name such as [a] is no markup
     console.print(table)
