@@ -58,11 +58,15 @@ def test_the_table_the_files_and_the_line_that_takes_the_best(folder, capsys):
     assert "Level with it: " in capsys.readouterr().out
 
 
-def test_without_gold_the_table_says_what_it_cannot_tell(folder, capsys):
+def test_without_gold_the_table_says_what_it_cannot_tell(folder, capsys, monkeypatch):
     assert run("compare", "answers.csv", "--methods", "wawa", "--out", "runs") == 0
     printed = capsys.readouterr().out
     assert "nats per hidden annotation" in printed
     assert "give gold of a few hundred tasks (--gold)" in printed
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert run("compare", "answers.csv", "--methods", "wawa", "--out", "runs") == 0
+    assert "The terminal is too narrow for seconds: see runs/comparison.csv." in capsys.readouterr().out
 
 
 @pytest.mark.slow
