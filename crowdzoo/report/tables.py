@@ -33,7 +33,7 @@ def format_table(title: str, header: Sequence[str], rows: Sequence[Sequence[obje
 
 
 def print_table(
-    title: str, header: Sequence[str], rows: Sequence[Sequence[object]], file: TextIO | None = None, whole: int = 0
+    title: str, header: Sequence[str], rows: Sequence[Sequence[object]], file: TextIO | None = None, *, whole: int = 0
 ) -> list[str]:
     """Prints a table; with rich, and on a terminal, one with borders.
 
