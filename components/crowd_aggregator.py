@@ -13,6 +13,7 @@ import pyarrow.csv
 import tensorflow as tf
 
 from crowdzoo.aggregation import create
+from crowdzoo.aggregation.named import result_of
 from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE, TASKS_FILE
 from crowdzoo.components.artifacts import AnnotationsArtifact, AnnotatorReport
 from crowdzoo.components.code_version import code_version
@@ -91,7 +92,7 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
 
     def fit(crowd: Any) -> Any:
         if not runs_on_beam(method) or fits_one_block(crowd, beam_pipeline):
-            return method.fit(crowd)
+            return result_of(method, crowd)
         # EM is a pipeline every few iterations: all with the options of the one that TFX gave
         folder, flags = os.path.join(report.uri, ".work"), beam_pipeline.options
         again = flags.view_as(RetryOptions)

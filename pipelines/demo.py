@@ -62,7 +62,7 @@ def run_demo(name: str, out: Path, seeds: Iterable[int] | None = None) -> None:
     logging.getLogger("tensorflow").setLevel(logging.ERROR)  # each training is traced anew, of which it warns
     report = out / "report"
     found = compare(**_crowd(dataset), settings=settings, seeds=chosen, methods=methods, folder=report, on_run=_say)
-    print_table(*found.table())
+    print_table(*found.table(), whole=3)
     print()
     _print_ways_on(config, result, plot_comparison(found, report / "comparison.png"))
 

@@ -364,6 +364,22 @@ def test_a_failure_of_the_battery_says_which_check_on_what_data_and_what_to_do()
     assert "assert result.posteriors.shape == (n, k)" in said  # where the check itself says nothing
 
 
+def test_answers_that_are_no_log_probabilities_are_noticed():
+    @keras.saving.register_keras_serializable(package="notes")
+    class Twice(crowdzoo.layers.ConfusionMatrices):
+        def call(self, inputs, annotators=None, training=None):
+            return 2 * super().call(inputs, annotators)
+
+    with pytest.raises(AssertionError, match="for logits declare `gives_logits = True`"):
+        check_layer(
+            Twice,
+            {"num_annotators": 2},
+            np.full((4, 3), 1 / 3, "float32"),
+            (4, 2, 3),
+            annotators=np.array([[0, 1]] * 4),
+        )
+
+
 def test_a_failure_of_a_layer_says_its_arguments_and_shapes():
     @keras.saving.register_keras_serializable(package="notes")
     class Forgetful(keras.layers.Dense):

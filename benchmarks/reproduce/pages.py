@@ -7,7 +7,8 @@ A table stands between `<!-- table: NAME -->` and `<!-- end -->`; the words arou
 
 Marks of published figures. ✓ reproduced: the means differ by at most one standard deviation, the paper's or that of our
 runs, whichever is larger (LIA: of our draws). ~ order only: they do not, but the row is on the same side of the table's
-baseline as in the paper (the baseline itself: on the same side of the paper's own method). ✗ not reproduced. – not run.
+baseline, in the same training, as in the paper (the baseline itself: on the same side of the paper's own method). ✗ not
+reproduced. – not run.
 Where data or features are not the paper's, equal numbers would be chance, and ~ is the best mark.
 """
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from crowdzoo.aggregation.against_votes import VotesWarning
 from crowdzoo.aggregation.calibration import calibrate
 from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR, MultiLabelAggregation
-from crowdzoo.aggregation.named import FOR_CLASSES, aggregator_named
+from crowdzoo.aggregation.named import FOR_CLASSES, aggregator_named, result_of
 from crowdzoo.checks.constraints import Checked, Choice, setting
 from crowdzoo.data.label_kinds import CLASSIFICATION, require_kind
 from crowdzoo.errors import ConfigError, DataError, short_repr
@@ -151,7 +151,7 @@ class MultiLabel(Checked):
             for label, table in tables.items():
                 method = aggregator_named(FOR_CLASSES, self.method, self.settings)
                 try:
-                    one = method.fit(table, *([known[label]] if label in known and not calibrated else []))
+                    one = result_of(method, table, *([known[label]] if label in known and not calibrated else []))
                     found.append(calibrate(one, table, known[label]) if calibrated and label in known else one)
                 except DataError as error:
                     raise DataError(f"MultiLabel, label {label!r}: {error}") from error

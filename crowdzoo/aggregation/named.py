@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any
 
+from crowdzoo.aggregation.base import Result
 from crowdzoo.aggregation.classes.methods import METHODS
 from crowdzoo.checks.constraints import Choice
 from crowdzoo.data.label_kinds import LABEL_KINDS
@@ -49,3 +50,16 @@ def aggregator_named(methods: Mapping[str, type], method: str, settings: Mapping
     for name in settings:
         known.checked("", f"setting of {method}", name)
     return methods[method](**settings)
+
+
+def result_of(aggregator: Any, *data: Any, **known: Any) -> Any:
+    """What the `fit` of an aggregator gives, which may be somebody's own.
+
+    Raises:
+        ConfigError: that is no result.
+    """
+    result = aggregator.fit(*data, **known)
+    if not isinstance(result, Result):
+        own, got = type(aggregator).__name__, type(result).__name__
+        raise ConfigError(f"{own}: fit must return a result, such as Aggregation.of(...), got a {got}.")
+    return result

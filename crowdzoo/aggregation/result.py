@@ -17,7 +17,7 @@ from crowdzoo.aggregation.engine.labels import choose_labels, tied_classes
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.soft_answers import has_confidence
 from crowdzoo.aggregation.engine.soft_votes import SoftVotes
-from crowdzoo.errors import DataError
+from crowdzoo.errors import DataError, short_repr
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.result_files import ReadResult
@@ -92,21 +92,30 @@ class Aggregation(Result):
         Args:
             method: see the attribute of that name, as for the arguments that follow.
             annotations: N tasks, R annotators, K classes.
-            posteriors: [N, K].
+            posteriors: [N, K], rows sum to one.
             labels: int64 [N]. Default: those of the highest posteriors.
             params: confusions and class prior; None where there are none, or where `found` has them.
             seed: where no labels are given, of random ties.
             **found: further attributes by name, such as `history` and `skills`.
 
         Raises:
-            DataError: posteriors of another shape, or that are no numbers.
+            DataError: posteriors of another shape, or that are no probabilities.
 
         Warns:
             VotesWarning: the labels are far from the votes; `notes` says how far.
         """
-        shape = annotations.num_tasks, annotations.num_classes
-        if np.shape(posteriors) != shape or not np.isfinite(posteriors).all():
-            raise DataError(f"{method}: posteriors must be numbers of shape {shape}, got {np.shape(posteriors)}.")
+        posteriors, shape = np.asarray(posteriors), (annotations.num_tasks, annotations.num_classes)
+        if posteriors.shape != shape:
+            raise DataError(f"{method}: posteriors must have shape {shape}, got {posteriors.shape}.")
+        sums = posteriors.sum(axis=1)
+        wrong = ~np.isclose(sums, 1) | (posteriors < -1e-8).any(axis=1)
+        if wrong.any():
+            row, nothing = int(wrong.argmax()), np.count_nonzero(~np.isfinite(sums))
+            raise DataError(
+                f"{method}: posteriors are no probabilities that sum to 1 in {wrong.sum():,} of {len(sums):,} rows, of "
+                f"which {nothing:,} hold NaN or inf. First row {row}, task {short_repr(annotations.tasks[row])}: "
+                f"{short_repr(posteriors[row].tolist())}, with the sum {sums[row]:.6g}."
+            )
         if labels is None:
             labels = choose_labels(posteriors, np.arange(len(posteriors)), seed=seed)
         notes = notes_against_votes(annotations, labels)

@@ -140,16 +140,16 @@ def _several(arguments: argparse.Namespace, kind: Kind) -> tuple[Any, Any]:
 
 
 def _print(found: Any, arguments: argparse.Namespace, command: str) -> None:
-    print_table(*found.table())
+    left_out = print_table(*found.table(), whole=3)
     frame, best = found.frame, found.best
+    if left_out:  # notes are the last column
+        print(f"The terminal is too narrow for {', '.join(left_out)}: see {arguments.out / 'comparison.csv'}.")
+        print(*(f"{row.method}: {row.notes}" for row in frame.itertuples() if row.notes), sep="\n")
     level = [title for title in frame["method"][frame["level"].astype(bool)] if title not in (best.title, "gold")]
     print()
     print(f"The best is {best.title}." + (f" Level with it: {', '.join(level)}." if level else ""))
     if not found.has_gold:
-        print(
-            "Without gold the score says which method predicts annotators best. It finds methods that are far behind; "
-            "to choose among the others, give gold of a few hundred tasks (--gold)."
-        )
+        print("This ranks predictions of annotators. To rank labels, give gold of a few hundred tasks (--gold).")
     print("To take it:")
     print(f"  {_line(best, arguments, command)}")
 

@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> None:
              one.licence)
             for one in loaded
         ]  # fmt: skip
-        print_table("data sets that crowdzoo ships", header, rows)
+        print_table("data sets of crowdzoo, and of packages that add to it", header, rows)
         for kind in list(KINDS.values())[1:]:
             if names := datasets.names(kind.name):
                 print(f"of {kind.title}: {', '.join(names)}")

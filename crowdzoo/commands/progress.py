@@ -30,5 +30,7 @@ def fitted(aggregator: Any, crowd: Any, **known: Any) -> Any:
         crowd: what it is fitted to.
         **known: further arguments of `fit`, such as `gold`.
     """
+    from crowdzoo.aggregation.named import result_of
+
     with progress(getattr(aggregator, "title", "aggregating"), None):
-        return aggregator.fit(crowd, **known)
+        return result_of(aggregator, crowd, **known)

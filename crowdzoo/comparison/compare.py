@@ -117,8 +117,8 @@ def compare(
     | several labels a task | F1 of labels, all tasks together | |
 
     Hidden annotations say which method predicts annotators best. Where annotators agree on what is false, that is not
-    the method that is right most often, and differences are small: take the score for a warning of methods that are far
-    behind, and give gold of a few hundred tasks to choose among the others.
+    the method that is right most often, and one far behind may be the best with gold. For ratings the log-probability
+    favours small squared errors, and gold counts absolute ones. Give gold of a few hundred tasks where you can.
 
     Args:
         annotations: `Annotations`; of sentences `CrowdSequences`.

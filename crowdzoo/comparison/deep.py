@@ -10,6 +10,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.named import result_of
 from crowdzoo.comparison.setup import GOLD, PARTS, Method, Setup
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.kinds import kind_of
@@ -149,7 +150,7 @@ class Trainings(Setup):
             targets = self.measure.told(kept)
         elif own.method == AGGREGATED:
             seen = self.measure.of_tasks(kept)
-            result = self.aggregator(method, seed).fit(seen)
+            result = result_of(self.aggregator(method, seed), seen)
             targets = self.kind.targets(result, getattr(seen, "annotations", seen))
         return hidden, trained_answers(own, self.x, self.measure, kept, hidden, targets, self.base)
 

@@ -102,7 +102,7 @@ class Runs:
         other = [name for name in {**stored, **self._identity} if stored.get(name) != self._identity.get(name)]
         if other:
             raise ConfigError(
-                f"{file.parent}: its runs are of other {', '.join(other)}. Name another folder, or remove it to begin "
-                "again."
+                f"{file.parent}: its runs are of other {', '.join(other)}. Name another folder, or begin "
+                "again with --force (in Python: remove it)."
             )
         self._runs[run.method, run.seed, run.part] = run

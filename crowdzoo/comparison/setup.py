@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import crowdzoo
+from crowdzoo.aggregation.named import result_of
 from crowdzoo.aggregation.registry import create
 from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.kinds import KINDS, kind_of
@@ -175,7 +176,7 @@ class Labels(Setup):
         if self.gold is None:
             hidden = self.hidden_rows(seed, part)
             seen, asked = seen.select_rows(~hidden), np.flatnonzero(seen.select_rows(hidden).redundancy)
-        return asked, self.measure.answers(self.aggregator(method, seed).fit(seen), asked, hidden)
+        return asked, self.measure.answers(result_of(self.aggregator(method, seed), seen), asked, hidden)
 
     def hidden_rows(self, seed: int, part: int) -> NDArray[np.bool_]:
         """Which annotations, [A]: a fifth, but those of tasks that would have none left."""

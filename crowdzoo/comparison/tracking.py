@@ -57,6 +57,7 @@ def track(where: str, found: Any, folder: Path | None, settings: Mapping[str, An
         return
     import mlflow
 
+    print(f"logged to {mlflow.get_tracking_uri()}")
     with TemporaryDirectory() as scratch, mlflow.start_run(run_name="crowdzoo compare"):
         mlflow.set_tags({"measure": found.measure, "baseline": found.baseline, "best": found.best.title})
         mlflow.log_artifact(str(plot_comparison(found, Path(scratch) / "comparison.png")))

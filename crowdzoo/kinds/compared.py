@@ -118,7 +118,7 @@ class Compared(ABC):
         Raises:
             DataError: the kind has no such score.
         """
-        raise DataError(f"compare: methods for {self.annotations.label_kind.title} are compared with gold: give gold.")
+        raise DataError(f'compare: {self.annotations.label_kind.title} need gold; of spans lines with "gold": true.')
 
     def faults(self, answers: Scores, tasks: NDArray[Any]) -> list[str]:
         """Sentences on what is wrong with answers, by the annotations alone."""

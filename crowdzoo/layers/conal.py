@@ -85,6 +85,7 @@ class CoNAL(CrowdLayer):
 
     uses_features = True
     votes_first = True
+    gives_logits = True
 
     @checked(
         embedding_size=UNITS,

@@ -64,6 +64,9 @@ class CrowdLayer(keras.layers.Layer):
     # what the recipe does beyond gradient descent on the layer's answers, as a clause; None: nothing that matters
     beyond_descent: ClassVar[str | None] = None
 
+    # whether answers are logits, whose probabilities need not sum to one; those of others are log-probabilities
+    gives_logits: ClassVar[bool] = False
+
     # whether its recipe may train the base on the votes first
     votes_first: ClassVar[bool] = False
 

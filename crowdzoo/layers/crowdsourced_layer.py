@@ -90,6 +90,7 @@ class CrowdsourcedLayer(CrowdLayer):
 
     kinds: ClassVar[tuple[str, ...]] = ("classification", "sequence", "regression")
     votes_first: ClassVar[bool] = True
+    gives_logits: ClassVar[bool] = True
 
     @checked(scale=replace(SCALE, optional=True), center=CENTER, unit=UNIT, anchor=FLAG)
     def __init__(

@@ -109,6 +109,7 @@ class DoctorNet(CrowdLayer):
 
     kinds: ClassVar[tuple[str, ...]] = ("classification", "sequence")
     stands_on_hidden_layer: ClassVar[bool] = True
+    gives_logits: ClassVar[bool] = True
     log_weight: Any = None  # [R] where weights are learnt
 
     no_confusions = (

@@ -74,6 +74,7 @@ class UnionNet(ConfusionMatrices):
     """
 
     takes_confidence: ClassVar[bool] = False
+    gives_logits: ClassVar[bool] = True  # over all annotators and labels
     kinds: ClassVar[tuple[str, ...]] = ("classification",)
 
     def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:

@@ -33,8 +33,8 @@ def format_table(title: str, header: Sequence[str], rows: Sequence[Sequence[obje
 
 
 def print_table(
-    title: str, header: Sequence[str], rows: Sequence[Sequence[object]], file: TextIO | None = None
-) -> None:
+    title: str, header: Sequence[str], rows: Sequence[Sequence[object]], file: TextIO | None = None, *, whole: int = 0
+) -> list[str]:
     """Prints a table; with rich, and on a terminal, one with borders.
 
     Args:
@@ -42,6 +42,11 @@ def print_table(
         header: names of the columns; where all are empty, there is no header.
         rows: cells, one for each column; they are written with `str`.
         file: None is standard output.
+        whole: how many columns, from the left, a terminal shows without a cut; 0 fits all columns in. Of the others
+            the last ones are left out where it is too narrow. The first column breaks at blanks if it must.
+
+    Returns:
+        Names of the columns that were left out.
 
     Raises:
         ValueError: a row has more or fewer cells than there are columns.
@@ -49,18 +54,24 @@ def print_table(
     stream = sys.stdout if file is None else file
     if not stream.isatty():
         print(format_table(title, header, rows), file=stream)
-        return
+        return []
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     cells, right = _cells(header, rows)
+    console, shown = Console(file=stream), len(header)
+    sizes = [max(map(len, [*name.split(), *column]), default=0) for name, *column in zip(header, *cells, strict=True)]
+    while shown > whole > 0 and sum(sizes[:shown]) + 3 * shown + 1 > console.width:  # with borders
+        shown -= 1
     table = Table(title=title or None, title_justify="left", show_header=any(header))
-    for name, to_right in zip(header, right, strict=True):
-        table.add_column(name, justify="right" if to_right else "left")
+    for place, (name, to_right) in enumerate(zip(header[:shown], right, strict=False)):
+        width = sizes[place] if 0 < place < whole else None
+        table.add_column(name, justify="right" if to_right else "left", width=width)
     for row in cells:
-        table.add_row(*map(Text, row))  # plain text: a name such as [a] is no markup
-    Console(file=stream).print(table)
+        table.add_row(*map(Text, row[:shown]))  # plain text: a name such as [a] is no markup
+    console.print(table)
+    return list(header[shown:])
 
 
 def _cells(header: Sequence[str], rows: Sequence[Sequence[object]]) -> tuple[list[list[str]], list[bool]]:

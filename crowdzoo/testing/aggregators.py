@@ -11,6 +11,7 @@ from unittest.mock import patch
 import numpy as np
 
 from crowdzoo.aggregation import Aggregation, Block, ConvergenceWarning
+from crowdzoo.aggregation.named import result_of
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.testing.explained import explained
@@ -27,6 +28,7 @@ def check_aggregator(aggregator: Any) -> None:
       refuse more with a DataError that names their number.
     - `draws_by_code`, true: its result depends on numbers drawn for the codes of annotators, tasks or classes (such as
       several random starts). Other codes may then change one label in twenty, posteriors and confusions.
+    - `whole_table`, true: it takes the whole table at once, and not blocks of it, as most vectorised methods do.
     - `unanimous_probability`, below the usual 0.99: what the class that all four annotators of a task named, as they
       do everywhere, has at least. For posteriors that stay unsure on purpose.
 
@@ -99,7 +101,7 @@ def _fit(aggregator: Any, annotations: Any, **extra: Any) -> Aggregation:
     _data[1:] = [", ".join([f"last fitted to {annotations!r}", *rows, *extra])]
     with warnings.catch_warnings():  # whether it converges on odd data is not what is checked
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return aggregator.fit(annotations, **extra)
+        return result_of(aggregator, annotations, **extra)
 
 
 def _assert_sound(result: Aggregation, annotations: Annotations) -> None:
@@ -118,6 +120,7 @@ def _assert_sound(result: Aggregation, annotations: Annotations) -> None:
         np.testing.assert_allclose(result.confusions.sum(axis=2), 1, atol=1e-9)
     if result.class_prior is not None:
         np.testing.assert_allclose(result.class_prior.sum(), 1, atol=1e-9)
+    assert result.skills is None or not np.isnan(result.skills).any(), "skills hold NaN"
     history = np.asarray(result.history)
     assert np.isfinite(history).all()
     assert (np.diff(history) >= -1e-9 * np.abs(history[:1]).max(initial=1.0)).all(), "the history falls"
@@ -141,7 +144,8 @@ def _assert_same(left: Aggregation, right: Aggregation, atol: float = 0.0) -> No
 def check_result_is_sound(aggregator: Any) -> None:
     """A plain crowd: shapes, sums, no NaN; and most tasks come out right.
 
-    `Aggregation.of(name, annotations, posteriors)` fills in all that follows from posteriors [N, K].
+    `Aggregation.of(name, annotations, posteriors)` fills in all that follows from posteriors [N, K]. Arrays of the
+    input are read-only: work on copies.
     """
     annotations, truth = _crowd(aggregator)
     result = _fit(aggregator, annotations)
@@ -150,15 +154,18 @@ def check_result_is_sound(aggregator: Any) -> None:
 
 
 def check_settings_and_input_stay(aggregator: Any) -> None:
-    """`fit` changes neither the aggregator nor its input.
+    """`fit` changes neither the aggregator nor its input, nor NumPy's global random numbers.
 
-    Work on copies, and keep what is learned in the result.
+    Work on copies, keep what is learned in the result, and draw from a generator of your own.
     """
     annotations, _ = _crowd(aggregator)
     settings = copy.deepcopy(vars(aggregator))
     before = {name: getattr(annotations, name).copy() for name in ("task_ids", "annotator_ids", "labels")}
+    np.random.random()  # so that a seed is noticed that an earlier fit has set, too
+    state = np.random.get_state()
     _fit(aggregator, annotations)
     assert vars(aggregator) == settings
+    assert all(map(np.array_equal, state, np.random.get_state())), "the global random numbers were drawn or seeded"
     for name, values in before.items():
         np.testing.assert_array_equal(getattr(annotations, name), values)
 
@@ -278,7 +285,8 @@ def check_gold_is_clamped(aggregator: Any) -> None:
 def check_sparse_and_odd_tables(aggregator: Any) -> None:
     """One annotation; one class; tasks, annotators and classes that nothing is known of; a tie. Never a NaN.
 
-    Look at divisions by counts that are 0 and logarithms of 0: add a small count, or raise to 1e-300 before.
+    Look at divisions by counts that are 0 and logarithms of 0: add a small count, or raise to 1e-300 before. A tie of
+    two votes has equal posteriors, or is drawn: then one class has a posterior of 1.
     """
     tables = {
         "a single annotation": _table([0], [0], [1], 1, 1, 2),

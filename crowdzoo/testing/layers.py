@@ -11,6 +11,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.testing.explained import explained
 
 
@@ -173,10 +174,20 @@ def _symbolic_output_agrees_with_the_real_one(case: LayerCase) -> None:
     assert symbol.dtype == keras.backend.standardize_dtype(output.dtype)
 
 
+def _probabilities_of_labels_sum_to_one(case: LayerCase) -> None:
+    """The answers of a `CrowdLayer` for classes, as it is made, are log-probabilities over the last axis.
+
+    End in `ops.log_softmax(..., axis=-1)`, or sum over the truths; for logits declare `gives_logits = True`.
+    """
+    layer = case.layer(**case.arguments)
+    if isinstance(layer, CrowdLayer) and layer.label_kind.has_classes and not layer.gives_logits:
+        np.testing.assert_allclose(np.exp(_output(case, layer)).sum(axis=-1), 1, rtol=1e-4)
+
+
 def _a_batch_of_one_keeps_its_axes_and_values(case: LayerCase) -> None:
     """A row alone gives what it gives in a batch.
 
-    Do not squeeze axes, and take no statistics over the batch outside of training.
+    Do not squeeze axes; outside of training take no statistics over the batch, and draw nothing at random.
     """
     layer = case.make()
     whole = _output(case, layer)
@@ -244,6 +255,7 @@ LAYER_CHECKS: dict[str, Callable[[LayerCase], None]] = {
     for check in (
         _config_holds_every_argument,
         _symbolic_output_agrees_with_the_real_one,
+        _probabilities_of_labels_sum_to_one,
         _a_batch_of_one_keeps_its_axes_and_values,
         _gradients_are_finite_and_reach_every_weight,
         _mixed_precision_keeps_weights_and_output_in_float32,

@@ -1,4 +1,5 @@
 import inspect
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -164,6 +165,37 @@ class Wrong(MajorityVote):
 def test_battery_notices_answers_given_to_the_wrong_tasks():
     with pytest.raises(AssertionError):
         check_aggregator(Wrong())
+
+
+class NoSkills(MajorityVote):
+    """Skills that are not numbers."""
+
+    def fit(self, annotations, gold=None):
+        return replace(super().fit(annotations, gold), skills=np.full(annotations.num_annotators, np.nan))
+
+
+class Seeds(MajorityVote):
+    """Seeds the random numbers of everybody."""
+
+    def fit(self, annotations, gold=None):
+        np.random.seed(0)
+        return super().fit(annotations, gold)
+
+
+class NoResult(MajorityVote):
+    """Posteriors alone."""
+
+    def fit(self, annotations, gold=None):
+        return super().fit(annotations, gold).posteriors
+
+
+@pytest.mark.parametrize(
+    ("method", "reason"),
+    [(NoSkills, "skills hold NaN"), (Seeds, "random numbers were"), (NoResult, "must return a result, such as Aggr")],
+)
+def test_battery_notices(method, reason):
+    with pytest.raises(AssertionError, match=reason):
+        check_aggregator(method())
 
 
 def test_the_battery_is_for_classes():

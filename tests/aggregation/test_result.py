@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pyarrow.parquet
@@ -107,6 +108,20 @@ def test_frames_hold_a_row_per_task_and_per_annotator():
     assert annotators["annotator"].tolist() == ["ann", "bo"]
     assert annotators["annotations"].tolist() == [2, 2]
     np.testing.assert_allclose(annotators["accuracy"], result.annotator_accuracy())
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        ([np.nan, 0.2], "2 hold NaN or inf. First row 1, task 'a': [nan, 0.2], with the sum nan"),
+        ([1, 1], "0 hold NaN or inf. First row 1, task 'a': [1.0, 1.0], with the sum 2"),
+        ([1.2, -0.2], "0 hold NaN or inf. First row 1, task 'a': [1.2, -0.2]"),
+    ],
+)
+def test_posteriors_that_are_no_probabilities_are_refused_with_the_first_task(row, fault):
+    message = f"mine: posteriors are no probabilities that sum to 1 in 2 of 3 rows, of which {fault}"
+    with pytest.raises(DataError, match=re.escape(message)):
+        Aggregation.of("mine", crowd(), [[0.5, 0.5], row, row])
 
 
 def test_methods_sign_their_results():

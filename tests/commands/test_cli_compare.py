@@ -58,11 +58,17 @@ def test_the_table_the_files_and_the_line_that_takes_the_best(folder, capsys):
     assert "Level with it: " in capsys.readouterr().out
 
 
-def test_without_gold_the_table_says_what_it_cannot_tell(folder, capsys):
+def test_without_gold_the_table_says_what_it_cannot_tell(folder, capsys, monkeypatch):
     assert run("compare", "answers.csv", "--methods", "wawa", "--out", "runs") == 0
     printed = capsys.readouterr().out
     assert "nats per hidden annotation" in printed
     assert "give gold of a few hundred tasks (--gold)" in printed
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert run("compare", "answers.csv", "--methods", "wawa", "--out", "runs") == 0
+    assert (
+        "The terminal is too narrow for behind the best, seconds: see runs/comparison.csv." in capsys.readouterr().out
+    )
 
 
 @pytest.mark.slow
@@ -78,7 +84,10 @@ def test_deep_methods_are_compared_on_instances_and_the_line_trains(folder, caps
     assert run(*line[1:], "--epochs", 10, "--learning-rate", 0.05) == 0
     capsys.readouterr()
     assert run("compare", "answers.csv", "instances.csv", *GOLD, *how, "--hidden", 5, "--out", "runs") == 4
-    assert "runs.parquet: its runs are of other settings. Name another folder" in capsys.readouterr().err
+    assert (
+        "runs.parquet: its runs are of other settings. Name another folder, or begin again with --force"
+        in capsys.readouterr().err
+    )
 
 
 def test_the_line_that_takes_the_best_has_the_options_that_were_given(folder, capsys, monkeypatch):

@@ -60,3 +60,22 @@ def test_what_is_not_for_sentences_is_said(spans, tmp_path, capsys, command, wor
     assert run(command, spans, "--task", "sequence", *words, "--out", out) == 4
     assert message in capsys.readouterr().err
     assert not any(tmp_path.iterdir())
+
+
+def test_gold_for_an_export_goes_into_the_file_that_convert_writes(tmp_path, capsys):
+    for name in ("ann", "bob"):
+        folder = tmp_path / "corpus" / name
+        folder.mkdir(parents=True)
+        (folder / "d.txt").write_text("Zoe met Bob.")
+        (folder / "d.ann").write_text("T1\tPER 0 3\tZoe\n")
+    words = (tmp_path / "corpus", "--task", "sequence", "--platform", "brat")
+    assert run("aggregate", *words, "--gold", tmp_path / "gold.jsonl", "--out", tmp_path / "labels") == 4
+    said = capsys.readouterr().err
+    assert "`crowdzoo convert EXPORT --task sequence --platform NAME --out DIR`" in said
+    assert run("convert", *words, "--out", tmp_path / "dir") == 0
+    with open(tmp_path / "dir" / "spans.jsonl", "a") as file:
+        file.write(
+            '{"task": "d", "text": "Zoe met Bob.", "gold": true, "spans": [{"start": 0, "end": 3, "label": "PER"}]}\n'
+        )
+    assert run("aggregate", tmp_path / "dir" / "spans.jsonl", "--task", "sequence", "--out", tmp_path / "labels") == 0
+    assert "F1 of spans" in capsys.readouterr().out

@@ -452,12 +452,15 @@ def test_a_method_of_ones_own_that_fails_is_named_and_the_others_go_on():
 
     own_method("fails", fail)
     own_method("no-numbers", no_numbers)
+    own_method("no-result", lambda self, annotations: np.full((20, 2), 1 / 2))
     own_method("nothing-said", lambda self, annotations: Aggregation.of("x", annotations, np.full((20, 3), 1 / 3)))
-    frame = compare(table, gold=gold, methods=["fails", "no-numbers", "nothing-said", "wawa"]).frame.set_index("method")
+    methods = ["fails", "no-numbers", "no-result", "nothing-said", "wawa"]
+    frame = compare(table, gold=gold, methods=methods).frame.set_index("method")
     assert frame.index[:2].tolist() == ["majority-vote", "wawa"]
     assert frame.loc["fails", "notes"] == "failed: ValueError: boom"
     assert frame.loc["no-numbers", "notes"] == "failed: some of its answers are no numbers"
-    assert "posteriors must be numbers of shape (20, 2), got (20, 3)" in frame.loc["nothing-said", "notes"]
+    assert "fit must return a result, such as Aggregation.of(...), got a ndarray" in frame.loc["no-result", "notes"]
+    assert "posteriors must have shape (20, 2), got (20, 3)" in frame.loc["nothing-said", "notes"]
 
 
 @pytest.mark.usefixtures("added")

@@ -41,12 +41,13 @@ def test_tensorboard_has_parameters_figures_and_the_plot(crowd, tmp_path):
 
 
 @pytest.mark.slow
-def test_mlflow_has_parameters_figures_and_the_plot(crowd, tmp_path, monkeypatch):
+def test_mlflow_has_parameters_figures_and_the_plot(crowd, tmp_path, monkeypatch, capsys):
     mlflow = pytest.importorskip("mlflow")
     annotations, gold = crowd
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/runs.db")
     mlflow.set_experiment(experiment_id=mlflow.create_experiment("crowd", str(tmp_path / "artifacts")))
     found = compare(annotations, gold=gold, methods=["dawid-skene prior=0.5"], track="mlflow")
+    assert f"logged to sqlite:///{tmp_path}/runs.db" in capsys.readouterr().out
     client = mlflow.MlflowClient()
     runs = {
         run.info.run_name: run for run in client.search_runs([client.get_experiment_by_name("crowd").experiment_id])

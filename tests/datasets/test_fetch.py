@@ -84,6 +84,8 @@ def test_trouble_is_named_and_nothing_is_written(server, tmp_path, name, says):
 def test_fetch_needs_a_name(capsys):
     assert main(["datasets", "--fetch"]) == 4
     assert "crowdzoo datasets rte --fetch" in capsys.readouterr().err
+    assert main(["datasets", "rte"]) == 3
+    assert "'rte' is not here: get its files by `crowdzoo datasets rte --fetch`" in capsys.readouterr().err
 
 
 def test_every_file_has_a_commit_and_a_licence():

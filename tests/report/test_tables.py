@@ -33,6 +33,19 @@ def test_a_pipe_gets_plain_text():
     assert file.getvalue() == format_table("Results", HEADER, ROWS) + "\n"
 
 
+@pytest.mark.parametrize(
+    ("columns", "left_out"), [("90", ["seconds", "notes"]), ("64", ["behind", "seconds", "notes"])]
+)
+def test_a_narrow_terminal_cuts_none_of_the_first_columns(columns, left_out, monkeypatch):
+    pytest.importorskip("rich")
+    monkeypatch.setenv("COLUMNS", columns)
+    file, header = Terminal(), ["method", "nats per annotation", "against", "behind", "seconds", "notes"]
+    row = ["crowdsourced-layer connection=VW", "0.843", "+0.013 [-0.004, +0.031]", "0", "12", "x" * 40]
+    assert print_table("", header, [row], file=file, whole=3) == left_out
+    for cell in ("crowdsourced-layer", "connection=VW", "0.843", row[2]):
+        assert cell in file.getvalue()
+
+
 def test_a_terminal_gets_borders_and_every_cell(monkeypatch):
     pytest.importorskip("rich")
     monkeypatch.setenv("COLUMNS", "100")

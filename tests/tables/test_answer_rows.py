@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -127,6 +128,15 @@ def test_bad_answers_of_a_list_are_named_by_the_row_of_the_list(tmp_path):
         with pytest.raises(DataError) as caught:
             read()
         assert [row.row for row in caught.value.rows] == [1]
+
+
+@pytest.mark.parametrize(
+    "frame", [pd.DataFrame, lambda columns: pa.table(columns).to_pandas()], ids=["lists", "arrays"]
+)
+def test_lists_in_cells_of_pandas_are_read_as_those_of_arrow(frame):
+    found = Annotations.from_frame(frame({**LISTS, "label": [["yes", "no"], ["no"]]}), classes=NAMES)
+    assert found.annotator_ids.tolist() == EXPECTED.annotator_ids.tolist()
+    assert found.labels.tolist() == EXPECTED.labels.tolist()
 
 
 def test_lists_of_different_lengths_are_named():

@@ -13,7 +13,7 @@ from crowdzoo.aggregation.against_votes import VotesWarning
 from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.engine.markov_chain import LogChain, viterbi
 from crowdzoo.aggregation.engine.params import TINY
-from crowdzoo.aggregation.named import FOR_CLASSES, aggregator_named
+from crowdzoo.aggregation.named import FOR_CLASSES, aggregator_named, result_of
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.checks.constraints import Choice, setting
@@ -86,7 +86,7 @@ class TokenAggregation(Aggregator):
         table = self.table(sequences)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", VotesWarning)  # the result has notes of its own
-            found = self.of_tokens.fit(table.as_classification())
+            found = result_of(self.of_tokens, table.as_classification())
         return self.result(table, found)
 
     @property

@@ -114,10 +114,11 @@ def frame_source(
     table = None
     if isinstance(frame, Mapping) and not any(map(_is_table, frame.values())):
         header, column = list(frame), frame.__getitem__
-    elif hasattr(frame, "iloc"):  # pandas, without importing it
+    elif hasattr(frame, "iloc") and not {list, np.ndarray} & set(map(type, frame.head(1).to_numpy().flat)):
+        # pandas, without importing it
         header, column = [str(name) for name in frame.columns], lambda name: frame[name].to_numpy()
     else:
-        table = _table(frame)
+        table = pa.Table.from_pandas(frame) if hasattr(frame, "iloc") else _table(frame)
         header, column = table.column_names, table.column
     matched = TableSource({}, kind, name, layout=layout)
     if matched.layout.wide or matched.layout.joins_columns:
