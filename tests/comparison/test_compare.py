@@ -315,9 +315,7 @@ def test_a_run_that_failed_is_made_again_and_where_all_fail_the_reason_is_the_er
 
     x = np.zeros((60, 2), "float32")
     wrong = keras.Sequential([keras.Input((2,)), keras.layers.Dense(5, activation="softmax")])
-    with pytest.raises(
-        DataError, match=r"every method failed\. majority-vote: base given: .* \[2, 5\] .* not 3 classes"
-    ):
+    with pytest.raises(DataError, match=r"every method failed\. majority-vote: base given: gives shape \[2, 5\] for 2"):
         compare(annotations, x, gold, base=wrong, settings=quick(), methods=["ccem"])
 
 

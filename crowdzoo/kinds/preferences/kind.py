@@ -123,21 +123,13 @@ class Preferences(Kind):
     # === Training ===
 
     def training_set(
-        self,
-        annotations: Path,
-        instances: Path | None,
-        inputs: Mapping[str, str] | None = None,
-        layout: Layout | None = None,
-        base: str | None = None,
-        *,
-        gold: Path | None = None,
-        **options: Any,
+        self, annotations: Path, instances: Path | None, *how: Any, gold: Path | None = None, **options: Any
     ) -> TrainingSet:
         """See `Kind.training_set`; `gold` is a file of pairs of which it is known which side is better.
 
         A column gold of the instances has true scores. Preferences are trained on where both tasks are.
         """
-        data = super().training_set(annotations, instances, inputs, layout, base, **options)
+        data = super().training_set(annotations, instances, *how, **options)
         if not len(data.used):
             raise DataError(f"{annotations}: no preference is between two tasks of the split 'train' in {instances}.")
         if gold is None:

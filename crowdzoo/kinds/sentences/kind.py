@@ -179,15 +179,7 @@ class Sentences(Kind):
         """See `Kind.settings_class`."""
         return TaggerSettings
 
-    def training_set(
-        self,
-        annotations: Path,
-        instances: Path | None,
-        inputs: Mapping[str, str] | None = None,
-        layout: Layout | None = None,
-        base: str | None = None,
-        **options: Any,
-    ) -> TrainingSet:
+    def training_set(self, annotations: Path, instances: Path | None, *_: Any, **options: Any) -> TrainingSet:
         """See `Kind.training_set`; sentences are cut into the tokens that the served model will see."""
         if instances is not None:
             raise ConfigError(f"{instances}: sentences are in the file of annotations; leave this file out.")

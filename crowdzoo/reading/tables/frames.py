@@ -114,7 +114,7 @@ def frame_source(
     table = None
     if isinstance(frame, Mapping) and not any(map(_is_table, frame.values())):
         header, column = list(frame), frame.__getitem__
-    elif hasattr(frame, "iloc") and not {list, np.ndarray} & set(map(type, frame.head(1).to_numpy().flat)):
+    elif hasattr(frame, "iloc") and not {list, np.ndarray} & set(map(type, frame.head(99).to_numpy().flat)):
         # pandas, without importing it
         header, column = [str(name) for name in frame.columns], lambda name: frame[name].to_numpy()
     else:
