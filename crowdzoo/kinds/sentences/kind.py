@@ -154,11 +154,7 @@ class Sentences(Kind):
     # === Training ===
 
     def instances_of(
-        self,
-        instances: Path | None,
-        inputs: Mapping[str, str] | None = None,
-        layout: Layout | None = None,
-        base: str | None = None,
+        self, instances: Path | None, inputs: Any = None, layout: Any = None, base: str | None = None
     ) -> InstanceKind:
         """See `Kind.instances_of`; sentences are in the file of annotations."""
         if base is not None and is_own(base):
@@ -169,10 +165,8 @@ class Sentences(Kind):
 
     def settings(self, base: str, **given: Any) -> TaggerSettings:
         """See `Kind.settings`."""
-        known = {field.name for field in fields(TaggerSettings)}
-        for name in given:
-            if name not in known:
-                raise ConfigError(f"{name.replace('_', '-')}: is not for sentences; leave it out.")
+        for name in sorted(given.keys() - {field.name for field in fields(TaggerSettings)}):
+            raise ConfigError(f"{name.replace('_', '-')}: is not for sentences; leave it out.")
         return TaggerSettings(**given)
 
     def settings_class(self, base: str) -> type[TaggerSettings]:

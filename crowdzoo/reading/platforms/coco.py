@@ -10,7 +10,7 @@ from typing import Any
 from crowdzoo.errors import BadRow, DataError
 from crowdzoo.files.text import shown
 from crowdzoo.reading.platforms.export_file import ExportFile
-from crowdzoo.reading.platforms.image_entry import image_questions, image_regions, is_image_entry, read_image
+from crowdzoo.reading.platforms.image_entry import ON_IMAGES, image_regions
 from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.platform import Platform
 
@@ -81,8 +81,6 @@ COCO = Platform(
     suffixes=(".json",),
     menu=_MENU,
     records=_records,
-    is_own=is_image_entry,
-    questions=image_questions,
-    read=read_image,
+    **ON_IMAGES,
     regions=image_regions,
 )

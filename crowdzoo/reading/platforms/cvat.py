@@ -12,7 +12,7 @@ import numpy as np
 
 from crowdzoo.errors import BadRow, DataError
 from crowdzoo.reading.platforms.export_file import ExportFile
-from crowdzoo.reading.platforms.image_entry import image_questions, image_regions, is_image_entry, read_image
+from crowdzoo.reading.platforms.image_entry import ON_IMAGES, image_regions
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import Marked
 from crowdzoo.reading.platforms.shapes import box, ellipse, named, rows_mask
@@ -129,8 +129,6 @@ CVAT = Platform(
     suffixes=(".xml",),
     menu=_MENU,
     records=_records,
-    is_own=is_image_entry,
-    questions=image_questions,
-    read=read_image,
+    **ON_IMAGES,
     regions=_regions,
 )

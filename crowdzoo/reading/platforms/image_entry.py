@@ -41,3 +41,6 @@ def image_regions(entry: Mapping[str, Any], question: str) -> Marked:
 def _record(entry: Mapping[str, Any]) -> Record:
     image = id_text("image", entry["image"], "is missing. Export again, with the names of the images.")
     return Record(image, {"image": image})
+
+
+ON_IMAGES: dict[str, Any] = {"is_own": is_image_entry, "questions": image_questions, "read": read_image}
