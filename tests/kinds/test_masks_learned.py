@@ -21,7 +21,7 @@ from crowdzoo.commands.main import main
 from crowdzoo.data.regions import MarkedImage, Region, mask_of_pixels
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.kinds import kind_of
-from crowdzoo.kinds.parts import aggregated, read_labelled
+from crowdzoo.kinds.parts import part_of
 from crowdzoo.kinds.regions.masks import mask_of, texts_of
 from crowdzoo.records.crowd_answers import BOTH
 
@@ -209,7 +209,7 @@ def tasks(files, tmp_path):
     def read(**changed):
         options = {"kind": "region", "platform": "png-masks", "eval_fraction": 0.4, "gold": f"{files}/gold"}
         options |= {"annotations": f"{files}/jobs", "instances": f"{files}/photos", **changed}
-        return read_labelled("region", options, "", str(tmp_path))
+        return part_of("region", "records").read_labelled(options, "", str(tmp_path))
 
     return read
 
@@ -226,7 +226,7 @@ def test_examples_hold_regions_and_each_split_is_aggregated(files, tasks, tmp_pa
     assert read.info["classes"] == ["background", "255"]
     parts = {name: read.annotations.select_tasks(read.split == name) for name in ("train", "eval")}
     method = kind_of("region").create_aggregator("staple")
-    found = aggregated("region", method, {**parts, BOTH: read.annotations}, method.fit, "")
+    found = part_of("region", "aggregated").aggregated(method, {**parts, BOTH: read.annotations}, method.fit, "")
     tables = {name: table["task"].to_pylist() for name, table in found.tables.items()}
     assert sorted(tables["train"] + tables["eval"]) == [f"{n:02}" for n in range(N - 2)]
     first = MarkedImage.parse(

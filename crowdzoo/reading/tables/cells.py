@@ -44,7 +44,8 @@ def check_pairs(source: Source, rules: Rules, batch: Batch) -> None:
     Raises:
         DataError: so it is in all of the first rows, and an annotator has two of them.
     """
-    if rules.names["label"] is not None or source.own or source.label_kind.has_positions:
+    kind = source.label_kind
+    if rules.names["label"] is not None or source.own or kind.has_positions or kind.is_text:
         return
     pair = [batch.columns.get(name, pa.nulls(0)).slice(0, HEAD) for name in ("annotator", "label")]
     if not all(pa.types.is_large_string(values.type) for values in pair):
