@@ -12,7 +12,7 @@ from crowdzoo.records.crowd_answers import BOTH, CrowdAnswers, answers_table
 def aggregated(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
     """Fits to train; eval's regions are those of a fit to both splits.
 
-    Args: see `crowdzoo.kinds.parts.aggregated`.
+    Args: see `crowdzoo.kinds.parts`.
     """
     fitted, tables = fit(crowds["train"]), dict[str, Any]()
     for split, found in (("train", fitted), ("eval", fit(crowds[BOTH]))):

@@ -22,7 +22,7 @@ def model_scores(
 ) -> dict[str, dict[str, Any]]:
     """Dice coefficients of models on the images whose regions are known.
 
-    Args: see `crowdzoo.kinds.parts.model_scores`.
+    Args: see `crowdzoo.kinds.parts`.
 
     Returns:
         For each model `tasks`, what `Kind.scores` gives, and `by_task`, [N], whose mean is the Dice coefficient.
