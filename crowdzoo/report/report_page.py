@@ -347,11 +347,8 @@ def _advised(numbers: Numbers, crowd: Any, aggregation: Result, seed: int, hashe
     few = not hashed and len(names) <= MOST_NAMED and not any("," in name for name in names)
     option = f"--exclude {shlex.quote(','.join(names))}" if few else "--exclude FILE, a name a line"
     value, low, high = gain or (None, None, None)
-    points = (
-        ""
-        if gain is None
-        else "{:+.1f} points ({:+.1f} to {:+.1f})".format(*(round(100 * each, 1) + 0.0 for each in gain))
-    )
+    rounded = [round(100 * each, 1) + 0.0 for each in gain or ()]  # no "-0.0"
+    points = "{:+.1f} points ({:+.1f} to {:+.1f})".format(*rounded) if rounded else ""
     if low is None:
         advice = f"see in a report without them ({option}) what they change"
     elif low > 0:

@@ -246,7 +246,11 @@ def evaluation_batches(
         return crowd_arrays(model, x, y, tasks, line=line).batches(**order)
     if crowd.label_kind.has_pixels:
         _check_pixels(model, gold.shape[1:])
-    return target_batches((instances_of(x), gold, sample_weight), **order)
+    arrays = instances_of(x), gold, sample_weight
+    if gold.ndim == 1 and num_rows(arrays[0]) == len(gold):  # Keras weighs a batch by all of its rows
+        known = crowd.label_kind.observed(gold)
+        arrays = keras.tree.map_structure(lambda each: None if each is None else np.asarray(each)[known], arrays)
+    return target_batches(arrays, **order)
 
 
 def held_out(data: Any, fraction: float, order: dict[str, Any]) -> tuple[Any, Any]:

@@ -83,6 +83,8 @@ def test_gold_after_labels_has_the_accuracy_that_it_had_before():
         right = model.predict(X, verbose=0).argmax(axis=1)[9:] == GOLD[9:]
         assert found.get("accuracy", right.mean()) == pytest.approx(right.mean(), abs=1e-6)
         assert ("accuracy" in found) == (y is PARTLY_KNOWN)
+    in_parts = model.evaluate(X, PARTLY_KNOWN, batch_size=7, verbose=0)  # the first has no gold
+    assert in_parts == pytest.approx(model.evaluate(X[9:], GOLD[9:], verbose=0), rel=1e-5)
     history = model.fit(X, ANNOTATIONS, validation_data=(X, PARTLY_KNOWN), **ONCE).history
     assert min(history["val_accuracy"]) > 0
 
