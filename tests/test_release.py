@@ -25,14 +25,6 @@ MAPPED = {"crowdzoo": "crowdzoo", "components": "crowdzoo/components", "pipeline
 CONSTRAINTS = (ROOT / "constraints.txt").read_text(encoding="utf-8")
 
 
-def pinned() -> dict[str, set[str]]:
-    """Name -> versions that the constraints have, one a stack."""
-    found = defaultdict(set)
-    for name, version in re.findall(r"^([\w.-]+)==(\S+)", CONSTRAINTS, flags=re.M):
-        found[name].add(version)
-    return found
-
-
 def locked(*left_out: str) -> dict[str, set[str]]:
     """Name -> versions of all that the extras but some need, directly or not, by the lock."""
     entries = defaultdict(list)
@@ -55,10 +47,6 @@ def locked(*left_out: str) -> dict[str, set[str]]:
             for need in needs:
                 waiting += [(need["name"], need.get("version"), more) for more in ["", *need.get("extra", [])]]
     return found
-
-
-def test_the_constraints_are_those_of_the_lock():
-    assert pinned() == locked(), "run `make constraints`"
 
 
 def test_nvidias_libraries_come_by_the_extra_gpu_alone_and_it_brings_nothing_else():

@@ -121,14 +121,6 @@ class HiddenBlocks(MajorityVote):
     whole_table = True
 
 
-@pytest.mark.parametrize(
-    ("aggregator", "reason"), [(NoBlocks(), "nothing was checked"), (HiddenBlocks(), "is cut into blocks")], ids=str
-)
-def test_battery_notices_a_wrong_word_on_blocks(aggregator, reason):
-    with pytest.raises(AssertionError, match=reason):
-        AGGREGATOR_CHECKS["blocks_are_irrelevant"](aggregator)
-
-
 @every_method
 def test_a_fault_in_a_block_is_noticed_in_every_method_that_has_blocks(name, monkeypatch):
     """The second of several blocks loses its annotations; a method for the whole table never asks for a second."""
@@ -162,11 +154,6 @@ class Wrong(MajorityVote):
         return result
 
 
-def test_battery_notices_answers_given_to_the_wrong_tasks():
-    with pytest.raises(AssertionError):
-        check_aggregator(Wrong())
-
-
 class NoSkills(MajorityVote):
     """Skills that are not numbers."""
 
@@ -189,15 +176,6 @@ class NoResult(MajorityVote):
         return super().fit(annotations, gold).posteriors
 
 
-@pytest.mark.parametrize(
-    ("method", "reason"),
-    [(NoSkills, "skills hold NaN"), (Seeds, "random numbers were"), (NoResult, "must return a result, such as Aggr")],
-)
-def test_battery_notices(method, reason):
-    with pytest.raises(AssertionError, match=reason):
-        check_aggregator(method())
-
-
 def test_the_battery_is_for_classes():
     with pytest.raises(ConfigError, match="check_aggregator: is for classes, and RatingMean is for kind 'regression'"):
         check_aggregator(RatingMean())
@@ -208,11 +186,6 @@ class Forgetful(MajorityVote):
 
     def fit(self, annotations, gold=None):
         return super().fit(annotations)
-
-
-def test_battery_notices_gold_that_is_not_clamped():
-    with pytest.raises(AssertionError):
-        AGGREGATOR_CHECKS["gold_is_clamped"](Forgetful())
 
 
 class Binary(MajorityVote):
@@ -257,18 +230,29 @@ class Unsure(MajorityVote):
         return result
 
 
+@pytest.mark.parametrize(
+    ("method", "check", "reason"),
+    [
+        (NoBlocks, "blocks_are_irrelevant", "nothing was checked"),
+        (HiddenBlocks, "blocks_are_irrelevant", "is cut into blocks"),
+        (Wrong, "result_is_sound", None),
+        (NoSkills, "result_is_sound", "skills hold NaN"),
+        (Seeds, "settings_and_input_stay", "random numbers were"),
+        (NoResult, "result_is_sound", "must return a result, such as Aggr"),
+        (Forgetful, "gold_is_clamped", None),
+        (CarelessBinary, "more_classes_than_it_knows_are_refused", "3 classes are not refused"),
+        (FirstAnnotatorDecides, "renaming_permutes", None),  # declared draws may change one label in twenty
+    ],
+)
+def test_battery_notices(method, check, reason):
+    with pytest.raises(AssertionError, match=reason):
+        AGGREGATOR_CHECKS[check](method())
+    with pytest.raises(AssertionError):
+        check_aggregator(method())
+
+
 def test_an_aggregator_of_two_classes_is_checked_with_two():
     check_aggregator(Binary())
-
-
-def test_battery_notices_classes_beyond_those_declared():
-    with pytest.raises(AssertionError, match="3 classes are not refused"):
-        check_aggregator(CarelessBinary())
-
-
-def test_declared_draws_may_not_change_more_than_one_label_in_twenty():
-    with pytest.raises(AssertionError):
-        AGGREGATOR_CHECKS["renaming_permutes"](FirstAnnotatorDecides())
 
 
 def test_declared_doubt_is_allowed_so_far_and_no_further(monkeypatch):

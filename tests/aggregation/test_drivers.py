@@ -2,20 +2,18 @@
 
 import operator
 import re
-import warnings
 from functools import reduce
 
 import numpy as np
 import pytest
+from large_runs import KilledError, assert_same, make_pipeline, pipelines_but
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import (
     GLAD,
     IBCC,
-    METHODS,
     BayesianSequenceCombination,
     Block,
-    ConvergenceWarning,
     DawidSkene,
     HierarchicalDawidSkene,
     HMMCrowd,
@@ -27,7 +25,6 @@ from crowdzoo.aggregation import (
     Robust,
     SpanMajorityVote,
     TokenAggregation,
-    create,
 )
 from crowdzoo.aggregation.engine.run import Run, best_of
 from crowdzoo.datasets import generated_ner
@@ -77,46 +74,6 @@ def crowd_of(aggregator):
     if aggregator.kind != "classification":
         return {"regression": ratings, "sequence": sentences}[aggregator.kind](), None
     return classes(getattr(aggregator, "max_classes", 5))
-
-
-def quiet(function, *arguments, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return function(*arguments, **options)
-
-
-def assert_same(found, expected, atol=1e-9):
-    """All attributes of two results."""
-    assert type(found) is type(expected)
-    for name, other in vars(expected).items():
-        one = getattr(found, name)
-        if other is None or isinstance(other, str | bool | int):
-            assert one == other, name
-        elif name in ("history", "log_likelihood"):
-            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9, err_msg=name)
-        elif isinstance(other, np.ndarray) and other.dtype.kind == "f":
-            np.testing.assert_allclose(one, other, rtol=atol, atol=atol, err_msg=name)
-        else:
-            np.testing.assert_array_equal(one, other, err_msg=name)
-
-
-FEW = {"ebcc": {"num_starts": 3, "max_iter": 3}}
-THREADED = [
-    *(create(name, **FEW.get(name, {})) for name in METHODS),
-    HMMCrowd(),
-    BayesianSequenceCombination(),
-    RatingEM(),
-]
-
-
-@pytest.mark.parametrize("aggregator", THREADED, ids=lambda one: type(one).__name__)
-def test_any_number_of_threads_gives_the_same(aggregator, monkeypatch):
-    crowd, _ = crowd_of(aggregator)
-    monkeypatch.setenv("CROWDZOO_THREADS", "1")
-    alone = quiet(aggregator.fit, crowd)
-    for number in ("2", "5"):
-        monkeypatch.setenv("CROWDZOO_THREADS", number)
-        assert_same(quiet(aggregator.fit, crowd), alone)
 
 
 def by_blocks(aggregator, crowd, most, gold=None):
@@ -176,12 +133,12 @@ SUMS = {
 @pytest.mark.parametrize("aggregator", SUMS.values(), ids=SUMS)
 def test_sums_over_blocks_give_what_the_whole_table_gives(aggregator, most):
     crowd, gold = crowd_of(aggregator)
-    assert_same(by_blocks(aggregator, crowd, most), aggregator.fit(crowd), atol=1e-6)
+    assert_same(by_blocks(aggregator, crowd, most), aggregator.fit(crowd))
     if aggregator == Robust():
-        assert_same(by_blocks(aggregator, crowd, most, gold), aggregator.fit(crowd, gold), atol=1e-6)
+        assert_same(by_blocks(aggregator, crowd, most, gold), aggregator.fit(crowd, gold))
     if aggregator.kind == "sequence":
         plain = crowd.annotations.select_tasks(np.arange(40))  # no words
-        assert_same(by_blocks(aggregator, plain, most), aggregator.fit(plain), atol=1e-6)
+        assert_same(by_blocks(aggregator, plain, most), aggregator.fit(plain))
 
 
 def test_ratings_far_from_zero_lose_no_digits_to_their_level():
@@ -193,7 +150,7 @@ def test_several_answers_of_an_annotator_count_where_the_local_method_counts_the
     columns = [0, 0, 0, 1, 2], [0, 0, 1, 1, 1], [0, 1, 1, 0, 1]
     crowd = Annotations.from_arrays(*columns, on_duplicate="all")
     for method in (MajorityVote(), DawidSkene()):
-        assert_same(by_blocks(method, crowd, 2), method.fit(crowd))
+        assert_same(by_blocks(method, crowd, 2), method.fit(crowd), atol=1e-9)
 
 
 ENGINE = {
@@ -220,14 +177,7 @@ ON_BEAM = ENGINE | {
 QUICK = ("dawid-skene",)  # the others in `make test-all`
 
 
-def a_pipeline():
-    beam = pytest.importorskip("apache_beam", reason="the pipeline extra is not installed")
-    from apache_beam.options.pipeline_options import PipelineOptions
-
-    return beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner"]))
-
-
-def on_beam(crowd, aggregator, folder, make_pipeline=a_pipeline, **options):
+def on_beam(crowd, aggregator, folder, make_pipeline=make_pipeline, **options):
     """Several blocks, and several pipelines."""
     pytest.importorskip("apache_beam", reason="the pipeline extra is not installed")
     from crowdzoo.large.beam import aggregate
@@ -245,7 +195,7 @@ def test_beam_gives_what_the_local_method_gives(tmp_path, name):
     aggregator = ON_BEAM[name]
     crowd, gold = crowd_of(aggregator)
     known = {} if gold is None else {"gold": gold}
-    assert_same(on_beam(crowd, aggregator, tmp_path, **known), aggregator.fit(crowd, **known), atol=1e-6)
+    assert_same(on_beam(crowd, aggregator, tmp_path, **known), aggregator.fit(crowd, **known))
 
 
 WARM = {
@@ -265,23 +215,7 @@ def test_beam_begins_where_the_local_method_begins(tmp_path, case):
     options = {"gold": gold, "initial": getattr(first, part) if part else first}
     expected = aggregator.fit(crowd, **options)
     assert not np.allclose(expected.history[0], aggregator.fit(crowd, gold=gold).history[0], rtol=1e-6)
-    assert_same(on_beam(crowd, aggregator, tmp_path, **options), expected, atol=1e-6)
-
-
-class KilledError(Exception):
-    """What stands for a crash between two pipelines."""
-
-
-def killed_after(number):
-    """Makes so many pipelines, then crashes."""
-    left = iter(range(number))
-
-    def make():
-        if next(left, None) is None:
-            raise KilledError
-        return a_pipeline()
-
-    return make
+    assert_same(on_beam(crowd, aggregator, tmp_path, **options), expected)
 
 
 KILLED = {
@@ -297,11 +231,11 @@ def test_a_killed_fit_goes_on_from_its_checkpoint_and_another_does_not(tmp_path,
     expected = aggregator.fit(crowd)
     assert 2 < expected.num_iterations < 12
     with pytest.raises(KilledError):
-        on_beam(crowd, aggregator, tmp_path, make_pipeline=killed_after(1))
+        on_beam(crowd, aggregator, tmp_path, make_pipeline=pipelines_but(2))
     with pytest.raises(ConfigError, match="checkpoint of other data or settings"):
         on_beam(crowd, other, tmp_path)
     steps = expected.num_iterations + (expected.method == "bsc-seq") - 2
-    assert_same(on_beam(crowd, aggregator, tmp_path, make_pipeline=killed_after(-(-steps // 2))), expected, atol=1e-6)
+    assert_same(on_beam(crowd, aggregator, tmp_path, make_pipeline=pipelines_but(-(-steps // 2) + 1)), expected)
 
 
 @slow
@@ -312,7 +246,7 @@ def test_blocks_of_a_pcollection_give_the_beliefs_that_the_table_gives(tmp_path)
 
     def run_of(aggregator, crowd, most, annotators, num_classes, **about):
         blocks = job_of(aggregator, crowd).blocks(most)
-        folder = {"make_pipeline": a_pipeline, "folder": str(tmp_path)}
+        folder = {"make_pipeline": make_pipeline, "folder": str(tmp_path)}
         found = fit(
             lambda pipeline: pipeline | beam.Create(blocks), aggregator, annotators, num_classes, **folder, **about
         )
@@ -326,7 +260,7 @@ def test_blocks_of_a_pcollection_give_the_beliefs_that_the_table_gives(tmp_path)
     about = {"tag_set": model.tag_set, "num_words": model.num_words}
     params, expected = run_of(HMMCrowd(max_iter=2), sentences(), 300, 6, model.num_classes, **about)
     for found, name in zip(model.means(params), ("first", "transitions", "confusions"), strict=False):
-        np.testing.assert_allclose(found, getattr(expected, name), atol=1e-6)
+        np.testing.assert_allclose(found, getattr(expected, name))
 
 
 def never():
@@ -335,7 +269,7 @@ def never():
 
 def test_equal_ratings_need_no_pipeline(tmp_path):
     same = Annotations.from_arrays([0, 0, 1], [0, 1, 0], [3.3, 3.3, 3.3], kind="regression")
-    assert_same(on_beam(same, RatingEM(), tmp_path, make_pipeline=never), RatingEM().fit(same))
+    assert_same(on_beam(same, RatingEM(), tmp_path, make_pipeline=never), RatingEM().fit(same), atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import pytest
 from crowdzoo import Annotations
 from crowdzoo.aggregation import MACE, Block, ConvergenceWarning
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene, params_of
-from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.right_wrong import Answers, Cells, answers_of, posteriors_of
 from crowdzoo.testing.aggregators import simulated_crowd
 
@@ -135,13 +134,6 @@ def test_classes_that_nobody_said_keep_their_digits():
         assert answers_of([block], cells).log_likelihood == pytest.approx(expected.log_likelihood, rel=1e-12)
 
 
-def test_ties_are_drawn_by_the_code_of_the_task():
-    result = OneCoinDawidSkene().fit(Annotations.from_arrays(np.repeat(np.arange(80), 2), [0, 1] * 80, [0, 1] * 80))
-    np.testing.assert_allclose(result.posteriors, 0.5)
-    np.testing.assert_array_equal(result.labels, choose_labels(result.posteriors, np.arange(80)))
-    assert 20 < result.labels.sum() < 60
-
-
 # === The model ===
 
 
@@ -169,13 +161,6 @@ def test_the_prior_is_what_is_known_of_annotators_without_annotations():
     nothing = OneCoinDawidSkene(right=0, wrong=0).fit(annotations)
     assert nothing.skills[1] == pytest.approx(1 / 3)
     np.testing.assert_allclose(nothing.confusions[1], 1 / 3)
-
-
-def test_other_tasks_begin_with_what_is_known_of_the_annotators():
-    annotations, _ = simulated_crowd(200, redundancy=3)
-    first = OneCoinDawidSkene().fit(annotations)
-    fewer = annotations.select_tasks(np.arange(10))
-    assert OneCoinDawidSkene(max_iter=1, tol=10).fit(fewer, initial=first).skills.shape == (8,)
 
 
 # === Real crowds ===

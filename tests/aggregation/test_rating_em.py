@@ -199,27 +199,6 @@ def test_a_task_that_nobody_rated_gets_the_mean_and_the_spread_of_the_others():
     finite(found)
 
 
-@pytest.mark.parametrize(
-    "dense",
-    [
-        np.full((4, 3), 2.5),  # all equal
-        np.array([[1.0], [2.0], [4.0]]),  # one annotator
-        np.array([[1.0, NAN], [NAN, 3.0]]),  # one rating a task, one rating an annotator
-        np.array([[7.0]]),
-        np.repeat(np.arange(6.0)[:, None], 3, axis=1),  # perfect agreement
-        np.array([[0.0, 1e-300], [1e8, 5.0]]),
-    ],
-)
-@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
-def test_ratings_that_tell_little_give_finite_numbers(dense):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        found = RatingEM().fit(Annotations.from_dense(dense, kind="regression"))
-    finite(found)
-    assert found.estimates.min() >= dense[~np.isnan(dense)].min() - 1e-9
-    assert found.estimates.max() <= dense[~np.isnan(dense)].max() * (1 + 1e-12) + 1e-9
-
-
 def test_running_out_of_iterations_is_said():
     with pytest.warns(ConvergenceWarning, match="Rating EM did not converge in 2 iterations"):
         found = RatingEM(max_iter=2).fit(crowd(num_tasks=50)[0])

@@ -1,8 +1,6 @@
 """Forward-backward and Viterbi against every path there is; then the models that stand on them."""
 
-import sys
 from itertools import pairwise, product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,10 +12,6 @@ from crowdzoo import Annotations, DataError
 from crowdzoo.aggregation import BayesianSequenceCombination, ConvergenceWarning, HMMCrowd
 from crowdzoo.aggregation.engine.markov_chain import LogChain, forward_backward, viterbi
 from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags, tag_problems, tags_of
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-sys.path.pop(0)
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 

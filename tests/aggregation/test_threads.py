@@ -107,7 +107,14 @@ class Watched(int):
 VOTES_AND_TABLES = ("majority-vote", "dawid-skene", "ibcc", "worker-clustering")
 CHAINS = ("hmm-crowd", "bsc-seq")
 READERS = {
-    "engine.block.MAX_ANNOTATIONS": (*VOTES_AND_TABLES, "one-coin", "glad", "mace"),
+    "engine.block.MAX_ANNOTATIONS": (
+        *VOTES_AND_TABLES,
+        "one-coin",
+        "glad",
+        "mace",
+        "robust",
+        "hierarchical-dawid-skene",
+    ),
     "engine.block.MAX_CELLS": (*VOTES_AND_TABLES, "one-coin", "glad", "mace"),
     "engine.counts.MAX_TABLES": VOTES_AND_TABLES,
     "engine.kernels.NORMALISED": ("dawid-skene", "worker-clustering"),

@@ -2,6 +2,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from large_runs import KilledError, assert_same, make_pipeline, pipelines_but
 from slow_cases import quick
 
 from crowdzoo import Annotations, ConfigError, DataError
@@ -27,10 +28,6 @@ def name_of(value):
     return type(value).__name__ if hasattr(value, "fit") else str(value)
 
 
-def make_pipeline(*options):
-    return beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner", *options]))
-
-
 def crowd(num_annotators=9, num_classes=4):
     """60 tasks of which some are known, and two without annotations."""
     annotations, truth = simulated_crowd(redundancy=3, seed=1)
@@ -43,22 +40,6 @@ def crowd(num_annotators=9, num_classes=4):
         classes=range(num_classes),
     )
     return longer, np.where(np.arange(62) % 10 == 0, np.resize(truth, 62), -1)
-
-
-def assert_same(left, right):
-    np.testing.assert_allclose(left.posteriors, right.posteriors, rtol=0, atol=1e-6)
-    np.testing.assert_array_equal(left.labels, right.labels)
-    for name in ("confusions", "class_prior", "skills", "difficulty"):
-        one, other = getattr(left, name), getattr(right, name)
-        assert (one is None) == (other is None)
-        if one is not None:
-            np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
-    np.testing.assert_allclose(left.history, right.history, rtol=1e-9)
-    assert left.log_likelihood == (None if right.log_likelihood is None else pytest.approx(right.log_likelihood))
-    for name in ("converged", "num_iterations", "method"):
-        assert getattr(left, name) == getattr(right, name)
-    for name in ("tasks", "annotators", "classes", "annotations_per_task", "annotations_per_annotator"):
-        np.testing.assert_array_equal(getattr(left, name), getattr(right, name))
 
 
 @pytest.mark.slow
@@ -142,24 +123,6 @@ def test_no_graph_holds_what_it_begins_from_and_nothing_that_crosses_is_pickled(
 # === Checkpoints ===
 
 
-class KilledError(Exception):
-    """What stands for a crash between two pipelines."""
-
-
-def pipelines_until(limit):
-    """A maker of pipelines that crashes after so many."""
-    made = []
-
-    def make():
-        if len(made) == limit:
-            raise KilledError
-        made.append(None)
-        return make_pipeline()
-
-    make.made = made
-    return make
-
-
 def fit_in_steps(annotations, folder, make, aggregator, **options):
     return on_beam.aggregate(
         annotations, aggregator, make_pipeline=make, folder=str(folder), iterations_per_pipeline=2, **options
@@ -172,12 +135,12 @@ def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path, aggregator):
     expected = aggregator.fit(annotations)
     assert expected.num_iterations > 4  # more than two pipelines of two
     with pytest.raises(KilledError):
-        fit_in_steps(annotations, tmp_path, pipelines_until(2), aggregator, max_annotations=60)
+        fit_in_steps(annotations, tmp_path, pipelines_but(3), aggregator, max_annotations=60)
     names = sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith("block-"))
     assert names[-1] == "checkpoint-000002.manifest"
     assert all(name.startswith("checkpoint-000002") for name in names)
     assert any("tasks" in name for name in names) == isinstance(aggregator, GLAD)
-    rest = pipelines_until(None)
+    rest = pipelines_but()
     assert_same(fit_in_steps(annotations, tmp_path, rest, aggregator, max_annotations=60), expected)
     assert len(rest.made) == -(-(expected.num_iterations + 1) // 2) - 2  # the last one finds the posteriors, too
     assert list(tmp_path.iterdir()) == []
@@ -198,25 +161,11 @@ def test_a_killed_fit_of_blocks_goes_on_and_reads_them_once(tmp_path, killed):
         return on_beam.fit(read_blocks, DawidSkene(tol=2e-4), 9, 4, make_pipeline=make, **about)
 
     with pytest.raises(KilledError):
-        fit(pipelines_until(killed))
+        fit(pipelines_but(killed + 1))
     expected = DawidSkene(tol=2e-4).fit(annotations)
     np.testing.assert_allclose(fit(make_pipeline).history, expected.history)
     assert len(read) == 1
     assert list(tmp_path.iterdir()) == []
-
-
-def pipelines_but(*failing):
-    """A maker of pipelines; those of these numbers fail, before they have done anything."""
-    made = []
-
-    def make():
-        made.append(None)
-        if len(made) in failing:
-            raise KilledError(f"pipeline {len(made)}\nand what a runner adds")
-        return make_pipeline()
-
-    make.made = made
-    return make
 
 
 @pytest.fixture
@@ -304,7 +253,7 @@ def test_bad_data_are_not_tried_again(tmp_path, waited):
 def test_a_checkpoint_of_something_else_is_refused(tmp_path):
     annotations, gold = crowd()
     with pytest.raises(KilledError):
-        fit_in_steps(annotations, tmp_path, pipelines_until(1), DawidSkene())
+        fit_in_steps(annotations, tmp_path, pipelines_but(2), DawidSkene())
     left = sorted(tmp_path.iterdir())
     for changed in (
         {"aggregator": DawidSkene(prior=0.5)},

@@ -27,7 +27,10 @@ def crowds():
 
 @pytest.mark.parametrize(
     ("name", "learns"),
-    [("majority-vote", False), ("robust", False), ("wawa", False), ("glad", False), ("dawid-skene", True)],
+    [
+        *((name, False) for name in ("majority-vote", "robust", "wawa", "glad")),
+        *((name, True) for name in ("dawid-skene", "one-coin", "ibcc", "mace", "worker-clustering")),
+    ],
 )
 def test_eval_follows_from_train_by_bayes_rule_or_from_a_fit_to_both(crowds, name, learns):
     method = create(name, seed=0)

@@ -5,9 +5,8 @@ import pathlib
 import numpy as np
 import pyarrow.parquet
 import pytest
-from slow_cases import quick
 
-from crowdzoo.aggregation import DawidSkene, MajorityVote, create
+from crowdzoo.aggregation import DawidSkene, MajorityVote
 from crowdzoo.components import crowd_aggregator
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.records.example_files import read_dataset_info
@@ -68,28 +67,6 @@ def test_eval_posteriors_follow_from_bayes_rule_with_the_train_splits_parameters
             expected *= fitted.confusions[annotator, :, label]
         np.testing.assert_allclose(record["posterior"], expected / expected.sum(), atol=1e-5)
         assert record["aggregated_label"] == [int(np.argmax(expected))]
-
-
-@pytest.mark.parametrize(
-    "name", quick("wawa", slow=["robust", "glad", "one-coin", "ibcc", "mace", "worker-clustering"])
-)
-def test_every_method_fits_train_alone_and_answers_eval(shared_crowd, name):
-    """Some run on Beam, some do not; some have a model of the annotators that holds for other tasks, some do not."""
-    settings = {"tol": 0.01} if name in ("glad", "one-coin", "ibcc") else {}
-    annotations = shared_crowd.annotations
-    aggregated, _ = shared_crowd.aggregate(shared_crowd.examples, annotations, name, 2, **settings)
-    aggregator = create(name, seed=0, **settings)
-    crowd = Annotations.from_parquet(pathlib.Path(annotations.uri, "annotations.parquet"))
-    in_train = np.array([int(task[1:]) < 30 for task in crowd.tasks])
-    fitted = aggregator.fit(crowd.select_tasks(in_train))
-    others = crowd.select_tasks(~in_train)
-    has_model = name not in ("glad", "robust", "wawa")
-    expected = fitted.posteriors_of(others) if has_model else aggregator.fit(crowd).posteriors[~in_train]
-    for split, names, rows in (("train", fitted.tasks, fitted.posteriors), ("eval", others.tasks, expected)):
-        found = posteriors(shared_crowd, aggregated, split)
-        assert sorted(found) == sorted(names)
-        for task, row in zip(names, rows, strict=True):
-            np.testing.assert_allclose(found[task], row, atol=1e-6)
 
 
 @pytest.mark.parametrize("workers", [1, 2])

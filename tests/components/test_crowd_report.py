@@ -3,29 +3,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from crowdzoo.components.artifacts import CrowdPage
 from crowdzoo.components.crowd_report import CrowdReport
 from crowdzoo.components.tfx_internals import standard_artifacts
 
-WEIGHTS = np.eye(3)
-
-
-def linear_model(folder, weights=WEIGHTS):
-    """A served model of three features: softmax of `instances @ weights`."""
-
-    class Linear(tf.Module):
-        @tf.function(input_signature=[tf.TensorSpec((None, 3), tf.float32, name="instances")])
-        def __call__(self, instances):
-            return {"probabilities": tf.nn.softmax(instances @ tf.constant(weights, tf.float32))}
-
-    module = Linear()
-    tf.saved_model.save(module, str(folder), signatures={"serving_default": module.__call__})
-
 
 @pytest.fixture
-def report(shared_crowd, tmp_path):
+def report(shared_crowd, tmp_path, linear_model):
     """A function that runs CrowdReport; it returns the numbers, the blessing, and the page's artifact."""
     count = iter(range(100))
 
@@ -41,7 +26,7 @@ def report(shared_crowd, tmp_path):
             (base / "model_run" / "history.json").write_text(json.dumps(history))
         if model:
             inputs["model"] = crowd.artifact(standard_artifacts.Model, base / "model")
-            linear_model(base / "model" / "Format-Serving")
+            linear_model(base / "model" / "Format-Serving", np.eye(3))
         if evaluated is not None:
             inputs["evaluated"] = crowd.artifact(standard_artifacts.ModelBlessing, base / "evaluated")
             inputs["evaluated"].set_int_custom_property("blessed", int(evaluated))

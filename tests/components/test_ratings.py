@@ -4,7 +4,6 @@ import functools
 import json
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import tensorflow as tf
@@ -95,54 +94,15 @@ def test_without_gold_the_estimates_are_what_counts_where_somebody_rated(ratings
     }  # fmt: skip
 
 
-# === A crowd to learn from ===
+# === Trainer ===
 
 
-@pytest.fixture(scope="module")
-def crowd():
-    """Eighty tasks, sixty to train on; five annotators rate all: from two above the truth to two below it."""
-    generator = np.random.default_rng(0)
-    features = generator.normal(size=(80, 3)).astype("float32")
-    gold = 50 + 10 * (features[:, 0] - 0.5 * features[:, 1])
-    said = gold[:, None] + 2 - np.arange(5) + generator.normal(size=(80, 5)) * 0.5
-    return features, gold, said
-
-
-@pytest.fixture(scope="module")
-def kept():
-    """Where `rated_folder` keeps its folder, which all tests of this file read."""
-    return {}
-
-
-@pytest.fixture
-def rated_folder(folder, crowd, kept, tmp_path_factory):
-    """The crowd, generated and aggregated."""
-    if "folder" not in kept:
-        made = type(folder)(tmp_path_factory.mktemp("rated"))
-        features, gold, said = crowd
-        pairs = [(task, code) for task in range(80) for code in range(5) if (task + code) % 3]
-        made.write(
-            [(f"t{task}", f"a{code}", said[task, code]) for task, code in pairs],
-            {
-                "task": [f"t{task}" for task in range(80)],
-                "features": pa.array(features.tolist()),
-                "gold": gold,
-                "split": ["train"] * 60 + ["eval"] * 20,
-            },
-        )
-        generated = made.generate(kind="regression", low=None, high=None)
-        made.annotations = generated[1]
-        made.aggregated = made.aggregate(*generated, method="rating-em")
-        kept["folder"] = made
-    return kept["folder"]
-
-
-def test_batches_hold_ratings_padded_with_nan_and_estimates(rated_folder):
-    examples, report = rated_folder.aggregated
-    data = ExampleDataset([f"{examples.uri}/Split-train/*"], 60, {"num_features": 3, "classes": None})
-    records = rated_folder.records(examples, "train")
+def test_batches_hold_ratings_padded_with_nan_and_estimates(ratings_folder):
+    examples, report = ratings_folder.aggregate(*ratings_folder.generate_ratings(), method="mean")
+    data = ExampleDataset([f"{examples.uri}/Split-train/*"], 3, {"num_features": 2, "classes": None})
+    records = ratings_folder.records(examples, "train")
     number = 0
-    for x, y in data.batches(16, 0, shuffle=False, inputs=("annotators", "labels", "tasks")):
+    for x, y in data.batches(2, 0, shuffle=False, inputs=("annotators", "labels", "tasks")):
         assert y.dtype == tf.float32
         np.testing.assert_array_equal(x["labels"], y)
         np.testing.assert_array_equal(np.isnan(y), x["annotators"] == -1)
@@ -150,17 +110,14 @@ def test_batches_hold_ratings_padded_with_nan_and_estimates(rated_folder):
             assert annotators[annotators >= 0].tolist() == records[task]["annotator_ids"]
             assert labels[~np.isnan(labels)].tolist() == records[task]["annotator_labels"]
             number += 1
-    assert number == 60
+    assert number == 3
     tasks = pyarrow.parquet.read_table(f"{report.uri}/tasks.parquet").to_pydict()
     estimates = dict(zip(tasks["task"], tasks["estimate"], strict=True))
     wanted = [estimates[record["task"][0].decode()] for record in records]
     np.testing.assert_allclose(data.aggregated_ratings(), wanted, rtol=1e-6)
-    x, y = next(iter(data.aggregated(60, 0)))
-    assert (x.shape, y.shape) == ((60, 3), (60, 1))
+    x, y = next(iter(data.aggregated(3, 0)))
+    assert (x.shape, y.shape) == ((3, 2), (3, 1))
     np.testing.assert_allclose(np.sort(y[:, 0]), np.sort(wanted), rtol=1e-6)
-
-
-# === Trainer ===
 
 
 # === Evaluator ===

@@ -6,6 +6,7 @@ import pytest
 from crowdzoo import datasets
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.datasets import generated_ratings, write_files
+from crowdzoo.datasets.generated_ner import generated_ner
 from crowdzoo.instances import read_instances
 
 LARGE = generated_ratings(8000, 40, redundancy=5)
@@ -38,6 +39,13 @@ def test_a_seed_gives_the_same_set_and_another_one_another():
     np.testing.assert_array_equal(one.instances, again.instances)
     assert not np.array_equal(one.gold, other.gold)
     assert one.split.tolist() == ["train"] * 38 + ["eval"] * 12
+
+
+def test_what_makes_no_sense_is_refused():
+    with pytest.raises(ValueError, match="generated_ratings: num_tasks must be an integer of at least 4, got 3"):
+        generated_ratings(3, 5, redundancy=1)
+    with pytest.raises(ValueError, match="generated_ner: redundancy must be an integer"):
+        generated_ner(redundancy=21)
 
 
 def test_it_ships_and_comes_back_from_its_files(tmp_path):

@@ -164,10 +164,7 @@ def test_a_model_is_read_and_answers_and_its_files_too(release):
 
 @ALL
 def test_the_information_on_a_data_set_is_read(release):
-    pytest.importorskip("tfx")
-    from crowdzoo.records.example_files import read_dataset_info
-
-    assert read_dataset_info(str(release))["annotators"] == ["ann", "bob", "eve"]
+    assert _dataset_info(release / "dataset.json")["annotators"] == ["ann", "bob", "eve"]
 
 
 @ALL
@@ -203,24 +200,26 @@ def test_annotations_of_a_later_release_are_refused(tmp_path):
         Annotations.from_parquet(tmp_path / "a.parquet")
 
 
+def _dataset_info(path: Path) -> dict:
+    pytest.importorskip("tfx")
+    from crowdzoo.records.example_files import read_dataset_info
+
+    return read_dataset_info(str(path.parent))
+
+
 @pytest.mark.parametrize(
-    ("name", "read"), [("model.names.json", read_model_names), ("model_card.json", read_model_card)]
+    ("name", "read"),
+    [
+        ("model.names.json", read_model_names),
+        ("model_card.json", read_model_card),
+        ("dataset.json", _dataset_info),
+    ],
 )
-def test_files_of_a_model_of_a_later_release_are_refused(name, read, tmp_path):
+def test_files_of_a_model_and_a_data_set_of_a_later_release_are_refused(name, read, tmp_path):
     shutil.copy(RELEASES[-1] / name, tmp_path)
     _raise_version(tmp_path / name)
     with pytest.raises(DataError, match=rf"{name}: written by a later crowdzoo \(format 99\)"):
         read(tmp_path / name)
-
-
-def test_a_data_set_of_a_later_release_is_refused(tmp_path):
-    pytest.importorskip("tfx")
-    from crowdzoo.records.example_files import read_dataset_info
-
-    shutil.copy(RELEASES[-1] / "dataset.json", tmp_path)
-    _raise_version(tmp_path / "dataset.json")
-    with pytest.raises(DataError, match=r"dataset.json: written by a later crowdzoo \(format 99\)"):
-        read_dataset_info(str(tmp_path))
 
 
 def test_a_model_of_a_later_release_is_refused():

@@ -106,17 +106,6 @@ def test_confusions_of_an_instance_are_its_answers_to_certain_truths(mixing, mor
             np.testing.assert_allclose(confusions[i, m, true], expected, rtol=1e-4, atol=1e-6)
 
 
-@each_mixing
-def test_a_posterior_is_bayes_rule_with_the_instances_own_confusions(mixing):
-    layer, (p, x) = made(mixing=mixing), inputs()
-    joint = ops.convert_to_numpy(layer.log_joint(p, IDS, LABELS, x))
-    confusions = ops.convert_to_numpy(layer.log_confusions(IDS, x))
-    for i in range(B):
-        for k in range(K):
-            given = sum(confusions[i, m, k, LABELS[i, m]] for m in range(3) if LABELS[i, m] >= 0)
-            assert joint[i, k] == pytest.approx(np.log(p[i, k]) + given, rel=1e-4, abs=1e-4)
-
-
 def test_at_first_everybody_says_what_the_base_says():
     p, x = inputs()
     for factor, layer in ((1, CoNAL(R)), (2, CoNAL(R, scale=2))):

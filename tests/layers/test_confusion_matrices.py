@@ -1,9 +1,7 @@
 """ConfusionMatrices (CCEM) against the paper's likelihood, written out in NumPy with loops and float64."""
 
-import keras
 import numpy as np
 import pytest
-from drawn_crowds import TRUE, a_crowd
 from keras import ops
 from slopes import finite_differences
 from small_layers import IDS, LABELS, B, K, R, bottleneck, some_kernel
@@ -11,7 +9,6 @@ from small_layers import IDS, LABELS, B, K, R, bottleneck, some_kernel
 from crowdzoo.layers import LIA, WAUM, GeoCrowdNet, MaxMIG, TraceRegularization, UnionNet
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.losses import MaskedCrowdCrossentropy
-from crowdzoo.models import CrowdModel
 from crowdzoo.testing import gradients
 
 DENSE = np.full((B, R), -1, "int32")
@@ -118,35 +115,6 @@ def test_impossible_inputs_are_named():
         made(some_kernel())(np.ones((B, K + 1), "float32"))
     with pytest.raises(ValueError, match="annotators must have shape"):
         made(some_kernel())(bottleneck(), annotators=IDS[:, 0])
-
-
-def trained(x, annotations, epochs, layer=ConfusionMatrices, **arguments):
-    keras.utils.set_random_seed(0)
-    base = keras.Sequential(
-        [keras.Input((K,)), keras.layers.Dense(K, activation="softmax", kernel_initializer="zeros")]
-    )
-    model = CrowdModel(base, layer(len(TRUE), **arguments))
-    model.compile(keras.optimizers.Adam(0.05))
-    model.fit(x, annotations, epochs=epochs, batch_size=100, verbose=0)
-    return model
-
-
-@pytest.mark.usefixtures("eager")
-def test_posteriors_follow_bayes_rule_and_the_instance_alone_where_nobody_labelled():
-    x, _, annotations = a_crowd(300)
-    model = trained(x, annotations, 3)
-    more = np.concatenate([x, x[:2]])
-    few = annotations.to_dense()
-    few = np.concatenate([few, np.full((2, few.shape[1]), -1)])
-    found = model.posteriors(more, few)
-    p, pi = model.predict(more, verbose=0), model.annotator_confusions()
-    joint = p.astype("float64")
-    for i, row in enumerate(few):
-        for r, said in enumerate(row):
-            if said >= 0:
-                joint[i] *= pi[r, :, said]
-    np.testing.assert_allclose(found, joint / joint.sum(axis=1, keepdims=True), rtol=1e-3, atol=1e-6)
-    np.testing.assert_allclose(found[300:], p[300:], rtol=1e-5)
 
 
 # === Answers with a confidence ===

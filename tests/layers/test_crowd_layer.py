@@ -69,19 +69,6 @@ def test_the_log_joint_adds_prior_and_labels():
     np.testing.assert_allclose(found[2], np.log(bottleneck()[2]), rtol=1e-5)
 
 
-def test_the_log_joint_of_a_layer_with_features_uses_the_tasks_own():
-    features = np.array([[0.9, 0], [0.6, 0], [0.5, 0], [0.4, 0]], "float32")
-    layer = ByFeature(R)
-    layer.build((None, K), (None, D))
-    found = layer.log_joint(bottleneck(), ops.convert_to_tensor(IDS), LABELS, ops.convert_to_tensor(features))
-
-    def matrix_of(i, r):
-        right = float(features[i, 0])
-        return np.where(np.eye(K) > 0, right, (1 - right) / (K - 1))
-
-    np.testing.assert_allclose(ops.convert_to_numpy(found), joint_of(bottleneck(), matrix_of), rtol=1e-4, atol=1e-5)
-
-
 def test_the_parent_says_what_it_does_not_know():
     layer = CrowdLayer(R)
     assert layer.num_classes is None

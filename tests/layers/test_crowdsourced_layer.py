@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from keras import ops
 from slopes import finite_differences
-from slow_cases import quick
 
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
@@ -168,40 +167,6 @@ def test_a_regression_shows_scales_and_biases(connection):
     np.testing.assert_allclose(layer.annotator_biases(), np.zeros(R) if bias is None else bias, rtol=1e-6)
     with pytest.raises(ValueError, match=r"annotator_scales\(\) and annotator_biases\(\)"):
         layer.annotator_confusions()
-
-
-def one_line_model(connection="MW", kind="classification", annotators=R, **compiled):
-    keras.utils.set_random_seed(0)
-    if kind == "sequence":
-        base = [keras.Input((T, 6)), keras.layers.Dense(K, activation="softmax")]
-    elif kind == "classification":
-        base = [keras.Input((6,)), keras.layers.Dense(K, activation="softmax")]
-    else:
-        base = [keras.Input((6,)), keras.layers.Dense(1)]
-    model = keras.Sequential(base)
-    epochs = 0 if kind == "sequence" else None  # what only CrowdModel.fit does
-    model.add(CrowdsourcedLayer(num_annotators=annotators, connection=connection, kind=kind, majority_epochs=epochs))
-    model.compile("adam", loss=loss_of(kind), **compiled)
-    return model
-
-
-@pytest.mark.parametrize(
-    ("kind", "connection"),
-    quick(("classification", "MW"), slow=[("sequence", "VW+B"), ("regression", "S+B")]),
-)
-def test_one_line_makes_a_sequential_model_learn_from_a_crowd(kind, connection, request):
-    if kind != "classification":  # one graph is enough
-        request.getfixturevalue("eager")
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(8, T, 6) if kind == "sequence" else (8, 6)).astype("float32")
-    y = np.concatenate([labels_of(kind)[0]] * 2)
-    model = one_line_model(connection, kind)
-    before = model.layers[-1].get_weights()
-    losses = model.fit(x, y, epochs=15, batch_size=8, verbose=0).history["loss"]
-    assert losses[-1] < losses[0]
-    for old, new in zip(before, model.layers[-1].get_weights(), strict=True):
-        np.testing.assert_array_equal(new[4], old[4])  # nobody asked annotator 4
-        assert (new[:4] != old[:4]).any()
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from keras import ops
 from strategies import annotations as some_annotations
 
-from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
 from crowdzoo.models import ArrayData
 from crowdzoo.training.expectation import ExpectationStep, annotation_columns, expected_counts, vote_shares
 
@@ -49,17 +47,6 @@ def test_columns_are_all_annotations_whatever_the_batches(batch_size, annotation
     found = annotation_columns(data, batch_size)
     assert {column.dtype for column in found} == {np.dtype("int32")}
     assert sorted(zip(*found, strict=True)) == sorted(zip(*columns(annotations), strict=True))
-
-
-def test_the_loss_is_the_expected_log_likelihood_of_a_task():
-    rng = np.random.default_rng(0)
-    q, joint = rng.dirichlet(np.ones(3), 5).astype("float32"), rng.normal(size=(5, 3)).astype("float32")
-    expected = [-sum(q[i, k] * joint[i, k] for k in range(3)) for i in range(5)]
-    loss = ExpectedLogLikelihood()
-    mean = ops.convert_to_numpy(loss(q, ops.convert_to_tensor(joint)))
-    np.testing.assert_allclose(mean, np.mean(expected), rtol=1e-5)
-    each = ops.convert_to_numpy(ExpectedLogLikelihood(reduction="none")(q, ops.convert_to_tensor(joint)))
-    np.testing.assert_allclose(each, expected, rtol=1e-5)
 
 
 class CountingModel:

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from keras import ops
 
-from crowdzoo.backend import take_rows
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.models import CrowdModel
 from crowdzoo.optimizers import LazyAdam
@@ -179,13 +178,6 @@ def test_a_schedule_sets_the_rate():
     assert any((a != b).any() for a, b in zip(start, moved, strict=True))
     for a, b in zip(moved, model.get_weights(), strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-def test_take_rows_takes_rows():
-    variable, codes = weight(), np.array([[3, 0], [3, 5]])
-    np.testing.assert_array_equal(numpy(take_rows(variable, codes)), numpy(variable)[codes])
-    variable.sparse_gradient = True
-    np.testing.assert_array_equal(numpy(take_rows(variable, ops.convert_to_tensor(codes))), numpy(variable)[codes])
 
 
 @has_sparse_gradients

@@ -228,7 +228,10 @@ def test_columns_under_other_names_are_given_or_found_by_usual_names(inputs):
     )
 
 
-@pytest.mark.parametrize(("name", "task"), [("labelme", "classification"), ("generated-ner", "sequence")])
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [("labelme", "classification"), ("generated-ner", "sequence"), ("generated-ratings", "regression")],
+)
 def test_the_shipped_configurations_are_valid(tmp_path, here, name, task):
     from pathlib import Path
 

@@ -49,13 +49,6 @@ def test_defaults_suit_the_task(inputs):
     assert with_arguments.aggregation.arguments == {"bias": False}
 
 
-@pytest.mark.parametrize(("task", "method"), [("classification", "robust"), ("sequence", "bsc-seq")])
-def test_other_tasks_keep_an_aggregation_of_their_own(tmp_path, task, method):
-    data = {"classification": "labelme", "sequence": "generated-ner"}[task]
-    (tmp_path / "one.yaml").write_text(f"name: one\ntask: {task}\ndata: {{dataset: {data}}}\n")
-    assert load_config(tmp_path / "one.yaml").aggregation.method == method
-
-
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
@@ -81,13 +74,3 @@ def test_what_is_not_for_ratings_is_said(inputs, key, value, message):
     with pytest.raises(ConfigError) as caught:
         load_config(inputs / "stars.yaml", {key: value})
     assert message in str(caught.value)
-
-
-def test_the_shipped_configuration_takes_the_shipped_set():
-    from crowdzoo.pipelines.demo import CONFIGS
-
-    shipped = CONFIGS / "generated-ratings.yaml"
-    config = load_config(shipped)
-    assert (config.kind, config.data.dataset) == ("regression", "generated-ratings")
-    with pytest.raises(ConfigError, match=r"data: unknown dataset 'labelme': choose one of generated-ratings"):
-        load_config(shipped, {"data.dataset": "labelme"})

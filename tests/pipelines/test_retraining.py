@@ -56,7 +56,6 @@ def story(request, tmp_path_factory):
     story.first = go()
     write(np.ones(len(names), bool), np.ones(len(table), bool))
     story.grown = go(**{"training.epochs": 5})
-    story.again = go(**{"training.epochs": 5})
     story.worse = go(**{"training.epochs": 1, "training.learning_rate": 1e-7, "training.warm_start": False})
     return story
 
@@ -94,12 +93,6 @@ def test_both_models_are_compared_on_the_same_tasks_of_the_larger_table(story):
         assert candidate["annotations"] == baseline["annotations"] > 400
         assert "Held out:    log-likelihood -" in story.grown.summary
         assert "against the served model" in story.grown.summary
-
-
-@pytest.mark.slow
-def test_a_plain_rerun_does_nothing(story):
-    assert set(story.again.cached) == set(story.again.seconds)
-    assert story.again.pushed == story.grown.pushed
 
 
 @pytest.mark.slow

@@ -6,13 +6,6 @@ import pytest
 from crowdzoo.data.annotations import Annotations
 
 
-def test_a_confusion_is_made_by_who_said_it_once_or_often(reproduce):
-    made = reproduce("conal").confusions_made(np.array([0, 0, 1, 2]), np.array([0, 0, 0, 1]), np.array([1, 1, 1, 1]))
-    assert made.shape == (3, 2, 2)
-    assert made[:, 0, 1].tolist() == [True, True, False]
-    assert made[:, 1, 1].tolist() == [False, False, True]
-
-
 def test_a_ranking_finds_wrong_votes_by_the_pairs_that_it_orders(reproduce):
     finds = reproduce("waum_variants").finds_wrong
     wrong = np.array([0.0, 0.0, 1.0, 1.0])  # whether the vote is right
@@ -29,26 +22,6 @@ def test_simulated_annotators_have_the_sensitivities_that_were_asked_for(reprodu
     shares = counts / counts.sum(axis=2, keepdims=True)  # 1,660 tasks of one class, 1,340 of the other
     np.testing.assert_allclose(shares[:, 1, 1], [0.705, 0.796, 0.499, 0.195, 0.898], atol=0.05)
     np.testing.assert_allclose(shares[:, 0, 0], [0.591, 0.898, 0.497, 0.899, 0.900], atol=0.05)
-
-
-@pytest.mark.parametrize("arguments", [{}, {"identity": False}, {"identity": False, "strength": 0.5}])
-def test_the_regularizer_is_the_squared_distance_from_the_identity(reproduce, arguments):
-    layer = reproduce("crowd_layer").NearIdentity(3, **arguments)
-    layer(np.full((2, 4), 0.25, "float32"))
-    kernel = np.asarray(layer.kernel)
-    away = np.square(kernel - np.eye(4)).sum()
-    assert (away == 0) == layer.identity
-    assert sum(map(float, layer.losses)) == pytest.approx(0.5 * away if layer.strength else 0.0, rel=1e-5)
-
-
-def test_two_annotators_are_added_who_answer_every_task_by_gold_and_against_it(reproduce):
-    annotations = Annotations.from_arrays([0, 1, 1, 2], [0, 0, 1, 1], [1, 0, 0, 1], tasks=[0, 1, 2], classes=[0, 1])
-    gold = np.array([1, 0, 0])
-    found = reproduce("lia_annotators").with_two_added(annotations, gold)
-    dense = found.to_dense()
-    assert dense[:, :2].tolist() == annotations.to_dense().tolist()
-    assert dense[:, 2].tolist() == gold.tolist()
-    assert dense[:, 3].tolist() == (1 - gold).tolist()
 
 
 def test_tasks_that_are_pruned_are_not_trained_on(reproduce):

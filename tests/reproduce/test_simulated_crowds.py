@@ -1,4 +1,4 @@
-"""Circles and the annotators who are asked about them; annotators who share confusions, as their arguments promise."""
+"""Annotators who share confusions, as the arguments promise."""
 
 import math
 import sys
@@ -8,22 +8,9 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "reproduce"))
-from simulated_crowds import ask_annotators, make_circles, neighbour_annotators, simulate_common_confusions
+from simulated_crowds import simulate_common_confusions
 
 sys.path.pop(0)
-
-
-def test_each_point_is_answered_by_as_many_as_asked_for_and_by_what_they_say():
-    x, gold = make_circles(2, 30, seed=0)
-    annotators = neighbour_annotators(x, gold, 6, known=8, seed=0)
-    annotations = ask_annotators(x, annotators, 2, redundancy=3, seed=5)
-    assert annotations.num_annotators == 6
-    np.testing.assert_array_equal(annotations.redundancy, [3] * 60)
-    for task, who, label in zip(annotations.task_ids, annotations.annotator_ids, annotations.labels, strict=True):
-        assert label == annotators[who](x)[task]
-    assert len(np.unique(annotations.annotator_ids)) == 6
-    assert annotations == ask_annotators(x, annotators, 2, redundancy=3, seed=5)
-    assert len(ask_annotators(x, annotators, 2)) == 6 * 60
 
 
 @pytest.mark.parametrize("pattern", ["asymmetric", "symmetric"])
