@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 import scipy.special
-import scipy.stats
 
 from crowdzoo.aggregation.engine import dirichlet
 
@@ -15,32 +14,11 @@ def test_pairs_are_as_in_scipy():
         assert (np.abs(found - expected) <= 1e-12 * np.maximum(1, np.abs(expected))).all()
 
 
-@pytest.fixture
-def counts():
-    counts = np.random.default_rng(0).gamma(0.3, 10, (7, 4, 3))
-    counts[2] = 0
-    counts[3, 1] = 0
-    return counts
-
-
 PRIOR = np.array([[4.0, 1.0, 0.5], [1.0, 4.0, 0.5], [1.0, 1.0, 0.5], [0.01, 1.0, 2.0]])
 
 
-def test_divergence_by_its_definition(counts):
-    """KL = -entropy - E[log prior density]."""
-    logs, divergence = dirichlet.expected_logs(counts, PRIOR)
-    by_hand = 0.0
-    for r in range(7):
-        for s in range(3):
-            prior = PRIOR[:, s]
-            normaliser = scipy.special.gammaln(prior.sum()) - scipy.special.gammaln(prior).sum()
-            by_hand -= scipy.stats.dirichlet.entropy(counts[r, :, s] + prior)
-            by_hand -= normaliser + ((prior - 1) * logs[r, :, s]).sum()
-    assert divergence == pytest.approx(by_hand, rel=1e-12)
-
-
-def test_nothing_counted_is_the_prior(counts):
-    logs, divergence = dirichlet.expected_logs(np.zeros_like(counts), PRIOR)
+def test_nothing_counted_is_the_prior():
+    logs, divergence = dirichlet.expected_logs(np.zeros((7, 4, 3)), PRIOR)
     assert divergence == 0
     expected = scipy.special.digamma(PRIOR) - scipy.special.digamma(PRIOR.sum(axis=0))
     np.testing.assert_allclose(logs, np.broadcast_to(expected, logs.shape), rtol=1e-12)

@@ -13,13 +13,6 @@ from crowdzoo.testing.aggregators import simulated_crowd
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 
 
-def one_coin_crowd(num_tasks, skill, num_classes, seed=0):
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(num_classes, size=num_tasks)
-    other = (truth[:, None] + rng.integers(1, num_classes, (num_tasks, len(skill)))) % num_classes
-    return Annotations.from_dense(np.where(rng.random(other.shape) < skill, truth[:, None], other)), truth
-
-
 def reference(table, num_tasks, num_annotators, num_classes, rounds, right, wrong, estimated, gold=None):
     """EM in loops: M-step from the votes, E-step, and so on; products of probabilities."""
     gold = gold or {}
@@ -138,7 +131,7 @@ def test_classes_that_nobody_said_keep_their_digits():
 
 
 def test_confusions_are_those_of_the_skills():
-    annotations, _ = one_coin_crowd(100, [0.9, 0.7, 0.6], 3)
+    annotations, _ = simulated_crowd(100, 3, 3, redundancy=3)
     result = OneCoinDawidSkene().fit(annotations)
     for annotator, skill in enumerate(result.skills):
         expected = np.full((3, 3), (1 - skill) / 2) + np.eye(3) * (skill - (1 - skill) / 2)
@@ -161,6 +154,3 @@ def test_the_prior_is_what_is_known_of_annotators_without_annotations():
     nothing = OneCoinDawidSkene(right=0, wrong=0).fit(annotations)
     assert nothing.skills[1] == pytest.approx(1 / 3)
     np.testing.assert_allclose(nothing.confusions[1], 1 / 3)
-
-
-# === Real crowds ===

@@ -105,17 +105,11 @@ class Watched(int):
 
 
 VOTES_AND_TABLES = ("majority-vote", "dawid-skene", "ibcc", "worker-clustering")
+RIGHT_OR_WRONG = ("one-coin", "glad", "mace")
 CHAINS = ("hmm-crowd", "bsc-seq")
 READERS = {
-    "engine.block.MAX_ANNOTATIONS": (
-        *VOTES_AND_TABLES,
-        "one-coin",
-        "glad",
-        "mace",
-        "robust",
-        "hierarchical-dawid-skene",
-    ),
-    "engine.block.MAX_CELLS": (*VOTES_AND_TABLES, "one-coin", "glad", "mace"),
+    "engine.block.MAX_ANNOTATIONS": (*VOTES_AND_TABLES, *RIGHT_OR_WRONG, "robust", "hierarchical-dawid-skene"),
+    "engine.block.MAX_CELLS": (*VOTES_AND_TABLES, *RIGHT_OR_WRONG),
     "engine.counts.MAX_TABLES": VOTES_AND_TABLES,
     "engine.kernels.NORMALISED": ("dawid-skene", "worker-clustering"),
     "classes.initial.PART": VOTES_AND_TABLES,

@@ -1,21 +1,16 @@
 """Annotators who share confusions, as the arguments promise."""
 
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "reproduce"))
-from simulated_crowds import simulate_common_confusions
-
-sys.path.pop(0)
-
 
 @pytest.mark.parametrize("pattern", ["asymmetric", "symmetric"])
-def test_labels_follow_the_confusion_that_was_drawn(pattern):
-    crowd = simulate_common_confusions(6, pattern=pattern, common_strength=0.6, own_strength=0.2)
+def test_labels_follow_the_confusion_that_was_drawn(reproduce, pattern):
+    crowd = reproduce("simulated_crowds").simulate_common_confusions(
+        6, pattern=pattern, common_strength=0.6, own_strength=0.2
+    )
     annotations, followed = crowd.annotations, crowd.followed_common
     truths = crowd.gold[annotations.task_ids]
     counted = np.zeros((6, 6))

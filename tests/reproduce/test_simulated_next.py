@@ -1,19 +1,11 @@
 """The replay of a table of annotations against a plain loop, and crowds where the answer is known."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import HierarchicalDawidSkene, MajorityVote
 from crowdzoo.quality import sure_tasks
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "reproduce"))
-from simulated_next import simulate_next
-
-sys.path.pop(0)
 
 
 def uneven_crowd(seed=0, num_tasks=150):
@@ -25,9 +17,9 @@ def uneven_crowd(seed=0, num_tasks=150):
 
 
 @pytest.mark.slow
-def test_the_choice_saves_annotations_where_annotators_differ():
+def test_the_choice_saves_annotations_where_annotators_differ(reproduce):
     annotations, truth = uneven_crowd()
-    found = simulate_next(annotations, truth, HierarchicalDawidSkene(), runs=4, sure=0.99)
+    found = reproduce("simulated_next").simulate_next(annotations, truth, HierarchicalDawidSkene(), runs=4, sure=0.99)
     assert found.all_annotations == 1500
     assert (found.random > 300).all()
     mean, low, high = found.interval()
