@@ -44,8 +44,9 @@ def setting_problems(config: PipelineConfig) -> list[str]:
     Returns:
         One sentence for each problem: key, value, what is wrong, the way out.
     """
+    labels = config.aggregation
     return [
-        *_aggregation_problems(config),
+        *_problems("aggregation", config.label_kind.create_aggregator, labels.method, **labels.arguments),
         *_method_problems(config),
         *_report_problems(config),
     ]
@@ -67,11 +68,6 @@ def _problems(section: str, check: Callable[..., Any], *given: Any, **named: Any
         text = str(error).removeprefix("training: ")
         return [f"{section}: {text}" if text.endswith((".", "?")) else f"{section}: {text}."]
     return []
-
-
-def _aggregation_problems(config: PipelineConfig) -> list[str]:
-    check = config.label_kind.create_aggregator
-    return _problems("aggregation", check, config.aggregation.method, **config.aggregation.arguments)
 
 
 def _method_problems(config: PipelineConfig) -> list[str]:

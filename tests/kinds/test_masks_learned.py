@@ -19,7 +19,7 @@ image = pytest.importorskip("PIL.Image")
 
 from crowdzoo.commands.main import main
 from crowdzoo.data.regions import MarkedImage, Region, mask_of_pixels
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import ConfigError, DataError, DataWarning
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.parts import part_of
 from crowdzoo.kinds.regions.masks import mask_of, texts_of
@@ -159,6 +159,16 @@ def test_what_cannot_be_learned_from_is_named(files, tmp_path, capsys, spoil, wo
     words = [f"{tmp_path}/files/gold" if word == "gold" else word for word in words]
     assert train(tmp_path / "files", tmp_path / "m.keras", "--epochs", "1", *words) != 0
     assert re.search(message, capsys.readouterr().err)
+
+
+def test_gold_is_renamed_as_the_answers_and_a_class_that_nobody_marked_is_said(files, tmp_path):
+    shutil.copytree(files / "gold", tmp_path / "gold")
+    given = {"platform": "png-masks", "rename": "255=cell", "gold": tmp_path / "gold"}
+    found = kind_of("region").training_set(files / "jobs", files / "photos", **given)
+    assert {region.label for text in found.gold for region in MarkedImage.parse(text).regions} == {"cell"}
+    save(tmp_path / "gold" / "03.png", np.full((H, W), 25))
+    with pytest.warns(DataWarning, match=r"\['25'\], and annotators have \['cell'\] alone.*rename='25=cell'"):
+        kind_of("region").training_set(files / "jobs", files / "photos", **given)
 
 
 def test_networks_for_masks_are_not_compared(files, tmp_path, capsys):

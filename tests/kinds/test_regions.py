@@ -301,7 +301,7 @@ def test_values_of_masks_get_the_names_of_gold(tmp_path, capsys):
     gold = gold_of_masks("abc") | {"categories": [{"id": 1, "name": "cat"}]}
     (tmp_path / "gold.json").write_text(json.dumps(gold))
     assert aggregated(tmp_path, tmp_path / "gold.json", crowd="masks", named=PNG) == DataError.exit_code
-    assert "Name them alike, such as --rename cat=1" in capsys.readouterr().err
+    assert "name them alike, such as --rename cat=1" in capsys.readouterr().err
     for number, names in enumerate(("cat=1", "1=cat")):  # of gold, and of the answers
         place = tmp_path / str(number)
         words = ["aggregate", str(tmp_path / "masks"), *PNG, "--gold", str(tmp_path / "gold.json"), "--rename", names]
@@ -462,7 +462,10 @@ def changed_gold(change):
     ("change", "message"),
     [
         (lambda gold: gold["images"][3].update(height=70), "image '3.jpg' is of size .70, 80. there, and .60, 80."),
-        (lambda gold: [each.update(name=each["name"].upper()) for each in gold["categories"]], "Name them alike"),
+        (
+            lambda gold: [each.update(name=each["name"].upper()) for each in gold["categories"]],
+            "name them alike, such as --rename CAT=cat",
+        ),
         (
             lambda gold: [each.update(annotator="ab"[place % 2]) for place, each in enumerate(gold["annotations"])],
             "has the regions of 2 annotators",

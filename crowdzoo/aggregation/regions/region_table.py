@@ -67,11 +67,11 @@ class RegionTable:
                 raise DataError(f"image {task}, annotator {one}: {error}") from None
             marked.append(image)
             doubled += [f"image {task} by annotator {one}"] * more
-            first = marked[int(np.searchsorted(tasks, tasks[row]))]
+            first = marked[place := int(np.searchsorted(tasks, tasks[row]))]
             if (image.height, image.width) != (first.height, first.width):
                 raise DataError(
                     f"image {task} has {image.height} x {image.width} pixels by annotator {one}, and {first.height} x "
-                    f"{first.width} by another one. Correct one of them, or leave it out."
+                    f"{first.width} by {short_repr(annotations.annotators[who[place]])}. Correct one, or leave it out."
                 )
         if doubled:
             said = "1 region is" if len(doubled) == 1 else f"{len(doubled):,} regions are"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -102,11 +103,16 @@ class Regions(Kind):
                     f"{[marked.height, marked.width]} of the annotators. Correct one of them."
                 )
         names, others = _categories(known.values()), _categories(np.asarray(crowd.classes).tolist())
-        if names and others and names.isdisjoint(others):
-            raise DataError(
-                f"{path}: has the categories {short_repr(sorted(names))}, and annotators {short_repr(sorted(others))}. "
-                f"Name them alike, such as rename='{min(names)}={min(others)}'."
+        if strange := sorted(names - others) if others else []:
+            first, match = strange[0].casefold(), difflib.SequenceMatcher
+            near = max(sorted(others), key=lambda name: match(None, first, name.casefold()).ratio())
+            message = (
+                f"{path}: has the categories {short_repr(strange)}, and annotators have {short_repr(sorted(others))} "
+                f"alone. If they are the same, name them alike, such as rename='{strange[0]}={near}'."
             )
+            if names.isdisjoint(others):
+                raise DataError(message)
+            warnings.warn(message, DataWarning, stacklevel=2)
         return np.array([known.get(str(task), "") for task in crowd.tasks.tolist()], object)
 
     # === Aggregation ===
@@ -151,7 +157,8 @@ class Regions(Kind):
         texts, said = np.asarray(data.crowd.classes), data.crowd.padded()[1]
         for task, codes, image in zip(data.crowd.tasks.tolist(), said, data.x, strict=True):
             check_sizes(texts[codes[codes >= 0]].tolist(), image, task, instances)
-        return replace(data, gold=self.gold_of(data.crowd, gold, on_bad_rows=options.get("on_bad_rows", "error")))
+        how = {name: options[name] for name in self.gold_reading if name in options}
+        return replace(data, gold=self.gold_of(data.crowd, gold, **how))
 
     def gold_column(self, table: Any, crowd: Annotations, path: Path) -> None:
         """None: true regions are in a file of their own."""

@@ -24,7 +24,7 @@ def read_labelled(options: dict[str, Any], rejects: str, folder: str) -> Labelle
     codes = np.array([rows[str(task)] for task in crowd.tasks.tolist()], np.int64)
     crowd = replace(crowd, tasks=np.array(found.names, object), task_ids=codes[crowd.task_ids])  # a code is a row
     path = options.get("gold") and Path(options["gold"])
-    gold = KIND.gold_of(crowd, path, on_bad_rows=options.get("on_bad_rows", "error"))
+    gold = KIND.gold_of(crowd, path, **{name: options[name] for name in KIND.gold_reading if name in options})
     known = found.gold if gold is None else [text or None for text in gold.tolist()]
 
     def example(row: int) -> Any:

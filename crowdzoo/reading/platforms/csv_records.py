@@ -3,6 +3,7 @@
 import csv
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from typing import IO
 
 from crowdzoo.errors import BadRow, DataError, shorten
@@ -27,7 +28,7 @@ def csv_records(file: ExportFile) -> Iterator[tuple[int, dict[str, str] | BadRow
             raise DataError(f"{file.name}: the first line, which names the columns, is empty.")
         separator = max(_SEPARATORS, key=head.count)
         header: list[str] = []
-        rows = csv.reader(_again(head, lines), delimiter=separator, strict=True)
+        rows = csv.reader(chain([head], lines), delimiter=separator, strict=True)
         while True:
             line = rows.line_num + 1
             try:
@@ -51,11 +52,6 @@ def _lines(file: ExportFile, stream: IO[bytes]) -> Iterator[str]:
         # what is not UTF-8, or NUL, is found in its row; before Python 3.11 the csv module takes no NUL
         text = line.removeprefix(mark) if number == 1 else line
         yield text.decode("utf-8", "surrogateescape").replace("\0", "\udc00")
-
-
-def _again(head: str, lines: Iterator[str]) -> Iterator[str]:
-    yield head
-    yield from lines
 
 
 def _header(file: ExportFile, row: list[str]) -> list[str]:

@@ -58,7 +58,8 @@ class OwnBase(Base):
         encoder = base.encoder(
             base.make_settings(task=settings.kind, method=settings.method, **settings.encoder), batches
         )
-        if kind == TEXTS and _takes_strings(self._made(settings, Sizes(num_classes=2), encoder)):
+        inputs = getattr(self._made(settings, Sizes(num_classes=2), encoder), "inputs", None) if kind == TEXTS else ()
+        if inputs and all(tensor.dtype == "string" for tensor in inputs):
             from crowdzoo.networks.raw_texts import RawTexts
 
             return RawTexts()
@@ -144,11 +145,6 @@ def _encoded(encoder: Any) -> tuple[Any, Any]:
     if isinstance(made, dict):
         return {name: shape(one) for name, one in made.items()}, {name: one.dtype.name for name, one in made.items()}
     return shape(made), made.dtype.name
-
-
-def _takes_strings(model: Any) -> bool:
-    inputs = getattr(model, "inputs", None) or []
-    return bool(inputs) and all(tensor.dtype == "string" for tensor in inputs)
 
 
 def try_on_batch(model: Any, reference: str, context: BaseContext, size_name: str = "context.num_classes") -> None:
