@@ -146,3 +146,8 @@ def test_ratings_in_another_unit_give_the_same_means(unit):
         Annotations.from_arrays([1, 1, 2, 2, 3], ["a", "b", "a", "b", "c"], ratings, kind="regression")
     )
     np.testing.assert_allclose(found.estimates / unit, [1.5, 1.5, 5], rtol=1e-12)
+
+
+def test_other_tasks_keep_their_digits_beside_a_huge_rating():
+    ratings = Annotations.from_arrays([0, 0, 0, 1, 1], [*"abcab"], [0, 1e8, 1e17, 0, 1], kind="regression")
+    assert create("mean", kind="regression").fit(ratings).estimates[1] == 0.5

@@ -68,16 +68,16 @@ class PlainRatings(Aggregator):
 
 
 def block_of_ratings(annotations: Annotations) -> tuple[float, Block]:
-    """All tasks as one block, whose ratings count from their mean: sums of squares then keep their digits.
+    """All tasks as one block, whose ratings count from a usual one: sums then keep their digits, beside a huge one, too.
 
     Args:
         annotations: ratings of N tasks, one or more.
 
     Returns:
-        The mean, and the block. Where all ratings are equal they are exactly zero.
+        The lower median, and the block. Where all ratings are equal they are exactly zero.
     """
     labels = annotations.labels
-    origin = float(np.clip(labels.mean(), labels.min(), labels.max()))
+    origin = float(np.quantile(labels, 0.5, method="lower"))
     tasks = np.arange(annotations.num_tasks)
     return origin, Block.of_ratings(annotations.task_ids, annotations.annotator_ids, labels - origin, tasks)
 
