@@ -68,7 +68,7 @@ class PlainRatings(Aggregator):
 
 
 def block_of_ratings(annotations: Annotations) -> tuple[float, Block]:
-    """All tasks as one block, whose ratings count from a usual one: sums then keep their digits, beside a huge one, too.
+    """All tasks as one block, whose ratings count from a usual one: sums keep their digits, also beside a huge one.
 
     Args:
         annotations: ratings of N tasks, one or more.
