@@ -13,6 +13,7 @@ GUIDE = (ROOT / "docs" / "sequences.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*inside longer ones", "ignore:.*is the label of no task")
 def test_the_examples_run_and_give_what_they_say(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {}
