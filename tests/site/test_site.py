@@ -83,9 +83,9 @@ def names_in_the_reference(site):
     for room in crowdzoo.__all__:
         module = getattr(crowdzoo, room)
         if isinstance(module, ModuleType) and room not in ("components", "pipelines"):
-            page = text[f"crowdzoo.{room}"]
             for name in getattr(module, "__all__", ()):
-                assert re.search(rf"<h3[^>]*>(<[^>]*>|\s)*crowdzoo\.{room}\.{name}\b", page), f"crowdzoo.{room}.{name}"
+                heading = rf"<h3[^>]*>(<[^>]*>|\s)*crowdzoo\.{room}\.{name}\b"
+                assert re.search(heading, text[f"crowdzoo.{room}"]), f"crowdzoo.{room}.{name}"
     assert "CrowdModel" in text["crowdzoo"]
     (summary, *_) = crowdzoo.layers.CrowdsourcedLayer.__doc__.splitlines()
     assert summary in text["crowdzoo.layers"]

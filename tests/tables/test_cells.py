@@ -262,3 +262,8 @@ def test_a_file_of_gold_that_hardly_matches_warns(tmp_path):
     assert (found == 0).sum() == 8
     file.write_text("task,gold\n" + "".join(f"{task},a\n" for task in range(1000)))
     assert (read_gold(file, tasks, classes) == 0).all()  # gold of more tasks than were annotated is no fault
+
+
+def test_a_mark_for_no_label_that_is_no_utf_8_stands_in_no_cell(tmp_path):
+    (tmp_path / "a.csv").write_text("task,annotator,label\n1,a,x\n2,b,y\n")
+    assert len(Annotations.read(tmp_path / "a.csv", missing="\udc80")) == 2

@@ -184,7 +184,8 @@ def _separator(given: Any) -> str:
 
 def _marks(given: Any) -> tuple[str, ...]:
     """What stands for no label, out of a list or of `-1,NA`."""
-    marks = given.split(",") if isinstance(given, str) else given
+    # what is no UTF-8 stands in no cell
+    marks = given.encode(errors="backslashreplace").decode().split(",") if isinstance(given, str) else given
     if isinstance(marks, (int, float)) and not isinstance(marks, bool):
         marks = (marks,)
     if not isinstance(marks, (list, tuple)) or any(not isinstance(mark, (str, int, float)) for mark in marks):
