@@ -44,9 +44,9 @@ def setting_problems(config: PipelineConfig) -> list[str]:
     Returns:
         One sentence for each problem: key, value, what is wrong, the way out.
     """
-    labels = config.aggregation
+    given = config.aggregation
     return [
-        *_problems("aggregation", config.label_kind.create_aggregator, labels.method, **labels.arguments),
+        *_problems("aggregation", config.label_kind.create_aggregator, given.method, **given.arguments),
         *_method_problems(config),
         *_report_problems(config),
     ]

@@ -192,9 +192,9 @@ class HierarchicalDawidSkene(Incremental, Iterative):
         found = bound(counts, run.params, self.annotators, num_idle)
         return self.advance(run, found, counts, partial(update, counts, run.params, self.annotators))
 
-    def result(self, annotations: Annotations, run: Run[Crowd], *found: Any) -> Aggregation:
-        """What `fit` gives back: `found` are posteriors [N, K], their labels [N], and the means' log-likelihood."""
-        posteriors, labels, log_likelihood = found
+    def result(
+        self, annotations: Annotations, run: Run[Crowd], posteriors: Any, labels: Any, log_likelihood: float
+    ) -> Aggregation:
+        """What `fit` gives back for a run, its posteriors [N, K], their labels [N], and its means' log-likelihood."""
         facts = run.facts | {"log_likelihood": log_likelihood}
-        name = "hierarchical-dawid-skene"
-        return Aggregation.of(name, annotations, posteriors, labels, run.params.means, **facts)
+        return Aggregation.of("hierarchical-dawid-skene", annotations, posteriors, labels, run.params.means, **facts)

@@ -195,9 +195,10 @@ class IBCC(Incremental, Iterative):
         m_step = partial(update, counts, self.priors(len(counts.classes)))
         return self.advance(run, bound(counts, run.params, num_idle), counts, m_step)
 
-    def result(self, annotations: Annotations, run: Run[Beliefs], *found: Any) -> Aggregation:
-        """What `fit` gives back: `found` are posteriors [N, K], their labels [N], and the means' log-likelihood."""
-        posteriors, labels, log_likelihood = found
+    def result(
+        self, annotations: Annotations, run: Run[Beliefs], posteriors: Any, labels: Any, log_likelihood: float
+    ) -> Aggregation:
+        """What `fit` gives back for a run, its posteriors [N, K], their labels [N], and its means' log-likelihood."""
         facts = run.facts | {"log_likelihood": log_likelihood}
         return Aggregation.of("ibcc", annotations, posteriors, labels, run.params.means, **facts)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -102,17 +102,7 @@ class Regions(Kind):
                     f"{path}: image {task!r} is of size {[true.height, true.width]} there, and "
                     f"{[marked.height, marked.width]} of the annotators. Correct one of them."
                 )
-        names, others = _categories(known.values()), _categories(np.asarray(crowd.classes).tolist())
-        if strange := sorted(names - others) if others else []:
-            first, match = strange[0].casefold(), difflib.SequenceMatcher
-            near = max(sorted(others), key=lambda name: match(None, first, name.casefold()).ratio())
-            message = (
-                f"{path}: has the categories {short_repr(strange)}, and annotators have {short_repr(sorted(others))} "
-                f"alone. If they are the same, name them alike, such as rename='{strange[0]}={near}'."
-            )
-            if names.isdisjoint(others):
-                raise DataError(message)
-            warnings.warn(message, DataWarning, stacklevel=2)
+        _check_categories(path, _categories(known.values()), _categories(np.asarray(crowd.classes).tolist()))
         return np.array([known.get(str(task), "") for task in crowd.tasks.tolist()], object)
 
     # === Aggregation ===
@@ -239,6 +229,19 @@ def _masks(files: list[ExportFile], on_bad_rows: str) -> dict[str, str]:
                 raise DataError(f"{file.name} {error} Or leave it out: on_bad_rows='reject'.") from None
             warnings.warn(f"{file.name} is left out: it {error}", DataWarning, stacklevel=4)
     return found
+
+
+def _check_categories(path: Path, names: set[str], others: set[str]) -> None:
+    """Refuses gold in `path` that shares no category with the annotators, and warns of those that they never marked."""
+    if strange := sorted(names - others) if others else []:
+        near = max(sorted(others), key=lambda name: SequenceMatcher(None, strange[0].lower(), name.lower()).ratio())
+        message = (
+            f"{path}: has the categories {short_repr(strange)}, and annotators have {short_repr(sorted(others))} "
+            f"alone. If they are the same, name them alike, such as rename='{strange[0]}={near}'."
+        )
+        if names.isdisjoint(others):
+            raise DataError(message)
+        warnings.warn(message, DataWarning, stacklevel=3)
 
 
 def _named_alike(path: Path, known: dict[str, str], tasks: set[str]) -> dict[str, str]:
