@@ -26,11 +26,11 @@ def copies(
 
     Two annotators who answer by themselves agree as far as both are right. How often that would be is the largest of
     three estimates: the product of their skills, which are those that fit how far they agree with all others beyond
-    chance; their accuracies as the others judge them (see `judged_by_others`), who count as one where they copy each
-    other; and how often others agree on the same tasks. A pair copies that agrees so much more often that it is no
-    chance (see `dependent_pairs`), and that has in common at least seven tenths of the answers which it need not have
-    (by Wilson's interval). Who copied whom cannot be told from answers, nor whether half of the crowd copies: a family
-    is smaller. Tasks with three answers or more count; of more than a million answers tasks are drawn.
+    chance; their accuracies as all outside their family judge them (see `judged_by_others`), where who copy each other
+    count as one; and how often others agree on the same tasks. A pair copies that agrees so much more often that it is
+    no chance (see `dependent_pairs`), and that has in common at least seven tenths of the answers which it need not
+    have (by Wilson's interval). Who copied whom cannot be told from answers, nor whether half of the crowd copies: a
+    family is smaller. Tasks with three answers or more count; of more than a million answers tasks are drawn.
 
     Args:
         annotators: names, [R].
@@ -78,7 +78,7 @@ def copies(
             skill = (skill + np.clip(product / np.maximum(square, CHANCE), 0, 1)) / 2
         by_skill = by_chance + (1 - by_chance) * skill[left] * skill[right]
         groups = dependent_groups(shared, expected, linked, number)
-        right_of = _judged(block, groups.weights(block), skill, width)
+        right_of = _judged(block, groups.weights(block), groups.members, skill, width)
         both_right, both_wrong = right_of[left] * right_of[right], (1 - right_of[left]) * (1 - right_of[right])
         judged = both_right + both_wrong / max(width - 1, 1)
         expected = np.clip(np.maximum.reduce([by_skill, judged, easy[some]]), CHANCE, 1 - CHANCE)
@@ -93,15 +93,18 @@ def copies(
     return found
 
 
-def _judged(block: Block, weights: NDArray[np.float64], skill: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Accuracies by the answers of the others, each of whom is as good as the skill says, [R]."""
+def _judged(
+    block: Block, weights: NDArray[np.float64], family: NDArray[np.int64], skill: NDArray[np.float64], size: int
+) -> NDArray[np.float64]:
+    """Accuracies by the answers of all but the own family, each of whom is as good as the skill says, [R]."""
     who, accuracy = block.annotator_ids.astype(np.int64), np.clip(skill + (1 - skill) / size, EDGE, 1 - EDGE)
     odds = weights * np.maximum(np.log(accuracy * (size - 1) / (1 - accuracy) + LEAST), 0)[who]
     cells = block.index * size + block.labels
     evidence = np.bincount(cells, odds, len(block.tasks) * size).reshape(-1, size)
     evidence = np.exp(evidence - evidence.max(axis=1, keepdims=True))
     mine = evidence.ravel()[cells]
-    own = mine * np.exp(-odds)
+    _, place = np.unique(cells * len(skill) + family[who], return_inverse=True)  # the family's votes for the same
+    own = mine * np.exp(-np.bincount(place, odds)[place])
     share = own / np.maximum(evidence.sum(axis=1)[block.index] - mine + own, LEAST)
     found = accuracies(who, share, len(skill), size)[0]
     return np.where(np.isfinite(found), found, accuracy)

@@ -1,10 +1,9 @@
-"""What makes two trainings the same: their data, the model, the settings, and the code."""
+"""What makes two trainings the same: their data, the model, the settings, and the versions."""
 
 import hashlib
 import json
 import warnings
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -14,8 +13,6 @@ import crowdzoo
 from crowdzoo.backend import flattened_layers
 from crowdzoo.training.digest import digest_of
 
-# What decides about what comes out of a training
-ROOMS = ("layers", "networks", "optimizers", "training", "backend.py", "losses.py")
 # Of configurations: names and numbers that Keras gives, which differ between two equal models of one process
 GIVEN = {"name", "inbound_nodes", "input_layers", "output_layers", "shared_object_id", "build_config", "keras_history"}
 # Of callbacks: those that look on and change nothing in a training
@@ -25,7 +22,6 @@ LOOKING_ON = (
 )  # fmt: skip
 # What is said of a hash that differs
 HASHED = {
-    "code": "another version of crowdzoo's code wrote it",
     "model": "its layers, its loss or its metrics are other ones",
     "data": "its data are other ones",
 }
@@ -61,7 +57,6 @@ def identity_of(
         "crowdzoo": crowdzoo.__version__,
         "Keras": keras.__version__,
         "backend": keras.backend.backend(),
-        "code": _code(),
         **arguments,
         **(settings or {}),
         "set of callbacks": ", ".join(sorted(named)) or "none",
@@ -103,13 +98,3 @@ def _plain_config(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
     return value if value is None or isinstance(value, (bool, int, float, str)) else type(value).__name__
-
-
-def _code() -> str:
-    """Hash of the code that trains."""
-    digest, root = hashlib.sha256(), Path(crowdzoo.__file__).parent
-    for room in ROOMS:
-        place = root / room
-        for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
-            digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
-    return digest.hexdigest()

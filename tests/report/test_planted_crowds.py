@@ -27,8 +27,8 @@ sys.path.pop(0)
 slow = pytest.mark.slow
 
 
-def crowd(kind: str, name: str) -> planted.Crowd:
-    return next(each for each in planted.KINDS[kind][0](0) if each.name == name)
+def crowd(kind: str, name: str, seed: int = 0) -> planted.Crowd:
+    return next(each for each in planted.KINDS[kind][0](seed) if each.name == name)
 
 
 def named(found: planted.Crowd, kind: str, method: str | None = None) -> dict[str, set[str]]:
@@ -75,6 +75,11 @@ def test_of_classes_those_are_named_who_are_planted_and_nobody_else(name, notes,
 )
 def test_of_other_labels_too(kind, of, name, notes):
     assert named(crowd(kind, name), of) == notes
+
+
+def test_one_who_copies_is_no_evidence_for_whom_he_copies():
+    for seed in (1, 2):
+        assert named(crowd("preferences", "copies", seed), "preference") == {"h3": {"copy"}, "k0": {"copy"}}
 
 
 @pytest.mark.parametrize(
