@@ -109,6 +109,11 @@ class TableColumns(InstanceEncoder):
         return cls(settings)
 
     @property
+    def per_batch(self) -> bool:  # type: ignore[override]
+        """Encoded vectors that are much longer than a row, as those of many categories, may not fit into memory."""
+        return self.num_features > 4 * len(self.columns)
+
+    @property
     def instances(self) -> InstanceKind:  # type: ignore[override]
         """Tables with these columns."""
         return typed_tables(self.types)
