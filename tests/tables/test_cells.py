@@ -12,7 +12,7 @@ from table_files import message_of, rows_of, write
 
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
-from crowdzoo.errors import DataError, DataWarning
+from crowdzoo.errors import ConfigError, DataError, DataWarning
 from crowdzoo.instances import read_gold
 from crowdzoo.reading.tables import sources as _sources
 
@@ -264,6 +264,8 @@ def test_a_file_of_gold_that_hardly_matches_warns(tmp_path):
     assert (read_gold(file, tasks, classes) == 0).all()  # gold of more tasks than were annotated is no fault
 
 
-def test_a_mark_for_no_label_that_is_no_utf_8_stands_in_no_cell(tmp_path):
+@pytest.mark.parametrize("option", ["missing", "label_separator", "annotator_separator", "no_label", "encoding"])
+def test_an_option_that_is_no_utf_8_is_refused(tmp_path, option):
     (tmp_path / "a.csv").write_text("task,annotator,label\n1,a,x\n2,b,y\n")
-    assert len(Annotations.read(tmp_path / "a.csv", missing="\udc80")) == 2
+    with pytest.raises(ConfigError, match=option):
+        Annotations.read(tmp_path / "a.csv", **{option: "\udc80"})

@@ -11,6 +11,7 @@ from typing import Any
 
 from crowdzoo.errors import ConfigError, did_you_mean, short_repr, unknown
 from crowdzoo.files.regular import open_regular
+from crowdzoo.files.text import is_utf8
 from crowdzoo.files.workbooks import WORKBOOK
 
 OPTIONAL = ("confidence", "timestamp", "seconds")  # columns that there need not be; one named "" is not read
@@ -68,6 +69,9 @@ class Layout:
             ConfigError: an option that has no such value.
         """
         given = {name: options[name] for name in LAYOUT_OPTIONS if options.get(name) is not None}
+        for name, value in given.items():
+            if isinstance(value, str) and not is_utf8(value):
+                raise ConfigError(f"{name}: {short_repr(value)} is no UTF-8, and stands in no cell.")
         if "columns" in given:
             given["columns"] = _columns(given["columns"], known, option)
         if "separator" in given:
@@ -184,8 +188,7 @@ def _separator(given: Any) -> str:
 
 def _marks(given: Any) -> tuple[str, ...]:
     """What stands for no label, out of a list or of `-1,NA`."""
-    # what is no UTF-8 stands in no cell
-    marks = given.encode(errors="backslashreplace").decode().split(",") if isinstance(given, str) else given
+    marks = given.split(",") if isinstance(given, str) else given
     if isinstance(marks, (int, float)) and not isinstance(marks, bool):
         marks = (marks,)
     if not isinstance(marks, (list, tuple)) or any(not isinstance(mark, (str, int, float)) for mark in marks):
