@@ -45,7 +45,7 @@ class RewardModel(keras.Model):
 
     Example:
         >>> base = RewardModel(FeatureRegressor(num_features=20))
-        >>> pairs, table = annotations.pairs()
+        >>> pairs, table = preferences.pairs()
         >>> model = CrowdModel(base, PairAnnotators(table.num_annotators, len(table)))
         >>> model.fit({"left": x[pairs[:, 0]], "right": x[pairs[:, 1]]}, table, epochs=20)
         >>> base.scorer.predict(x)
