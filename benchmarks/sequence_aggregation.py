@@ -44,7 +44,7 @@ from crowdzoo.report.tables import print_table
 from crowdzoo.sequences import CrowdSequences, SpanScores, span_scores
 
 RESULTS = Path(__file__).parent / "results" / "sequence_aggregation.json"
-BY_TOKEN = ("majority-vote", "wawa", "dawid-skene", "one-coin", "glad", "mace", "ibcc", "worker-clustering")
+BY_TOKEN = ("majority-vote", "wawa", "dawid-skene", "one-coin", "glad", "mace", "ibcc")
 # row -> name of the method and its settings
 ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     **{f"{name}, {how}": (name, {"decoding": how}) for name in BY_TOKEN for how in ("each", "valid")},

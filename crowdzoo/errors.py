@@ -32,7 +32,8 @@ MOST_LISTED = 50
 _REMOVED = {
     "auto": "'robust' of the aggregations, or what crowdzoo compare finds", "bwa": "'wawa' or 'robust'",
     "dependent-dawid-skene": "'robust'", "kos": "'robust' (crowd-kit has KOS)", "label-model": "'robust'",
-    "mmce": "'ebcc' or 'robust'", "mmsr": "'robust' (crowd-kit has it)", "zero-based-skill": "'wawa', num_rounds 10",
+    "mmce": "'ebcc' or 'robust'", "mmsr": "'robust' (crowd-kit has it)",
+    "worker-clustering": "'hierarchical-dawid-skene'", "zero-based-skill": "'wawa', num_rounds 10",
 }  # fmt: skip
 # An opening quote follows no letter, as an apostrophe does, and a closing one comes before none.
 _QUOTED = re.compile(r"""(?<!\w)(['"])(?!\s)((?:(?!\1)[^\n]){81,})\1(?!\w)""")

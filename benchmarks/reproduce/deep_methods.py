@@ -72,7 +72,6 @@ ROWS: dict[str, Row] = {
     "DL-DS": Row(labels="dawid-skene"),
     "DL-DS soft": Row(labels="dawid-skene", hard=False),
     "DL-GLAD": Row(labels="glad"),
-    "DL-WC": Row(labels="worker-clustering"),
     "DL-iBCC soft": Row(labels="ibcc", hard=False),
     "cross-fitted EM": layer("cross-fitted-em"),
     "DL-EM (AggNet)": layer("deep-em"),
@@ -281,7 +280,7 @@ def training_labels(row: Row, annotations: Annotations, gold: np.ndarray, seed: 
         return {"label_distribution": np.eye(annotations.num_classes)[gold]}
     if not row.labels:
         return {"annotations": annotations, "tasks": annotations.tasks}
-    known = {"seed": seed} if row.labels in ("majority-vote", "worker-clustering") else {}
+    known = {"seed": seed} if row.labels == "majority-vote" else {}
     result = aggregation.create(row.labels, **known).fit(annotations)
     return {"label_distribution": np.eye(annotations.num_classes)[result.labels] if row.hard else result.posteriors}
 

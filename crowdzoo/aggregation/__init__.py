@@ -18,7 +18,6 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.aggregation.classes.one_coin": "OneCoinDawidSkene",
         "crowdzoo.aggregation.classes.robust": "Robust",
         "crowdzoo.aggregation.classes.wawa": "Wawa",
-        "crowdzoo.aggregation.classes.worker_clustering": "WorkerClustering",
         "crowdzoo.aggregation.free_texts.medoid": "TextMedoid",
         "crowdzoo.aggregation.free_texts.methods": "TEXT_METHODS",
         "crowdzoo.aggregation.free_texts.most_frequent": "MostFrequentText",

@@ -17,7 +17,6 @@ from crowdzoo.aggregation import (
     OneCoinDawidSkene,
     RatingMean,
     Wawa,
-    WorkerClustering,
     create,
 )
 from crowdzoo.aggregation.engine.block import Block
@@ -37,10 +36,8 @@ VARIANTS = {
     "mace, several starts": MACE(num_starts=3, seed=2, class_prior="uniform"),
     "one coin, maximum likelihood": OneCoinDawidSkene(right=0, wrong=0, class_prior="estimated", class_count=0),
     "iwmv": Wawa(num_rounds=10, weights="iwmv"),
-    "one cluster": WorkerClustering(num_clusters=1),
-    "more clusters than annotators": WorkerClustering(num_clusters=20),
 }
-SLOW = ("ebcc, other priors", "mace, several starts", "one cluster", "more clusters than annotators")
+SLOW = ("ebcc, other priors", "mace, several starts")
 AGGREGATORS = {
     name: pytest.param(one, id=name, marks=[pytest.mark.slow] if name in SLOW else [])
     for name, one in (DEFAULTS | VARIANTS).items()
@@ -83,8 +80,7 @@ def test_initial_posteriors_that_do_not_fit_are_refused(name, initial):
 
 
 # priors that do not take a side
-CAMPS = {"ebcc": {"diagonal": 0.0, "num_starts": 3}, "ibcc": {"diagonal": 0.0},
-         "dawid-skene": {"diagonal": 0.0}, "worker-clustering": {"num_clusters": 4}}  # fmt: skip
+CAMPS = {"ebcc": {"diagonal": 0.0, "num_starts": 3}, "ibcc": {"diagonal": 0.0}, "dawid-skene": {"diagonal": 0.0}}
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if takes(name, "initial")])

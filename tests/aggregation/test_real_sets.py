@@ -20,7 +20,6 @@ from crowdzoo.aggregation import (
     DawidSkene,
     MajorityVote,
     OneCoinDawidSkene,
-    WorkerClustering,
     create,
 )
 
@@ -66,7 +65,6 @@ AS_PUBLISHED = {
         MACE(class_prior="uniform"), 0.002, (0.861, 0.830, 0.926, 0.709, 0.839, 0.957, 0.644, 0.800, 0.779),
     ),
     "ebcc, few starts": (EBCC(num_starts=5), 0.01, (None, 0.84015, 0.93125, None, 0.76856, 0.961, None, 0.78714)),
-    "clusters": (WorkerClustering(num_clusters=5), 0.003, (0.898, 0.839, None, None, None, None, 0.656)),
 }  # fmt: skip
 LONGEST = 0.3  # seconds on record: what took longer is left to the benchmark
 

@@ -104,14 +104,14 @@ class Watched(int):
     __hash__ = int.__hash__
 
 
-VOTES_AND_TABLES = ("majority-vote", "dawid-skene", "ibcc", "worker-clustering")
+VOTES_AND_TABLES = ("majority-vote", "dawid-skene", "ibcc")
 RIGHT_OR_WRONG = ("one-coin", "glad", "mace")
 CHAINS = ("hmm-crowd", "bsc-seq")
 READERS = {
     "engine.block.MAX_ANNOTATIONS": (*VOTES_AND_TABLES, *RIGHT_OR_WRONG, "robust", "hierarchical-dawid-skene"),
     "engine.block.MAX_CELLS": (*VOTES_AND_TABLES, *RIGHT_OR_WRONG),
     "engine.counts.MAX_TABLES": VOTES_AND_TABLES,
-    "engine.kernels.NORMALISED": ("dawid-skene", "worker-clustering"),
+    "engine.kernels.NORMALISED": ("dawid-skene",),
     "classes.initial.PART": VOTES_AND_TABLES,
     "engine.dirichlet.CELLS": ("ibcc", "ebcc", "mace", *CHAINS),
     "engine.markov_chain.TOKENS": CHAINS,

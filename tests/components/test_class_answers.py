@@ -29,7 +29,7 @@ def crowds():
     ("name", "learns"),
     [
         *((name, False) for name in ("majority-vote", "robust", "wawa", "glad")),
-        *((name, True) for name in ("dawid-skene", "one-coin", "ibcc", "mace", "worker-clustering")),
+        *((name, True) for name in ("dawid-skene", "one-coin", "ibcc", "mace")),
     ],
 )
 def test_eval_follows_from_train_by_bayes_rule_or_from_a_fit_to_both(crowds, name, learns):

@@ -10,7 +10,6 @@ from crowdzoo.aggregation.classes.majority_vote import MajorityVote
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
 from crowdzoo.aggregation.classes.robust import Robust
 from crowdzoo.aggregation.classes.wawa import Wawa
-from crowdzoo.aggregation.classes.worker_clustering import WorkerClustering
 
 METHODS: dict[str, type] = {
     "majority-vote": MajorityVote,
@@ -23,5 +22,4 @@ METHODS: dict[str, type] = {
     "mace": MACE,
     "ibcc": IBCC,
     "ebcc": EBCC,
-    "worker-clustering": WorkerClustering,
 }
