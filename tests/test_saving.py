@@ -54,6 +54,7 @@ def models():
         LabelUnit,
         PairAnnotators,
         PairProbabilities,
+        SpatialConfusions,
         Standardization,
         doctor_net,
         rating_squared_error,
@@ -71,6 +72,7 @@ def models():
         SequenceTagger,
         TextClassifier,
         TextRegressor,
+        UNet,
     )
     from crowdzoo.optimizers import LazyAdam
     from crowdzoo.training.gold_metric import CrowdAccuracy
@@ -104,6 +106,8 @@ def models():
     small = {"height": 8, "width": 8, "filters": (2,), "augment": True}
     yield "image-classifier", compiled(CrowdModel(ImageClassifier(num_classes=K, **small))), pixels
     yield "image-regressor", compiled(CrowdModel(ImageRegressor(**small))), pixels
+    masks = CrowdModel(UNet(8, 8, K, filters=(2,)), SpatialConfusions(R))
+    yield "masks", compiled(masks), pixels.astype("float32")
     yield "text-classifier", compiled(CrowdModel(TextClassifier(9, K, "bag-of-words"))), codes
     yield "text-regressor", compiled(CrowdModel(TextRegressor(9, "bag-of-words"))), codes
     tagger = SequenceTagger(9, K, embedding=2, filters=2, units=2, crf=True)
