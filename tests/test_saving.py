@@ -68,6 +68,7 @@ def models():
         FeatureRegressor,
         ImageClassifier,
         ImageRegressor,
+        Preprocessed,
         RewardModel,
         SequenceTagger,
         TextClassifier,
@@ -108,6 +109,10 @@ def models():
     yield "image-regressor", compiled(CrowdModel(ImageRegressor(**small))), pixels
     masks = CrowdModel(UNet(8, 8, K, filters=(2,)), SpatialConfusions(R))
     yield "masks", compiled(masks), pixels.astype("float32")
+    halved = Preprocessed(FeatureClassifier(D, K), keras.layers.Rescaling(0.5), shape=(D,))
+    model = compiled(CrowdModel(halved))
+    model(x)  # it says nothing of its input before
+    yield "preprocessed", model, x
     yield "text-classifier", compiled(CrowdModel(TextClassifier(9, K, "bag-of-words"))), codes
     yield "text-regressor", compiled(CrowdModel(TextRegressor(9, "bag-of-words"))), codes
     tagger = SequenceTagger(9, K, embedding=2, filters=2, units=2, crf=True)
