@@ -95,9 +95,9 @@ class Compared(ABC):
         return found
 
     @property
-    @abstractmethod
     def known(self) -> NDArray[np.bool_]:
-        """Which tasks have gold, bool [N]."""
+        """Which tasks have gold, bool [N]; texts that are not empty, unless the kind has others."""
+        return np.asarray(self.gold != "", bool)
 
     @abstractmethod
     def right(self, answers: Scores, tasks: NDArray[Any]) -> Summed:

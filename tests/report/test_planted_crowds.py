@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from crowdzoo.quality import quality_report
 from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.report.left_out import left_out
 from crowdzoo.report.report_page import report_page
+from crowdzoo.report.sheets import page_sheets
 from crowdzoo.sequences import CrowdSequences, read_spans, write_spans
 
 ROOT = Path(__file__).parents[2]
@@ -71,10 +73,29 @@ def test_of_classes_those_are_named_who_are_planted_and_nobody_else(name, notes,
         pytest.param("labels", "multi-label", "copies", {"h3": {"copy"}, "k0": {"copy"}}, marks=slow),
         ("labels", "multi-label", "two labels exchanged", {"s0": {"exchange"}}),
         ("labels", "multi-label", "one label reversed", {"o0": {"label"}}),
+        ("texts", "free-text", "4, careless", {"b0": {"far"}}),
+        ("texts", "free-text", "4, clean, hard", {}),
+        ("regions", "region", "4, careless", {"b0": {"far"}}),
+        ("regions", "region", "4, wide", {"b0": {"extent"}}),
+        ("regions", "region", "4, clean, hard", {}),
+        pytest.param("regions", "region", "8, invents", {"b0": {"far"}, "b1": {"far"}}, marks=slow),
     ],
 )
 def test_of_other_labels_too(kind, of, name, notes):
     assert named(crowd(kind, name), of) == notes
+
+
+@pytest.mark.parametrize(("kind", "of"), [("texts", "free-text"), ("regions", "region")])
+def test_where_most_are_bad_the_page_says_so_and_tasks_to_do_again_are_those_with_the_least_agreement(kind, of):
+    assert not {"h3"} & named(found := crowd(kind, "4, a bad majority"), of).keys()
+    assert "hardly" in {each.key for each in planted.page_of(found, of).numbers.warnings}
+    page = planted.page_of(found := crowd(kind, "4, clean, hard"), of)
+    tasks = page_sheets(page, found.annotations, None, None, None).tasks.to_pydict()
+    near = [1 - each for each in tasks["error_rate"]] if of == "free-text" else tasks["dice"]
+    again = [bool(re.fullmatch(r"agreement -?0\.\d\d, usually 0\.\d\d", why)) for why in tasks["redo"]]
+    assert again == sorted([*map(bool, tasks["redo"])], reverse=True)
+    assert 0 < sum(again) < 15
+    assert max(near[: sum(again)]) < min(near[sum(again) :]) + 0.01
 
 
 @pytest.mark.parametrize(

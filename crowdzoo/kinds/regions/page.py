@@ -23,6 +23,7 @@ from crowdzoo.quality.wilson import NORMAL_975, wilson
 
 OVERLAP = 0.2  # of regions of one object where annotators are compared
 WIDER, SHIFTED = np.log(1.5), 0.15  # of boxes, from where their extent is noted: area as a logarithm, part of a side
+SOME = 0.1  # from where it is said how an annotator differs
 SIDE, DRAWN = 240, 100  # pixels of a picture, and how many tasks have one
 COLOURS = {"blue": (40, 90, 200), "red": (200, 40, 40), "orange": (230, 140, 20), "violet": (140, 50, 170)}
 
@@ -92,9 +93,10 @@ class RegionPage(AnswerPage):
         extent &= (np.abs(wider) - half[0] > WIDER) | (shifted - np.hypot(*half[1:]) > SHIFTED)
         worse = [wilson(rate, np.bincount(who[rows], minlength=number))[0] > self.usual_of(rate) + FAR
                  for rate, rows in zip((misses, invents), one_of, strict=True)]  # fmt: skip
-        words = "misses {:.0f} %", "invents {:.0f} %", "{:.1f} times as large", "{:.2f} sides away"
-        differs = [", ".join(word.format(each) for word, each in zip(words, row, strict=True) if each == each)
-                   for row in zip(100 * misses, 100 * invents, np.exp(wider), shifted, strict=True)]  # fmt: skip
+        words = "misses {:.0%}", "invents {:.0%}", "area {:+.0%}", "shifted by {:.0%} of a side"
+        rows = zip(misses, invents, np.expm1(wider), shifted, strict=True)
+        differs = [", ".join(word.format(one).replace("%", " %") for word, one in zip(words, row, strict=True)
+                   if abs(one) > SOME) or "edges or classes" for row in rows]  # fmt: skip
         sides = interval("wider", *np.expm1([wider, wider - half[0], wider + half[0]]))
         self.note(differs, np.any(worse, axis=0), extent, misses=misses, invents=invents, shifted=shifted, **sides)
 
