@@ -55,13 +55,16 @@ class AnswerPage(KindPage):
         squares = np.bincount(who, np.nan_to_num(found - value[who] * most) ** 2, number)  # of a ratio of sums
         width = NORMAL_975 * ratio(np.sqrt(squares * ratio(self.shared, self.shared - 1)), total)
         ends = np.minimum([value, value - width, value + width], 1)
-        self.agreement, self.usual = interval("agreement", *ends), self.usual_of(value)
+        self.agreement, self.usual = interval("agreement", *ends), self.usual_of(ends[0])
 
     def usual_of(self, values: NDArray[Any]) -> float:
-        """The median of those who can be judged, who weigh by the square of their skill; 1 without any."""
+        """The median of those who can be judged, who weigh by the cube of their skill; 1 without any.
+
+        So it is that of the good ones, also where most are bad (benchmarks/planted_crowds.py).
+        """
         known = np.flatnonzero((self.shared >= FEW) & np.isfinite(values))
         order = known[np.argsort(values[known])]
-        sums = np.cumsum(self.skill[order] ** 2)
+        sums = np.cumsum(self.skill[order] ** 3)
         return float(values[order][np.searchsorted(sums, sums[-1] / 2)]) if len(order) else 1.0
 
     def of_tasks(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -80,8 +83,8 @@ class AnswerPage(KindPage):
         """
         table, (_, low, high) = self.table, self.agreement.values()
         known = (self.shared >= FEW) & np.isfinite(low)
-        far = known & (worse | (high < self.usual - FAR))
-        extent = extent & known & (low > 0) & (high < self.usual)
+        far = known & (high < np.where(worse, self.usual, self.usual - FAR))
+        extent = extent & known & (low > 0)
         self.doubted, of = int((far | extent).sum()), int(known.sum())
         self.unclear = of > 0 and (self.usual < HARDLY or 2 * self.doubted >= of)
         far &= (known & ~far).sum() > 1  # one alone may be the one who errs

@@ -77,7 +77,8 @@ class RegionPage(AnswerPage):
         one_of = (seen > 1) & there, (seen > 1) & marked
         misses, invents = mean(who[one_of[0]], ~marked[one_of[0]]), mean(who[one_of[1]], ~there[one_of[1]])
         owners, apart = np.empty(0, np.int64), np.empty((0, 3))
-        for members in (members for members in objects.members if len(members) > 1):
+        fewest = 3 if 2 * len(said) > 5 * len(objects.tasks) else 2  # of two it is not known whose extent is another
+        for members in (members for members in objects.members if len(members) >= fewest):
             boxes = np.array([regions.marked[row].boxes[place] for row, place in members])
             boxes[:, :2] += boxes[:, 2:] / 2
             others = np.array([np.median(np.delete(boxes, place, axis=0), axis=0) for place in range(len(boxes))])
