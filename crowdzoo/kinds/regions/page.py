@@ -65,8 +65,7 @@ class RegionPage(AnswerPage):
         where half of the others say so, who weigh by the square of their skills.
         """
         regions, number = self.regions, self.table.num_annotators
-        objects = Objects.of(regions, OVERLAP)
-        said = objects.answers
+        said = (objects := Objects.of(regions, OVERLAP)).answers
         who, marked, seen = said.annotator_ids, said.labels > 0, said.redundancy[said.task_ids]
         votes = self.skill[who] ** 2 * np.where(marked, 1, -1)
         there = np.bincount(said.task_ids, votes, said.num_tasks)[said.task_ids] >= votes
