@@ -34,7 +34,7 @@ class AnswerPage(KindPage):
 
     judged = "agreement"
 
-    def compare(self, tasks: NDArray[Any], who: NDArray[Any], pairs: Any, near: NDArray[Any]) -> None:
+    def compare(self, tasks: NDArray[Any], who: NDArray[Any], pairs: Any, near: NDArray[Any], weights: Any) -> None:
         """Sets skills and agreement.
 
         Args:
@@ -42,13 +42,14 @@ class AnswerPage(KindPage):
             who: gave them, [A].
             pairs: rows of answers to one task, two arrays [P].
             near: how near they are, 0 by chance, 1 where they are equal, [P].
+            weights: of the pairs, [P].
         """
         size, number, self.kept = len(who), self.table.num_annotators, np.ones(len(pairs[0]), bool)
         self.of_pairs, self.sides, self.near = tasks[pairs[0]], [who[each] for each in pairs], near
-        rows, others, both = np.r_[pairs[0], pairs[1]], np.r_[pairs[1], pairs[0]], np.r_[near, near]
-        self.skill = fitted_skills(who[rows], who[others], both, np.ones(len(rows)), number)
+        rows, others, twice = np.r_[pairs[0], pairs[1]], np.r_[pairs[1], pairs[0]], np.tile(weights, 2)
+        self.skill = fitted_skills(who[rows], who[others], np.tile(near, 2), twice, number)
         theirs = self.skill[who[others]]
-        found, most = np.bincount(rows, both * theirs, size), np.bincount(rows, theirs**2, size)
+        found, most = (np.bincount(rows, twice * theirs * each, size) for each in (np.tile(near, 2), theirs))
         self.shared = np.bincount(who[np.bincount(rows, minlength=size) > 0], minlength=number)
         total = np.bincount(who, most, number)
         value = ratio(np.bincount(who, found, number), total)

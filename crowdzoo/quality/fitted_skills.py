@@ -5,10 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
 
-
-def fitted_skills(one: NDArray[Any], other: NDArray[Any], agreement: Array, weights: Array, number: int) -> Array:
+def fitted_skills(one: Any, other: Any, agreement: Any, weights: Any, number: int) -> NDArray[np.float64]:
     """Skills whose products fit the agreement of pairs of annotators best, by least squares, 0 to 1, [R].
 
     Those who answer by themselves agree as far as both are right. So skills are found without an aggregate, also where

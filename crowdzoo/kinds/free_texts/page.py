@@ -38,7 +38,9 @@ class TextPage(AnswerPage):
         sizes, far = texts.sizes, texts.sums(texts.distances)
         means = ratio(texts.of_tasks(far), sizes * (sizes - 1))
         self.alpha = self._alpha(means)
-        self.compare(texts.tasks, texts.who, texts.pairs, 1 - texts.distances / getattr(self.alpha, "expected", 1.0))
+        longer = np.max([texts.tokens.lengths[texts.said[each]] for each in texts.pairs], axis=0)
+        near = 1 - texts.distances / getattr(self.alpha, "expected", 1.0)
+        self.compare(texts.tasks, texts.who, texts.pairs, near, longer)
         self.measure_annotators()
         rate = float(texts.distances.mean()) if len(texts.distances) else None
         self.count(sizes, error_rate=rate, aggregation=found.method, unit=found.unit, normalize=found.normalize)

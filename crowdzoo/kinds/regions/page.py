@@ -21,9 +21,9 @@ from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.wilson import NORMAL_975, wilson
 
-OVERLAP = 0.2  # of regions of one object where annotators are compared
+# Overlap of regions of one object where annotators are compared; from where it is said how they differ
+OVERLAP, SOME = 0.2, 0.1
 WIDER, SHIFTED = np.log(1.5), 0.15  # of boxes, from where their extent is noted: area as a logarithm, part of a side
-SOME = 0.1  # from where it is said how an annotator differs
 SIDE, DRAWN = 240, 100  # pixels of a picture, and how many tasks have one
 COLOURS = {"blue": (40, 90, 200), "red": (200, 40, 40), "orange": (230, 140, 20), "violet": (140, 50, 170)}
 
@@ -43,7 +43,7 @@ class RegionPage(AnswerPage):
         objects, self.marked = Objects.of(regions), self.aggregation.marked
         self.alpha = self.alpha_of(objects.answers)
         *pairs, dice = regions.pairs()
-        self.compare(regions.tasks, regions.who, pairs, dice)
+        self.compare(regions.tasks, regions.who, pairs, dice, np.ones(len(dice)))
         near = {"dice": self.of_tasks(dice), "iou": self.of_tasks(dice / (2 - dice))}
         found = {name: float(np.nanmean(each)) if len(dice) else None for name, each in near.items()}
         self.measure_annotators()
