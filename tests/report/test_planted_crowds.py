@@ -15,6 +15,7 @@ from crowdzoo.aggregation import DawidSkene, MajorityVote
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError
 from crowdzoo.quality import quality_report
+from crowdzoo.quality.fitted_skills import fitted_skills
 from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.report.left_out import left_out
 from crowdzoo.report.report_page import report_page
@@ -83,6 +84,13 @@ def test_of_classes_those_are_named_who_are_planted_and_nobody_else(name, notes,
 )
 def test_of_other_labels_too(kind, of, name, notes):
     assert named(crowd(kind, name), of) == notes
+
+
+def test_skills_are_numbers_whose_products_are_how_far_two_agree():
+    skills = np.array([0.95, 0.8, 0.5, 0.1])
+    one, other = np.nonzero(~np.eye(4, dtype=bool))
+    found = fitted_skills(one, other, skills[one] * skills[other], np.ones(12), 4)
+    assert found == pytest.approx(skills, abs=2e-3)
 
 
 @pytest.mark.parametrize(("kind", "of"), [("texts", "free-text"), ("regions", "region")])
