@@ -1,6 +1,6 @@
 """Who is named: crowds with planted annotators, and what the page, `crowdzoo quality` and `crowdzoo next` say of them.
 
-    python benchmarks/planted_crowds.py                  # all kinds of labels, three seeds; two minutes
+    python benchmarks/planted_crowds.py                  # all kinds of labels, three seeds; four minutes
     python benchmarks/planted_crowds.py --kinds classes  # only these
     python benchmarks/planted_crowds.py --each           # a line a crowd as well
     python benchmarks/planted_crowds.py --print          # the table of the saved results
@@ -9,7 +9,8 @@ A planted annotator is named *rightly* where the page has a note for what was pl
 whoever exchanges classes, has a bias or sloppy edges; *for another reason* where it has another note, or advises that;
 else *missed*. An honest annotator with a serious note is named *wrongly*, but for who is
 copied and named for that. Definitions are warnings that a pair of classes (types) is unclear: rightly where the whole
-crowd confuses the pair, else wrongly.
+crowd confuses the pair, else wrongly. Of texts and regions the table has the crowds most of whom are bad, and in how
+many of them the page warns that answers do not say who is right.
 
 Of classes the table also has in how many crowds somebody is to be left out, where that harms accuracy, and what it adds
 to it in all, in points; whom `quality` lists and the page does not name, or the other way round; and the questions of
@@ -32,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import planted_answers
 
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
@@ -50,7 +52,7 @@ HARM = 0.2  # points of accuracy
 HONEST = (0.92, 0.87, 0.82, 0.78, 0.74, 0.7, 0.85, 0.8)
 # What is planted -> notes that name it, and whether leaving out is right; None: either may be
 RIGHT: dict[str, tuple[tuple[str, ...], bool | None]] = {
-    "random": (("random", "vague", "apart"), None),
+    "random": (("random", "vague", "apart", "far"), None),
     "constant": (("same", "constant", "silent", "random", "left", "right"), None),
     "swaps": (("exchange",), False),
     "opposite": (("exchange", "against", "label"), None),
@@ -58,6 +60,10 @@ RIGHT: dict[str, tuple[tuple[str, ...], bool | None]] = {
     "edges": (("edges",), False),
     "copy": (("copy",), None),
     "bot": (("copy", "random", "vague", "apart"), None),
+    "empty": (("random", "apart", "far"), None),
+    "careless": (("far",), None),
+    "invents": (("far",), None),
+    **dict.fromkeys(("wide", "narrow", "shifted"), (("extent",), None)),
 }  # fmt: skip
 
 
@@ -392,6 +398,14 @@ def labels(seed: int) -> Iterator[Crowd]:
     yield crowd("copies", {"k0": ("copy", lambda truth, said, rng: said["h3"].copy())})
 
 
+# === Free texts and regions ===
+
+
+def answers_of(crowds: Callable[[int], Iterator[Any]]) -> Callable[[int], Iterator[Crowd]]:
+    """Crowds of `planted_answers`; by seeds 0 to 2 the limits were chosen that the page has, so these are others."""
+    return lambda seed: (Crowd(*each) for each in crowds(seed + 3))
+
+
 KINDS: dict[str, tuple[Any, ...]] = {
     "classes": (classes, "classification"),
     "classes, by vote": (classes, "classification", "majority-vote"),
@@ -399,6 +413,8 @@ KINDS: dict[str, tuple[Any, ...]] = {
     "sentences": (sentences, "sequence"),
     "preferences": (preferences, "preference"),
     "labels": (labels, "multi-label"),
+    "texts": (answers_of(planted_answers.texts), "free-text"),
+    "regions": (answers_of(planted_answers.regions), "region"),
 }
 
 
@@ -457,6 +473,9 @@ def counted(crowd: Crowd, kind: str, method: str | None = None) -> dict[str, flo
         "unclear": len(crowd.unclear), "definitions, rightly": len(pairs & crowd.unclear),
         "definitions, wrongly": len(pairs - crowd.unclear),
     }  # fmt: skip
+    if kind in ("free-text", "region"):
+        warned, bad = any(each.key == "hardly" for each in page.numbers.warnings), "majority" in crowd.name
+        counts |= {"bad majorities": bad, "warned": warned and bad, "warned wrongly": warned and not bad}
     if kind == "classification":
         counts |= gained(crowd, method, {who for who, (_, leave) in named.items() if leave})
         counts |= {} if method else commands_of(crowd, named)

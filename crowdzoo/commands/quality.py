@@ -12,7 +12,6 @@ from crowdzoo.commands.outputs import Output, is_picture, is_quality
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import Kind, kind_of
-from crowdzoo.quality.next_annotation import SURE
 
 OF_CLASSES = ("gold", "models", "annotator_table", "epsilon", "plot")  # options
 
@@ -52,7 +51,8 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="with --models, what a model saves: .2 beside experts (default), .15 trained people, .1 crowd workers",
     )  # fmt: skip
     command.add_argument("--sure", type=number(0, 1), metavar="P",
-        help=f"labels that are no classes: tasks less sure than that are to be done again (default {SURE:g}), see next",
+        help="texts and regions: tasks less sure than that are to be done again, see next (default: those whose "
+        "answers differ far more than is usual)",
     )  # fmt: skip
     options.add_kinds(command)
     options.add_seed(command, "the bootstrap")
@@ -141,7 +141,7 @@ def _by_page(arguments: argparse.Namespace, kind: Kind) -> None:
     result, how = fitted(aggregator, crowd), options.given(arguments, ("metric", "bootstrap", "seed"))
     with progress("bootstrap", arguments.bootstrap) as step:
         page = report_page(crowd, result, on_sample=step, **how)
-    report = page_sheets(page, crowd, result, SURE if arguments.sure is None else arguments.sure, arguments.pay)
+    report = page_sheets(page, crowd, result, arguments.sure, arguments.pay)
     print_page(page, report, arguments.top)
     print_sheets(report)
     if arguments.out is not None:

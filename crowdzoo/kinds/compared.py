@@ -69,13 +69,13 @@ class Compared(ABC):
         """Gold of a `TrainingSet`, as it is compared with; None where nothing is known."""
         return gold
 
-    @abstractmethod
     def checked(self, gold: Any) -> Any:
-        """Gold of each task, [N].
+        """Gold of each task, [N]; texts, empty where unknown, unless the kind has others.
 
         Raises:
             DataError: it does not fit.
         """
+        return self.array_of(gold).astype(object)
 
     def array_of(self, gold: Any) -> NDArray[Any]:
         """Gold as an array with a value a task."""
@@ -95,9 +95,9 @@ class Compared(ABC):
         return found
 
     @property
-    @abstractmethod
     def known(self) -> NDArray[np.bool_]:
-        """Which tasks have gold, bool [N]."""
+        """Which tasks have gold, bool [N]; texts that are not empty, unless the kind has others."""
+        return np.asarray(self.gold != "", bool)
 
     @abstractmethod
     def right(self, answers: Scores, tasks: NDArray[Any]) -> Summed:

@@ -34,7 +34,7 @@ class Flag:
         title: short, for a table.
         text: what was found, after a name and a colon.
         fix: what to do.
-        words: what one annotator does, for a sheet, with columns of the table of annotators in braces; classes only.
+        words: what one annotator does, for a sheet, with columns of the table of annotators in braces.
         serious: whether the annotator is one to look at.
         out: whether the annotations may tell nothing, so that leaving them out may pay.
         keep: whether they are as good as those of others once it is known: no warning of it is serious, and they do not
@@ -70,11 +70,8 @@ FLAGS = {
     )
     for each in _lines("flags.csv")
 }
-WORDS = {
-    "exchange": "exchanges",
-    "copy": "copies",
-    "drift": "drift",
-}  # columns that say of a note what for what, or who
+# Columns that say of a note what for what, who, or how
+WORDS = {"exchange": "exchanges", "copy": "copies", "drift": "drift", "far": "differs", "extent": "differs"}
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.dependence import CHANCE, SharedTasks, dependent_groups, dependent_pairs
+from crowdzoo.quality.fitted_skills import fitted_skills
 from crowdzoo.quality.reliability import EDGE, LEAST, accuracies
 from crowdzoo.quality.wilson import wilson
 
@@ -15,7 +16,7 @@ COPIED = 0.7  # share of the answers that two would not have in common by themse
 LEAST_SHARED = 7  # tasks of two annotators; fewer prove nothing
 MOST_CELLS = 1 << 25  # of annotators, or pairs of them, by different answers
 MOST_ANSWERS = 1_000_000  # that are compared; of more, tasks are drawn
-ROUNDS, STEPS = 5, 30
+ROUNDS = 5
 NAMED = 5  # of a family
 
 
@@ -71,11 +72,7 @@ def copies(
         linked = dependent_pairs(shared, expected, 0.0) & (surely - expected >= COPIED * (1 - expected))
         if np.array_equal(linked, before):
             break
-        weights, skill = np.tile(times * ~linked, 2), np.full(number, 0.7)
-        for _ in range(STEPS):  # half a step: whole ones go to and fro
-            product = np.bincount(one, weights * beyond * skill[other], number)
-            square = np.bincount(one, weights * skill[other] ** 2, number)
-            skill = (skill + np.clip(product / np.maximum(square, CHANCE), 0, 1)) / 2
+        skill = fitted_skills(one, other, beyond, np.tile(times * ~linked, 2), number)
         by_skill = by_chance + (1 - by_chance) * skill[left] * skill[right]
         groups = dependent_groups(shared, expected, linked, number)
         right_of = _judged(block, groups.weights(block), groups.members, skill, width)

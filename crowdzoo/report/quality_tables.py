@@ -69,7 +69,7 @@ def print_page(page: ReportPage, report: QualityReport, top: int) -> None:
         print(f"note: {warned.about} {warned.finding}: {warned.fix}.")
     for title, first, table in (("annotators", "flag", report.annotators), ("tasks", "redo", report.tasks)):
         shown = (each.key for each in COLUMNS[numbers.kind, title] if each.key in table.column_names)
-        _print_list(title, table.select([*(name for name in shown if name != "notes"), first])[:top])
+        _print_list(title, table.select([*(name for name in shown if name not in ("notes", first)), first])[:top])
 
 
 def print_replacements(tests: Sequence[AlternativeAnnotator]) -> None:

@@ -96,7 +96,7 @@ def with_sheets(
     return replace(report, annotators=table.take(np.lexsort((worst, ~flagged))), tasks=tasks, overall=overall)
 
 
-def page_sheets(page: ReportPage, crowd: Any, result: Result, sure: float, price: float | None) -> QualityReport:
+def page_sheets(page: ReportPage, crowd: Any, result: Result, sure: float | None, price: float | None) -> QualityReport:
     """The tables of a page on labels of any kind, with the columns `flag`, `reason`, `advice`, `due` and `redo`.
 
     Annotators come as `with_sheets` has them, tasks to redo first, in the order of the page.
@@ -106,6 +106,7 @@ def page_sheets(page: ReportPage, crowd: Any, result: Result, sure: float, price
         crowd: what `Kind.read` gave.
         result: of an aggregation.
         sure: tasks below are to be redone, of kinds of which `crowdzoo next` asks; of all kinds those of one answer.
+            None: of these kinds those whose answers differ most, see `AnswerPage.note`.
         price: of an answer; None is not known.
     """
     numbers, table = page.numbers, getattr(crowd, "annotations", crowd)
@@ -119,13 +120,13 @@ def page_sheets(page: ReportPage, crowd: Any, result: Result, sure: float, price
     people = {**_people(pa.table(people), notes, flagged), **people}
     worst = [-1.0 if each is None else each for each in people[numbers.judged]]
     sizes = np.array(tasks["annotations"])
-    still = sizes < FEWEST
-    if has_part(numbers.kind, "questions"):
-        still = still | ~part_of(numbers.kind, "questions").sure(result, sure, crowd)
-    why = np.select([~still, sizes == 0, sizes == 1], ["", "no answer", "one answer"], f"less sure than {sure:g}")
-    order = dict.fromkeys([*(numbers.tables["tasks"].shown or ()), *range(len(still))])
-    rows = sorted(order, key=lambda row: not still[row])
-    done = pa.table({"task": tasks["task"], "redo": why.tolist(), **tasks}).take(rows)
+    reasons: Any = tasks.pop("redo", [""] * len(sizes))
+    if sure is not None and has_part(numbers.kind, "questions"):
+        reasons = np.where(part_of(numbers.kind, "questions").sure(result, sure, crowd), "", f"less sure than {sure:g}")
+    why = np.select([sizes == 0, sizes == 1], ["no answer", "one answer"], reasons).tolist()
+    order = dict.fromkeys([*(numbers.tables["tasks"].shown or ()), *range(len(why))])
+    rows = sorted(order, key=lambda row: not why[row])
+    done = pa.table({"task": tasks["task"], "redo": why, **tasks}).take(rows)
     sheet = pa.table(people).take(np.lexsort((np.array(worst), ~flagged)))
     alpha = None if (found := overall.pop("krippendorff_alpha")) is None else Alpha(**found)
     return QualityReport(overall, alpha, redundancy(table), done, sheet, classes=pa.table({}), coincidences=None)

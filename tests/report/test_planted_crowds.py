@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -14,9 +15,11 @@ from crowdzoo.aggregation import DawidSkene, MajorityVote
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError
 from crowdzoo.quality import quality_report
+from crowdzoo.quality.fitted_skills import fitted_skills
 from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.report.left_out import left_out
 from crowdzoo.report.report_page import report_page
+from crowdzoo.report.sheets import page_sheets
 from crowdzoo.sequences import CrowdSequences, read_spans, write_spans
 
 ROOT = Path(__file__).parents[2]
@@ -71,6 +74,12 @@ def test_of_classes_those_are_named_who_are_planted_and_nobody_else(name, notes,
         pytest.param("labels", "multi-label", "copies", {"h3": {"copy"}, "k0": {"copy"}}, marks=slow),
         ("labels", "multi-label", "two labels exchanged", {"s0": {"exchange"}}),
         ("labels", "multi-label", "one label reversed", {"o0": {"label"}}),
+        ("texts", "free-text", "4, careless", {"b0": {"far"}}),
+        ("texts", "free-text", "4, clean, hard", {}),
+        ("regions", "region", "4, careless", {"b0": {"far"}}),
+        ("regions", "region", "4, wide", {"b0": {"extent"}}),
+        ("regions", "region", "4, clean, hard", {}),
+        pytest.param("regions", "region", "8, invents", {"b0": {"far"}, "b1": {"far"}}, marks=slow),
     ],
 )
 def test_of_other_labels_too(kind, of, name, notes):
@@ -80,6 +89,26 @@ def test_of_other_labels_too(kind, of, name, notes):
 def test_one_who_copies_is_no_evidence_for_whom_he_copies():
     for seed in (1, 2):
         assert named(crowd("preferences", "copies", seed), "preference") == {"h3": {"copy"}, "k0": {"copy"}}
+
+
+def test_skills_are_numbers_whose_products_are_how_far_two_agree():
+    skills = np.array([0.95, 0.8, 0.5, 0.1])
+    one, other = np.nonzero(~np.eye(4, dtype=bool))
+    found = fitted_skills(one, other, skills[one] * skills[other], np.ones(12), 4)
+    assert found == pytest.approx(skills, abs=2e-3)
+
+
+@pytest.mark.parametrize(("kind", "of"), [("texts", "free-text"), ("regions", "region")])
+def test_where_most_are_bad_the_page_says_so_and_tasks_to_do_again_are_those_with_the_least_agreement(kind, of):
+    assert not {"h3"} & named(found := crowd(kind, "4, a bad majority"), of).keys()
+    assert "hardly" in {each.key for each in planted.page_of(found, of).numbers.warnings}
+    page = planted.page_of(found := crowd(kind, "4, clean, hard"), of)
+    tasks = page_sheets(page, found.annotations, None, None, None).tasks.to_pydict()
+    near = [1 - each for each in tasks["error_rate"]] if of == "free-text" else tasks["dice"]
+    again = [bool(re.fullmatch(r"agreement -?0\.\d\d, usually 0\.\d\d", why)) for why in tasks["redo"]]
+    assert again == sorted([*map(bool, tasks["redo"])], reverse=True)
+    assert 0 < sum(again) < 15
+    assert max(near[: sum(again)]) < min(near[sum(again) :]) + 0.01
 
 
 @pytest.mark.parametrize(

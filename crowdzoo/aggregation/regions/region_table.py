@@ -90,11 +90,11 @@ class RegionTable:
         rows = np.split(np.arange(len(self.tasks)), starts[1:])
         return zip(tasks.tolist(), (each.tolist() for each in rows), strict=True)
 
-    def pairs(self) -> Iterator[tuple[int, list[float]]]:
-        """Images with two answers or more, and the Dice coefficients of each two of them."""
-        for task, rows in self.images():
-            if near := [dice(*pair) for pair in combinations([self.marked[row] for row in rows], 2)]:
-                yield task, near
+    def pairs(self) -> tuple[Codes, Codes, NDArray[np.float64]]:
+        """Rows of any two answers to one image, the earlier first, and their Dice coefficients, [P] each."""
+        found = [pair for _, rows in self.images() for pair in combinations(rows, 2)]
+        near = [dice(self.marked[one], self.marked[other]) for one, other in found]
+        return *np.array(found, np.int64).reshape(-1, 2).T, np.array(near)
 
     def stack(self, rows: list[int], label: str) -> tuple[NDArray[np.bool_], Codes]:
         """Runs of pixels, column by column, on which no mask of a class changes.

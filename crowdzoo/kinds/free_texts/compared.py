@@ -23,15 +23,6 @@ class ComparedTexts(Compared):
     baseline = "most-frequent"
     quick: ClassVar[tuple[str, ...]] = ("most-frequent", "medoid", "rover", "text-rasa", "text-hrrasa")
 
-    def checked(self, gold: Any) -> NDArray[Any]:
-        """Texts, empty where unknown."""
-        return self.array_of(gold).astype(object)
-
-    @property
-    def known(self) -> NDArray[np.bool_]:
-        """Those that are not empty."""
-        return np.asarray(self.gold != "", bool)
-
     def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
         """Edits and tokens."""
         if rows is None:

@@ -11,27 +11,25 @@ from crowdzoo.aggregation.free_texts.edits import ERRORS, edits, error_rates
 from crowdzoo.aggregation.free_texts.text_table import TextTable
 from crowdzoo.aggregation.free_texts.tokens import UNITS, Tokens
 from crowdzoo.data.label_kinds import FREE_TEXT
-from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, below_and_at_chance, interval
-from crowdzoo.kinds.page_parts import listed, rows_of
-from crowdzoo.quality.annotators import FEW
+from crowdzoo.kinds.answer_page import AnswerPage
+from crowdzoo.kinds.kind_page import MOST_VOTES
+from crowdzoo.kinds.page_parts import listed, percent, rows_of
 from crowdzoo.quality.columns import ratio
-from crowdzoo.quality.copies import copies
 from crowdzoo.quality.krippendorff import Alpha, drawn, with_interval
-from crowdzoo.quality.wilson import NORMAL_975
 
 DRAWN = 100_000  # pairs of texts of any tasks, for the error rate by chance
 MOST_TOKENS = 200  # of a text that is aligned
 FORMS = {"equal": "{0}", "replace": "[{0} ← {1}]", "insert": "[+ {0}]", "delete": "[− {1}]"}
 
 
-class TextPage(KindPage):
+class TextPage(AnswerPage):
     """What the page of a report says of free texts."""
 
     kind, labels, given = "free-text", FREE_TEXT, "free texts"
     metrics = ("edits",)
     not_metric = "the distance of two texts is their error rate; leave it out."
     own_values = ("error_rate",)
-    compared, judged = "text", "agreement"
+    compared = "text"
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
@@ -40,6 +38,10 @@ class TextPage(KindPage):
         sizes, far = texts.sizes, texts.sums(texts.distances)
         means = ratio(texts.of_tasks(far), sizes * (sizes - 1))
         self.alpha = self._alpha(means)
+        longer = np.max([texts.tokens.lengths[texts.said[each]] for each in texts.pairs], axis=0)
+        near = 1 - texts.distances / getattr(self.alpha, "expected", 1.0)
+        self.compare(texts.tasks, texts.who, texts.pairs, near, longer)
+        self.measure_annotators()
         rate = float(texts.distances.mean()) if len(texts.distances) else None
         self.count(sizes, error_rate=rate, aggregation=found.method, unit=found.unit, normalize=found.normalize)
         self.tasks = listed({
@@ -48,9 +50,9 @@ class TextPage(KindPage):
             "text": found.texts,
             "confidence": found.confidence,
             "error_rate": means,
+            "redo": self.redo,
         })  # fmt: skip
         self.shown = self.most("error_rate")
-        self.measure_annotators()
 
     def _alpha(self, means: Any) -> Alpha | None:
         """Krippendorff's alpha with the error rate of two texts as distance; None where it is not defined.
@@ -75,30 +77,20 @@ class TextPage(KindPage):
         return with_interval(alpha, [1 - float(each * sizes @ means / (each @ sizes)) / expected for each in samples])
 
     def measure_annotators(self) -> None:
-        """Sets the table of annotators, whose texts are compared with the medoid of the others' texts of the task."""
-        texts, table = self.texts, self.table
+        """Sets the table of annotators; errors are those against the text that is nearest to the others of the task."""
+        texts, number = self.texts, self.table.num_annotators
         (left, right), far = texts.pairs, texts.distances
         rows, others, apart = np.r_[left, right], np.r_[right, left], np.r_[far, far]
-        rest = texts.sums(far)[others] - apart  # how far the other text is from those of the rest
+        weights = self.skill[texts.who] ** 2
+        rest = texts.sums(far, weights)[others] - apart * weights[rows]  # how far the other text is from the rest
         order = np.lexsort((others, np.round(rest, 12), rows))
         rows, firsts = np.unique(rows[order], return_index=True)
         true = texts.said[others[order][firsts]]
-        wrong, sizes = edits(texts.tokens, texts.said[rows], true), texts.tokens.lengths[true]
-        who, number = texts.who[rows], table.num_annotators
-        shared, tokens = np.bincount(who, minlength=number), np.bincount(who, sizes, number)
+        wrong, who = edits(texts.tokens, texts.said[rows], true), texts.who[rows]
+        tokens = np.bincount(who, texts.tokens.lengths[true], number)
         kinds = [ratio(np.bincount(who, each, number), tokens) for each in wrong.T]
-        rates = np.sum(kinds, axis=0)
-        squares = np.bincount(who, (wrong.sum(axis=1) - rates[who] * sizes) ** 2, number)  # of a ratio of sums
-        width = NORMAL_975 * ratio(np.sqrt(squares * ratio(shared, shared - 1)), tokens)
-        columns: dict[str, Any] = dict(zip(ERRORS, kinds, strict=True))
-        chance = 1 - self.alpha.expected if self.alpha else 0.0
-        value, low, high = 1 - rates, 1 - rates - width, np.minimum(1 - rates + width, 1)
-        against, random = below_and_at_chance(value, low, high, shared >= FEW, chance)
-        self.annotators = self.of_annotators(
-            np.bincount(table.annotator_ids, minlength=number), shared, {"random": random | against},
-            **interval("agreement", value, low, high), **columns,
-            copies=copies(table.annotators, table.task_ids, table.annotator_ids, table.labels),
-        )  # fmt: skip
+        differs = [f"{percent(rate)} of {self.aggregation.unit} wrong" for rate in np.sum(kinds, axis=0)]
+        self.note(differs, **dict(zip(ERRORS, kinds, strict=True)))
 
     def aligned(self, task: int, code: int) -> str:
         """A text beside that of its task: [one ← other] where it says one for the other, [+ more], [− less]."""

@@ -21,10 +21,6 @@ class ComparedRegions(Compared):
     baseline = "majority-vote"
     quick: ClassVar[tuple[str, ...]] = ("majority-vote", "staple", "objects")
 
-    def checked(self, gold: Any) -> NDArray[Any]:
-        """Texts of `MarkedImage`, empty where unknown."""
-        return self.array_of(gold).astype(object)
-
     @property
     def known(self) -> NDArray[np.bool_]:
         """Those that are not empty, of images with answers."""

@@ -14,72 +14,61 @@ from crowdzoo.aggregation.regions.objects import Objects
 from crowdzoo.aggregation.regions.region_table import RegionTable
 from crowdzoo.data.label_kinds import REGION
 from crowdzoo.data.regions import MarkedImage, mask_tools
-from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, below_and_at_chance, interval
+from crowdzoo.kinds.answer_page import FAR, AnswerPage
+from crowdzoo.kinds.kind_page import MOST_VOTES, interval
 from crowdzoo.kinds.page_parts import listed
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.columns import ratio
-from crowdzoo.quality.copies import copies
-from crowdzoo.quality.wilson import NORMAL_975
+from crowdzoo.quality.wilson import NORMAL_975, wilson
 
+# Overlap of regions of one object where annotators are compared; from where it is said how they differ
+OVERLAP, SOME = 0.2, 0.1
+WIDER, SHIFTED = np.log(1.5), 0.15  # of boxes, from where their extent is noted: area as a logarithm, part of a side
 SIDE, DRAWN = 240, 100  # pixels of a picture, and how many tasks have one
 COLOURS = {"blue": (40, 90, 200), "red": (200, 40, 40), "orange": (230, 140, 20), "violet": (140, 50, 170)}
 
 
-class RegionPage(KindPage):
+class RegionPage(AnswerPage):
     """What the page of a report says of regions of images."""
 
     kind, labels, given = "region", REGION, "regions of images"
     not_metric = "objects are there or not; leave it out."
     own_values = ("dice", "iou")
-    compared, judged = "regions", "agreement"
+    compared = "regions"
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
-        sizes, near = self.table.redundancy, np.full((2, self.table.num_tasks), np.nan)
+        sizes = self.table.redundancy
         self.regions = regions = RegionTable.of(self.table, "A page of a report")
-        self.objects, self.marked = Objects.of(regions), self.aggregation.marked
-        self.alpha = self.alpha_of(self.objects.answers)
-        for task, pairs in regions.pairs():
-            near[:, task] = np.mean([pairs, [each / (2 - each) for each in pairs]], axis=1)
-        means = near[:, sizes > 1].mean(axis=1).tolist() if (sizes > 1).any() else (None, None)
-        found = dict(zip(self.own_values, means, strict=True))
-        self.count(sizes, objects=len(self.objects.tasks), aggregation=self.aggregation.method, **found)
+        objects, self.marked = Objects.of(regions), self.aggregation.marked
+        self.alpha = self.alpha_of(objects.answers)
+        *pairs, dice = regions.pairs()
+        self.compare(regions.tasks, regions.who, pairs, dice, np.ones(len(dice)))
+        near = {"dice": self.of_tasks(dice), "iou": self.of_tasks(dice / (2 - dice))}
+        found = {name: float(np.nanmean(each)) if len(dice) else None for name, each in near.items()}
+        self.measure_annotators()
+        self.count(sizes, objects=len(objects.tasks), aggregation=self.aggregation.method, **found)
         self.tasks = listed({
             "task": self.table.tasks,
             "annotations": sizes,
             "regions": [_by_class(image) if image else "" for image in self.marked],
             "confidence": self.aggregation.confidence,
-            **dict(zip(self.own_values, near, strict=True)),
+            **near,
+            "redo": self.redo,
         })  # fmt: skip
-        self.shown = np.argsort(near[0], kind="stable")[: self.asked.most].tolist()
-        self.measure_annotators()
+        self.shown = np.argsort(near["dice"], kind="stable")[: self.asked.most].tolist()
 
     def measure_annotators(self) -> None:
-        """Sets the table of annotators, who are compared with what half of the others of an image marked."""
-        table, regions, number = self.table, self.regions, self.table.num_annotators
-        sums, several = np.zeros((2, len(table))), (table.redundancy > 1)[regions.tasks]
-        for _, rows in regions.images():
-            for label in {label for row in rows for label in regions.marked[row].of_classes}:
-                inside, lengths = regions.stack(rows, label)
-                others = 2 * (inside.sum(axis=1, keepdims=True) - inside) >= len(rows) - 1
-                sums[:, rows] += 2 * lengths @ (inside & others), lengths @ inside + lengths @ others
-        near, who = np.where(sums[1] > 0, sums[0] / sums[1].clip(1), 1)[several], regions.who[several]
-        shared = np.bincount(who, minlength=number)
-        value = ratio(np.bincount(who, near, number), shared)
-        width = NORMAL_975 * np.sqrt(ratio(np.bincount(who, (near - value[who]) ** 2, number), shared * (shared - 1)))
-        against, random = below_and_at_chance(value, value - width, value + width, shared >= FEW)
-        far = (shared >= FEW) & (value + width < (self.overall["dice"] or 0) / 2)
-        self.annotators = self.of_annotators(
-            np.bincount(table.annotator_ids, minlength=number), shared, {"random": random | against, "apart": far},
-            **interval("agreement", value, value - width, np.minimum(value + width, 1)), **self._errors(),
-            copies=copies(table.annotators, table.task_ids, table.annotator_ids, table.labels),
-        )  # fmt: skip
+        """Sets the table of annotators: how often they miss and invent objects, and how their boxes differ, [R] each.
 
-    def _errors(self) -> dict[str, Any]:
-        """How often annotators miss and invent objects, and how their boxes differ from the others', [R] each."""
-        said, regions, number = self.objects.answers, self.regions, self.table.num_annotators
+        Objects are what overlaps at all, so that regions of another extent are those of the same object. They are there
+        where half of the others say so, who weigh by the square of their skills.
+        """
+        regions, number = self.regions, self.table.num_annotators
+        said = (objects := Objects.of(regions, OVERLAP)).answers
         who, marked, seen = said.annotator_ids, said.labels > 0, said.redundancy[said.task_ids]
-        there = 2 * (np.bincount(said.task_ids, marked, said.num_tasks)[said.task_ids] - marked) >= seen - 1
+        votes = self.skill[who] ** 2 * np.where(marked, 1, -1)
+        there = np.bincount(said.task_ids, votes, said.num_tasks)[said.task_ids] >= votes
 
         def mean(rows: Any, values: Any) -> Any:
             return ratio(np.bincount(rows, values, number), np.bincount(rows, minlength=number))
@@ -87,15 +76,29 @@ class RegionPage(KindPage):
         one_of = (seen > 1) & there, (seen > 1) & marked
         misses, invents = mean(who[one_of[0]], ~marked[one_of[0]]), mean(who[one_of[1]], ~there[one_of[1]])
         owners, apart = np.empty(0, np.int64), np.empty((0, 3))
-        for members in (members for members in self.objects.members if len(members) > 1):
+        fewest = 3 if 2 * len(said) > 5 * len(objects.tasks) else 2  # of two it is not known whose extent is another
+        for members in (members for members in objects.members if len(members) >= fewest):
             boxes = np.array([regions.marked[row].boxes[place] for row, place in members])
             boxes[:, :2] += boxes[:, 2:] / 2
-            others = (boxes.sum(axis=0) - boxes) / (len(boxes) - 1)
+            others = np.array([np.median(np.delete(boxes, place, axis=0), axis=0) for place in range(len(boxes))])
             shifts, sides = (boxes - others)[:, :2] / others[:, 2:], np.log(boxes / others)[:, 2:]
             owners = np.r_[owners, regions.who[[row for row, _ in members]]]
             apart = np.r_[apart, np.c_[sides.sum(axis=1), shifts]]
-        wider, *shifted = (mean(owners, each) for each in apart.T)
-        return {"misses": misses, "invents": invents, "wider": np.expm1(wider), "shifted": np.hypot(*shifted)}
+        means = np.array([mean(owners, each) for each in apart.T])
+        count = np.bincount(owners, minlength=number)
+        squares = [np.bincount(owners, each**2, number) for each in (apart - means.T[owners]).T]
+        half = NORMAL_975 * np.sqrt([ratio(each, count * (count - 1)) for each in squares])
+        wider, shifted = means[0], np.hypot(*means[1:])
+        extent = (count >= FEW) & (misses < 0.5) & (invents < 0.5)
+        extent &= (np.abs(wider) - half[0] > WIDER) | (shifted - np.hypot(*half[1:]) > SHIFTED)
+        worse = [wilson(rate, np.bincount(who[rows], minlength=number))[0] > self.usual_of(rate) + FAR
+                 for rate, rows in zip((misses, invents), one_of, strict=True)]  # fmt: skip
+        words = "misses {:.0%}", "invents {:.0%}", "area {:+.0%}", "shifted by {:.0%} of a side"
+        rows = zip(misses, invents, np.expm1(wider), shifted, strict=True)
+        differs = [", ".join(word.format(one).replace("%", " %") for word, one in zip(words, row, strict=True)
+                   if abs(one) > SOME) or "edges or classes" for row in rows]  # fmt: skip
+        sides = interval("wider", *np.expm1([wider, wider - half[0], wider + half[0]]))
+        self.note(differs, np.any(worse, axis=0), extent, misses=misses, invents=invents, shifted=shifted, **sides)
 
     def task_details(self) -> list[dict[str, Any]]:
         """Who marked what, and a picture: the aggregated regions filled, and the annotators' outlines."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.regions.region_aggregation import RegionAggregation
 from crowdzoo.aggregation.regions.region_table import RegionTable
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.next_annotation import Gains, agreement_gains, known_agreement, sure_answers
 
 UNIT = "of Dice"
@@ -22,16 +23,16 @@ def gains(result: RegionAggregation, agreement: NDArray[Any], crowd: Annotations
 
     The spread is what the Dice coefficient of two answers to the image lacks, a mean with one usual pair more.
     """
-    pairs = dict(RegionTable.of(crowd, "crowdzoo next").pairs())
-    apart = [1 - each for near in pairs.values() for each in near]
-    usual = float(np.mean(apart)) if apart else 1.0
-    sums = [(sum(pairs.get(task, [])), len(pairs.get(task, []))) for task in range(crowd.num_tasks)]
-    spread = np.array([(number - near + usual) / (number + 1) for near, number in sums])
+    one, _, near = (table := RegionTable.of(crowd, "crowdzoo next")).pairs()
+    of, number = table.tasks[one], crowd.num_tasks
+    usual = 1 - near.mean() if len(near) else 1.0
+    spread = (np.bincount(of, 1 - near, number) + usual) / (np.bincount(of, minlength=number) + 1)
     return agreement_gains(spread, result, agreement, crowd)
 
 
 def sure(result: RegionAggregation, least: float, crowd: Annotations) -> NDArray[np.bool_]:
     """Images with two answers or more, of this mean Dice coefficient, and this confidence."""
-    pairs = dict(RegionTable.of(crowd, "crowdzoo next").pairs())
-    near = np.array([np.mean(pairs.get(task, [0.0])) for task in range(crowd.num_tasks)])
-    return sure_answers(result, least) & (near >= least)
+    one, _, near = (table := RegionTable.of(crowd, "crowdzoo next")).pairs()
+    of, number = table.tasks[one], crowd.num_tasks
+    means = ratio(np.bincount(of, near, number), np.bincount(of, minlength=number), 0.0)
+    return sure_answers(result, least) & (means >= least)

@@ -1,0 +1,108 @@
+"""AnswerPage: what pages have in common on answers that are more or less near each other, such as texts and regions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.kinds.kind_page import KindPage, interval
+from crowdzoo.kinds.page_parts import Warned, warning
+from crowdzoo.quality.annotators import FEW
+from crowdzoo.quality.columns import ratio
+from crowdzoo.quality.copies import copies
+from crowdzoo.quality.fitted_skills import fitted_skills
+from crowdzoo.quality.wilson import NORMAL_975
+
+FAR = 0.2  # below the usual agreement, from which on an annotator is noted
+HARDLY = 0.5  # the usual agreement below which the page warns: two answers have a quarter in common
+WORST = 0.5  # of the usual agreement of a task's answers, below which it is to be done again
+
+
+class AnswerPage(KindPage):
+    """What pages have in common on answers that are more or less near each other.
+
+    Attributes:
+        skill: of annotators, see `fitted_skills`, [R].
+        shared: answers of each to tasks that others answered, [R].
+        agreement: how near the answers of each are to those of the others, who weigh by their skill, over how near
+            these are to the right ones; with the ends of its interval, columns of the table.
+        usual: of the agreement, see `usual_of`.
+        redo: of each task why it is to be done again, objects [N].
+    """
+
+    judged = "agreement"
+
+    def compare(self, tasks: NDArray[Any], who: NDArray[Any], pairs: Any, near: NDArray[Any], weights: Any) -> None:
+        """Sets skills and agreement.
+
+        Args:
+            tasks: of A answers, [A].
+            who: gave them, [A].
+            pairs: rows of answers to one task, two arrays [P].
+            near: how near they are, 0 by chance, 1 where they are equal, [P].
+            weights: of the pairs, [P].
+        """
+        size, number, self.kept = len(who), self.table.num_annotators, np.ones(len(pairs[0]), bool)
+        self.of_pairs, self.sides, self.near = tasks[pairs[0]], [who[each] for each in pairs], near
+        rows, others, twice = np.r_[pairs[0], pairs[1]], np.r_[pairs[1], pairs[0]], np.tile(weights, 2)
+        self.skill = fitted_skills(who[rows], who[others], np.tile(near, 2), twice, number)
+        theirs = self.skill[who[others]]
+        found, most = (np.bincount(rows, twice * theirs * each, size) for each in (np.tile(near, 2), theirs))
+        self.shared = np.bincount(who[np.bincount(rows, minlength=size) > 0], minlength=number)
+        total = np.bincount(who, most, number)
+        value = ratio(np.bincount(who, found, number), total)
+        squares = np.bincount(who, np.nan_to_num(found - value[who] * most) ** 2, number)  # of a ratio of sums
+        width = NORMAL_975 * ratio(np.sqrt(squares * ratio(self.shared, self.shared - 1)), total)
+        ends = np.minimum([value, value - width, value + width], 1)
+        self.agreement, self.usual = interval("agreement", *ends), self.usual_of(ends[0])
+
+    def usual_of(self, values: NDArray[Any]) -> float:
+        """The median of those who can be judged, who weigh by the cube of their skill; 1 without any.
+
+        So it is that of the good ones, also where most are bad (benchmarks/planted_crowds.py).
+        """
+        known = np.flatnonzero((self.shared >= FEW) & np.isfinite(values))
+        order = known[np.argsort(values[known])]
+        sums = np.cumsum(self.skill[order] ** 3)
+        return float(values[order][np.searchsorted(sums, sums[-1] / 2)]) if len(order) else 1.0
+
+    def of_tasks(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Means of the pairs of each task, [N]; of the annotators without a note, once there are notes."""
+        of, number = self.of_pairs[self.kept], self.table.num_tasks
+        return ratio(np.bincount(of, values[self.kept], number), np.bincount(of, minlength=number))
+
+    def note(self, differs: list[str], worse: Any = False, extent: Any = np.False_, **columns: Any) -> None:
+        """Sets the table of annotators, and why tasks are to be done again.
+
+        Args:
+            differs: how answers differ from those of the others, in words, R of them.
+            worse: who is far from others for another reason than their agreement, bool [R].
+            extent: who is far by the extent of regions alone, likewise.
+            **columns: further values.
+        """
+        table, (_, low, high) = self.table, self.agreement.values()
+        known = (self.shared >= FEW) & np.isfinite(low)
+        far = known & (high < np.where(worse, self.usual, self.usual - FAR))
+        extent = extent & known & (low > 0)
+        self.doubted, of = int((far | extent).sum()), int(known.sum())
+        self.unclear = of > 0 and (self.usual < HARDLY or 2 * self.doubted >= of)
+        far &= (known & ~far).sum() > 1  # one alone may be the one who errs
+        marks = {"random": far & (low <= 0), "far": far & (low > 0) & ~extent, "extent": extent}
+        columns["differs"] = [each if any(of) else None for each, *of in zip(differs, *marks.values(), strict=True)]
+        columns["copies"] = copies(table.annotators, table.task_ids, table.annotator_ids, table.labels)
+        counts = np.bincount(table.annotator_ids, minlength=table.num_annotators)
+        self.annotators = self.of_annotators(counts, self.shared, marks, **self.agreement, **columns)
+        self.kept = ~far[self.sides[0]] & ~far[self.sides[1]]
+        means = self.of_tasks(self.near)
+        few = np.bincount(table.task_ids, ~far[table.annotator_ids], table.num_tasks) < 2
+        usual = float(np.median(means[np.isfinite(means)])) if np.isfinite(means).any() else 0.0
+        words = np.array([f"agreement {mean:.2f}, usually {usual:.2f}" for mean in means.tolist()], object)
+        worst = np.nan_to_num(means, nan=1.0) < WORST * usual
+        self.redo = np.select([few, worst], ["fewer than two answers without a note", words], "")
+
+    def own_warnings(self) -> list[Warned]:
+        """See `KindPage.own_warnings`."""
+        words: dict[str, Any] = {"usual": f"{self.usual:.2f}", "far": self.doubted}
+        return [warning("hardly", True, **words)] if self.unclear else []
