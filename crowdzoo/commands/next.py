@@ -83,6 +83,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_kinds(command)
     options.add_reading(command)
     options.add_image(command)
+    options.add_spreadsheet(command)
     options.add_outputs(
         command,
         ("annotations", "instances", "annotator_table", "prior"),

@@ -10,6 +10,7 @@ from crowdzoo.commands.options import (
     add_column_types,
     add_outputs,
     add_second_columns,
+    add_spreadsheet,
     add_text_options,
     column_types,
     second_layout,
@@ -53,6 +54,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add_second_columns(command, "instance")
     add_text_options(command)
+    add_spreadsheet(command)
     output = Output("out", "--out", is_predictions, folder=True, unless=(".csv", ".tsv", ".txt"))
     add_outputs(command, ("instances",), output)
 

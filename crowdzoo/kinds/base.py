@@ -21,6 +21,8 @@ Heavy imports stand inside the methods: `--help` asks every kind for its argumen
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import sys
 import warnings
 from abc import ABC, abstractmethod
@@ -36,7 +38,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.instance_kinds import IMAGES, INSTANCE_KINDS, TABLES, InstanceKind
 from crowdzoo.data.label_kinds import LabelKind, label_kind
 from crowdzoo.errors import ConfigError, DataError, unknown
-from crowdzoo.files.writing import atomic_file, csv_cell
+from crowdzoo.files.writing import SPREADSHEET, csv_cell, write_rows
 from crowdzoo.kinds.chosen import chosen
 from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.plugins import Table
@@ -490,5 +492,5 @@ class Kind(ABC):
         if path is None:
             sys.stdout.write(text)
             return
-        with atomic_file(path) as file:
-            file.write(text.encode(errors="backslashreplace"))
+        header, *rows = csv.reader(io.StringIO(text, newline=""))
+        write_rows(path, header, rows if SPREADSHEET.get() is None else [(*row[:-1], float(row[-1])) for row in rows])
