@@ -49,8 +49,7 @@ def add_spreadsheet(command: argparse.ArgumentParser) -> None:
     """Adds how CSV is written for a spreadsheet, see `check_outputs`."""
     command.add_argument("--out-separator", choices=(",", ";", "|", "\t"), help="separator of written CSV (default ,)")
     command.add_argument("--out-decimal", choices=(".", ","), help="decimal mark of written CSV (default .)")
-    text = "written CSV begins with a byte order mark, by which Excel knows that it is UTF-8"
-    command.add_argument("--bom", action="store_true", help=text)
+    command.add_argument("--bom", action="store_true", help="written CSV begins with a mark of UTF-8 that Excel needs")
 
 
 def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> None:

@@ -82,14 +82,3 @@ def test_csv_for_a_german_excel_is_read_again(here, capsys):
     assert "\t-x;2;0,4;" in (here / "q" / "classes.csv").read_text("utf-8")
     words = ["next", "a.csv", "--method", "one-coin", "--out", "b.csv"]
     assert cli.main([*words, *GERMAN]) == cli.main(words) == 0  # what it wrote is replaced
-
-
-@pytest.mark.parametrize(
-    "words", [["aggregate", "--out", "o.xlsx", "--format", "csv"], ["quality", "--out", "q.csv"], ["next"]]
-)
-def test_it_is_refused_where_no_csv_is_written(here, words, capsys):
-    assert cli.main([words[0], "a.csv", *words[1:], "--bom"]) == 4
-    way = "--out FILE.csv" if words == ["next"] else "--out DIR --format csv"
-    assert (
-        f"--out-separator, --out-decimal and --bom are for CSV that is written: add {way}." in capsys.readouterr().err
-    )
