@@ -43,7 +43,6 @@ CASES = {
     "a workbook with options of CSV": (
         {}, "aggregate a.csv --out o.xlsx --format csv --bom", 4, ["CSV that is written: add --out DIR --format csv."]
     ),
-    "tables in a format that is no CSV": ({}, "quality a.csv --out q.csv --bom", 4, ["add --out DIR --format csv."]),
     "options of CSV, and no file": ({}, "next a.csv --out-decimal ,", 4, ["add --out FILE.csv."]),
     "the two files of train exchanged": ({}, "train i.csv a.csv --out model.keras", 3, ["Are these annotations?"]),
     "masks without their platform": ({"m/a/1.png": ""}, "aggregate m --out o", 3, ["such as --platform png-masks"]),
