@@ -289,6 +289,8 @@ class ModelStore:
         return complete
 
     def _why_none(self) -> str:
+        if self.folder.suffix == ".keras":
+            return f"is a saved model. Run `crowdzoo export {self.folder} FOLDER`, and serve that folder"
         if not self.folder.is_dir():
             return "the folder does not exist"
         if errors := [status for status in self._statuses.values() if status.error]:

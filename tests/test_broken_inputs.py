@@ -40,6 +40,12 @@ CASES = {
     ),
     "an empty configuration": ({"r.yaml": ""}, "run r.yaml --check", 4, ["is empty"]),
     "no configuration": ({}, "run nowhere.yaml", 4, ["nowhere.yaml", "does not exist"]),
+    "a workbook with options of CSV": (
+        {}, "aggregate a.csv --out o.xlsx --format csv --bom", 4, ["CSV that is written: add --out DIR --format csv."]
+    ),
+    "options of CSV, and no file": ({}, "next a.csv --out-decimal ,", 4, ["add --out FILE.csv."]),
+    "the two files of train exchanged": ({}, "train i.csv a.csv --out model.keras", 3, ["Are these annotations?"]),
+    "masks without their platform": ({"m/a/1.png": ""}, "aggregate m --out o", 3, ["such as --platform png-masks"]),
     "no condition": ({}, "report a.csv --out r.html --fail-if alpha", 4, ["alpha<0.6"]),
     "no model": ({}, "export model.keras served", 3, ["model.keras", "does not exist"]),
     "no served folder": ({}, "predict served i.csv", 6, ["served"]),

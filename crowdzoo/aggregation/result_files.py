@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.errors import DataError, short_repr
 from crowdzoo.files.json import FORMAT_VERSION, check_format
-from crowdzoo.files.writing import atomic_folder
+from crowdzoo.files.writing import SPREADSHEET, atomic_folder, csv_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -91,7 +91,10 @@ def write_table(table: pa.Table, file: IO[bytes], file_format: str) -> None:
             file.writelines(f"{json.dumps(row, ensure_ascii=False)}\n".encode() for row in batch.to_pylist())
     elif file_format == "csv":
         flat = [field.name for field in table.schema if not pa.types.is_nested(field.type)]
-        pyarrow.csv.write_csv(table.select(flat), file)
+        if SPREADSHEET.get() is None:
+            pyarrow.csv.write_csv(table.select(flat), file)
+        else:
+            file.write(csv_bytes(flat, zip(*(table[name].to_pylist() for name in flat), strict=True)))
     elif file_format == "xlsx":
         from crowdzoo.files.workbooks import write_sheet
 

@@ -68,6 +68,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_image(command)
     endings = tuple(f".{ending}" for ending in TABLE_FORMATS)
     outputs = Output("out", "--out", is_result, folder=True, unless=endings), options.REJECTS
+    options.add_spreadsheet(command)
     options.add_outputs(command, ("annotations", "gold", "annotator_table"), *outputs)
 
 

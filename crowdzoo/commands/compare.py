@@ -16,7 +16,7 @@ from crowdzoo.commands.outputs import Output
 from crowdzoo.commands.progress import progress
 from crowdzoo.commands.train import FIELDS, add_training, settings_of, training_set_of
 from crowdzoo.errors import ConfigError
-from crowdzoo.files.writing import atomic_path
+from crowdzoo.files.writing import write_rows
 from crowdzoo.kinds import KINDS, Kind, kind_of
 from crowdzoo.kinds.parts import compared_by
 from crowdzoo.process import use_tensorflow
@@ -71,6 +71,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_second_columns(command, "gold")
     options.add_image(command, "; with a folder of images it is found where there is only one")
     output = Output("out", "--out", is_comparison, folder=True, goes_on=True)
+    options.add_spreadsheet(command)
+    command.set_defaults(format="csv")  # of comparison.csv
     options.add_outputs(command, ("annotations", "instances", "gold"), output, options.REJECTS)
 
 
@@ -116,8 +118,7 @@ def run(arguments: argparse.Namespace) -> None:
                 step()
 
         found = compare(crowd, gold=gold, seeds=range(arguments.seeds), folder=arguments.out, on_run=on_run, **given)
-    with atomic_path(arguments.out / "comparison.csv") as scratch:
-        found.frame.to_csv(scratch, index=False)
+    write_rows(arguments.out / "comparison.csv", found.frame, found.frame.itertuples(index=False, name=None))
     plot_comparison(found, arguments.out / "comparison.png")
     _print(found, arguments, "train" if "settings" in given else "aggregate")
 

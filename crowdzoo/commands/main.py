@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from functools import partial
 from typing import Any, NoReturn
 
@@ -87,7 +88,7 @@ def _main(argv: Sequence[str] | None) -> int:
     quiet_libraries()
     translate = getattr(arguments, "translate", None) or partial(as_options, options=arguments.options)
     with command_process(debug, translate):
-        code = _run_command(arguments, debug, translate)
+        code = copy_context().run(_run_command, arguments, debug, translate)  # how CSV is written
     if (reason := finish_output()) and code == 0:
         say(f"standard output: {reason}")
         return 1

@@ -83,6 +83,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_kinds(command)
     options.add_reading(command)
     options.add_image(command)
+    options.add_spreadsheet(command)
     options.add_outputs(
         command,
         ("annotations", "instances", "annotator_table", "prior"),
@@ -94,6 +95,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Chooses the questions and writes them."""
     from crowdzoo.reading.instances.annotator_table import read_annotator_table
+    from crowdzoo.reading.instances.export_instances import named_by_image
     from crowdzoo.reading.instances.instances import read_instances
 
     kind = kind_of(arguments.task)
@@ -104,7 +106,7 @@ def run(arguments: argparse.Namespace) -> None:
     instances = None if arguments.instances is None else read_instances(arguments.instances)
     reading = options.reading_options(arguments, kind)
     if instances is not None:
-        reading["tasks"] = instances.tasks
+        reading = {**named_by_image(reading, arguments.instances), "tasks": instances.tasks}
     if arguments.multi_label:
         from crowdzoo.aggregation import MultiLabel
 

@@ -45,6 +45,13 @@ def add_outputs(command: argparse.ArgumentParser, inputs: Sequence[str], *output
     command.set_defaults(inputs=inputs, outputs=outputs)
 
 
+def add_spreadsheet(command: argparse.ArgumentParser) -> None:
+    """Adds how CSV is written for a spreadsheet, see `check_outputs`."""
+    command.add_argument("--out-separator", choices=(",", ";", "|", "\t"), help="separator of written CSV (default ,)")
+    command.add_argument("--out-decimal", choices=(".", ","), help="decimal mark of written CSV (default .)")
+    command.add_argument("--bom", action="store_true", help="written CSV begins with a mark of UTF-8 that Excel needs")
+
+
 def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> None:
     """Adds the options of reading annotations.
 

@@ -3,14 +3,17 @@
 import argparse
 import json
 import os
+import re
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from crowdzoo.checks.constraints import TABLE_FORMATS
+from crowdzoo.errors import ConfigError
 from crowdzoo.files.model_files import FOLDER_NAMES
 from crowdzoo.files.paths import check_apart, check_output_file, check_output_folder
+from crowdzoo.files.writing import SPREADSHEET
 from crowdzoo.kinds import KINDS
 from crowdzoo.reading.tables.row_checks import HEADER
 from crowdzoo.reading.tables.suffixes import column_names
@@ -50,6 +53,7 @@ def check_outputs(arguments: argparse.Namespace) -> None:
     Raises:
         ConfigError: see `crowdzoo.files.paths`.
     """
+    _set_spreadsheet(arguments)
     inputs = [path for name in arguments.inputs if (path := getattr(arguments, name)) is not None]
     places: dict[str, Path] = {}
     for output in arguments.outputs:
@@ -64,6 +68,18 @@ def check_outputs(arguments: argparse.Namespace) -> None:
             check_output_file(path, output.flag, inputs=inputs, is_own=output.is_own, force=arguments.force)
         places[output.flag] = path
     check_apart(places)
+
+
+def _set_spreadsheet(arguments: argparse.Namespace) -> None:
+    """Has CSV written as `add_spreadsheet` says."""
+    separator, decimal, bom = (vars(arguments).get(name) for name in ("out_separator", "out_decimal", "bom"))
+    if not (separator or decimal or bom):
+        return
+    out, output, form = arguments.out, arguments.outputs[0], getattr(arguments, "format", None)
+    if out is None or (f".{form}" if output.folder and out.suffix not in output.unless else out.suffix) != ".csv":
+        way = "--out DIR --format csv" if hasattr(arguments, "format") else "--out FILE.csv"
+        raise ConfigError(f"--out-separator, --out-decimal and --bom are for CSV that is written: add {way}.")
+    SPREADSHEET.set((separator or ",", decimal or ".", "utf-8-sig" if bom else "utf-8"))
 
 
 def names_path(path: Path) -> Path:
@@ -174,7 +190,7 @@ def is_names(path: Path) -> bool:
 
 
 def _first_line(path: Path) -> str:
-    return _start(path).split(b"\n")[0].decode(errors="replace").rstrip("\r")
+    return re.sub(r"[;|\t]", ",", _start(path).split(b"\n")[0].decode("utf-8-sig", "replace").rstrip("\r"))
 
 
 def _start(path: Path) -> bytes:

@@ -6,14 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdzoo.checks.option_types import path
-from crowdzoo.commands.options import (
-    add_column_types,
-    add_outputs,
-    add_second_columns,
-    add_text_options,
-    column_types,
-    second_layout,
-)
+from crowdzoo.commands import options
 from crowdzoo.commands.outputs import Output, is_predictions
 from crowdzoo.commands.progress import progress
 from crowdzoo.data.instance_kinds import IMAGES, TEXTS, VECTORS, InstanceKind
@@ -45,16 +38,17 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--out", type=path, metavar="FILE.csv",
         help="file for the predictions (default: the terminal); of masks a folder, DIR",
     )  # fmt: skip
-    add_column_types(command)
+    options.add_column_types(command)
     command.add_argument("--name", default="model", help="the model's name on a server (default: model)")
     command.add_argument(
         "--ca-file", type=path, metavar="FILE.pem",
         help="certificates to trust, of a server with TLS (https://… or grpcs://…) that this machine does not trust",
     )  # fmt: skip
-    add_second_columns(command, "instance")
-    add_text_options(command)
+    options.add_second_columns(command, "instance")
+    options.add_text_options(command)
+    options.add_spreadsheet(command)
     output = Output("out", "--out", is_predictions, folder=True, unless=(".csv", ".tsv", ".txt"))
-    add_outputs(command, ("instances",), output)
+    options.add_outputs(command, ("instances",), output)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -103,7 +97,7 @@ def _answers(arguments: argparse.Namespace) -> tuple[Instances, dict[str, Any]]:
 
 def _read(arguments: argparse.Namespace, signature: Mapping[str, Any], of_images: bool | None) -> Instances:
     """The instances as the signature takes them; `of_images` says whether its strings are images, None: not known."""
-    path, layout = arguments.instances, second_layout(arguments)
+    path, layout = arguments.instances, options.second_layout(arguments)
     inputs = signature.get("inputs", {"instances": {}})
     if any(len(spec["shape"]) > 2 for name, spec in inputs.items() if name != "instances"):
         raise DataError(f"{path}: the model's inputs {', '.join(inputs)} are no columns of a table; use the client.")
@@ -113,7 +107,7 @@ def _read(arguments: argparse.Namespace, signature: Mapping[str, Any], of_images
     if dtype is not None:
         return read_inputs(path, VECTORS, layout)
     columns = {name: (spec.get("dtype"), len(spec.get("shape", ()))) for name, spec in inputs.items()}
-    return read_inputs(path, served_tables(columns, column_types(arguments.types)), layout)
+    return read_inputs(path, served_tables(columns, options.column_types(arguments.types)), layout)
 
 
 def _kind_of_strings(path: Path, layout: Layout, of_images: bool | None) -> InstanceKind:

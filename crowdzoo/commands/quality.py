@@ -59,6 +59,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_reading(command, "gold")
     options.add_image(command)
     outputs = Output("out", "--out", is_quality, folder=True), Output("plot", "--plot", is_picture), options.REJECTS
+    options.add_spreadsheet(command)
     options.add_outputs(command, ("annotations", "annotator_table", "gold"), *outputs)
 
 

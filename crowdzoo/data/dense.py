@@ -33,7 +33,8 @@ def read_matrix(
     if matrix.ndim != axes or matrix.dtype.kind not in "iuf":
         raise DataError(
             f"a dense matrix of kind '{kind.name}' has {axes} axes and holds "
-            f"{'class codes' if kind.has_classes else 'numbers'}, got shape {matrix.shape} of {matrix.dtype}"
+            f"{'class codes' if kind.has_classes else 'numbers'}, got shape {matrix.shape} of {matrix.dtype}. "
+            "Names of classes: Annotations.from_arrays(tasks, annotators, labels)."
         )
     if kind.has_positions:
         matrix = np.moveaxis(matrix, 2, 1)

@@ -242,7 +242,8 @@ def read_dataset_folder(path: str | os.PathLike[str]) -> pa.Table | dict[str, pa
             splits = read_json(folder / "dataset_dict.json")["splits"]
             return {split: cast(pa.Table, read_dataset_folder(folder / Path(split).name)) for split in splits}
         if not (folder / "state.json").is_file():
-            raise DataError(f"{folder} is a folder. Name a file in it, or a folder that Dataset.save_to_disk wrote.")
+            named = "a file in it, a folder by Dataset.save_to_disk, or its platform, such as platform='png-masks'"
+            raise DataError(f"{folder} is a folder. Name {named}.")
         files = [folder / Path(each["filename"]).name for each in read_json(folder / "state.json")["_data_files"]]
     except (KeyError, TypeError) as error:
         raise DataError(f"{folder}: is no folder as Dataset.save_to_disk writes it. Save it again.") from error

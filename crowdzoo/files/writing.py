@@ -17,11 +17,14 @@ import secrets
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Any
 
 from crowdzoo.files.paths import local_path
 
+# separator, decimal mark and encoding of CSV for a spreadsheet; None: CSV for programs
+SPREADSHEET: ContextVar[tuple[str, str, str] | None] = ContextVar("SPREADSHEET", default=None)
 _NEW, _OLD = "crowdzoo-new", "crowdzoo-old"
 _LONGEST_NAME = 120  # bytes of a name that is part of a hidden name, with its suffix twice; file systems take 255
 
@@ -49,14 +52,36 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def write_rows(path: str | os.PathLike[str], header: Iterable[str], rows: Iterable[Iterable[Any]]) -> Path:
-    """Writes a table as CSV in UTF-8, which appears when it is complete; returns its path."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
+    """Writes a table as CSV, see `csv_bytes`, which appears when it is complete; returns its path."""
     with atomic_file(path) as file:
-        file.write(text.getvalue().encode())
+        file.write(csv_bytes(header, rows))
     return Path(path)
+
+
+def write_numbers(path: str | os.PathLike[str], text: str) -> None:
+    """Writes CSV whose last column is numbers, as `csv_bytes` does."""
+    header, *rows = csv.reader(io.StringIO(text, newline=""))
+    write_rows(path, header, rows if SPREADSHEET.get() is None else [(*row[:-1], float(row[-1])) for row in rows])
+
+
+def csv_bytes(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> bytes:
+    """A table as CSV in UTF-8 with commas, or as `SPREADSHEET` has it; NaN is an empty cell.
+
+    In a spreadsheet a tab before text that begins as a formula keeps it text; readers strip it.
+    """
+    separator, decimal, encoding = SPREADSHEET.get() or (",", ".", "utf-8")
+    formulas = ("=", "+", "-", "@") if SPREADSHEET.get() else ()
+
+    def cell(value: Any) -> Any:
+        if isinstance(value, float):
+            return "" if value != value else str(value).replace(".", decimal)
+        return f"\t{value}" if isinstance(value, str) and value.startswith(formulas) else value
+
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=separator, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(map(cell, row) for row in rows)
+    return text.getvalue().encode(encoding, "backslashreplace")
 
 
 def csv_cell(value: Any) -> str:

@@ -36,7 +36,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.instance_kinds import IMAGES, INSTANCE_KINDS, TABLES, InstanceKind
 from crowdzoo.data.label_kinds import LabelKind, label_kind
 from crowdzoo.errors import ConfigError, DataError, unknown
-from crowdzoo.files.writing import atomic_file, csv_cell
+from crowdzoo.files.writing import csv_cell, write_numbers
 from crowdzoo.kinds.chosen import chosen
 from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.plugins import Table
@@ -489,6 +489,5 @@ class Kind(ABC):
         text = "\n".join([",".join(self.header), *self.prediction_lines(instances.tasks, outputs)]) + "\n"
         if path is None:
             sys.stdout.write(text)
-            return
-        with atomic_file(path) as file:
-            file.write(text.encode(errors="backslashreplace"))
+        else:
+            write_numbers(path, text)

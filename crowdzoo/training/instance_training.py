@@ -115,6 +115,8 @@ def train(
     Warns:
         NotLearnedWarning: the trained model gives one answer to all tasks, while their labels differ.
     """
+    if not (base is None or hasattr(base, "encoder")):
+        raise ConfigError("train: a model of your own is trained by CrowdClassifier(base=model).fit(x, annotations).")
     annotations = of_frame(annotations, settings.kind, line=TRAIN)
     if annotations is not None and annotations.kind != settings.kind:
         raise DataError(f"the settings are of task {settings.kind}, the annotations of kind {annotations.kind}")

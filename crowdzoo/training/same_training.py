@@ -21,10 +21,7 @@ LOOKING_ON = (
     keras.callbacks.TensorBoard, keras.callbacks.TerminateOnNaN,
 )  # fmt: skip
 # What is said of a hash that differs
-HASHED = {
-    "model": "its layers, its loss or its metrics are other ones",
-    "data": "its data are other ones",
-}
+HASHED = {"model": "its layers, its loss or its metrics are other ones", "data": "its data are other ones"}
 
 
 def identity_of(

@@ -38,6 +38,8 @@ def in_training_scope(function: _Function) -> _Function:
 
     @functools.wraps(function)
     def wrapper(settings: Any, *args: Any, **kwargs: Any) -> Any:
+        if not hasattr(settings, "devices"):
+            raise ConfigError(f"{function.__name__}: settings are an object, such as TrainingSettings(epochs=10).")
         with training_scope(settings):
             return function(settings, *args, **kwargs)
 

@@ -117,6 +117,7 @@ CASES = {
     "several labels in a cell": Advice(
         HEAD + "1,a,x|y\n1,b,x\n2,a,y\n", ["label_separator", "on_duplicate"], "made of other"
     ),
+    "a blank between labels": Advice(HEAD + "1,a,0 0\n1,b,0\n", ["label_separator", "on_duplicate"], "made of other"),
     "a class with a comma": Advice(
         HEAD + '1,a,"0, 0"\n1,b,0\n', ["classes"], "made of other", python=None, fill={"A,B": """'"0, 0",0'"""}
     ),

@@ -63,3 +63,22 @@ def test_only_an_earlier_table_is_replaced(here, capsys):
     assert "was not written by this command" in capsys.readouterr().err
     assert aggregate("--out", "a.csv", "--force") == 4
     assert (here / "others.csv").read_text() == (here / "a.csv").read_text() == ROWS
+
+
+GERMAN = ("--out-separator", ";", "--out-decimal", ",", "--bom")
+
+
+def test_csv_for_a_german_excel_is_read_again(here, capsys):
+    rows = "=1+1,ann,-x\n=1+1,bob,-x\n=1+1,cid,y\nt;2,ann,y\nt;2,bob,y\n"
+    (here / "a.csv").write_text(f"task,annotator,label\n{rows}")
+    assert aggregate("--out", "labels.csv", *GERMAN) == aggregate("--out", "labels.csv", *GERMAN) == 0
+    header, first, second = (here / "labels.csv").read_text("utf-8").splitlines()
+    assert header == "\ufefftask;label;label_code;probability;annotations"
+    assert first.startswith("\t=1+1;\t-x;0;0,66666")
+    assert second == '"t;2";y;1;1,0;2'
+    assert aggregate("--out", "o", "--gold", "labels.csv", "--gold-columns", "gold=label", "--decimal", ",") == 0
+    assert "1.0000 (on 2 tasks with gold" in capsys.readouterr().out
+    assert cli.main(["quality", "a.csv", "--bootstrap", "0", "--out", "q", "--format", "csv", *GERMAN]) == 0
+    assert "\t-x;2;0,4;" in (here / "q" / "classes.csv").read_text("utf-8")
+    words = ["next", "a.csv", "--method", "one-coin", "--out", "b.csv"]
+    assert cli.main([*words, *GERMAN]) == cli.main(words) == 0  # what it wrote is replaced

@@ -89,6 +89,7 @@ def test_masks_are_learned_exported_and_predicted_with_a_base_of_ones_own(files,
     ask = ["predict", f"{tmp_path}/served", f"{files}/photos"]
     assert main([*ask, "--out", f"{tmp_path}/masks"]) == 0
     assert dice_of(tmp_path / "masks", files) > 0.9
+    assert "masks: 0 is background, 255 is 255\n" in capsys.readouterr().out
     found = np.unique(np.asarray(image.open(tmp_path / "masks" / "00.png"))).tolist()
     assert found == [0, 255]  # the values of the annotators' masks
     assert main([*ask, "--out", f"{tmp_path}/masks"]) != 0
@@ -142,7 +143,7 @@ def test_masks_are_scaled_and_come_back_and_the_surest_region_lies_on_top():
 @pytest.mark.parametrize(
     ("spoil", "words", "message"),
     [
-        ({"jobs/wide/03.png": np.ones((6, 8))}, (), r"image '03' is of size \[12, 16\] there, and \[6, 8\] of an ann"),
+        ({"jobs/wide/03.png": np.ones((6, 8))}, (), "of annotator 'wide': has 6 x 8 pixels, 12 x 16 by 'ann'"),
         ({"jobs/wide/99.png": np.ones((H, W))}, (), "copy those that are missing, or leave their annotations out"),
         ({f"gold/{n:02}.png": np.full((H, W), 7) for n in range(N)}, ("--gold", "gold"), r"has the categories \['7'\]"),
         ({f"jobs/{who}/{n:02}.png": np.zeros((H, W)) for who in ("ann", "bob", "wide") for n in range(N - 2)}, (),

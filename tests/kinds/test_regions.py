@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from crowdzoo import compare
 from crowdzoo.aggregation import REGION_METHODS, create
@@ -197,10 +198,13 @@ def test_masks_that_cannot_be_read_are_named(tmp_path):
     place = masks(tmp_path / "masks", ann=np.zeros((4, 4)), bob=np.zeros((4, 4, 3)))
     with pytest.raises(DataError, match="by bob has colours"):
         kind_of("region").read(place, platform="png-masks")
+    sizes = masks(tmp_path / "sizes", ann=np.zeros((4, 4)), bob=np.zeros((4, 5)))
+    with pytest.raises(DataError, match=r"'a' of annotator 'bob': has 4 x 5 pixels, 4 x 4 by 'ann'\. Correct one\."):
+        kind_of("region").read(sizes, platform="png-masks")
     (place / "bob" / "a.png").write_bytes(b"no image")
     with pytest.raises(DataError, match="by bob is no sound image"):
         kind_of("region").read(place, platform="png-masks")
-    with pytest.raises(DataError, match="no question that is answered with classes"):
+    with pytest.raises(DataError, match=r"answered with classes.*regions are read with kind='region'\."):
         Annotations.read(place, platform="png-masks")
 
 
@@ -417,6 +421,10 @@ def test_next_asks_for_images_on_which_annotators_differ_or_are_few(folder, caps
     )  # where two answers have this Dice coefficient, it is not asked
     near = [line.split(",")[0] for line in (folder / "n.csv").read_text().splitlines()[1:]]
     assert {"4.jpg", "7.jpg"} <= {*near} < {task for task, *_ in rows}
+    for number in range(13):
+        Image.new("RGB", SIZE[::-1]).save(folder / f"{number}.png")
+    assert main([*words[:2], str(folder), *words[2:], "--force"]) == 0  # tasks are named as their images
+    assert "\n12," in (folder / "n.csv").read_text()  # which nobody annotated
 
 
 @pytest.mark.parametrize("gold", [True, False])

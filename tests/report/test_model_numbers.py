@@ -1,7 +1,9 @@
 """A model's predictions and gold on the page of `crowdzoo report`, and in the numbers beside it."""
 
 import json
+from contextvars import copy_context
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +11,9 @@ import pytest
 from crowdzoo import Annotations
 from crowdzoo.aggregation import Aggregation, MajorityVote
 from crowdzoo.errors import ConditionError, DataError
+from crowdzoo.files.writing import SPREADSHEET
 from crowdzoo.instances import Predictions, read_predictions
+from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.page_parts import percent
 from crowdzoo.metrics import expected_calibration_error
 from crowdzoo.report.report_page import report_page
@@ -129,9 +133,14 @@ def test_tasks_that_are_listed_are_shown_among_a_thousand_others():
     assert set(range(20)) <= set(shown)
 
 
-def test_predictions_are_read_by_task(tmp_path):
-    path = tmp_path / "p.csv"
-    path.write_text('task,class,probability\n3,"b,c",0.75\n1,a,1.000000\n9,a,0.5\n')
+@pytest.mark.parametrize("form", [None, (";", ",", "utf-8-sig")])
+def test_predictions_are_written_and_read_by_task(tmp_path, form):
+    path, instances = tmp_path / "p.csv", SimpleNamespace(tasks=[3, 1, 9])
+    outputs = {"class": np.array([b"b,c", b"a", b"a"]), "probabilities": np.array([[0.25, 0.75], [1, 0], [0.5, 0.5]])}
+    within = copy_context()
+    within.run(SPREADSHEET.set, form)
+    within.run(kind_of("classification").write_predictions, path, instances, outputs)
+    assert path.read_bytes().startswith(b"\xef\xbb\xbftask;class;probability\n3;b,c;0,75" if form else b"task,class")
     found = read_predictions(path, np.array([1, 2, 3]), ["a", "b,c"])
     np.testing.assert_array_equal(found.labels, [0, -1, 1])
     np.testing.assert_array_equal(found.probabilities, [1.0, np.nan, 0.75])

@@ -235,3 +235,21 @@ def test_it_draws_the_learning_curve_and_the_training(tmp_path):
         assert "Infinity" not in section
     assert "#curve" in dom
     assert "#training" in dom
+
+
+def test_a_phone_shows_no_table_sideways_and_paper_repeats_heads(tmp_path):
+    annotations = crowd()
+    page = report_page(annotations, DawidSkene().fit(annotations), bootstrap=0, curve=0).to_html()
+    page = re.sub("style-src '[^']*'", "style-src 'unsafe-inline'", page)
+    (tmp_path / "a.html").write_text(page.replace("</style>", "@page { size: A6 landscape }</style>"), "utf-8")
+    wide = "[...d.querySelectorAll('.scroll')].filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.ariaLabel)"
+    script = f"const d = frames[0].document; document.title = [d.documentElement.scrollWidth <= 390, ...{wide}]"
+    frame = '<iframe src="a.html" width="390" height="900"></iframe>'
+    (tmp_path / "phone.html").write_text(f"{frame}<script>setTimeout(() => {{ {script} }}, 2000)</script>")
+    dom, _ = browse(tmp_path / "phone.html", "--dump-dom", "--allow-file-access-from-files")
+    assert re.findall("<title>(.*?)</title>", dom) in (["true"], ["true,classes"])  # a matrix may be wider
+    if shutil.which("pdftotext") is None:
+        pytest.skip("pdftotext is not installed")
+    browse(tmp_path / "a.html", f"--print-to-pdf={tmp_path / 'a.pdf'}")
+    text = subprocess.run(["pdftotext", tmp_path / "a.pdf", "-"], capture_output=True, check=True).stdout.decode()
+    assert sum("probability" in each for each in text.split("\f")) >= 3

@@ -156,6 +156,8 @@ def test_starting_without_a_folder_or_a_version_says_why(tmp_path, pets):
 
     with pytest.raises(ServingError, match="nowhere: the folder does not exist"):
         start(tmp_path / "nowhere")
+    with pytest.raises(ServingError, match=r"Run `crowdzoo export .*m\.keras FOLDER`, and serve that folder"):
+        start(tmp_path / "m.keras")
     with pytest.raises(ServingError, match=r"holds no complete model.*crowdzoo export.*--wait"):
         start(tmp_path)
     with pytest.raises(ServingError, match=r"is one version of a model\. Serve the folder above it"):

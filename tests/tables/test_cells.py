@@ -104,7 +104,15 @@ def test_a_label_that_is_made_of_others_is_refused_with_what_to_do():
     assert repeated.endswith("pass on_duplicate='first' or 'last'; where several may hold for a task, give "
         "--multi-label to crowdzoo aggregate or report.")  # fmt: skip
     # a name with a comma is one as long as its parts are none
-    assert Annotations.read(write("b.csv", 'task,worker,label\nt1,x,"yes, very"\nt1,y,yes\n')).num_classes == 2
+    assert (
+        Annotations.read(
+            write("b.csv", 'task,worker,label\nt1,x,"yes, very"\nt1,y,yes\nt2,x,yes/no\nt2,y,yes sir\n')
+        ).num_classes
+        == 4
+    )
+    write("c.csv", "task,worker,label\nt1,x,the/cat\nt1,y,the\nt2,x,cat\n")
+    assert Annotations.read("c.csv", kind="free-text").num_classes == 3
+    assert "the label 'the/cat' is made of other labels" in message_of("c.csv")
 
 
 @pytest.mark.usefixtures("chunks")

@@ -172,6 +172,9 @@ def test_columns_of_the_better_and_the_worse_task_are_read_as_such(tmp_path, her
     frame.to_json("a.jsonl", orient="records", lines=True)
     frame.to_parquet("a.parquet", index=False)
     options = {} if names[0] in ("winner", "chosen") else {"columns": f"winner={names[0]},loser={names[1]}"}
+    if names[0] == "chosen":
+        with pytest.warns(UserWarning, match="column 'label' is not read, as 'chosen' is better"):
+            Annotations.from_frame(frame.assign(label=1), kind="preference")
     first = Annotations.read("a.csv", kind="preference", **options)
     for found in (
         Annotations.read("a.jsonl", kind="preference", **options),

@@ -18,6 +18,13 @@ QUICK = {"epochs": 1, "batch_size": 8, "learning_rate": 1e-9, "dropout": 0.0}
 X = np.zeros((8, 2), "float32")  # the same features for all: one answer for all
 
 
+def test_settings_that_are_none_and_a_base_of_keras_are_told_what_to_write():
+    with pytest.raises(ConfigError, match=r"train: settings are an object, such as TrainingSettings\(epochs=10\)"):
+        train({"epochs": 1}, X)
+    with pytest.raises(ConfigError, match=r"CrowdClassifier\(base=model\)\.fit\(x, annotations\)"):
+        train(TrainingSettings(), X, base=keras.Sequential())
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_a_classifier_that_knows_one_class_says_so():

@@ -209,7 +209,8 @@ class Regions(Kind):
         with atomic_folder(path, replace=True) as folder:
             of_images = instances.tasks, instances.values, outputs["label"], outputs["classes"].tolist()
             for task, file, mask, classes in zip(*of_images, strict=True):
-                write_png(mask, classes, folder / f"{task}.png", file)
+                values = write_png(mask, classes, folder / f"{task}.png", file)
+        print("masks:", ", ".join(f"{value} is {name}" for value, name in zip(values, classes, strict=True)))
 
 
 def _by_task(marked: Annotations) -> dict[str, str]:

@@ -33,16 +33,17 @@ def texts_of(masks: Any, classes: Sequence[str], like: Iterable[str]) -> Any:
     return np.array(found, object)
 
 
-def write_png(mask: Any, classes: Sequence[str], path: Path, like: Path) -> None:
-    """Writes a mask, of the size of an image; values are the classes where these are numbers, else spread evenly."""
+def write_png(mask: Any, classes: Sequence[str], path: Path, like: Path) -> list[int]:
+    """Writes a mask, of the size of an image; returns values: classes that are numbers, else spread evenly."""
     from PIL import Image, PngImagePlugin
 
     (width, height), names, software = read_image(like).size, classes[1:], PngImagePlugin.PngInfo()
     own = all(name.isascii() and name.isdigit() and 0 < int(name) < 256 for name in names)
-    values = np.array([0, *map(int, names)]) if own else np.linspace(0, 255, len(classes)).round()
+    values = np.array([0, *map(int, names)] if own else np.linspace(0, 255, len(classes)).round(), np.uint8)
     software.add_text("Software", "crowdzoo")  # by which `crowdzoo predict` knows what it wrote
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(values.astype(np.uint8)[_scaled(mask, height, width)]).save(path, pnginfo=software)
+    Image.fromarray(values[_scaled(mask, height, width)]).save(path, pnginfo=software)
+    return values.tolist()
 
 
 def check_sizes(texts: Iterable[str], image: Path | bytes, name: Any, path: Any) -> None:

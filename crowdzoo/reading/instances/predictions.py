@@ -39,7 +39,7 @@ def read_predictions(
 
     Args:
         path: .parquet, .csv or .csv.gz with the columns `task`, `class` (name of the most probable class) and
-            `probability` (of that class, 0 to 1), as `crowdzoo predict` writes them.
+            `probability` (of that class, 0 to 1, also with a decimal comma), as `crowdzoo predict` writes them.
         tasks: names of the tasks that are wanted, [N]; other tasks in the file are counted and passed over.
         classes: names of the classes, [K].
         layout: encoding and decimal mark of the file.
@@ -56,7 +56,7 @@ def read_predictions(
     said = table.names("class")
     labels = parse_classes(table, said, np.asarray(classes), "class", "predictions")
     table.complain(np.flatnonzero(labels < 0), "class", said, "is no class. Give every task one.", "predictions")
-    written = table.names("probability")
+    written = np.array([text.replace(",", table.decimal) for text in table.names("probability").tolist()], object)
     probabilities = table.numbers("probability", written, "predictions")
     wrong = (written == "") | ~((probabilities >= 0) & (probabilities <= 1))
     reason = "is no probability. Give that of the class, a number from 0 to 1."

@@ -435,7 +435,7 @@ def task_names(table: Table) -> np.ndarray:
     codes = array.dictionary_encode().indices.to_numpy()
     # codes count up where a name is new
     repeated = np.flatnonzero(codes <= np.maximum.accumulate(np.concatenate([[-1], codes[:-1]])))
-    table.complain(repeated, "task", names, "stands here a second time. Keep one row for each task.")
+    table.complain(repeated, "task", names, "stands here a second time. Keep one row a task. Are these annotations?")
     integers = text_as_integers(array)
     return names if integers is None else integers
 

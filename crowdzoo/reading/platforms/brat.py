@@ -1,6 +1,6 @@
 """brat: a folder for each annotator, with a text file and a file of annotations (.ann) for each document.
 
-The format: https://brat.nlplab.org/standoff.html. Relations, events, attributes and notes are passed over.
+The format: https://brat.nlplab.org/standoff.html. Relations, events, attributes and notes are left out.
 """
 
 import re
@@ -31,6 +31,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
     found = []
     for number, line in enumerate(entry["lines"], start=1):
         if not line.startswith("T"):
+            record.left_out += ["relations, events, attributes and notes"] * line.startswith((*"REAMN*#",))
             continue
         match = _SPAN.fullmatch(line)
         if match is None:

@@ -157,6 +157,7 @@ class Export:
                     f"{items if '*' in items else ''}"
                 )
         wanted = "spans of a text" if self.spans else "classes or numbers"
+        listed += ". Its regions are read with kind='region'" if self.platform.regions else ""
         raise DataError(f"{self.name}: has no question that is answered with {wanted}; the questions are: {listed}.")
 
     @cached_property
@@ -229,7 +230,7 @@ class Export:
 
     def _records(self) -> Iterator[Record | BadRow]:
         """The entries with the platform's own names of tasks."""
-        question, start = self.question, 0
+        question, start, sizes = self.question, 0, dict[str, Any]()
         self.left_out.clear()
         self.empty.clear()
         for file in self._files:
@@ -240,7 +241,7 @@ class Export:
                     continue
                 for place, (item, name) in enumerate((self._items or {"": question}).items()):
                     try:
-                        read = partial(region_record, self.platform) if self.regions else self.platform.read
+                        read = partial(region_record, self.platform, sizes) if self.regions else self.platform.read
                         record = read(entry, name, self.spans, file.annotator)
                     except BadValue as bad:
                         yield _bad_row(file, number, bad)

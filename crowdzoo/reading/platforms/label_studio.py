@@ -69,6 +69,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         return record
     for where, annotation, who in _annotations(record, entry):
         results = [one for one in annotation["result"] if isinstance(one, dict) and one.get("from_name") == question]
+        record.left_out += ["relations"] * sum(one.get("type") == "relation" for one in _dicts(annotation["result"]))
         try:
             _add(record, results, who, question, spans, f"{where}.result", annotation.get("lead_time"))
         except BadValue as bad:

@@ -9,11 +9,14 @@ from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import BadValue, Record
 
 
-def region_record(platform: Platform, entry: Mapping[str, Any], question: str, spans: bool, annotator: str) -> Record:
+def region_record(
+    platform: Platform, sizes: dict[str, Any], entry: Mapping[str, Any], question: str, spans: bool, annotator: str
+) -> Record:
     """The regions of an image as text, one answer an annotator.
 
     Args:
         platform: of the export.
+        sizes: of the images so far, by task, with an annotator; gets this one's.
         entry: of it.
         question: name of the question; "" where all regions are meant.
         spans: not for regions.
@@ -31,7 +34,11 @@ def region_record(platform: Platform, entry: Mapping[str, Any], question: str, s
     for name, regions, *seconds in marked:
         who = annotator if name == "" else name
         try:
-            record.add(who, [MarkedImage.of(size, regions).text], "", *seconds)
+            text = MarkedImage.of(size, regions).text
+            first, one = sizes.setdefault(record.task, (size, who))
+            if [*first] != [*size]:
+                raise DataError(f"has {size[0]} x {size[1]} pixels, {first[0]} x {first[1]} by {one!r}. Correct one.")
+            record.add(who, [text], "", *seconds)
         except DataError as error:
             record.bad.append(BadValue(None, record.task, f"of annotator {who or 'gold'!r}: {error}"))
     return record

@@ -1,6 +1,6 @@
 """WebAnno TSV 3.3, also of INCEpTION: a file for each annotator and document.
 
-A sentence is a task, and a span that goes on in the next sentence is one in each. Relations and chains are passed over.
+A sentence is a task, and a span that goes on in the next sentence is one in each. Relations and chains are left out.
 The format: https://inception-project.github.io/releases/36.6/docs/user-guide.html#sect_formats_webannotsv3.
 """
 
@@ -47,6 +47,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
     who, name = (parts[-1], entry["document"]) if entry["document"] else (parts[0], "/".join(parts[1:]))
     number = entry["rows"][0][1].partition("-")[0]
     text, found, tokens = _plain(entry["text"]), dict[tuple[str, Any], dict[str, Any]](), list[str]()
+    left_out = list[str]()
     first = offset = end = 0
     for row, line in entry["rows"]:
         match = _ROW.match(line)
@@ -62,13 +63,14 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         if text[max(start, 0) : end] != word:
             raise BadValue(f"line {row}", line, "stands not in the sentence's #Text=. Export the document again.")
         cells = dict(zip(entry["columns"], line.split("\t")[3:], strict=False))
+        left_out += ["relations and chains"] * (cells.get("", "_") != "_")
         for value, mark in _VALUE.findall(cells.get(question, "_")):
             if value != "_":
                 label = question.partition(".")[0] if value == "*" else _plain(value)
                 found.setdefault((label, mark or row), {"start": start, "label": label})["end"] = end
     task = f"{name}/{number}" if name else number
     gold = who == "CURATION_USER"
-    return Record(task, {"text": text}, [(None if gold else who, [*found.values()])], tokens=tokens)
+    return Record(task, {"text": text}, [(None if gold else who, [*found.values()])], left_out, tokens=tokens)
 
 
 def _plain(text: str) -> str:

@@ -75,7 +75,7 @@ def made_of_others(names: Sequence[str]) -> tuple[str, str] | None:
     """A name whose parts, between one of the usual separators, are other names; and that separator."""
     known = set(names)
     for name in names:
-        for mark in SEPARATORS:
+        for mark in (*SEPARATORS, "/", " "):
             parts = _parts(name, mark)
             if len(parts) > 1 and known.issuperset(parts):
                 return name, mark

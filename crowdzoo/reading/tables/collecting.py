@@ -197,8 +197,8 @@ class Collector(RowChecks):
     def _check_several(self, names: np.ndarray) -> None:
         """Refuses a file with a label that is made of its other labels, unless the classes are given."""
         source = self.source
-        arrays = source.path is None and not source.found  # which have no cells
-        if arrays or source.own or source.layout.label_separator or len(names) > MOST_CLASSES:
+        no_cells = (source.path is None and not source.found) or source.label_kind.is_text
+        if no_cells or source.own or source.layout.label_separator or len(names) > MOST_CLASSES:
             return
         if self.rules.names["label"] is not None or names.dtype.kind == "i":
             return

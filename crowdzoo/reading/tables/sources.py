@@ -1,13 +1,14 @@
 """Where annotations come from, as a stream of batches: the base of all sources, and of those that are text files.
 
 Text files are read in chunks of whole lines. A chunk that is in order goes through Arrow's C++ parser; only a chunk
-with trouble in it (or with line breaks inside quotes, or blank lines) is read again by Python, line by line, which is
-slower and knows every line's number. So good data costs no Python object a row, and bad data gets an exact place.
+with trouble in it (line breaks inside quotes, blank lines) is read again by Python, line by line, which is slower and knows
+every line's number.
 """
 
 import itertools
 import os
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -20,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdzoo.data.label_kinds import label_kind
-from crowdzoo.errors import BadRow, ConfigError, DataError, did_you_mean
+from crowdzoo.errors import BadRow, ConfigError, DataError, DataWarning, did_you_mean
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import LONGEST_LINE, readable
 from crowdzoo.files.utf8_blocks import utf8_blocks
@@ -165,6 +166,9 @@ class Source:
             both, guessed = find_columns(self.name, header, ("winner", "loser", "annotator", *OPTIONAL), self.layout)
             if {"winner", "loser", "annotator"} <= both.keys():
                 self.by_winner, self.guessed = True, guessed
+                if "winner" not in given and found.get("label", both["winner"]) != both["winner"]:
+                    text = f"{self.name}: column '{found['label']}' is not read, as '{both['winner']}' is better."
+                    warnings.warn(text, DataWarning, stacklevel=2)
                 return {"left": both.pop("winner"), "right": both.pop("loser"), **both}
         needed = wanted if self.layout.wide else self.required
         missing = [column for column in needed if column not in found and given.get(column) != ""]
