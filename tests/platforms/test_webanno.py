@@ -67,7 +67,7 @@ def test_multi_token_stacked_and_sub_token_spans_are_those_of_the_editor(write):
     ("field", "found"),
     [("Chunk.chunk", (span("NP", (1, 4)), span("P|P", (3, 4)))), ("Mark", None), ("NamedEntity.identifier", None)],
 )
-@pytest.mark.filterwarnings("ignore:.*(inside longer ones|left out: relations)")
+@pytest.mark.filterwarnings("ignore:.*(inside longer ones|left out. relations)")
 def test_a_layer_is_chosen_by_its_name(write, field, found):
     crowd = read_sentences(write("ann.tsv", ANN), platform="webanno", field=field, on_bad_tags="mend")
     if found is None:
