@@ -54,7 +54,6 @@ WRITERS = {
     "crowdzoo.files.writing": "the writer of tables in CSV itself",
     "crowdzoo.commands.convert": "files of the modules that it calls",
     "crowdzoo.commands.next": "a table, or Label Studio's format",
-    "crowdzoo.kinds.base": "a table of predictions",
     "crowdzoo.kinds.regions.kind": "PNG masks",
     "crowdzoo.commands.train": "model.names.json; the .keras file in its CrowdModel",
     "crowdzoo.datasets.fetch": "files of others, as they were",

@@ -52,7 +52,8 @@ def test_brat_has_a_folder_an_annotator(write):
         write(f"corpus/{who}/d1.ann", found)
     write("corpus/ann/more/d2.txt", "Rome.\n")
     write("corpus/ann/more/d2.ann", "")
-    crowd = read_sentences("corpus", platform="brat")
+    with pytest.warns(UserWarning, match="left out: relations, events, attributes and notes: 3"):
+        crowd = read_sentences("corpus", platform="brat")
     assert crowd.annotations.tasks.tolist() == ["d1", "more/d2"]
     assert crowd.tokens == (("Anna", "met", "Bob", "."), ("Rome", "."))
     assert crowd.answers(0) == {"ann": ["B-PER", "O", "B-PER", "O"], "bob": ["B-PER", "O", "O", "O"]}
