@@ -15,8 +15,8 @@ from crowdzoo.quality.copies import copies
 from crowdzoo.quality.fitted_skills import fitted_skills
 from crowdzoo.quality.wilson import NORMAL_975
 
-FAR = 0.2  # below the usual agreement, from which on an annotator is noted
-HARDLY = 0.5  # the usual agreement below which the page warns: two answers have a quarter in common
+FAR = 0.2  # below the usual reliability, from which on an annotator is noted
+HARDLY = 0.5  # the usual reliability below which the page warns: two answers have a quarter in common
 WORST = 0.5  # of the usual agreement of a task's answers, below which it is to be done again
 
 
@@ -26,16 +26,16 @@ class AnswerPage(KindPage):
     Attributes:
         skill: of annotators, see `fitted_skills`, [R].
         shared: answers of each to tasks that others answered, [R].
-        agreement: how near the answers of each are to those of the others, who weigh by their skill, over how near
+        reliability: how near the answers of each are to those of the others, who weigh by their skill, over how near
             these are to the right ones; with the ends of its interval, columns of the table.
-        usual: of the agreement, see `usual_of`.
+        usual: of the reliability, see `usual_of`.
         redo: of each task why it is to be done again, objects [N].
     """
 
-    judged = "agreement"
+    judged = "reliability"
 
     def compare(self, tasks: NDArray[Any], who: NDArray[Any], pairs: Any, near: NDArray[Any], weights: Any) -> None:
-        """Sets skills and agreement.
+        """Sets skills and reliability.
 
         Args:
             tasks: of A answers, [A].
@@ -56,7 +56,7 @@ class AnswerPage(KindPage):
         squares = np.bincount(who, np.nan_to_num(found - value[who] * most) ** 2, number)  # of a ratio of sums
         width = NORMAL_975 * ratio(np.sqrt(squares * ratio(self.shared, self.shared - 1)), total)
         ends = np.minimum([value, value - width, value + width], 1)
-        self.agreement, self.usual = interval("agreement", *ends), self.usual_of(ends[0])
+        self.reliability, self.usual = interval("reliability", *ends), self.usual_of(ends[0])
 
     def usual_of(self, values: NDArray[Any]) -> float:
         """The median of those who can be judged, who weigh by the cube of their skill; 1 without any.
@@ -78,11 +78,11 @@ class AnswerPage(KindPage):
 
         Args:
             differs: how answers differ from those of the others, in words, R of them.
-            worse: who is far from others for another reason than their agreement, bool [R].
+            worse: who is far from others for another reason than their reliability, bool [R].
             extent: who is far by the extent of regions alone, likewise.
             **columns: further values.
         """
-        table, (_, low, high) = self.table, self.agreement.values()
+        table, (_, low, high) = self.table, self.reliability.values()
         known = (self.shared >= FEW) & np.isfinite(low)
         far = known & (high < np.where(worse, self.usual, self.usual - FAR))
         extent = extent & known & (low > 0)
@@ -93,7 +93,7 @@ class AnswerPage(KindPage):
         columns["differs"] = [each if any(of) else None for each, *of in zip(differs, *marks.values(), strict=True)]
         columns["copies"] = copies(table.annotators, table.task_ids, table.annotator_ids, table.labels)
         counts = np.bincount(table.annotator_ids, minlength=table.num_annotators)
-        self.annotators = self.of_annotators(counts, self.shared, marks, **self.agreement, **columns)
+        self.annotators = self.of_annotators(counts, self.shared, marks, **self.reliability, **columns)
         self.kept = ~far[self.sides[0]] & ~far[self.sides[1]]
         means = self.of_tasks(self.near)
         few = np.bincount(table.task_ids, ~far[table.annotator_ids], table.num_tasks) < 2

@@ -65,7 +65,7 @@ def test_the_report_aligns_texts_and_notes_who_tells_nothing(files):
     found = json.loads((files / "r.json").read_text())
     people = {row["annotator"]: row for row in rows_of(found["tables"]["annotators"])}
     assert people["spam"]["notes"] == ["random"]
-    assert people["w0"]["agreement"] > people["w1"]["agreement"]
+    assert people["w0"]["reliability"] > people["w1"]["reliability"]
     assert people["spam"]["substitutions"] > 0.5
     assert 0 < found["summary"]["krippendorff_alpha"]["value"] < 1
     page = (files / "r.html").read_text()

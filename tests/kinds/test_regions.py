@@ -98,8 +98,8 @@ def test_the_report_says_who_misses_invents_marks_too_wide_or_shifted(folder):
     assert people["careless"]["misses"] == pytest.approx(18 / 24)
     assert people["careless"]["invents"] == pytest.approx(12 / 18, abs=1e-4)
     assert (people["ann"]["misses"], people["ann"]["invents"]) == (0, 0)
-    assert people["ann"]["agreement_low"] <= people["ann"]["agreement"] <= people["ann"]["agreement_high"] <= 1
-    assert people["careless"]["agreement"] == min(each["agreement"] for each in people.values())
+    assert people["ann"]["reliability_low"] <= people["ann"]["reliability"] <= people["ann"]["reliability_high"] <= 1
+    assert people["careless"]["reliability"] == min(each["reliability"] for each in people.values())
     assert 0 < found["values"]["iou"] < found["values"]["dice"] < 1
     assert 0 < found["summary"]["krippendorff_alpha"]["value"] < 1
     tasks = found["tables"]["tasks"]
