@@ -12,8 +12,10 @@ import pytest
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, SpanMajorityVote, create
+from crowdzoo.data.regions import MarkedImage
 from crowdzoo.datasets import generated_ner
 from crowdzoo.instances import TEXTS, Instances, Predictions
+from crowdzoo.kinds import kind_of
 from crowdzoo.report.report_page import report_page
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -253,3 +255,20 @@ def test_a_phone_shows_no_table_sideways_and_paper_repeats_heads(tmp_path):
     browse(tmp_path / "a.html", f"--print-to-pdf={tmp_path / 'a.pdf'}")
     text = subprocess.run(["pdftotext", tmp_path / "a.pdf", "-"], capture_output=True, check=True).stdout.decode()
     assert sum("probability" in each for each in text.split("\f")) >= 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "shown"),
+    [
+        ("free-text", ["the cat sat", "the cat sat", "the hat sat"], "[hat ← cat]"),
+        ("region", [MarkedImage.of((9, 9), [{"category": "cell", "bbox": [1, 1, 4, 4]}]).text] * 3, "1 cell"),
+    ],
+)
+def test_a_task_with_texts_or_regions_opens(tmp_path, kind, said, shown):
+    table = Annotations.from_arrays([0, 0, 0], ["a", "b", "c"], said, kind=kind)
+    path = tmp_path / "page.html"
+    page = report_page(table, kind_of(kind).create_aggregator("medoid" if kind == "free-text" else None).fit(table))
+    page.write(path)
+    dom, log = browse(path, "--dump-dom", link="#task-0")
+    assert not console(log)
+    assert shown in html.unescape(dom)
