@@ -138,7 +138,7 @@ def _run_people_and_models(arguments: argparse.Namespace, kind: Kind, settings: 
     from crowdzoo.quality import people_and_models
 
     crowd, gold = _read(arguments, kind)
-    models = options.models_of(arguments.annotator_table, crowd)
+    models = options.models_of(arguments, crowd)
     both = people_and_models(crowd, models, seed=arguments.seed, **settings)
     found = f"{len(models):,} of the annotators; correlation of their errors {both.correlation}"
     _write(arguments, kind, both.aggregation, crowd, gold, iterations=("models", found))

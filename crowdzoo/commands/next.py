@@ -94,7 +94,6 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Chooses the questions and writes them."""
-    from crowdzoo.reading.instances.annotator_table import read_annotator_table
     from crowdzoo.reading.instances.export_instances import named_by_image
     from crowdzoo.reading.instances.instances import read_instances
 
@@ -115,7 +114,7 @@ def run(arguments: argparse.Namespace) -> None:
     crowd = _with_new(kind.read(arguments.annotations, **reading), arguments.new)
     known = None
     if arguments.annotator_table is not None:
-        known = read_annotator_table(arguments.annotator_table, crowd.annotators)
+        known = options.annotator_table(arguments, crowd)
     costs = _costs(arguments.costs, arguments.pay, crowd) if known is None or known.costs is None else known.costs
     who = _asked(arguments.annotators, crowd)
     mixed = _mixed(arguments, crowd, known)

@@ -7,7 +7,6 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from crowdzoo.checks.constraints import Flag, Number
@@ -186,15 +185,20 @@ def refuse(arguments: argparse.Namespace, names: Iterable[str], option: str, usu
             raise ConfigError(f"--{name.replace('_', '-')} does not go with {option}: leave one of them out.")
 
 
-def models_of(table: Path, annotations: Annotations) -> list[str]:
+def annotator_table(arguments: argparse.Namespace, crowd: Annotations) -> Any:
+    """What --annotator-table says of the annotators; it has the decimal mark and the encoding of the annotations."""
+    from crowdzoo.reading.instances.annotator_table import read_annotator_table
+
+    return read_annotator_table(arguments.annotator_table, crowd.annotators, Layout.of_second(None, vars(arguments)))
+
+
+def models_of(arguments: argparse.Namespace, annotations: Annotations) -> list[str]:
     """Names of the annotators that are models.
 
     Raises:
         DataError: the file cannot be read, does not say who is a model, or says that nobody is.
     """
-    from crowdzoo.reading.instances.annotator_table import read_annotator_table
-
-    read = read_annotator_table(table, annotations.annotators)
+    table, read = arguments.annotator_table, annotator_table(arguments, annotations)
     if read.sources is None:
         raise DataError(f"{table}: has no column 'source', which says who is a model. Add it, with model or person.")
     models = [str(name) for name in annotations.annotators[read.sources == "model"]]

@@ -66,7 +66,6 @@ def describe(command: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Measures, prints lists, and writes tables and a picture."""
     from crowdzoo.quality import people_and_models, quality_report
-    from crowdzoo.reading.instances.annotator_table import read_annotator_table
     from crowdzoo.report.plots import plot_quality
     from crowdzoo.report.quality_tables import print_class_agreement, print_quality, print_replacements
     from crowdzoo.report.sheets import print_sheets, with_sheets
@@ -97,7 +96,7 @@ def run(arguments: argparse.Namespace) -> None:
     annotations = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
     models = None
     if arguments.annotator_table is not None:
-        models = options.models_of(arguments.annotator_table, annotations)
+        models = options.models_of(arguments, annotations)
     elif named:
         models = [name.strip() for name in arguments.models.split(",")]
     if mixed:
@@ -113,7 +112,7 @@ def run(arguments: argparse.Namespace) -> None:
     gold = kind.gold_of(annotations, arguments.gold, options.second_layout(arguments))
     prices = None if arguments.pay is None else np.full(annotations.num_annotators, arguments.pay)
     if prices is None and arguments.annotator_table is not None:
-        prices = read_annotator_table(arguments.annotator_table, annotations.annotators).costs
+        prices = options.annotator_table(arguments, annotations).costs
     if gold is not None or prices is not None or arguments.out is not None:
         report = with_sheets(report, annotations, aggregation, gold=gold, prices=prices, seed=arguments.seed)
     print_quality(report, arguments.top)

@@ -129,7 +129,7 @@ def run(arguments: argparse.Namespace) -> None:
     before = None if arguments.before is None else read_numbers(arguments.before)
     history = None if arguments.history is None else read_history(arguments.history)
     annotations = kind.read(arguments.annotations, **reading)
-    models = options.models_of(arguments.annotator_table, annotations) if mixed else None
+    models = options.models_of(arguments, annotations) if mixed else None
     instances = None
     if arguments.instances is not None:
         layout = options.second_layout(arguments)

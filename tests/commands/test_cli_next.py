@@ -120,6 +120,9 @@ def test_a_table_of_annotators_says_what_answers_cost_and_who_is_a_model(folder,
     assert {row["cost"] for row in cheap} == {"0.5"}
     assert f"{len(cheap)} (cost {len(cheap) * 0.5:g})" in said
     assert f"{len(found) - len(cheap)} (cost {(len(found) - len(cheap)) * 5:g})" in said
+    german = (folder / "who.csv").read_text().replace(",", ";").replace(".", ",")
+    (folder / "german.csv").write_text(german)
+    assert run("a.csv", "--annotator-table", "german.csv", "--decimal", ",", "--budget", "10") == 0
     assert run("a.csv", "--annotator-table", "who.csv", "--cost", "w0=3") == 4
     assert "--cost and --annotator-table both say what answers cost" in capsys.readouterr().err
 

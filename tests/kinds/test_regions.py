@@ -114,7 +114,8 @@ def test_who_saw_an_image_and_marked_nothing_is_told_from_who_never_saw_it(tmp_p
     one["annotations"][0]["annotator"], one["annotations"][1]["annotator"] = "ann", "bob"
     one["images"][0]["annotators"] = ["ann", "cem"]
     (tmp_path / "all.json").write_text(json.dumps(one))
-    found = Annotations.read(tmp_path / "all.json", kind="region", platform="coco")
+    with pytest.warns(UserWarning, match="all.json: list in 'annotators' of each image who saw it"):
+        found = Annotations.read(tmp_path / "all.json", kind="region", platform="coco")
     rows = [(found.tasks[task], found.annotators[who], len(MarkedImage.parse(found.classes[code]).regions))
             for task, who, code in zip(found.task_ids, found.annotator_ids, found.labels, strict=True)]  # fmt: skip
     assert sorted(rows) == [("1.jpg", "ann", 1), ("1.jpg", "cem", 0), ("2.jpg", "bob", 1)]
@@ -466,6 +467,7 @@ def changed_gold(change):
     return gold
 
 
+@pytest.mark.filterwarnings("ignore:.*who saw it")
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -520,6 +522,8 @@ def test_regions_without_category_or_annotator_do_not_become_empty_images_or_som
     assert len(read) == len(TRUE) - 1
     for each in file["annotations"]:
         each["annotator"] = "bob"
+    for each in file["images"]:
+        each["annotators"] = ["bob"]
     file["annotations"][0]["category_id"] = 1
     del file["annotations"][0]["annotator"]
     (tmp_path / "ann.json").write_text(json.dumps(file))

@@ -4,10 +4,11 @@ In one file the field `annotators` of an image names who saw it, also without ma
 The format: https://cocodataset.org/#format-data, as CVAT writes it: https://docs.cvat.ai/docs/dataset_management/formats/format-coco/.
 """
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from crowdzoo.errors import BadRow, DataError
+from crowdzoo.errors import BadRow, DataError, DataWarning
 from crowdzoo.files.text import shown
 from crowdzoo.reading.platforms.export_file import ExportFile
 from crowdzoo.reading.platforms.image_entry import ON_IMAGES, image_regions
@@ -29,6 +30,8 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
     images = _by_id(file, "images", entry["images"], "file_name")
     names = _by_id(file, "categories", entry["categories"], "name")
     is_shared = any(isinstance(each, dict) and "annotator" in each for each in entry["annotations"])
+    if is_shared and not all("annotators" in image for image in images.values()):
+        warnings.warn(f"{file.name}: list in 'annotators' of each image who saw it, also unmarked.", DataWarning, 2)
     found: dict[int, dict[str, Any]] = {
         key: {"image": image["file_name"], "tags": [], "shapes": 0, "size": [image.get("height"), image.get("width")],
               "marked": {str(who): [] for who in image.get("annotators", () if is_shared else [""])}}
