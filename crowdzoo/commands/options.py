@@ -321,9 +321,9 @@ def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]
     if arguments.rejects and arguments.on_bad_rows == "error":
         raise ConfigError("--rejects keeps what --on-bad-rows reject leaves out: give both.")
     found = given(arguments, kind.reading)
-    if arguments.classes is not None:
-        # a name with a comma stands between quotes
-        found["classes"] = [name.strip() for name in next(csv.reader([arguments.classes], skipinitialspace=True), [""])]
+    if (text := arguments.classes) is not None:
+        # a name with a comma stands between quotes; a NUL, which csv refuses, is no name
+        found["classes"] = [*map(str.strip, next(csv.reader([text.replace("\0", ",,")], skipinitialspace=True), [""]))]
         if "" in found["classes"]:
             raise ConfigError(f"--classes {arguments.classes!r}: has an empty name; write names with commas between.")
         if len(set(found["classes"])) < len(found["classes"]):

@@ -104,6 +104,7 @@ def test_wrong_words_are_refused_before_any_work(folder, capsys):
         (["--method", "wawa"], "has no confusion matrices"),
         (["--budget", 0.5], "less than one answer costs"),
         (["--sure", 0], "--sure 0"),
+        (["--classes", "a\0b"], "has an empty name"),
     ):
         assert run("a.csv", *words) == 4, words
         assert message in capsys.readouterr().err, words
