@@ -105,6 +105,7 @@ def test_wrong_words_are_refused_before_any_work(folder, capsys):
         (["--budget", 0.5], "less than one answer costs"),
         (["--sure", 0], "--sure 0"),
         (["--classes", "a\0b"], "has an empty name"),
+        (["--classes", "\n0"], "has an empty name"),
     ):
         assert run("a.csv", *words) == 4, words
         assert message in capsys.readouterr().err, words
