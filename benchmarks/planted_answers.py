@@ -89,8 +89,13 @@ def texts(seed: int) -> Iterator[Crowd]:
         "empty": lambda truth, said, rng: [],
         "careless": lambda truth, said, rng: garbled(said, 0.5, rng),
     }
-    true = lambda rng: any_word(rng, rng.integers(6, 15))  # noqa: E731
-    written = lambda words: " ".join(words) or "um"  # noqa: E731
+
+    def true(rng: Any) -> list[str]:
+        return any_word(rng, rng.integers(6, 15))
+
+    def written(words: list[str]) -> str:
+        return " ".join(words) or "um"
+
     yield from crowds("free-text", seed, true, garbled, written, plants, {"easy": 0.06, "fair": 0.15, "hard": 0.35}, 60)
 
 

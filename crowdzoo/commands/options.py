@@ -322,7 +322,7 @@ def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]
         raise ConfigError("--rejects keeps what --on-bad-rows reject leaves out: give both.")
     found = given(arguments, kind.reading)
     if (text := arguments.classes) is not None:
-        # a name with a comma stands between quotes; what csv refuses, a NUL and a line's end, is no name
+        # a name with a comma stands between quotes; csv refuses a NUL or a line's end, so they leave a name empty
         found["classes"] = [*map(str.strip, next(csv.reader([re.sub(r"[\0\r\n]", ",,", text)], skipinitialspace=True)))]
         if "" in found["classes"]:
             raise ConfigError(f"--classes {arguments.classes!r}: has an empty name; write names with commas between.")

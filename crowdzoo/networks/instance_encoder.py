@@ -26,7 +26,7 @@ class InstanceEncoder(ABC):
     key: ClassVar[str]
     instances: ClassVar[InstanceKind]
     example: ClassVar[Mapping[str, Any]]
-    per_batch: ClassVar[bool] = True
+    per_batch: bool = True
 
     @property
     def each(self) -> Callable[[Any], Any] | None:

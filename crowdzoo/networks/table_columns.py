@@ -70,6 +70,8 @@ class TableColumns(InstanceEncoder):
                 self.num_features += np.size(settings["mean"]) + settings["missing"]
             else:
                 raise ConfigError(f"TableColumns: column {name!r} has mean, deviation and missing, or categories")
+        # vectors that are much longer than a row, as those of many categories, may not fit into memory
+        self.per_batch = self.num_features > 4 * len(self.columns)
 
     @classmethod
     @checked(max_categories=Number(1, whole=True))
@@ -107,11 +109,6 @@ class TableColumns(InstanceEncoder):
         if not settings:
             raise DataError("there are no rows to take means and categories from")
         return cls(settings)
-
-    @property
-    def per_batch(self) -> bool:  # type: ignore[override]
-        """Encoded vectors that are much longer than a row, as those of many categories, may not fit into memory."""
-        return self.num_features > 4 * len(self.columns)
 
     @property
     def instances(self) -> InstanceKind:  # type: ignore[override]

@@ -168,8 +168,8 @@ BAD = {
     "an empty span": (line(span(4, 4, "X")), "column 'spans[0].end': 4 is not after the start"),
     "an edge inside a token": (
         line(span(1, 4, "X")),
-        "column 'spans[0].start': 1 is inside the token 'Anna' (characters 0 to 4). Spans have whole tokens: move it, "
-        "or set on_bad_tags='mend' to widen it.",
+        "column 'spans[0].start': 1 is inside the token 'Anna' (characters 0 to 4). A span holds whole tokens: "
+        "correct its ends, or set on_bad_tags='mend'.",
     ),
     "an end inside a token": (line(span(0, 3, "X")), "column 'spans[0].end': 3 is inside the token 'Anna'"),
     "an edge at white space": (

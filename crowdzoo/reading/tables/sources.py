@@ -1,7 +1,7 @@
 """Where annotations come from, as a stream of batches: the base of all sources, and of those that are text files.
 
 Text files are read in chunks of whole lines. A chunk that is in order goes through Arrow's C++ parser; only a chunk
-with trouble in it (line breaks inside quotes, blank lines) is read again by Python, line by line, which is slower and
+with trouble, line breaks inside quotes or blank lines is read again by Python, line by line, which is slower and
 knows every line's number.
 """
 
