@@ -85,7 +85,7 @@ class AnswerPage(KindPage):
         table, (_, low, high) = self.table, self.reliability.values()
         known = (self.shared >= FEW) & np.isfinite(low)
         far = known & (high < np.where(worse, self.usual, self.usual - FAR))
-        extent = extent & known & (low > 0)
+        extent = extent & known & (low > 0) & ~(far & worse)
         self.doubted, of = int((far | extent).sum()), int(known.sum())
         self.unclear = of > 0 and (self.usual < HARDLY or 2 * self.doubted >= of)
         far &= (known & ~far).sum() > 1  # one alone may be the one who errs

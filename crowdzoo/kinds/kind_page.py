@@ -58,6 +58,7 @@ class KindPage(ABC):
         calm: the verdict's last sentence where nothing stands out.
         compared: a column of the tasks by which an earlier page is compared.
         judged: and one of the annotators, which has an interval.
+        by_alpha: whether alpha says how far answers can be relied on.
         alpha: Krippendorff's alpha; None where it is not defined.
         overall: figures of the whole crowd.
         hidden: keys of facts and columns that say nothing here.
@@ -87,6 +88,7 @@ class KindPage(ABC):
     calm: ClassVar[str] = "No annotator has to be checked."
     compared: ClassVar[str] = "label"
     judged: ClassVar[str] = "reliability"
+    by_alpha: ClassVar[bool] = True
     alpha: Alpha | None
     annotators: dict[str, list[Any]]
     tasks: dict[str, list[Any]]
@@ -220,11 +222,11 @@ class KindPage(ABC):
 
     def of_agreement(self) -> list[Warned]:
         """Warnings that annotators do not agree, or that nobody knows."""
-        overall = self.overall
-        if self.alpha is None:
-            alone = overall["tasks_with_one"] + overall["tasks_without_annotations"] == overall["tasks"]
-            return [warning("no-second" if alone else "all-equal", True)]
-        found = [] if parts.above_chance(self.alpha) else [warning("by-chance", True)]
+        overall, found = self.overall, list[Warned]()
+        if overall["tasks_with_one"] + overall["tasks_without_annotations"] == overall["tasks"]:
+            return [warning("no-second", True)]
+        if self.by_alpha and (self.alpha is None or not parts.above_chance(self.alpha)):
+            found.append(warning("by-chance" if self.alpha else "all-equal", True))
         if (alone := overall["tasks_with_one"] / self.labelled) > 0.5:
             found.append(warning("one-annotation", True, share=percent(alone)))
         return found

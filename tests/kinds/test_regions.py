@@ -12,7 +12,7 @@ from PIL import Image
 from crowdzoo import compare
 from crowdzoo.aggregation import REGION_METHODS, create
 from crowdzoo.commands.main import main
-from crowdzoo.data.regions import MarkedImage, Region, dice, mask_of_pixels
+from crowdzoo.data.regions import MarkedImage, Region, dice, mask_of_pixels, mask_tools
 from crowdzoo.errors import ConfigError, DataError, DataWarning
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.regions.surfaces import surface_distances
@@ -165,6 +165,17 @@ def test_png_masks_are_read_and_aggregated(tmp_path, capsys):
     capsys.readouterr()
     again = kind_of("region").read(tmp_path / "csv" / "annotations.csv")
     assert again == crowd
+
+
+def test_parts_of_a_mask_are_regions_unless_there_are_hundreds(tmp_path):
+    """Where who misses one of two objects has a smaller region, nobody can tell misses from narrow edges."""
+    ann = np.zeros((80, 80), np.uint8)
+    ann[2:5, 3:9], ann[5, 9], ann[30:40, 30:40] = 1, 1, 1  # a corner touches
+    bob = np.indices((80, 80)).sum(axis=0) % 3 == 0
+    bob[:, ::2] = False
+    place = masks(tmp_path / "masks", ann=ann, bob=bob)
+    found = [MarkedImage.parse(text) for text in kind_of("region").read(place, platform="png-masks").classes]
+    assert sorted(sorted(mask_tools().area(image.masks).tolist()) for image in found) == [[19, 100], [bob.sum()]]
 
 
 BAD = {
@@ -509,6 +520,17 @@ def test_an_earlier_report_of_regions_is_compared_with_and_who_is_far_from_other
     notes = report["tables"]["annotators"]["values"]
     noted = {who for who, each in zip(notes["annotator"], notes["notes"], strict=True) if {"apart", "random"} & {*each}}
     assert noted == {"stray"}
+
+
+def test_a_report_does_not_doubt_regions_of_which_all_mark_the_same_objects(tmp_path):
+    ann = np.zeros((20, 30))
+    ann[2:12, 3:13] = 1
+    place = masks(tmp_path / "masks", ann=ann, bob=np.roll(ann, 1), cem=ann)
+    assert main(["report", str(place), *PNG, "--out", f"{tmp_path}/page.html"]) == 0
+    report = json.loads((tmp_path / "page.json").read_text())
+    assert report["verdict"][0] == "Dice of two answers to an image is 0.93."
+    assert report["verdict"][1] == "An object was marked by 100 % of those who saw its image, as the mean."
+    assert report["warnings"] == []
 
 
 def test_regions_without_category_or_annotator_do_not_become_empty_images_or_somebody_else(tmp_path):

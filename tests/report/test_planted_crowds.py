@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from slow_cases import quick
 from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, MajorityVote
 from crowdzoo.commands import main as cli
+from crowdzoo.data.regions import MarkedImage
 from crowdzoo.errors import ConfigError
 from crowdzoo.quality import quality_report
 from crowdzoo.quality.fitted_skills import fitted_skills
@@ -84,6 +86,15 @@ def test_of_classes_those_are_named_who_are_planted_and_nobody_else(name, notes,
 )
 def test_of_other_labels_too(kind, of, name, notes):
     assert named(crowd(kind, name), of) == notes
+
+
+def test_who_misses_objects_is_far_from_others_also_where_the_extent_is_another():
+    found = crowd("regions", "4, wide")
+    table = found.annotations.to_frame()
+    mine = table.index[(table["annotator"] == "b0") & (table.index % 12 < 4)]
+    table.loc[mine, "label"] = MarkedImage(90, 120).text  # nothing, in every third image
+    found = replace(found, annotations=Annotations.from_frame(table, kind="region"))
+    assert named(found, "region") == {"b0": {"far"}}
 
 
 def test_one_who_copies_is_no_evidence_for_whom_he_copies():

@@ -16,7 +16,7 @@ from crowdzoo.data.label_kinds import REGION
 from crowdzoo.data.regions import MarkedImage, mask_tools
 from crowdzoo.kinds.answer_page import FAR, AnswerPage
 from crowdzoo.kinds.kind_page import MOST_VOTES, interval
-from crowdzoo.kinds.page_parts import listed
+from crowdzoo.kinds.page_parts import listed, percent
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.wilson import NORMAL_975, wilson
@@ -35,13 +35,14 @@ class RegionPage(AnswerPage):
     not_metric = "objects are there or not; leave it out."
     own_values = ("dice", "iou")
     compared = "regions"
+    by_alpha = False  # objects may be there for all, and edges are no part of it
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
         sizes = self.table.redundancy
         self.regions = regions = RegionTable.of(self.table, "A page of a report")
         objects, self.marked = Objects.of(regions), self.aggregation.marked
-        self.alpha = self.alpha_of(objects.answers)
+        self.alpha, self.said = self.alpha_of(objects.answers), objects.answers.labels
         *pairs, dice = regions.pairs()
         self.compare(regions.tasks, regions.who, pairs, dice, np.ones(len(dice)))
         near = {"dice": self.of_tasks(dice), "iou": self.of_tasks(dice / (2 - dice))}
@@ -112,10 +113,15 @@ class RegionPage(AnswerPage):
             found.append({"voters": voters, "instance": picture})
         return found
 
+    def first(self) -> str:
+        """See `KindPage.first`."""
+        mean = self.overall["dice"]
+        return "No image has two answers." if mean is None else f"Dice of two answers to an image is {mean:.2f}."
+
     def second(self) -> str:
         """See `KindPage.second`."""
-        mean = self.overall["dice"]
-        return "No image has two answers" if mean is None else f"Dice of two answers to an image is {mean:.2f}"
+        share = percent((self.said > 0).mean()) if len(self.said) else "none"
+        return f"An object was marked by {share} of those who saw its image, as the mean"
 
 
 def _by_class(image: MarkedImage) -> str:

@@ -1,10 +1,15 @@
-"""PNG masks: a folder for each annotator, with a mask for each image; 0 is the background, other values are classes."""
+"""PNG masks: a folder for each annotator, with a mask for each image; 0 is the background, other values are classes.
+
+Pixels of a class that touch each other, also at a corner, are a region. A class in very many parts, such as specks, is
+one region.
+"""
 
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
 import numpy as np
+from scipy.ndimage import label
 
 from crowdzoo.data.regions import mask_of_pixels, mask_tools
 from crowdzoo.errors import DataError
@@ -13,9 +18,11 @@ from crowdzoo.reading.platforms.image_entry import read_image
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import BadValue, Marked, Record
 
+MOST_PARTS = 500  # of a class in a mask
+
 
 def read_mask(file: ExportFile) -> tuple[list[int], list[dict[str, Any]]]:
-    """Height and width of a mask, and its regions, one a value that is not 0; see `MarkedImage.of`.
+    """Height and width of a mask, and its regions, of each value that is not 0; see `MarkedImage.of`.
 
     Raises:
         DataError: it cannot be read, or has more than one number a pixel; the end of a sentence.
@@ -30,8 +37,13 @@ def read_mask(file: ExportFile) -> tuple[list[int], list[dict[str, Any]]]:
         raise DataError(f"is no sound image ({error}). Save it again.") from None
     if pixels.ndim != 2:
         raise DataError("has colours. Save one number a pixel, the class: grey, or a palette.")
-    values = np.unique(pixels[pixels > 0]).tolist()
-    regions = [{"category": str(int(value)), "counts": mask_of_pixels(pixels == value)} for value in values]
+    regions = []
+    for value in np.unique(pixels[pixels > 0]).tolist():
+        parts, number = label(pixels == value, np.ones((3, 3)))
+        if number > MOST_PARTS:
+            parts, number = parts > 0, 1
+        masks = (mask_of_pixels(parts == part) for part in range(1, number + 1))
+        regions += [{"category": str(int(value)), "counts": mask} for mask in masks]
     return [*pixels.shape], regions
 
 
