@@ -66,7 +66,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="at most so many answers for a task (default 1)",
     )  # fmt: skip
     command.add_argument("--per-annotator", type=integer(1, options.MOST), metavar="N",
-        help="at most so many questions for an annotator (default: twice an even share)",
+        help="at most so many questions for an annotator (default: twice an even share, of those who can answer more)",
     )  # fmt: skip
     command.add_argument("--sure", type=number(0, 1), default=SURE, metavar="P",
         help="do not ask about tasks with two answers or more whose class has this probability (default "
@@ -136,8 +136,10 @@ def run(arguments: argparse.Namespace) -> None:
     most = min(options.MOST, math.floor(arguments.budget / costs[who].min() + 1e-9))
     if most < 1:
         raise ConfigError(f"--budget {arguments.budget:g}: is less than one answer costs, {costs[who].min():g}.")
-    share = arguments.per_annotator or 2 * math.ceil(most / len(who))
     done = part.sure(result, arguments.sure, crowd)
+    answered = np.bincount(crowd.annotator_ids[~done[crowd.task_ids]], minlength=crowd.num_annotators)[who]
+    able = int((answered < (~done).sum()).sum())  # who have not answered all that is open
+    share = arguments.per_annotator or 2 * math.ceil(most / max(able, 1))
     found = next_questions(
         part.gains(result, skills, crowd), crowd.num_tasks, most, annotators=who, cells=cells,
         asked=crowd, per_task=arguments.per_task, per_annotator=share, costs=costs, budget=arguments.budget,

@@ -176,6 +176,10 @@ def test_new_annotators_are_taken_for_usual_ones_or_as_an_earlier_result_knows_t
     assert {row["annotator"] for row in batch("b.csv")} == {"ann"}  # tells more than w5, who guesses; bob is the same
     assert run("later.csv", "--new", "w0,w4", "--annotators", "w0,w4,w5", "--prior", "then", *words) == 0
     assert {row["annotator"] for row in batch("b.csv")} == {"w0"}  # better than others, as it was found before
+    whole = [f"t{task},{who},{task % (place + 2) % 2}" for task in range(12) for place, who in enumerate("xyz")]
+    (folder / "whole.csv").write_text("task,annotator,label\n" + "\n".join(whole))
+    assert run("whole.csv", "--new", "ann", "--budget", 9, "--out", "c.csv") == 0
+    assert [row["annotator"] for row in batch("c.csv")] == ["ann"] * 9  # nobody else can answer more
     capsys.readouterr()
     for more, message in (
         (["--new", "ann,vet"], "'vet' is empty, named twice, or has answered"),
