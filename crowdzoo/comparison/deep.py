@@ -58,6 +58,8 @@ class Trainings(Setup):
     ):
         name = getattr(crowd, "annotations", crowd).kind
         self.settings: Any = TrainingSettings(task=name) if settings is None else settings
+        if not hasattr(self.settings, "kind"):
+            raise ConfigError("compare: settings are an object, such as TrainingSettings(epochs=10).")
         if self.settings.kind != name:
             raise DataError(f"compare: the settings are of task {self.settings.kind}, the annotations of kind {name}.")
         if kind_of(name).labels.has_regions:
