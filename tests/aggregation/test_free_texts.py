@@ -92,9 +92,9 @@ def test_rasa_and_hrrasa_equal_crowd_kit(seed, out):
     rows = noisy_crowd(60, seed)
     table = Annotations.from_arrays(*map(list, zip(*rows, strict=True)), kind="free-text")
     pairs = [
-        (kit.TextRASA(vectors), TextRASA(features=vectors)),
+        (kit.TextRASA(vectors), TextRASA(features=vectors, corrected=False)),
         (kit.TextHRRASA(vectors, lambda_emb=1 - out, lambda_out=out, output_similarity=likeness),
-         TextHRRASA(features=vectors, lambda_emb=1 - out, lambda_out=out)),
+         TextHRRASA(features=vectors, lambda_emb=1 - out, lambda_out=out, corrected=False)),
     ]  # fmt: skip
     for theirs, ours in pairs:
         texts = theirs.fit_predict(frame_of(rows), None)
@@ -190,6 +190,20 @@ def test_annotators_with_high_skill_decide():
     assert found.skills[:3].min() > 5 * found.skills[3:].max()
     assert found.texts[-1] == "left"
     assert create("most-frequent", kind="free-text").fit(crowd_of(texts)).texts[-1] == "right way"
+
+
+def test_skills_are_inverse_variances_also_of_a_few_annotators():
+    rng, spread = np.random.default_rng(0), np.array([1.0, 1.0, 1.5, 2.0])
+    drawn = rng.normal(3, 1, (300, 1, 20)) + spread[:, None] * rng.normal(size=(300, 4, 20))
+    texts = {task: [f"{task} {who}" for who in range(4)] for task in range(300)}
+    texts[300] = ["alone"]
+
+    def vectors(said):
+        return np.array([np.ones(20) if one == "alone" else drawn[tuple(map(int, one.split()))] for one in said])
+
+    found, published = (TextRASA(features=vectors, corrected=own).fit(crowd_of(texts)).skills for own in (True, False))
+    assert found * spread**2 / found[0] == pytest.approx(np.ones(4), rel=0.1)
+    assert published[0] > 7 * published[3]  # who is 4 times as bad
 
 
 def test_other_annotations_and_vectors_that_do_not_fit_are_refused():

@@ -18,7 +18,7 @@ class TextHRRASA(TextRASA):
     """As `TextRASA`, with weights that are the annotator's skill times what the other texts of the task say of a text.
 
     That is a weighted sum of two means over the others: of exp(-d² / (|a|² |b|²)) of the vectors, and of Google's BLEU
-    of the tokens. Tasks with one text do not count for the skills.
+    of the tokens. Tasks with one text never count for the skills.
 
     Args:
         unit: what tokens are: "words", or "characters" for scripts without blanks.
@@ -27,6 +27,7 @@ class TextHRRASA(TextRASA):
         max_iter: most iterations.
         tol: they end when the squared change of the tasks' vectors, over their squares, is below.
         alpha: of the quantile, which is that of alpha / 2.
+        corrected: see `TextRASA`.
         lambda_emb: weight of the vectors.
         lambda_out: weight of the tokens.
 

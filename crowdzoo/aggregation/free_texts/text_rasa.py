@@ -12,7 +12,7 @@ from scipy.special import chdtri
 from crowdzoo.aggregation.aggregator import warn_not_converged
 from crowdzoo.aggregation.free_texts.chosen_text import FEATURES, ChosenText
 from crowdzoo.aggregation.free_texts.text_table import Array, TextTable
-from crowdzoo.checks.constraints import MAX_ITER, TOL, Number, setting
+from crowdzoo.checks.constraints import FLAG, MAX_ITER, TOL, Number, setting
 
 _LEAST = 1e-5  # of the sum of an annotator's squared distances
 
@@ -22,7 +22,10 @@ class TextRASA(ChosenText):
     """The text whose vector is nearest to the task's: the mean of its texts' vectors, weighted by annotators' skills.
 
     A skill is a quantile of the chi-squared distribution, for the number of the annotator's texts, over the sum of the
-    squared distances of the annotator's vectors from those of the tasks; both are found in turn.
+    squared distances of the annotator's vectors from those of the tasks; both are found in turn. The more a vector
+    weighs in its task's, the nearer it lies to it. So each squared distance is divided by what the others weigh, which
+    makes it unbiased where weights are inverse variances (restricted maximum likelihood). Without that, one of a
+    handful of annotators may be followed in everything. Tasks with one text do not count for the skills.
 
     Args:
         unit: what tokens are: "words", or "characters" for scripts without blanks.
@@ -34,6 +37,8 @@ class TextRASA(ChosenText):
         max_iter: most iterations.
         tol: they end when the squared change of the tasks' vectors, over their squares, is below.
         alpha: of the quantile, which is that of alpha / 2.
+        corrected: whether distances are divided by what the others weigh; False is the method as it was published, and
+            as Crowd-Kit has it.
 
     Needs:
         Annotators with several tasks.
@@ -49,6 +54,7 @@ class TextRASA(ChosenText):
     max_iter: int = setting(100, MAX_ITER)
     tol: float = setting(1e-5, TOL)
     alpha: float = setting(0.05, Number(0, 1, above=True, below=True))
+    corrected: bool = setting(True, FLAG)
 
     def _local(self, table: TextTable, own: Array, products: Array) -> tuple[Array, NDArray[np.bool_]]:
         """What the others of its task say of a text, and whether skills are learnt from it, [A] each."""
@@ -57,6 +63,7 @@ class TextRASA(ChosenText):
     def _scores(self, table: TextTable) -> tuple[Array, dict[str, Any]]:
         own, products = table.products(self.features)
         local, counted = self._local(table, own, products)
+        counted = counted & (table.sizes[table.tasks] > 1) if self.corrected else counted
         number = table.annotations.num_annotators
         counts = np.bincount(table.who[counted], minlength=number)
         prior = np.where(counts > 0, chdtri(np.maximum(counts, 1), self.alpha / 2), np.nan)
@@ -68,6 +75,7 @@ class TextRASA(ChosenText):
             along = own * shares + table.sums(products, shares)  # of a text's vector and its task's
             squares = table.of_tasks(shares * along)
             far = np.maximum(own - 2 * along + squares[table.tasks], 0) / local
+            far /= np.maximum(1 - shares, _LEAST) if self.corrected else 1.0
             learnt = prior / np.maximum(np.bincount(table.who[counted], far[counted], number), _LEAST)
             skills = np.where(counts > 0, learnt, np.nanmedian(learnt) if counts.any() else 1.0)
             if last is not None:
