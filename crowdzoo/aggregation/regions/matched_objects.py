@@ -43,7 +43,7 @@ class MatchedObjects(Aggregator):
     title: ClassVar[str] = "Matched objects"
     name: ClassVar[str] = "objects"
 
-    least: float = setting(0.5, Number(0, 1, above=True))
+    least: float = setting(0.3, Number(0, 1, above=True))
     exists: str = setting("dawid-skene", Choice(METHODS))
 
     def fit(self, annotations: Annotations) -> RegionAggregation:

@@ -31,7 +31,7 @@ class Objects:
     answers: Annotations
 
     @classmethod
-    def of(cls, table: RegionTable, least: float = 0.5) -> Objects:
+    def of(cls, table: RegionTable, least: float = 0.3) -> Objects:
         """Matches regions of an image, of any class, by clustering with average linkage.
 
         Args:
