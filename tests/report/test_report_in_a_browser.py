@@ -255,6 +255,7 @@ def test_a_phone_shows_no_table_sideways_and_paper_repeats_heads(tmp_path):
     browse(tmp_path / "a.html", f"--print-to-pdf={tmp_path / 'a.pdf'}")
     text = subprocess.run(["pdftotext", tmp_path / "a.pdf", "-"], capture_output=True, check=True).stdout.decode()
     assert sum("probability" in each for each in text.split("\f")) >= 3
+    assert f"25 of {annotations.num_tasks} shown" in text
 
 
 @pytest.mark.parametrize(

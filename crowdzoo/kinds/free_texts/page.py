@@ -13,7 +13,7 @@ from crowdzoo.aggregation.free_texts.tokens import UNITS, Tokens
 from crowdzoo.data.label_kinds import FREE_TEXT
 from crowdzoo.kinds.answer_page import AnswerPage
 from crowdzoo.kinds.kind_page import MOST_VOTES
-from crowdzoo.kinds.page_parts import listed, percent, rows_of
+from crowdzoo.kinds.page_parts import listed, rows_of
 from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.krippendorff import Alpha, drawn, with_interval
 
@@ -89,7 +89,7 @@ class TextPage(AnswerPage):
         wrong, who = edits(texts.tokens, texts.said[rows], true), texts.who[rows]
         tokens = np.bincount(who, texts.tokens.lengths[true], number)
         kinds = [ratio(np.bincount(who, each, number), tokens) for each in wrong.T]
-        differs = [f"{percent(rate)} of {self.aggregation.unit} wrong" for rate in np.sum(kinds, axis=0)]
+        differs = [f"error rate {rate:.2f}" for rate in np.sum(kinds, axis=0)]
         self.note(differs, **dict(zip(ERRORS, kinds, strict=True)))
 
     def aligned(self, task: int, code: int) -> str:
