@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +21,6 @@ from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.run import Run, advance
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.checks.constraints import MAX_ITER, PRIOR, SEED, TOL, setting
-from crowdzoo.errors import ConfigError, DataError, short_repr
 
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
@@ -52,12 +50,7 @@ class LabelModel(Iterative):
     `skills` is the probability of being right under the class balance.
 
     Args:
-        class_balance: probability of each class, in the order of the annotations' classes, or "uniform" (Snorkel's
-            default). Give it where it is known: second moments alone do not determine it. None estimates it from the
-            vote shares on, and it stays near them (.79 for a true .9 in a simulation); there a wrong uniform balance
-            does harm (accuracy .58 instead of .95).
-        prior: pseudo-count of every cell of a confusion matrix (and of every class).
-        diagonal: further pseudo-count of the diagonal.
+        prior: pseudo-count of every cell of a confusion matrix, and of every class.
         max_iter: most iterations.
         tol: it has converged when an iteration raises the objective by no more than this, in nats per pair of
             annotations. As with `DawidSkene` the long tail fits noise.
@@ -67,7 +60,7 @@ class LabelModel(Iterative):
         ConfigError: a setting that is out of range.
 
     Needs:
-        Annotators (rules, models) that share tasks; the class balance where it is known.
+        Annotators (rules, models) that share tasks.
 
     Source:
         A. Ratner et al.: Snorkel. VLDB 2018; A. Ratner et al.: Training complex models with multi-task weak
@@ -77,31 +70,12 @@ class LabelModel(Iterative):
     title: ClassVar[str] = "The label model"
     unit: ClassVar[str] = "nats per pair"
 
-    class_balance: Sequence[float] | str | None = None
     prior: float = setting(0.01, PRIOR)
-    diagonal: float = setting(0.0, PRIOR)
     max_iter: int = setting(200, MAX_ITER)
     tol: float = setting(1e-5, TOL)
     seed: int = setting(0, SEED)
 
     whole_table: ClassVar[bool] = True  # no blocks; see `check_blocks_are_irrelevant`
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        balance: Any = self.class_balance
-        if balance is None or (isinstance(balance, str) and balance == "uniform"):
-            return
-        try:
-            shares = np.asarray(balance, np.float64)
-        except (TypeError, ValueError, OverflowError):
-            shares = np.empty(0)
-        if isinstance(balance, str) or shares.ndim != 1 or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-6:
-            raise ConfigError(
-                "LabelModel: class_balance must be 'uniform', probabilities above 0 that sum to one, or None, "
-                f"got {short_repr(balance)}."
-            )
-        if tuple(shares.tolist()) != balance:  # `clone` asks for the given tuple
-            object.__setattr__(self, "class_balance", tuple(shares.tolist()))
 
     def fit(self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None) -> Aggregation:
         """Learns the labelling functions, and then the answers.
@@ -120,18 +94,16 @@ class LabelModel(Iterative):
             the annotations and known classes under naive Bayes.
 
         Raises:
-            DataError: annotations are not of kind classification; `gold`, `initial` or `class_balance` does not fit
-                them.
+            DataError: annotations are not of kind classification; `gold` or `initial` does not fit them.
 
         Warns:
             ConvergenceWarning: `max_iter` was not enough.
         """
         check_classification(annotations, self.title)
         num_annotators, num_classes = annotations.num_annotators, annotations.num_classes
-        balance = self._balance(num_classes)
         block = whole_block(annotations, gold)
         given = initial_posteriors(initial, annotations)
-        run = self._by_pairs(block, num_annotators, num_classes, balance, given)
+        run = self._by_pairs(block, num_annotators, num_classes, given)
         params = run.params
         log_joint = _log_joint(block, params)
         posteriors, evidence = softmax(log_joint, axis=-1), logsumexp(log_joint, axis=-1)
@@ -149,35 +121,17 @@ class LabelModel(Iterative):
             skills=np.einsum("rkk,k->r", params.confusions, params.class_prior),
         )
 
-    def _balance(self, num_classes: int) -> NDArray[np.float64] | None:
-        """The class balance, [K]; None if it is to be estimated."""
-        if self.class_balance is None:
-            return None
-        if isinstance(self.class_balance, str):
-            return np.full(num_classes, 1 / num_classes)
-        if len(self.class_balance) != num_classes:
-            raise DataError(f"class_balance has {len(self.class_balance)} probabilities for {num_classes} classes.")
-        return np.asarray(self.class_balance, np.float64)
-
     def _by_pairs(
-        self,
-        block: Block,
-        num_annotators: int,
-        num_classes: int,
-        balance: NDArray[np.float64] | None,
-        given: NDArray[np.float64] | None,
+        self, block: Block, num_annotators: int, num_classes: int, given: NDArray[np.float64] | None
     ) -> Run[Params]:
         """Expectation maximisation on the pairs; the parameters of the R functions at its end."""
         first = majority_vote.update(first_counts([block], num_annotators, num_classes, given))
         moments = _Moments(LabelPairs.of(block, num_annotators, num_classes), num_annotators, num_classes)
-        m_step = partial(self._m_step, balance=balance, moments=moments)
-        start = Params.from_probabilities(
-            moments.with_truth(first.confusions), first.class_prior if balance is None else balance
-        )
-        run = Run(start)
+        m_step = partial(self._m_step, moments=moments)
+        run = Run(Params.from_probabilities(moments.with_truth(first.confusions), first.class_prior))
         while not run.done:
             log_likelihood, counts, classes = moments.expected(run.params)
-            objective = log_likelihood + self._log_prior(run.params, num_annotators, balance)
+            objective = log_likelihood + self._log_prior(run.params, num_annotators)
             run = advance(
                 run, objective, log_likelihood, moments.total, self.max_iter, self.tol, partial(m_step, counts, classes)
             )
@@ -191,34 +145,23 @@ class LabelModel(Iterative):
         params = Params.from_probabilities(confusions, run.params.class_prior)
         return Run(params, run.history, run.log_likelihood, run.converged, run.done)
 
-    def _m_step(
-        self,
-        counts: NDArray[np.float64],
-        classes: NDArray[np.float64],
-        balance: NDArray[np.float64] | None,
-        moments: _Moments,
-    ) -> Params:
+    def _m_step(self, counts: NDArray[np.float64], classes: NDArray[np.float64], moments: _Moments) -> Params:
         """The most probable parameters, given the expected counts [R, K, K] and [K]."""
-        if balance is None:
-            balance = shares_of(classes + self.prior)
-        return Params.from_probabilities(
-            moments.with_truth(self._normalised(counts)[: moments.num_annotators]), balance
-        )
+        confusions = moments.with_truth(self._normalised(counts)[: moments.num_annotators])
+        return Params.from_probabilities(confusions, shares_of(classes + self.prior))
 
     def _normalised(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
         """Confusion matrices from counts [R, K, K], with the prior."""
         num_classes = counts.shape[2]
-        cells = counts + self.prior + self.diagonal * np.eye(num_classes)
+        cells = counts + self.prior
         total = cells.sum(axis=2, keepdims=True)
         return np.divide(cells, total, out=np.full_like(cells, 1 / num_classes), where=total > 0)
 
-    def _log_prior(self, params: Params, num_annotators: int, balance: NDArray[np.float64] | None) -> float:
+    def _log_prior(self, params: Params, num_annotators: int) -> float:
         """Log density of the prior up to a constant, nats."""
-        total = float(params.log_confusions[:num_annotators].sum())
-        if balance is None:
-            total += float(params.log_class_prior.sum())
-        right = float(np.trace(params.log_confusions[:num_annotators], axis1=1, axis2=2).sum())
-        return (self.prior * total if self.prior else 0.0) + (self.diagonal * right if self.diagonal else 0.0)
+        if not self.prior:
+            return 0.0
+        return self.prior * float(params.log_confusions[:num_annotators].sum() + params.log_class_prior.sum())
 
 
 @dataclass(frozen=True, eq=False)
