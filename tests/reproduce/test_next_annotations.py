@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import HierarchicalDawidSkene, MajorityVote
+from crowdzoo.aggregation import MajorityVote
 from crowdzoo.quality import sure_tasks
 
 
@@ -19,15 +19,12 @@ def uneven_crowd(seed=0, num_tasks=150):
 @pytest.mark.slow
 def test_the_choice_saves_annotations_where_annotators_differ(reproduce):
     annotations, truth = uneven_crowd()
-    found = reproduce("simulated_next").simulate_next(annotations, truth, HierarchicalDawidSkene(), runs=4, sure=0.99)
-    assert found.all_annotations == 1500
-    assert (found.random > 300).all()
-    mean, low, high = found.interval()
-    assert mean > 0.3
-    assert low <= mean <= high
-    np.testing.assert_allclose(found.saved, 1 - found.chosen / found.random)
-    assert found.stopped.max() < 1500
-    assert found.stopped_accuracy.mean() > found.target
+    runs = list(reproduce("next_annotations").replayed(annotations, truth, 4))
+    assert {run["all"] for run in runs} == {1500}
+    assert all(run["random"] > 300 for run in runs)
+    assert np.mean([run["saved"] for run in runs]) > 0.3
+    assert max(run["stopped"] for run in runs) < 1500
+    assert np.mean([run["stopped accuracy"] for run in runs]) > runs[0]["target"]
 
 
 def test_a_task_with_one_annotation_is_never_sure():
