@@ -16,7 +16,7 @@ the network of `crowdzoo demo`). Margins of the two largest probabilities, after
   - trust c: s = c_r, the share of right labels that Dawid-Skene expects of annotator r, whatever the task;
   - consensus: one label a task, the most probable class of Dawid-Skene's posterior p: the network learns these labels,
     and their margin ranks (AUM). "Consensus of p" is not defined in a source at hand; this is our reading;
-  - one network an annotator: `waum(..., per_annotator=True)`, each learns that annotator's labels alone;
+  - one network an annotator: each learns that annotator's labels alone, from the same first weights;
   - vote entropy; Dawid-Skene's posterior (1 less its largest probability).
 - pruned: the worst tenth of each ranking is left out, then the network learns the soft labels of the rest (steps 4 and
   5 of `crowdzoo.layers.WAUM`); accuracy on test tasks. LabelMe: 750 training and 250 test photographs.
@@ -30,28 +30,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 from needed import need
 from rows import Parts, run
-from waum import (
-    BATCH_SIZE,
-    MUSIC,
-    SEEDS,
-    Trainer,
-    load_music,
-    music_base,
-)
-from waum_pruning import waum
+from waum import BATCH_SIZE, MUSIC, SEEDS, Trainer, load_music, music_base
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, MajorityVote
 from crowdzoo.aggregation.engine.labels import tied_classes
 from crowdzoo.datasets import load_labelme
+from crowdzoo.layers import WAUM
 from crowdzoo.metrics import accuracy
-from crowdzoo.models import FeatureClassifier
+from crowdzoo.models import CrowdModel, FeatureClassifier
 from crowdzoo.quality import task_table
-from crowdzoo.quality.aum import Waum, trusted_votes, weighted_margins
-from crowdzoo.training.recipes.waum import dawid_skene_confusions
+from crowdzoo.quality.aum import Waum, label_trust, trusted_votes, weighted_margins
+from crowdzoo.training.data import ArrayData
+from crowdzoo.training.recipes.waum import TrainingStart, dawid_skene_confusions, record_margins
 
 RESULTS = Path(__file__).parents[1] / "results" / "waum_variants.json"
 PRUNED = 0.1
@@ -74,8 +69,12 @@ class Crowd:
 
     @functools.lru_cache(maxsize=10)  # noqa: B019 - a set lives as long as the command
     def measured(self, seed: int, per_annotator: bool = False) -> Waum:
-        """See `waum`; the rankings share it."""
-        return self._waum(self.annotations, seed, per_annotator)
+        """WAUM of all annotations, which the rankings share."""
+        groups = [np.arange(len(self.annotations))]
+        if per_annotator:
+            order = np.argsort(self.annotations.annotator_ids, kind="stable")
+            groups = np.split(order, np.cumsum(np.bincount(self.annotations.annotator_ids))[:-1])
+        return self._waum(self.annotations, seed, groups)
 
     def consensus(self, seed: int) -> Waum:
         """AUM of Dawid-Skene's labels."""
@@ -83,13 +82,29 @@ class Crowd:
         given = np.flatnonzero(np.bincount(self.annotations.task_ids, minlength=len(labels)))
         tasks, classes = self.annotations.tasks, self.annotations.classes
         one = Annotations("classification", given, 0 * given, labels[given], tasks, np.zeros(1, int), classes)
-        return self._waum(one, seed, False)
+        return self._waum(one, seed, [np.arange(len(given))])
 
-    def _waum(self, annotations: Annotations, seed: int, per_annotator: bool) -> Waum:
-        return waum(
-            self.make_base, self.x, annotations, tasks=annotations.tasks, epochs=self.settings["margin_epochs"],
-            batch_size=BATCH_SIZE, smoothing=SMOOTHING, per_annotator=per_annotator, seed=seed,
-        )  # fmt: skip
+    def _waum(self, annotations: Annotations, seed: int, groups: list[np.ndarray]) -> Waum:
+        """WAUM, each group of the annotations by a network that learns from it alone."""
+        confusions = dawid_skene_confusions(annotations, SMOOTHING)
+        keras.utils.set_random_seed(seed)
+        crowd = WAUM(annotations.num_annotators)
+        model = CrowdModel(self.make_base(), crowd)
+        model.compile()
+        start = TrainingStart(model)
+        order = {"batch_size": BATCH_SIZE, "seed": seed}
+        aum, trust = np.zeros(len(annotations)), np.zeros(len(annotations))
+        for rows in (rows for rows in groups if len(rows)):
+            theirs = annotations.select_rows(rows)
+            start.restore()
+            with crowd.being_fitted():
+                recorded = record_margins(
+                    model, ArrayData(self.x, theirs, theirs.tasks), theirs, crowd.margin, order,
+                    epochs=self.settings["margin_epochs"], verbose=0,
+                )  # fmt: skip
+            aum[rows] = recorded.aum
+            trust[rows] = label_trust(confusions, recorded.probabilities, theirs.task_ids, theirs.annotator_ids)
+        return Waum.of(annotations, aum, trust)
 
 
 def _features_base(x: np.ndarray, classes: int) -> FeatureClassifier:
