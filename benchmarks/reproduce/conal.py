@@ -36,6 +36,7 @@ import numpy as np
 from deep_methods import DATA, ROWS, Row, common_confusions, layer, trained
 from needed import need
 from rows import Parts, run
+from scipy.special import softmax
 from simulated_crowds import simulate_common_confusions
 
 from crowdzoo.datasets import load_labelme
@@ -114,7 +115,7 @@ def learnt(row: Row, **crowd: Any) -> Iterator[dict[str, Any]]:
         data = common_confusions(seed, **crowd)
         truth = simulate_common_confusions(seed, **crowd)
         curve, model = trained(row, data, seed)
-        own = rows_of_confusions(keras.ops.convert_to_numpy(model.crowd.kernel))
+        own = softmax(keras.ops.convert_to_numpy(model.crowd.kernel).astype("float64"), axis=-1)
         annotators = truth.annotations.annotator_ids
         omegas = np.bincount(annotators, truth.omegas) / np.bincount(annotators)
         yield {
@@ -125,12 +126,6 @@ def learnt(row: Row, **crowd: Any) -> Iterator[dict[str, Any]]:
             **compared("whole", model.crowd.annotator_confusions(), truth.annotator_confusions()),
             "omega correlation": float(np.corrcoef(model.crowd.common_shares(), omegas)[0, 1]),
         }
-
-
-def rows_of_confusions(kernel: np.ndarray) -> np.ndarray:
-    """Row softmax of kernels `[..., K, K]`, float64."""
-    odds = np.exp(kernel.astype("float64") - kernel.max(axis=-1, keepdims=True))
-    return odds / odds.sum(axis=-1, keepdims=True)
 
 
 def compared(name: str, found: np.ndarray, truth: np.ndarray) -> dict[str, float]:

@@ -37,7 +37,8 @@ from typing import Any
 
 import keras
 import numpy as np
-from deep_methods import DATA, ROWS, Data, Row, labelme, layer, trained
+from conal import accuracies
+from deep_methods import ROWS, Data, Row, labelme, layer, trained
 from rows import Parts, run
 
 from crowdzoo import Annotations, CrowdModel
@@ -189,24 +190,14 @@ def likeness(learnt: np.ndarray, counts: np.ndarray, least: int = LABELS) -> dic
     return {name: float(np.corrcoef(one.ravel(), other.ravel())[0, 1]) for name, (one, other) in pairs.items()}
 
 
-# === Schedules of EM; thirty runs ===
-
-
-def accuracies(row: Row, seeds: range) -> Iterator[dict[str, Any]]:
-    """Accuracy on LabelMe's test photographs."""
-    for seed in seeds:
-        data = DATA["labelme"](seed)
-        curve, _ = trained(row, data, seed)
-        yield {"seed": seed, "last": curve["test"][-1], "best": max(curve["test"])}
-
-
 PARTS: Parts = {
     "five annotators": {row: partial(of_five, ROWS[row]) for row in FIVE},
     "identity": {name: partial(started, arguments) for name, arguments in STARTS.items()},
     "EM schedules": {
-        f"every {every}": partial(accuracies, layer("deep-em", epochs_per_round=every), SEEDS) for every in SCHEDULES
+        f"every {every}": partial(accuracies, "labelme", layer("deep-em", epochs_per_round=every), SEEDS)
+        for every in SCHEDULES
     },
-    "thirty runs": {row: partial(accuracies, ROWS[row], THIRTY) for row in LABELME},
+    "thirty runs": {row: partial(accuracies, "labelme", ROWS[row], THIRTY) for row in LABELME},
 }
 
 

@@ -70,7 +70,6 @@ import json
 import re
 import resource
 import time
-import warnings
 import zlib
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
@@ -155,9 +154,7 @@ SMALL: dict[str, Any] = {
 # rounds, steps, batch and sizes as in the authors' code; the learning rate there is 1e-4
 LARGE = {
     **SMALL,
-    "rounds": 2,
-    "steps_per_round": 1000,
-    "marginal_steps": 1000,
+    **AUTHORS,
     "batch": 512,
     "hidden": [32, 32, 32, 32],
     "annotator_embedding": 32,
@@ -407,10 +404,7 @@ def _aggregation(row: str, annotations: Annotations) -> Any:
     if not method:
         posteriors = ridge_per_label(annotations, **settings)
         return dataclasses.replace(create("majority-vote").fit(annotations), posteriors=posteriors)
-    with warnings.catch_warnings():
-        if "max_iter" in settings:
-            warnings.simplefilter("ignore")  # so few rounds do not converge, and are not meant to
-        return create(method, **settings).fit(annotations)
+    return create(method, **settings).fit(annotations)
 
 
 def ridge_per_label(annotations: Annotations, gamma: float, rounds: int) -> np.ndarray:
