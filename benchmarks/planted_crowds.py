@@ -88,9 +88,18 @@ class Crowd:
     copied: frozenset[str] = frozenset()
 
 
-def copied_in(planted: dict[str, str], whom: str = "h3") -> frozenset[str]:
-    """Who is copied, where somebody copies."""
-    return frozenset([whom] if "copy" in planted.values() else [])
+Planted = dict[str, tuple[str, Any]]  # annotator -> kind of `RIGHT` or "honest", and how answers are made
+
+
+def plant(kind: str, answer: Any, *names: str) -> Planted:
+    """Annotators of these names, who answer alike."""
+    return dict.fromkeys(names, (kind, answer))
+
+
+def crowd_of(name: str, annotations: Any, planted: Planted, copied: str = "h3", **known: Any) -> Crowd:
+    """A crowd with what is known of it; `copied` is whom those copy who do."""
+    kinds = {who: kind for who, (kind, _) in planted.items() if kind != "honest"}
+    return Crowd(name, annotations, kinds, copied=frozenset([copied] if "copy" in kinds.values() else []), **known)
 
 
 # === Classes ===
@@ -102,7 +111,7 @@ def classes(seed: int) -> Iterator[Crowd]:
 
     def crowd(
         name: str,
-        planted: dict[str, tuple[str, Callable[..., np.ndarray]]],
+        planted: Planted,
         *,
         size: int = 4,
         tasks: int = 200,
@@ -134,8 +143,7 @@ def classes(seed: int) -> Iterator[Crowd]:
             tasks=np.arange(tasks), classes=names[:size],
         )  # fmt: skip
         unclear = frozenset() if confused is None else frozenset([frozenset(names[list(confused)].tolist())])
-        kinds = {who: kind for who, (kind, _) in planted.items() if kind != "honest"}
-        return Crowd(name, annotations, kinds, unclear, truth, copied_in(kinds))
+        return crowd_of(name, annotations, planted, unclear=unclear, gold=truth)
 
     def at_random(truth, said, rng):
         return rng.integers(0, truth.max() + 1, len(truth))
@@ -161,43 +169,36 @@ def classes(seed: int) -> Iterator[Crowd]:
             (truth == code) & (rng.random(len(truth)) < 0.9) | (rng.random(len(truth)) < 0.01), code, -1
         )
 
-    spammers = {"r0": ("random", at_random), "r1": ("random", at_random)}
-    constants = {"c0": ("constant", always(0)), "c1": ("constant", mostly(2))}
+    spammers = plant("random", at_random, "r0", "r1")
+    constant = plant("constant", always(0), "c0")
+    constants = constant | plant("constant", mostly(2), "c1")
+    swapper = plant("swaps", swaps(0, 1), "s0")
+    flagger = plant("honest", flags(0), "f0")
+    skilled = tuple(0.5 + skill / 2 for skill in HONEST)
     yield crowd("clean", {})
     yield crowd("clean, two classes", {}, size=2)
-    yield crowd(
-        "clean, one class of nine in ten", {}, size=2, prior=(0.9, 0.1), honest=tuple(0.5 + s / 2 for s in HONEST)
-    )
+    yield crowd("clean, one class of nine in ten", {}, size=2, prior=(0.9, 0.1), honest=skilled)
     yield crowd("clean, three a task", {}, each=3)
     yield crowd("clean, shared confusion", {}, confused=(1, 2))
     yield crowd("random spammers", spammers)
     yield crowd("random spammers, two classes", spammers, size=2)
     yield crowd("random spammers, three a task", spammers, each=3, tasks=400)
     yield crowd("constant spammers", constants)
-    yield crowd(
-        "constant spammers, two classes", {"c0": ("constant", always(0)), "c1": ("constant", mostly(1))}, size=2
-    )
+    yield crowd("constant spammers, two classes", constant | plant("constant", mostly(1), "c1"), size=2)
     yield crowd("constant spammers, three a task", constants, each=3, tasks=400)
-    yield crowd("constant spammers, a frequent class", {"c0": ("constant", always(0))}, size=3, prior=(0.7, 0.2, 0.1))
-    yield crowd("a swapper", {"s0": ("swaps", swaps(0, 1))})
-    yield crowd("a swapper, three classes", {"s0": ("swaps", swaps(1, 2))}, size=3)
-    yield crowd("a swapper, three a task", {"s0": ("swaps", swaps(0, 1))}, each=3, tasks=400)
-    yield crowd("a swapper and random spammers", {"s0": ("swaps", swaps(0, 1)), **spammers})
-    yield crowd(
-        "a swapper among many classes",
-        {"s0": ("swaps", swaps(0, 1)), **spammers, "r2": ("random", at_random)},
-        size=8,
-        tasks=400,
-        each=5,
-    )
-    yield crowd("a swapper who errs", {"s0": ("swaps", swaps(2, 3, 0.75))})
-    yield crowd("the opposite, two classes", {"o0": ("opposite", swaps(0, 1))}, size=2)
-    yield crowd("copies", {"k0": ("copy", copies("h3")), "k1": ("copy", copies("h3"))})
-    yield crowd(
-        "bots of one source", {"b0": ("bot", at_random), "b1": ("bot", copies("b0")), "b2": ("bot", copies("b0"))}
-    )
-    yield crowd("a flagger", {"f0": ("honest", flags(0))})
-    yield crowd("a flagger and a constant spammer", {"f0": ("honest", flags(0)), "c0": ("constant", always(0))})
+    yield crowd("constant spammers, a frequent class", constant, size=3, prior=(0.7, 0.2, 0.1))
+    yield crowd("a swapper", swapper)
+    yield crowd("a swapper, three classes", plant("swaps", swaps(1, 2), "s0"), size=3)
+    yield crowd("a swapper, three a task", swapper, each=3, tasks=400)
+    yield crowd("a swapper and random spammers", swapper | spammers)
+    many = swapper | plant("random", at_random, "r0", "r1", "r2")
+    yield crowd("a swapper among many classes", many, size=8, tasks=400, each=5)
+    yield crowd("a swapper who errs", plant("swaps", swaps(2, 3, 0.75), "s0"))
+    yield crowd("the opposite, two classes", plant("opposite", swaps(0, 1), "o0"), size=2)
+    yield crowd("copies", plant("copy", copies("h3"), "k0", "k1"))
+    yield crowd("bots of one source", plant("bot", at_random, "b0") | plant("bot", copies("b0"), "b1", "b2"))
+    yield crowd("a flagger", flagger)
+    yield crowd("a flagger and a constant spammer", flagger | constant)
 
 
 # === Ratings ===
@@ -206,7 +207,7 @@ def classes(seed: int) -> Iterator[Crowd]:
 def ratings(seed: int) -> Iterator[Crowd]:
     """Eight honest annotators, and those who are planted, rate 150 tasks; deviations of 1 (truth) and .4 to .9."""
 
-    def crowd(name: str, planted: dict[str, tuple[str, Callable[..., np.ndarray]]], each: float = 1.0) -> Crowd:
+    def crowd(name: str, planted: Planted, each: float = 1.0) -> Crowd:
         rng = np.random.default_rng([seed, len(name)])
         truth = rng.normal(5, 1, 150)
         said = {
@@ -218,8 +219,7 @@ def ratings(seed: int) -> Iterator[Crowd]:
         given = np.stack([*said.values()], axis=1)
         given[rng.random(given.shape) >= each] = np.nan
         annotations = Annotations.from_dense(given, kind="regression", annotators=np.array([*said], object))
-        kinds = {who: kind for who, (kind, _) in planted.items()}
-        return Crowd(name, annotations, kinds, copied=copied_in(kinds))
+        return crowd_of(name, annotations, planted)
 
     def at_random(truth, said, rng):
         return rng.normal(5, 1, len(truth))
@@ -227,19 +227,18 @@ def ratings(seed: int) -> Iterator[Crowd]:
     def biased(by):
         return lambda truth, said, rng: truth + by + rng.normal(0, 0.5, len(truth))
 
-    def copies(whom):
-        return lambda truth, said, rng: said[whom].copy()
+    def upside_down(truth, said, rng):
+        return 10 - biased(0)(truth, said, rng)
 
     yield crowd("clean", {})
     yield crowd("clean, half of the tasks each", {}, 0.5)
-    yield crowd("random spammers", {"r0": ("random", at_random), "r1": ("random", at_random)})
-    yield crowd("constant spammers", {"c0": ("constant", lambda truth, said, rng: np.full(len(truth), 5.0))})
-    yield crowd("biased", {"d0": ("biased", biased(-0.8)), "d1": ("biased", biased(0.8))})
-    yield crowd("biased, half of the tasks each", {"d0": ("biased", biased(-0.8)), "d1": ("biased", biased(0.8))}, 0.5)
-    yield crowd(
-        "the scale upside down", {"o0": ("opposite", lambda truth, said, rng: 10 - biased(0)(truth, said, rng))}
-    )
-    yield crowd("copies", {"k0": ("copy", copies("h3")), "k1": ("copy", copies("h3"))})
+    yield crowd("random spammers", plant("random", at_random, "r0", "r1"))
+    yield crowd("constant spammers", plant("constant", lambda truth, said, rng: np.full(len(truth), 5.0), "c0"))
+    both = plant("biased", biased(-0.8), "d0") | plant("biased", biased(0.8), "d1")
+    yield crowd("biased", both)
+    yield crowd("biased, half of the tasks each", both, 0.5)
+    yield crowd("the scale upside down", plant("opposite", upside_down, "o0"))
+    yield crowd("copies", plant("copy", lambda truth, said, rng: said["h3"].copy(), "k0", "k1"))
 
 
 # === Sentences ===
@@ -249,7 +248,7 @@ def sentences(seed: int) -> Iterator[Crowd]:
     """Six honest annotators, and those who are planted, mark spans of three types in 150 sentences of 14 tokens."""
     types, length, number = ["LOC", "ORG", "PER"], 14, 150
 
-    def crowd(name: str, planted: dict[str, tuple[str, Callable[..., list]]], confused: float = 0.0) -> Crowd:
+    def crowd(name: str, planted: Planted, confused: float = 0.0) -> Crowd:
         rng = np.random.default_rng([seed, len(name)])
         truth = []
         for _ in range(number):
@@ -281,8 +280,7 @@ def sentences(seed: int) -> Iterator[Crowd]:
         annotations = sentence_annotations(rows, np.arange(number), np.array([*answers], object), tag_set.classes)
         tokens = [[f"w{place}" for place in range(length)]] * number
         unclear = frozenset([frozenset(types[:2])]) if confused else frozenset()
-        kinds = {who: kind for who, (kind, _) in planted.items()}
-        return Crowd(name, CrowdSequences(tokens, annotations), kinds, unclear, copied=copied_in(kinds, "h1"))
+        return crowd_of(name, CrowdSequences(tokens, annotations), planted, copied="h1", unclear=unclear)
 
     def at_random(spans, rng):
         starts = np.flatnonzero(rng.random(4) < 0.4) * 3
@@ -297,12 +295,12 @@ def sentences(seed: int) -> Iterator[Crowd]:
 
     yield crowd("clean", {})
     yield crowd("clean, shared confusion", {}, confused=0.4)
-    yield crowd("random spammers", {"r0": ("random", at_random), "r1": ("random", at_random)})
-    yield crowd("nothing marked", {"c0": ("constant", lambda spans, rng: [])})
-    yield crowd("sloppy edges", {"e0": ("edges", sloppy)})
-    yield crowd("swapped types", {"s0": ("swaps", swaps)})
-    yield crowd("swapped types and random spammers", {"s0": ("swaps", swaps), "r0": ("random", at_random)})
-    yield crowd("copies", {"k0": ("copy", None), "k1": ("copy", None)})
+    yield crowd("random spammers", plant("random", at_random, "r0", "r1"))
+    yield crowd("nothing marked", plant("constant", lambda spans, rng: [], "c0"))
+    yield crowd("sloppy edges", plant("edges", sloppy, "e0"))
+    yield crowd("swapped types", plant("swaps", swaps, "s0"))
+    yield crowd("swapped types and random spammers", plant("swaps", swaps, "s0") | plant("random", at_random, "r0"))
+    yield crowd("copies", plant("copy", None, "k0", "k1"))
 
 
 # === Preferences ===
@@ -311,32 +309,27 @@ def sentences(seed: int) -> Iterator[Crowd]:
 def preferences(seed: int) -> Iterator[Crowd]:
     """Eight honest annotators, and those who are planted, judge 150 pairs each of 25 tasks."""
 
-    def crowd(name: str, planted: dict[str, tuple[str, Callable[..., np.ndarray]]]) -> Crowd:
+    def crowd(name: str, planted: Planted) -> Crowd:
         rng = np.random.default_rng([seed, len(name)])
         scores = rng.normal(0, 1.5, 25)
         answers = {f"h{each}": None for each in range(8)} | {who: answer for who, (_, answer) in planted.items()}
         columns: list[list[Any]] = [[], [], [], []]
         pairs = np.array([(one, other) for one in range(25) for other in range(25) if one != other])
-        first = None
+        answered: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         for who, answer in answers.items():
             shown = pairs[rng.choice(len(pairs), 150, replace=False)]
-            if who in ("h3",):
-                first = shown
-            if planted.get(who, ("",))[0] == "copy":
-                shown = first
             odds = scores[shown[:, 0]] - scores[shown[:, 1]]
             left = rng.random(150) < 1 / (1 + np.exp(-1.5 * odds))
-            if who == "h3":
-                copied = left
-            if answer is not None:
-                left = copied if planted[who][0] == "copy" else answer(left, rng)
-            for column, values in zip(
-                columns, (shown[:, 0], shown[:, 1], [who] * 150, np.where(left, "left", "right")), strict=True
-            ):
+            if planted.get(who, ("",))[0] == "copy":
+                shown, left = answered["h3"]
+            elif answer is not None:
+                left = answer(left, rng)
+            answered[who] = shown, left
+            said = shown[:, 0], shown[:, 1], [who] * 150, np.where(left, "left", "right")
+            for column, values in zip(columns, said, strict=True):
                 column += list(values)
         annotations = Annotations.from_arrays(columns[0], columns[2], columns[3], kind="preference", right=columns[1])
-        kinds = {who: kind for who, (kind, _) in planted.items()}
-        return Crowd(name, annotations, kinds, copied=copied_in(kinds))
+        return crowd_of(name, annotations, planted)
 
     def at_random(left, rng):
         return rng.random(len(left)) < 0.5
@@ -345,10 +338,10 @@ def preferences(seed: int) -> Iterator[Crowd]:
         return rng.random(len(left)) < 0.97
 
     yield crowd("clean", {})
-    yield crowd("random spammers", {"r0": ("random", at_random), "r1": ("random", at_random)})
-    yield crowd("always the left", {"c0": ("constant", always)})
-    yield crowd("the opposite", {"o0": ("opposite", lambda left, rng: ~left)})
-    yield crowd("copies", {"k0": ("copy", at_random)})
+    yield crowd("random spammers", plant("random", at_random, "r0", "r1"))
+    yield crowd("always the left", plant("constant", always, "c0"))
+    yield crowd("the opposite", plant("opposite", lambda left, rng: ~left, "o0"))
+    yield crowd("copies", plant("copy", None, "k0"))
 
 
 # === Several labels ===
@@ -358,7 +351,7 @@ def labels(seed: int) -> Iterator[Crowd]:
     """Seven honest annotators, and those who are planted, give 150 tasks any of four labels."""
     names = np.array(["art", "law", "map", "war"], object)
 
-    def crowd(name: str, planted: dict[str, tuple[str, Callable[..., np.ndarray]]]) -> Crowd:
+    def crowd(name: str, planted: Planted) -> Crowd:
         rng = np.random.default_rng([seed, len(name)])
         truth = rng.random((150, 4)) < (0.5, 0.35, 0.3, 0.25)
         said = {f"h{number}": truth ^ (rng.random(truth.shape) < error)
@@ -373,8 +366,7 @@ def labels(seed: int) -> Iterator[Crowd]:
         ]
         columns = [list(column) for column in zip(*rows, strict=True)]
         annotations = Annotations.from_arrays(*columns, on_duplicate="all")
-        kinds = {who: kind for who, (kind, _) in planted.items()}
-        return Crowd(name, annotations, kinds, copied=copied_in(kinds))
+        return crowd_of(name, annotations, planted)
 
     def at_random(truth, said, rng):
         return rng.random(truth.shape) < truth.mean(axis=0)
@@ -391,11 +383,11 @@ def labels(seed: int) -> Iterator[Crowd]:
         return (truth ^ (rng.random(truth.shape) < 0.05))[:, [1, 0, 2, 3]]
 
     yield crowd("clean", {})
-    yield crowd("random spammers", {"r0": ("random", at_random), "r1": ("random", at_random)})
-    yield crowd("constant spammers", {"c0": ("constant", constant)})
-    yield crowd("one label reversed", {"o0": ("opposite", one_reversed)})
-    yield crowd("two labels exchanged", {"s0": ("swaps", two_swapped)})
-    yield crowd("copies", {"k0": ("copy", lambda truth, said, rng: said["h3"].copy())})
+    yield crowd("random spammers", plant("random", at_random, "r0", "r1"))
+    yield crowd("constant spammers", plant("constant", constant, "c0"))
+    yield crowd("one label reversed", plant("opposite", one_reversed, "o0"))
+    yield crowd("two labels exchanged", plant("swaps", two_swapped, "s0"))
+    yield crowd("copies", plant("copy", lambda truth, said, rng: said["h3"].copy(), "k0"))
 
 
 # === Free texts and regions ===
@@ -437,16 +429,13 @@ def page_of(crowd: Crowd, kind: str, method: str | None = None) -> Any:
 def said_of(page: Any) -> dict[str, tuple[set[str], bool]]:
     """Annotators with a serious note: the notes, and whether the page advises to leave them out."""
     table = page.numbers.tables["annotators"].values
-    advice = getattr(page.numbers, "leave_out", None)  # the page had none before it computed what is gained
+    advice = page.numbers.leave_out
+    advised = set() if advice is None or advice["advised"] is False else {*advice["annotators"]}
     found = {}
     for name, notes in zip(table["annotator"], table["notes"], strict=True):
         serious = {note for note in notes if FLAGS[note].serious}
         if serious:
-            if hasattr(page.numbers, "leave_out"):
-                leave = advice is not None and str(name) in advice["annotators"] and advice["advised"] is not False
-            else:
-                leave = any("leave" in FLAGS[note].fix for note in serious)
-            found[str(name)] = serious, leave
+            found[str(name)] = serious, str(name) in advised
     return found
 
 
@@ -477,8 +466,9 @@ def counted(crowd: Crowd, kind: str, method: str | None = None) -> dict[str, flo
         warned, bad = any(each.key == "hardly" for each in page.numbers.warnings), "majority" in crowd.name
         counts |= {"bad majorities": bad, "warned": warned and bad, "warned wrongly": warned and not bad}
     if kind == "classification":
-        counts |= gained(crowd, method, {who for who, (_, leave) in named.items() if leave})
-        counts |= {} if method else commands_of(crowd, named)
+        left_out = {who for who, (_, leave) in named.items() if leave}
+        counts |= gained(crowd, method, left_out)
+        counts |= {} if method else commands_of(crowd, {*named}, left_out)
     return counts
 
 
@@ -496,9 +486,8 @@ def gained(crowd: Crowd, method: str | None, gone: set[str]) -> dict[str, float]
     return {"advised": int(bool(gone)), "harmed": int(gain < -HARM), "points gained": round(gain, 2)}
 
 
-def commands_of(crowd: Crowd, named: dict[str, tuple[set[str], bool]]) -> dict[str, int]:
+def commands_of(crowd: Crowd, named: set[str], left_out: set[str]) -> dict[str, int]:
     """How far `quality` and `next` say the same as the page."""
-    left_out = {who for who, (_, leave) in named.items() if leave}
     with tempfile.TemporaryDirectory() as folder:
         place, batch = Path(folder) / "answers.csv", Path(folder) / "batch.csv"
         write_annotations(crowd.annotations, place)
@@ -511,7 +500,7 @@ def commands_of(crowd: Crowd, named: dict[str, tuple[set[str], bool]]) -> dict[s
         listed = {line.split()[0] for part in lists for line in part.splitlines()[2:]}
         rows = list(csv.DictReader(batch.read_text().splitlines())) if batch.exists() else []
     return {
-        "quality differs": len(listed ^ set(named)),
+        "quality differs": len(listed ^ named),
         "questions": len(rows),
         "questions to those left out": sum(row["annotator"] in left_out for row in rows),
     }
