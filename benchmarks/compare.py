@@ -13,14 +13,13 @@ Crowds of one source are one family: means are of families. The result goes to b
 
 import json
 import sys
-from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent / "reproduce"))
 from needed import need
-from real_crowds import CROWDS, read
+from real_crowds import CROWDS, family_mean, read
 
 from crowdzoo import compare
 from crowdzoo.report.tables import print_table
@@ -43,12 +42,8 @@ def summary(crowds):
     names = dict.fromkeys(name for one in crowds.values() for name in one["gains"])
     rows = []
     for name in names:
-        families = defaultdict(list)
-        for one in crowds.values():
-            if name in one["gains"]:
-                families[one["family"]].append(one["gains"][name])
-        every = np.concatenate(list(families.values()))
-        mean = np.mean([np.mean(each) for each in families.values()])
+        gains = {crowd: one["gains"][name] for crowd, one in crowds.items() if name in one["gains"]}
+        every, mean = np.array(list(gains.values())), family_mean(gains)
         rows.append((name, f"{mean:+.3f}", f"{every.mean():+.3f}", f"{(every < -0.01).sum()}", f"{every.min():+.3f}"))
     return sorted(rows, key=lambda row: -float(row[1]))
 

@@ -37,7 +37,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent / "reproduce"))
 from needed import need
-from real_crowds import CROWDS, OLD, fold_of, read
+from real_crowds import CROWDS, OLD, family_mean, fold_of, read
 from stack import stack
 
 from crowdzoo import Annotations
@@ -145,9 +145,7 @@ def summary(saved: dict[str, Any], names: tuple[str, ...]) -> list[tuple[str, ..
         cells = {name: saved[name][method] for name in names if method in saved.get(name, {})}
         if not cells:
             continue
-        families: dict[str, list[float]] = {}
-        for name, cell in cells.items():
-            families.setdefault(CROWDS[name].family, []).append(cell["gain"])
+        mean = family_mean({name: cell["gain"] for name, cell in cells.items()})
         gains = np.array([cell["gain"] for cell in cells.values()])
         right = [
             cell["sure_right"] for cell in cells.values() if cell["sure_right"] is not None and cell["sure"] >= 0.05
@@ -155,10 +153,10 @@ def summary(saved: dict[str, Any], names: tuple[str, ...]) -> list[tuple[str, ..
         sure = np.array([(cell["sure"] * cell["tasks"], cell["sure_right"] or 0) for cell in cells.values()])
         rows.append(
             (
-                np.mean([np.mean(one) for one in families.values()]),
+                mean,
                 method,
                 f"{len(cells)}",
-                f"{np.mean([np.mean(one) for one in families.values()]):+.3f}",
+                f"{mean:+.3f}",
                 f"{gains.mean():+.3f}",
                 f"{sum(cell['high'] < CLEARLY for cell in cells.values())}",
                 f"{(gains < -0.01).sum()}",
@@ -191,11 +189,8 @@ def by_kind(saved: dict[str, Any]) -> list[tuple[str, ...]]:
     for method in dict.fromkeys(name for row in saved.values() for name in row):
         cells = []
         for chosen in kinds.values():
-            families: dict[str, list[float]] = {}
-            for name in filter(chosen, saved):
-                if method in saved[name]:
-                    families.setdefault(CROWDS[name].family, []).append(saved[name][method]["gain"])
-            cells.append(f"{np.mean([np.mean(one) for one in families.values()]):+.3f}" if families else "-")
+            gains = {name: saved[name][method]["gain"] for name in filter(chosen, saved) if method in saved[name]}
+            cells.append(f"{family_mean(gains):+.3f}" if gains else "-")
         rows.append((method, *cells))
     order = [row[0] for row in summary(saved, tuple(CROWDS))]
     return [("method", *kinds), *sorted(rows, key=lambda row: order.index(row[0]))]

@@ -7,6 +7,7 @@ a family as one, and what is chosen on some crowds is shown on other families.
 import csv
 import gzip
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,7 @@ import numpy as np
 from crowdzoo import Annotations
 from crowdzoo.datasets import data_folder
 
-__all__ = ["CROWDS", "FOLDS", "OLD", "Crowd", "fold_of", "read", "real_sets"]
+__all__ = ["CROWDS", "FOLDS", "OLD", "Crowd", "family_mean", "fold_of", "read", "real_sets"]
 
 Read = tuple[Annotations, np.ndarray]
 
@@ -189,6 +190,14 @@ def fold_of(family: str) -> int:
     """Families in turn, largest first, so that each fold has some crowds of many sorts."""
     families = [crowd.family for crowd in CROWDS.values()]
     return sorted(set(families), key=lambda one: (-families.count(one), one)).index(family) % FOLDS
+
+
+def family_mean(values: dict[str, float]) -> float:
+    """Mean over families of the means over their crowds, by the crowds' names."""
+    families = defaultdict(list)
+    for name, value in values.items():
+        families[CROWDS[name].family].append(value)
+    return float(np.mean([np.mean(each) for each in families.values()]))
 
 
 def read(names: tuple[str, ...] = tuple(CROWDS)) -> Iterator[tuple[Crowd, Annotations, np.ndarray]]:
