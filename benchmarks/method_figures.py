@@ -60,7 +60,7 @@ def deep() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for title, row in saved["labelme"].items():
         settings = row["row"]
-        if settings["settings"] or settings["labels"] == "gold":
+        if settings["settings"] or settings["labels"] not in ("", *METHODS):  # gold, and methods that are gone
             continue
         method = settings["method"]
         words = [f"{name}={value}" for name, value in settings["arguments"].items()]

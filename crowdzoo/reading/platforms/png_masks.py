@@ -9,7 +9,6 @@ from pathlib import PurePath
 from typing import Any
 
 import numpy as np
-from scipy.ndimage import label
 
 from crowdzoo.data.regions import mask_of_pixels, mask_tools
 from crowdzoo.errors import DataError
@@ -29,6 +28,7 @@ def read_mask(file: ExportFile) -> tuple[list[int], list[dict[str, Any]]]:
     """
     mask_tools()  # says what is missing
     from PIL import Image
+    from scipy.ndimage import label
 
     try:
         with file.open() as stream, Image.open(stream) as image:
