@@ -285,14 +285,9 @@ class Annotations(AnnotationRows):
         """A pandas frame of names: task, annotator, label, and position, confidence, timestamp where there are any.
 
         Preferences have left and right instead of task.
-
-        Raises:
-            ImportError: where pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_frame() needs pandas: pip install pandas") from error
+        import pandas as pd
+
         columns = self._columns()
         return pd.DataFrame({
             column: values if names is None else names[values] for column, (values, names) in columns.items()
