@@ -19,7 +19,7 @@ from crowdzoo.networks.encoders import model_names
 from crowdzoo.report.tables import print_table
 from crowdzoo.training.bases import is_own
 from crowdzoo.training.digest import digest_of
-from crowdzoo.training.length import length_rows, num_labelled, with_length
+from crowdzoo.training.length import num_labelled, with_length
 
 ENCODER = ("inputs", "form", "height", "width", "fit")  # those that the encoder of a base of one's own takes
 MOST_LAYERS, MOST_UNITS = 100, 1 << 16
@@ -105,7 +105,8 @@ def run(arguments: argparse.Namespace) -> None:
         remove_checkpoint(keep.folder)
     rows = [
         *kind.size_rows(data.trained_on, " trained on"),
-        *length_rows(settings),
+        ("epochs", f"{settings.epochs:,}"),
+        ("batch size", f"{settings.batch_size:,}"),
         *_stopped_rows(settings, model),
         *([("resumed after epoch", f"{keep.resumed:,}")] if keep is not None and keep.resumed else []),
         *kind.training_rows(model, encoder, data),
