@@ -181,7 +181,7 @@ def _run_multi_label(arguments: argparse.Namespace, kind: Kind, settings: dict[s
     reading = {**options.reading_options(arguments, kind), "on_duplicate": "all", "no_label": aggregator.none}
     crowd = kind.read(arguments.annotations, **reading)
     tables = aggregator.tables(crowd)
-    gold = _gold_labels(arguments, crowd, [*tables], aggregator.none)
+    gold = {} if arguments.gold is None else options.gold_labels_of(arguments, crowd, tables, aggregator.none)
     uses = arguments.use_gold or arguments.calibrate
     result = aggregator.fit(crowd, gold if uses else None, calibrated=bool(arguments.calibrate))
     result.write(arguments.out, arguments.format)
@@ -211,17 +211,6 @@ def _run_multi_label(arguments: argparse.Namespace, kind: Kind, settings: dict[s
     ]
     print_table(f"{result.method}, label by label", ("", ""), rows)
     print("Agreement is Krippendorff's alpha of the yes and no to each label.")
-
-
-def _gold_labels(arguments: argparse.Namespace, crowd: Annotations, labels: list[Any], none: str) -> dict[Any, Any]:
-    """Which labels hold, by the file of --gold; empty without it."""
-    if arguments.gold is None:
-        return {}
-    from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR
-    from crowdzoo.reading.instances.gold import read_gold_labels
-
-    separator = arguments.label_separator or SEPARATOR
-    return read_gold_labels(arguments.gold, crowd.tasks, labels, none, separator, options.second_layout(arguments))
 
 
 def _agreement(table: Annotations) -> str:

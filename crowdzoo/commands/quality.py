@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> None:
             annotations, aggregation, metric=arguments.metric or "nominal", bootstrap=arguments.bootstrap,
             seed=arguments.seed, models=models, on_sample=step, **options.given(arguments, ["epsilon"]),
         )  # fmt: skip
-    gold = kind.gold_of(annotations, arguments.gold, options.second_layout(arguments))
+    gold = kind.gold_of(annotations, arguments.gold, options.second_layout(arguments, "gold"))
     prices = None if arguments.pay is None else np.full(annotations.num_annotators, arguments.pay)
     if prices is None and arguments.annotator_table is not None:
         prices = options.annotator_table(arguments, annotations).costs

@@ -132,7 +132,7 @@ def run(arguments: argparse.Namespace) -> None:
     models = options.models_of(arguments, annotations) if mixed else None
     instances = None
     if arguments.instances is not None:
-        layout = options.second_layout(arguments)
+        layout = options.second_layout(arguments, "instance")
         instances = read_instances(arguments.instances, recognised(arguments.instances, layout=layout), layout)
         instances = instances.named_like(annotations.tasks)
     encoded, predictions, gold = Layout.of_second(None, {"encoding": arguments.encoding}), None, None

@@ -148,7 +148,7 @@ def settings_of(line: argparse.Namespace, kind: Kind, **given: Any) -> Any:
     inputs = options.column_types(line.types)
     if inputs:
         fields["inputs"] = inputs
-    of_kind = kind.instances_of(line.instances, inputs, options.second_layout(line), line.base)
+    of_kind = kind.instances_of(line.instances, inputs, options.second_layout(line, "instance"), line.base)
     base = line.base or of_kind.bases[kind.name]
     if is_own(base):
         fields = _own_fields(line, of_kind, fields)
@@ -167,7 +167,7 @@ def training_set_of(arguments: argparse.Namespace, kind: Kind) -> TrainingSet:
     reading = options.reading_options(arguments, kind) | options.given(arguments, kind.training_reading)
     return kind.training_set(
         arguments.annotations, arguments.instances, options.column_types(arguments.types),
-        options.second_layout(arguments), arguments.base, **reading,
+        options.second_layout(arguments, "instance"), arguments.base, **reading,
     )  # fmt: skip
 
 
