@@ -187,9 +187,9 @@ class DawidSkene(Incremental, Iterative):
         best = best_of(runs)
         self.warn_unless_converged(best, len(annotations))
         if soft:
-            posteriors, labels, _ = soft.answers(best.params, self.seed)
+            posteriors, labels = soft.answers(best.params, self.seed)
         else:
-            posteriors, labels, _ = bayes.answers(annotations, blocks, best.params, self.seed)
+            posteriors, labels = bayes.answers(annotations, blocks, best.params, self.seed)
         return self.result(annotations, best, posteriors, labels)
 
     def _begin(self, annotations: Annotations, gold: ArrayLike | None, initial: Initial) -> NDArray[np.float64] | None:

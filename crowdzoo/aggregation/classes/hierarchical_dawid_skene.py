@@ -184,7 +184,7 @@ class HierarchicalDawidSkene(Incremental, Iterative):
         while not run.done:
             run = self.step(run, Counts.expected(blocks, run.params.params), num_idle)
         self.warn_unless_converged(run, len(annotations))
-        found, labels, _ = bayes.answers(annotations, blocks, run.params.params, self.seed)
+        found, labels = bayes.answers(annotations, blocks, run.params.params, self.seed)
         return self.result(annotations, run, found, labels, Counts.expected(blocks, run.params.means).log_likelihood)
 
     def step(self, run: Run[Crowd], counts: Counts, num_idle: int) -> Run[Crowd]:
