@@ -74,7 +74,8 @@ class CrowdEstimator(BaseEstimator):
         name = "label_distribution" if label_kind(self.kind).has_classes else "ratings"
         targets: dict[str, Any] = {} if plain is None else {name: plain}
         base = None if self.base is None else GivenBase(self.base)
-        tasks, self.annotators_ = (None, None) if annotations is None else (annotations.tasks, annotations.annotators)
+        tasks = None if annotations is None else annotations.tasks
+        self.annotators_ = None if annotations is None else annotations.annotators
         self.model_, _ = train(
             settings, X, annotations=annotations, tasks=tasks, base=base, verbose=self.verbose, **targets
         )
