@@ -54,7 +54,7 @@ def update(counts: Counts, prior: float = 0.01, diagonal: float = 1.0) -> Params
         prior: pseudo-count of each cell.
         diagonal: further pseudo-count of each diagonal cell.
     """
-    logs = normalised_logs(counts.table, prior + diagonal * np.eye(counts.num_classes), least=TINY)
+    logs = normalised_logs(counts.table, prior + diagonal * np.eye(counts.num_classes))
     return Params(logs.transpose(0, 2, 1), np.log(np.maximum(shares_of(counts.classes + prior), TINY)))
 
 
