@@ -17,7 +17,7 @@ from crowdzoo.commands.progress import progress
 from crowdzoo.commands.train import FIELDS, add_training, settings_of, training_set_of
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.writing import write_rows
-from crowdzoo.kinds import KINDS, Kind, kind_of
+from crowdzoo.kinds import KINDS, Kind
 from crowdzoo.kinds.parts import compared_by
 from crowdzoo.process import use_tensorflow
 from crowdzoo.report.tables import print_table
@@ -77,8 +77,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Reads, compares, writes the table and the picture, and prints the table."""
-    kind = kind_of(arguments.task)
-    kind.check_arguments(arguments)
+    kind = options.checked_kind(arguments)
     words = [word.strip() for word in re.split(r",(?![^[]*\])", arguments.methods) if word.strip()]  # not in lists
     given: dict[str, Any] = {"methods": words, "track": arguments.track}
     if not given["methods"]:

@@ -16,7 +16,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, shorten
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import readable
-from crowdzoo.kinds import KINDS, Kind
+from crowdzoo.kinds import KINDS, Kind, kind_of
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.training.settings import ImageSettings, Settings, TextSettings, TrainingSettings
 
@@ -241,6 +241,13 @@ def add_kinds(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     for kind in KINDS.values():
         kind.add_arguments(command)
+
+
+def checked_kind(arguments: argparse.Namespace) -> Kind:
+    """The kind of label that --task names, once no option is for another one."""
+    kind = kind_of(arguments.task)
+    kind.check_arguments(arguments)
+    return kind
 
 
 def add_seed(command: argparse.ArgumentParser, of: str, most: int = 2**63 - 1) -> None:

@@ -70,8 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.report.quality_tables import print_class_agreement, print_quality, print_replacements
     from crowdzoo.report.sheets import print_sheets, with_sheets
 
-    kind, aggregator = kind_of(arguments.task), None
-    kind.check_arguments(arguments)
+    kind, aggregator = options.checked_kind(arguments), None
     SEED.checked("", "seed", arguments.seed)
     if arguments.format is not None and arguments.out is None:
         raise ConfigError(f"--format {arguments.format}: is that of tables, which need a folder: add --out DIR.")

@@ -14,7 +14,7 @@ from crowdzoo.data.instance_kinds import InstanceKind
 from crowdzoo.errors import ConfigError, shorten
 from crowdzoo.files.paths import check_apart
 from crowdzoo.files.writing import atomic_file, atomic_path
-from crowdzoo.kinds import Kind, TrainingSet, kind_of
+from crowdzoo.kinds import Kind, TrainingSet
 from crowdzoo.networks.encoders import model_names
 from crowdzoo.report.tables import print_table
 from crowdzoo.training.bases import is_own
@@ -68,8 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise ConfigError(f"--out {arguments.out}: a model's file ends in .keras.")
     if arguments.checkpoint is not None:
         _check_checkpoint(arguments)
-    kind = kind_of(arguments.task)
-    kind.check_arguments(arguments)
+    kind = options.checked_kind(arguments)
     hyperparameters = options.settings_of(arguments.settings)
     if arguments.gold is not None and "gold" not in (*kind.reading, *kind.training_reading):
         raise ConfigError(f"--gold {arguments.gold}: what is known of {kind.title} is a column gold of the instances.")
