@@ -5,6 +5,7 @@ from pathlib import Path
 
 from crowdzoo.files.served_model import BLESSING_FILE
 from crowdzoo.files.version_folders import complete_versions
+from crowdzoo.training.digest import digest_of
 
 
 def fingerprint(model: str | Path) -> str:
@@ -12,11 +13,7 @@ def fingerprint(model: str | Path) -> str:
     digest = hashlib.sha256()
     root = Path(model)
     for path in sorted(path for path in root.rglob("*") if path.is_file() and path != root / BLESSING_FILE):
-        content = hashlib.sha256()
-        with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                content.update(block)
-        digest.update(f"{path.relative_to(root).as_posix()}\0{content.hexdigest()}\n".encode())
+        digest.update(f"{path.relative_to(root).as_posix()}\0{digest_of(path)}\n".encode())
     return digest.hexdigest()[:32]
 
 

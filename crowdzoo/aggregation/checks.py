@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crowdzoo.data.label_kinds import CLASSIFICATION, REGRESSION, require_annotations, require_kind
+from crowdzoo.data.label_kinds import CLASSIFICATION, REGRESSION, LabelKind, require_annotations, require_kind
 from crowdzoo.errors import DataError, short_repr
 
 if TYPE_CHECKING:
@@ -16,6 +16,24 @@ if TYPE_CHECKING:
 COUNTING = ("Majority vote", "Dawid-Skene", "posteriors_of")
 
 LARGEST = 1e10  # of a rating in usual ones: with a larger one, sums lose the digits of the others
+
+
+def check_annotations(annotations: Annotations, method: str, kind: LabelKind, what: str) -> None:
+    """Refuses what is no table of annotations, annotations of another kind, and none at all.
+
+    Args:
+        annotations: to look at.
+        method: the aggregator's title, for the message.
+        kind: what the method takes.
+        what: one annotation, in words.
+
+    Raises:
+        DataError: one of these.
+    """
+    require_annotations(annotations, f"{method}: fit", "fit_predict(frame), or fit on ")
+    require_kind(annotations.label_kind, method, kind)
+    if len(annotations) == 0:
+        raise DataError(f"{method} needs at least one {what}: there are no annotations.")
 
 
 def check_classification(annotations: Annotations, method: str, *, matrices: bool = True) -> None:
@@ -68,10 +86,7 @@ def check_ratings(annotations: Annotations, method: str, low: float | None, high
         ConfigError: an impossible scale.
         DataError: another kind, no annotation, a rating outside, or one so large that the others are lost beside it.
     """
-    require_annotations(annotations, f"{method}: fit", "fit_predict(frame), or fit on ")
-    require_kind(annotations.label_kind, method, REGRESSION)
-    if len(annotations) == 0:
-        raise DataError(f"{method} needs at least one rating: there are no annotations.")
+    check_annotations(annotations, method, REGRESSION, "rating")
     annotations.check_scale(low, high)
     sizes = np.abs(annotations.labels)
     if 0 < (most := sizes.max()) < 1e-100:

@@ -53,7 +53,6 @@ class Aggregation(Result):
         skills: one number an annotator, higher is better, [R]; what it measures is the method's (see its class).
             None where the method has no such number.
         difficulty: one number a task, higher is harder, [N]; None where the method has no such number.
-        clusters: group of each annotator, int64 [R]; None where the method forms no groups.
         effective_votes: how many independent votes the annotations of each task are worth, [N]; None where the method
             takes annotators as independent.
         confidence: whether annotations counted by their confidence; those of other tasks then do, too.
@@ -71,7 +70,6 @@ class Aggregation(Result):
     annotations_per_task: NDArray[np.int64]
     annotations_per_annotator: NDArray[np.int64]
     difficulty: NDArray[np.float64] | None = None
-    clusters: NDArray[np.int64] | None = None
     effective_votes: NDArray[np.float64] | None = None
     confidence: bool = False
     accuracy_interval: tuple[float, float, float] | None = None
@@ -204,7 +202,6 @@ class Aggregation(Result):
             "classes": classes,
             **found.names_and_counts(tasks, annotators),
             "difficulty": found.optional(tasks, "difficulty"),
-            "clusters": found.optional(annotators, "cluster", whole=True),
             "effective_votes": found.optional(tasks, "effective_votes"),
             "confidence": found.value("confidence", bool) if "confidence" in found.summary else False,
             "accuracy_interval": None if interval is None else (interval[0], interval[1], interval[2]),
@@ -223,12 +220,7 @@ class Aggregation(Result):
         }
 
     def _of_annotators(self) -> Columns:
-        return {
-            "accuracy": self.annotator_accuracy(),
-            "skill": self.skills,
-            "cluster": self.clusters,
-            "confusion": self.confusions,
-        }
+        return {"accuracy": self.annotator_accuracy(), "skill": self.skills, "confusion": self.confusions}
 
     def _more(self) -> dict[str, Any]:
         return {

@@ -226,9 +226,9 @@ class ReadResult:
             raise self._error(self.file, f"{key!r} is {short_repr(value)}")
         return value
 
-    def optional(self, file: str, column: str, *shape: int, whole: bool = False) -> NDArray[Any] | None:
+    def optional(self, file: str, column: str, *shape: int) -> NDArray[Any] | None:
         """As `numbers`; None if the column is missing."""
-        return self.numbers(file, column, *shape, whole=whole) if self.has(file, column) else None
+        return self.numbers(file, column, *shape) if self.has(file, column) else None
 
     def list_of_names(self, key: str) -> NDArray[Any]:
         """A list of strings and integers of the summary, as an array."""

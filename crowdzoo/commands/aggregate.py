@@ -12,7 +12,7 @@ from crowdzoo.commands.options import PEOPLE_AND_MODELS
 from crowdzoo.commands.outputs import Output, is_result
 from crowdzoo.commands.progress import fitted
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.kinds import Kind, kind_of
+from crowdzoo.kinds import Kind
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.report.tables import print_table
@@ -74,8 +74,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Reads, aggregates, writes the result and prints a summary."""
-    kind = kind_of(arguments.task)
-    kind.check_arguments(arguments)
+    kind = options.checked_kind(arguments)
     if arguments.use_gold and arguments.gold is None:
         raise ConfigError("--use-gold takes the classes of --gold FILE: give that file.")
     if arguments.calibrate and arguments.gold is None:
@@ -181,7 +180,7 @@ def _run_multi_label(arguments: argparse.Namespace, kind: Kind, settings: dict[s
     reading = {**options.reading_options(arguments, kind), "on_duplicate": "all", "no_label": aggregator.none}
     crowd = kind.read(arguments.annotations, **reading)
     tables = aggregator.tables(crowd)
-    gold = _gold_labels(arguments, crowd, [*tables], aggregator.none)
+    gold = {} if arguments.gold is None else options.gold_labels_of(arguments, crowd, tables, aggregator.none)
     uses = arguments.use_gold or arguments.calibrate
     result = aggregator.fit(crowd, gold if uses else None, calibrated=bool(arguments.calibrate))
     result.write(arguments.out, arguments.format)
@@ -211,17 +210,6 @@ def _run_multi_label(arguments: argparse.Namespace, kind: Kind, settings: dict[s
     ]
     print_table(f"{result.method}, label by label", ("", ""), rows)
     print("Agreement is Krippendorff's alpha of the yes and no to each label.")
-
-
-def _gold_labels(arguments: argparse.Namespace, crowd: Annotations, labels: list[Any], none: str) -> dict[Any, Any]:
-    """Which labels hold, by the file of --gold; empty without it."""
-    if arguments.gold is None:
-        return {}
-    from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR
-    from crowdzoo.reading.instances.gold import read_gold_labels
-
-    separator = arguments.label_separator or SEPARATOR
-    return read_gold_labels(arguments.gold, crowd.tasks, labels, none, separator, options.second_layout(arguments))
 
 
 def _agreement(table: Annotations) -> str:

@@ -17,10 +17,9 @@ from crowdzoo.commands.progress import progress
 from crowdzoo.commands.train import FIELDS, add_training, settings_of, training_set_of
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.writing import write_rows
-from crowdzoo.kinds import KINDS, Kind, kind_of
+from crowdzoo.kinds import KINDS, Kind
 from crowdzoo.kinds.parts import compared_by
 from crowdzoo.process import use_tensorflow
-from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.report.tables import print_table
 
 # Arguments that `crowdzoo train` has, too, or `aggregate`; name -> option
@@ -78,8 +77,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Reads, compares, writes the table and the picture, and prints the table."""
-    kind = kind_of(arguments.task)
-    kind.check_arguments(arguments)
+    kind = options.checked_kind(arguments)
     words = [word.strip() for word in re.split(r",(?![^[]*\])", arguments.methods) if word.strip()]  # not in lists
     given: dict[str, Any] = {"methods": words, "track": arguments.track}
     if not given["methods"]:
@@ -129,15 +127,10 @@ def _several(arguments: argparse.Namespace, kind: Kind) -> tuple[Any, Any]:
     if arguments.gold is None:
         raise ConfigError("--multi-label: methods for several labels are compared with gold: give --gold FILE.")
     from crowdzoo.aggregation import MultiLabel
-    from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR
-    from crowdzoo.reading.instances.gold import read_gold_labels
 
     reading = {**options.reading_options(arguments, kind), "on_duplicate": "all", "no_label": MultiLabel.none}
     crowd = kind.read(arguments.annotations, **reading)
-    separator = arguments.label_separator or SEPARATOR
-    labels = [*MultiLabel().tables(crowd)]
-    layout = Layout.of_second(arguments.gold_columns, vars(arguments), "gold_columns")
-    return crowd, read_gold_labels(arguments.gold, crowd.tasks, labels, MultiLabel.none, separator, layout)
+    return crowd, options.gold_labels_of(arguments, crowd, MultiLabel().tables(crowd), MultiLabel.none)
 
 
 def _print(found: Any, arguments: argparse.Namespace, command: str) -> None:

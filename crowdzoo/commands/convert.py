@@ -7,7 +7,6 @@ from crowdzoo.commands import options
 from crowdzoo.commands.outputs import Output, holds
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.writing import atomic_folder
-from crowdzoo.kinds import kind_of
 from crowdzoo.reading.platforms.export import PLATFORMS, Export
 from crowdzoo.report.tables import print_table
 
@@ -34,8 +33,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Reads an export, checks it as every file of annotations, and writes it."""
     if arguments.platform is None:
         raise ConfigError(f"--platform is missing: name the platform of the export, one of {', '.join(PLATFORMS)}.")
-    kind = kind_of(arguments.task)
-    kind.check_arguments(arguments)
+    kind = options.checked_kind(arguments)
     # --image names a column of the instances here; tasks keep the names of the platform
     reading = {name: value for name, value in options.reading_options(arguments, kind).items() if name != "image"}
     crowd = kind.read(arguments.annotations, **reading)

@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> None:
     warmup, features = None, names.get("features")
     if arguments.warmup:
         of_kind = VECTORS if encoder is None else encoder.instances
-        instances = read_inputs(arguments.warmup, of_kind, options.second_layout(arguments))
+        instances = read_inputs(arguments.warmup, of_kind, options.second_layout(arguments, "instance"))
         warmup = opened(take_rows(instances.in_order(features, arguments.warmup), slice(16)))
     if arguments.base is not None:
         own_function(arguments.base)  # registers its classes

@@ -15,10 +15,11 @@ from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
 from crowdzoo.commands.outputs import Output, is_batch
 from crowdzoo.commands.progress import fitted
-from crowdzoo.errors import ConfigError, DataError, shorten, unknown
+from crowdzoo.errors import ConfigError, DataError, shorten
 from crowdzoo.files.writing import atomic_file, write_rows
 from crowdzoo.kinds import Kind, kind_of
 from crowdzoo.kinds.parts import has_part, part_of
+from crowdzoo.quality.model_agreement import codes_of
 from crowdzoo.quality.next_annotation import SURE, next_questions
 from crowdzoo.report.tables import print_table
 
@@ -285,7 +286,6 @@ def _why_stopped(
 def _costs(words: list[str], pay: float, crowd: Annotations) -> np.ndarray:
     """What an answer of each annotator costs, [R]."""
     costs = np.full(crowd.num_annotators, pay)
-    names = {str(name): code for code, name in enumerate(crowd.annotators.tolist())}
     for word in words:
         name, equals, text = word.rpartition("=")
         try:
@@ -294,9 +294,7 @@ def _costs(words: list[str], pay: float, crowd: Annotations) -> np.ndarray:
             cost = math.nan
         if not equals or not (cost > 0 and math.isfinite(cost)):
             raise ConfigError(f"--cost {shorten(word)}: write NAME=X with X above 0, as in expert=5.")
-        if name not in names:
-            raise ConfigError(f"--cost {unknown('annotator', name, list(names))}")
-        costs[names[name]] = cost
+        costs[codes_of(crowd, [name], "--cost ")] = cost
     return costs
 
 
@@ -306,12 +304,7 @@ def _asked(text: str | None, crowd: Annotations) -> np.ndarray:
         if not crowd.num_annotators:
             raise DataError("there are no annotations, so nothing is known of any annotator.")
         return np.arange(crowd.num_annotators)
-    names = {str(name): code for code, name in enumerate(crowd.annotators.tolist())}
-    given = [name.strip() for name in text.split(",")]
-    for name in given:
-        if name not in names:
-            raise ConfigError(f"--annotators: {unknown('annotator', name, list(names))}")
-    return np.array(sorted({names[name] for name in given}))
+    return np.unique(codes_of(crowd, [name.strip() for name in text.split(",")], "--annotators: "))
 
 
 def _write(place: Path, found: NextAnnotations, crowd: Annotations, instances: Instances | None) -> None:

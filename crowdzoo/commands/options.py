@@ -16,7 +16,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, shorten
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import readable
-from crowdzoo.kinds import KINDS, Kind
+from crowdzoo.kinds import KINDS, Kind, kind_of
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.training.settings import ImageSettings, Settings, TextSettings, TrainingSettings
 
@@ -243,6 +243,13 @@ def add_kinds(command: argparse.ArgumentParser) -> None:
         kind.add_arguments(command)
 
 
+def checked_kind(arguments: argparse.Namespace) -> Kind:
+    """The kind of label that --task names, once no option is for another one."""
+    kind = kind_of(arguments.task)
+    kind.check_arguments(arguments)
+    return kind
+
+
 def add_seed(command: argparse.ArgumentParser, of: str, most: int = 2**63 - 1) -> None:
     """Adds --seed, with what it is the seed of, and the largest one."""
     command.add_argument("--seed", type=integer(0, most), default=0, help=f"seed of {of} (default 0)")
@@ -398,17 +405,27 @@ def settings_of(
     return settings
 
 
-def second_layout(arguments: argparse.Namespace) -> Layout:
-    """The layout of the file of instances or gold that a command line has beside annotations."""
-    option = next(name for name in ("instance_columns", "gold_columns") if hasattr(arguments, name))
+def second_layout(arguments: argparse.Namespace, second: str) -> Layout:
+    """The layout of the file that a command line has beside annotations; `second` as for `add_second_columns`."""
+    option = f"{second}_columns"
     return Layout.of_second(getattr(arguments, option), vars(arguments), option)
 
 
 def gold_of(arguments: argparse.Namespace, kind: Kind, crowd: Any) -> Any:
     """What --gold knows of the tasks of a crowd; see `Kind.gold_of`."""
-    layout = Layout.of_second(arguments.gold_columns, vars(arguments), "gold_columns")
     known: Any = kind.gold_of
-    return known(crowd, arguments.gold, layout, **given(arguments, kind.gold_reading))
+    return known(crowd, arguments.gold, second_layout(arguments, "gold"), **given(arguments, kind.gold_reading))
+
+
+def gold_labels_of(
+    arguments: argparse.Namespace, crowd: Annotations, labels: Iterable[Any], none: str
+) -> dict[Any, Any]:
+    """Which of several labels hold for the tasks, by the file of --gold."""
+    from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR
+    from crowdzoo.reading.instances.gold import read_gold_labels
+
+    separator = arguments.label_separator or SEPARATOR
+    return read_gold_labels(arguments.gold, crowd.tasks, [*labels], none, separator, second_layout(arguments, "gold"))
 
 
 def named_values(words: Iterable[str], example: str, flag: str = "--set") -> Iterator[tuple[str, str]]:

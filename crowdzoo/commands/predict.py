@@ -97,7 +97,7 @@ def _answers(arguments: argparse.Namespace) -> tuple[Instances, dict[str, Any]]:
 
 def _read(arguments: argparse.Namespace, signature: Mapping[str, Any], of_images: bool | None) -> Instances:
     """The instances as the signature takes them; `of_images` says whether its strings are images, None: not known."""
-    path, layout = arguments.instances, options.second_layout(arguments)
+    path, layout = arguments.instances, options.second_layout(arguments, "instance")
     inputs = signature.get("inputs", {"instances": {}})
     if any(len(spec["shape"]) > 2 for name, spec in inputs.items() if name != "instances"):
         raise DataError(f"{path}: the model's inputs {', '.join(inputs)} are no columns of a table; use the client.")

@@ -70,8 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.report.quality_tables import print_class_agreement, print_quality, print_replacements
     from crowdzoo.report.sheets import print_sheets, with_sheets
 
-    kind, aggregator = kind_of(arguments.task), None
-    kind.check_arguments(arguments)
+    kind, aggregator = options.checked_kind(arguments), None
     SEED.checked("", "seed", arguments.seed)
     if arguments.format is not None and arguments.out is None:
         raise ConfigError(f"--format {arguments.format}: is that of tables, which need a folder: add --out DIR.")
@@ -109,7 +108,7 @@ def run(arguments: argparse.Namespace) -> None:
             annotations, aggregation, metric=arguments.metric or "nominal", bootstrap=arguments.bootstrap,
             seed=arguments.seed, models=models, on_sample=step, **options.given(arguments, ["epsilon"]),
         )  # fmt: skip
-    gold = kind.gold_of(annotations, arguments.gold, options.second_layout(arguments))
+    gold = kind.gold_of(annotations, arguments.gold, options.second_layout(arguments, "gold"))
     prices = None if arguments.pay is None else np.full(annotations.num_annotators, arguments.pay)
     if prices is None and arguments.annotator_table is not None:
         prices = options.annotator_table(arguments, annotations).costs

@@ -11,7 +11,6 @@ from crowdzoo.commands.options import PEOPLE_AND_MODELS
 from crowdzoo.commands.outputs import Output, is_page, is_page_data, page_data_path
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.errors import ConfigError
-from crowdzoo.kinds import kind_of
 from crowdzoo.reading.tables.layout import Layout
 
 if TYPE_CHECKING:
@@ -101,8 +100,7 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.report.training_history import read_history
 
     SEED.checked("", "seed", arguments.seed)
-    kind = kind_of(arguments.task)
-    kind.check_arguments(arguments)
+    kind = options.checked_kind(arguments)
     if arguments.instances is not None and "instances" not in kind.inputs:
         raise ConfigError("--instances: the sentences are in the file of annotations; leave it out.")
     if arguments.gold is not None and "calibrate" in kind.refused:
@@ -132,7 +130,7 @@ def run(arguments: argparse.Namespace) -> None:
     models = options.models_of(arguments, annotations) if mixed else None
     instances = None
     if arguments.instances is not None:
-        layout = options.second_layout(arguments)
+        layout = options.second_layout(arguments, "instance")
         instances = read_instances(arguments.instances, recognised(arguments.instances, layout=layout), layout)
         instances = instances.named_like(annotations.tasks)
     encoded, predictions, gold = Layout.of_second(None, {"encoding": arguments.encoding}), None, None

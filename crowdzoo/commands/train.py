@@ -14,12 +14,12 @@ from crowdzoo.data.instance_kinds import InstanceKind
 from crowdzoo.errors import ConfigError, shorten
 from crowdzoo.files.paths import check_apart
 from crowdzoo.files.writing import atomic_file, atomic_path
-from crowdzoo.kinds import Kind, TrainingSet, kind_of
+from crowdzoo.kinds import Kind, TrainingSet
 from crowdzoo.networks.encoders import model_names
 from crowdzoo.report.tables import print_table
 from crowdzoo.training.bases import is_own
 from crowdzoo.training.digest import digest_of
-from crowdzoo.training.length import length_rows, num_labelled, with_length
+from crowdzoo.training.length import num_labelled, with_length
 
 ENCODER = ("inputs", "form", "height", "width", "fit")  # those that the encoder of a base of one's own takes
 MOST_LAYERS, MOST_UNITS = 100, 1 << 16
@@ -68,8 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise ConfigError(f"--out {arguments.out}: a model's file ends in .keras.")
     if arguments.checkpoint is not None:
         _check_checkpoint(arguments)
-    kind = kind_of(arguments.task)
-    kind.check_arguments(arguments)
+    kind = options.checked_kind(arguments)
     hyperparameters = options.settings_of(arguments.settings)
     if arguments.gold is not None and "gold" not in (*kind.reading, *kind.training_reading):
         raise ConfigError(f"--gold {arguments.gold}: what is known of {kind.title} is a column gold of the instances.")
@@ -105,7 +104,8 @@ def run(arguments: argparse.Namespace) -> None:
         remove_checkpoint(keep.folder)
     rows = [
         *kind.size_rows(data.trained_on, " trained on"),
-        *length_rows(settings),
+        ("epochs", f"{settings.epochs:,}"),
+        ("batch size", f"{settings.batch_size:,}"),
         *_stopped_rows(settings, model),
         *([("resumed after epoch", f"{keep.resumed:,}")] if keep is not None and keep.resumed else []),
         *kind.training_rows(model, encoder, data),
@@ -147,7 +147,7 @@ def settings_of(line: argparse.Namespace, kind: Kind, **given: Any) -> Any:
     inputs = options.column_types(line.types)
     if inputs:
         fields["inputs"] = inputs
-    of_kind = kind.instances_of(line.instances, inputs, options.second_layout(line), line.base)
+    of_kind = kind.instances_of(line.instances, inputs, options.second_layout(line, "instance"), line.base)
     base = line.base or of_kind.bases[kind.name]
     if is_own(base):
         fields = _own_fields(line, of_kind, fields)
@@ -166,7 +166,7 @@ def training_set_of(arguments: argparse.Namespace, kind: Kind) -> TrainingSet:
     reading = options.reading_options(arguments, kind) | options.given(arguments, kind.training_reading)
     return kind.training_set(
         arguments.annotations, arguments.instances, options.column_types(arguments.types),
-        options.second_layout(arguments), arguments.base, **reading,
+        options.second_layout(arguments, "instance"), arguments.base, **reading,
     )  # fmt: skip
 
 

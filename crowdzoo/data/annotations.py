@@ -62,14 +62,11 @@ class Annotations(AnnotationRows):
 
     def _repr_html_(self) -> str:
         """A notebook's view: the sizes and the first rows."""
-        columns = {
-            column: (values[:SHOWN] if names is None else names[values[:SHOWN]]).tolist()
-            for column, (values, names) in self._columns().items()
-        }
+        columns = self._named(slice(SHOWN))
         head = "".join(f"<th>{column}</th>" for column in columns)
         rows = "".join(
             f"<tr>{''.join(f'<td>{html.escape(shorten(str(value)))}</td>' for value in row)}</tr>"
-            for row in zip(*columns.values(), strict=True)
+            for row in zip(*(values.tolist() for values in columns.values()), strict=True)
         )
         left_out = f"<p>… and {len(self) - SHOWN:,} more rows</p>" if len(self) > SHOWN else ""
         return f"<p>{html.escape(repr(self))}</p><table><tr>{head}</tr>{rows}</table>{left_out}"
@@ -285,18 +282,10 @@ class Annotations(AnnotationRows):
         """A pandas frame of names: task, annotator, label, and position, confidence, timestamp where there are any.
 
         Preferences have left and right instead of task.
-
-        Raises:
-            ImportError: where pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_frame() needs pandas: pip install pandas") from error
-        columns = self._columns()
-        return pd.DataFrame({
-            column: values if names is None else names[values] for column, (values, names) in columns.items()
-        })  # fmt: skip
+        import pandas as pd
+
+        return pd.DataFrame(self._named())
 
     def to_polars(self) -> Any:
         """`to_frame` as a polars frame; `from_frame` reads one.
@@ -308,10 +297,7 @@ class Annotations(AnnotationRows):
             import polars
         except ImportError as error:
             raise ImportError("to_polars() needs polars: pip install polars") from error
-        return polars.DataFrame({
-            column: polars.Series((values if names is None else names[values]).tolist())
-            for column, (values, names) in self._columns().items()
-        })  # fmt: skip
+        return polars.DataFrame({name: polars.Series(values.tolist()) for name, values in self._named().items()})
 
     def to_parquet(self, path: str | os.PathLike[str]) -> Path:
         """Writes one row an annotation, with names, not codes; kind and vocabularies go into the metadata.
@@ -328,6 +314,13 @@ class Annotations(AnnotationRows):
         from crowdzoo.reading.tables.parquet import write_parquet
 
         return write_parquet(path, self.kind, self._columns(), self.repeats, self.classes_sorted)
+
+    def _named(self, rows: slice = slice(None)) -> dict[str, np.ndarray]:
+        """Each column that there is, with names in the place of codes."""
+        return {
+            column: values[rows] if names is None else names[values[rows]]
+            for column, (values, names) in self._columns().items()
+        }
 
     def _columns(self) -> dict[str, tuple[np.ndarray, np.ndarray | None]]:
         """Each column that there is: its values or codes, and the names behind codes."""

@@ -161,7 +161,7 @@ class Vocabulary:
             if text_as_integers(plain) is not None:
                 encoded = plain.dictionary_encode()
                 merged, names = encoded.indices.to_numpy(), encoded.dictionary
-        order, sorted_names = _sorted(names, text)
+        order, sorted_names = sort_names(names, text)
         rank = np.empty(len(names), dtype=np.int64)
         rank[order] = np.arange(len(names))
         place = np.full(len(self._names), -1, dtype=np.int64)
@@ -213,7 +213,7 @@ def ranked(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.flatnonzero(present) + low, place[shifted] - 1
 
 
-def sort_names(names: pa.Array, text: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def sort_names(names: pa.Array, text: bool = False) -> tuple[np.ndarray, np.ndarray | pa.Array]:
     """Sorts names: integers, and strings that all are integers, by value; other strings by code point.
 
     Args:
@@ -221,14 +221,8 @@ def sort_names(names: pa.Array, text: bool = False) -> tuple[np.ndarray, np.ndar
         text: turn strings that all are integers into integers.
 
     Returns:
-        The order that sorts, int64 [n], and the sorted names: int64 [n] or objects (strings) [n].
+        The order that sorts, int64 [n], and the sorted names: int64 [n], or large_string.
     """
-    order, found = _sorted(names, text)
-    return order, found if isinstance(found, np.ndarray) else found.to_numpy(zero_copy_only=False)
-
-
-def _sorted(names: pa.Array, text: bool) -> tuple[np.ndarray, np.ndarray | pa.Array]:
-    """As `sort_names`, with strings as an Arrow array."""
     if pa.types.is_integer(names.type):
         numbers = names.to_numpy()
         order = np.argsort(numbers, kind="stable")

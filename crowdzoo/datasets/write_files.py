@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet
 
+from crowdzoo.aggregation.result_files import table_of, write_table
 from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.vocabulary import name_texts
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.errors import DataError
 from crowdzoo.files.writing import atomic_file, write_rows
@@ -43,20 +43,15 @@ def write_files(dataset: CrowdDataset | CrowdSequences, folder: str | Path) -> t
 
     if dataset.instances.dtype == object:
         return table_path, _write_images(dataset, folder)
-    num_tasks, num_features = dataset.instances.shape
-    values = pa.array(np.ascontiguousarray(dataset.instances, dtype=np.float32).ravel())
-    offsets = pa.array(np.arange(num_tasks + 1) * num_features, pa.int32())
-    instances = pa.table(
-        {
-            "task": pa.array(annotations.tasks.tolist()),
-            "features": pa.ListArray.from_arrays(offsets, values),
-            "gold": pa.array(dataset.gold if classes is None else [str(name) for name in classes[dataset.gold]]),
-            "split": pa.array(dataset.split.tolist()),
-        }
-    )
+    instances = table_of({
+        "task": annotations.tasks,
+        "features": np.asarray(dataset.instances, np.float32),
+        "gold": dataset.gold if classes is None else name_texts(classes[dataset.gold]),
+        "split": dataset.split,
+    })  # fmt: skip
     instances_path = folder / "instances.parquet"
     with atomic_file(instances_path) as file:
-        pyarrow.parquet.write_table(instances, file)
+        write_table(instances, file, "parquet")
     return table_path, instances_path
 
 

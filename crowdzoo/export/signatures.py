@@ -142,10 +142,8 @@ def _answers(
     if classes is None or shape[-1] != len(classes):
         named = "no classes are" if classes is None else f"{len(classes)} classes are"
         raise ConfigError(f"export: {named} named, the model has {shape[-1]} outputs: give classes=[...] with all.")
-    if len(shape) == 4:
-        return {"serving_default": _mask_answer(list(classes))}
     if not sequence:
-        return {"serving_default": _class_answer(list(classes))}
+        return {"serving_default": _class_answer(list(classes), of_pixels=len(shape) == 4)}
     answers = {"serving_default": _tags_answer(model, list(classes))}
     if not any(tag_problem(name, "BIO") and tag_problem(name, "IOBES") for name in classes):
         answers["spans"] = _spans_answer(model, list(classes))
@@ -242,16 +240,20 @@ class PairEncoder:
         return found
 
 
-# === Classes and ratings ===
+# === Classes and masks ===
 
 
-def _class_answer(classes: list[str]) -> Callable[..., dict[str, Any]]:
+def _class_answer(classes: list[str], of_pixels: bool) -> Callable[..., dict[str, Any]]:
     names = tf.constant(classes)
 
     def answer(_: Any, probabilities: Any, __: Any) -> dict[str, Any]:
         probabilities = tf.cast(probabilities, tf.float32)  # mixed precision computes in float16
         label = tf.argmax(probabilities, axis=-1, output_type=tf.int64)
-        return {"probabilities": probabilities, "label": label, "class": tf.gather(names, label)}
+        if of_pixels:
+            named = {"classes": tf.repeat(names[None], tf.shape(label)[0], axis=0)}
+        else:
+            named = {"class": tf.gather(names, label)}
+        return {"probabilities": probabilities, "label": label, **named}
 
     return answer
 
@@ -271,16 +273,6 @@ def _best_tags(model: Any, x: Any, probabilities: Any, tokens: Any) -> tuple[Any
         codes = tf.argmax(probabilities, axis=-1, output_type=tf.int64)
     there = tf.sequence_mask(tokens.row_lengths(), tf.shape(codes, tf.int64)[1])
     return codes, tf.where(there, tf.gather(probabilities, codes, axis=-1, batch_dims=2), 0.0), there
-
-
-def _mask_answer(classes: list[str]) -> Callable[..., dict[str, Any]]:
-    def answer(_: Any, probabilities: Any, __: Any) -> dict[str, Any]:
-        probabilities = tf.cast(probabilities, tf.float32)
-        label = tf.argmax(probabilities, axis=-1, output_type=tf.int64)
-        names = tf.repeat(tf.constant([classes]), tf.shape(label)[0], axis=0)
-        return {"probabilities": probabilities, "label": label, "classes": names}
-
-    return answer
 
 
 def _padded(ragged: Any, codes: Any, default: Any = 0) -> Any:

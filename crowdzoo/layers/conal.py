@@ -176,8 +176,7 @@ class CoNAL(CrowdLayer):
 
     def call(self, inputs: Any, annotators: Any = None, features: Any = None, training: bool = False) -> Any:
         """Answers of all annotators, or of the given ones; see the class for shapes."""
-        self.check_training(training)
-        self._check_shape(inputs.shape)
+        self._check_call(inputs, training)
         self._check_features(getattr(features, "shape", None))
         p, common, kernel = self._cast(inputs), self._cast(self.common), self._of(self.kernel, annotators)
         own = ops.einsum("bk,rkl->brl" if annotators is None else "bk,bmkl->bml", p, kernel)

@@ -114,8 +114,7 @@ class ConfusionMatrices(CrowdLayer):
 
     def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
         """Log-probabilities of the labels; see the class for shapes."""
-        self.check_training(training)
-        self._check_shape(inputs.shape)
+        self._check_call(inputs, training)
         p = self._cast(inputs)
         if annotators is None:
             confusions = ops.softmax(self._cast(self.kernel), axis=-1)

@@ -317,6 +317,11 @@ class CrowdLayer(keras.layers.Layer):
         codes = ops.arange(self.num_annotators, dtype="int32")
         return ops.broadcast_to(codes[None], (ops.shape(inputs)[0], self.num_annotators))
 
+    def _check_call(self, inputs: Any, training: Any) -> None:
+        """Refuses an input of the wrong shape, and what `check_training` refuses."""
+        self.check_training(training)
+        self._check_shape(inputs.shape)
+
     def _check_shape(self, shape: tuple[int | None, ...]) -> int:
         """The number of classes, of an input of the right shape."""
         name = type(self).__name__

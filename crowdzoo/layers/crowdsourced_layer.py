@@ -144,8 +144,7 @@ class CrowdsourcedLayer(CrowdLayer):
 
     def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
         """Answers of all annotators, or of the given ones; see the class for shapes."""
-        self.check_training(training)
-        self._check_shape(inputs.shape)
+        self._check_call(inputs, training)
         p = self._cast(inputs)
         kernel, bias = (None if weight is None else self._of(weight, annotators) for weight in (self.kernel, self.bias))
         if self.label_kind.has_classes:

@@ -183,9 +183,8 @@ class LIA(CrowdLayer):
 
     def call(self, inputs: Any, annotators: Any = None, features: Any = None, training: bool = False) -> Any:
         """Log-probabilities of the labels; see the class for shapes."""
-        self.check_training(training)
+        self._check_call(inputs, training)
         self._check_features(getattr(features, "shape", None))
-        self._check_shape(inputs.shape)
         if annotators is None:
             annotators = self._everybody(inputs)
         logs = self.log_confusions(annotators, features)

@@ -120,8 +120,7 @@ class PooledConfusions(CrowdLayer):
 
     def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
         """Log-probabilities of the labels; see the class for shapes."""
-        self.check_training(training)
-        self._check_shape(inputs.shape)
+        self._check_call(inputs, training)
         p = self._cast(inputs)
         asked = self._everybody(inputs) if annotators is None else annotators
         own = self._deviations(asked)

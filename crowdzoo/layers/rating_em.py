@@ -137,8 +137,7 @@ class RatingEM(CrowdLayer):
 
     def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
         """Expected ratings; see the class."""
-        self.check_training(training)
-        self._check_shape(inputs.shape)
+        self._check_call(inputs, training)
         return self._cast(inputs) + self.unit * self._of(self.bias, annotators)
 
     def annotator_biases(self) -> np.ndarray:

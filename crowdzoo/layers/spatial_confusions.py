@@ -120,8 +120,7 @@ class SpatialConfusions(ConfusionMatrices):
 
     def call(self, inputs: Any, annotators: Any = None, training: bool = False, features: Any = None) -> Any:
         """Log-probabilities of the labels; see the class for shapes."""
-        self.check_training(training)
-        self._check_shape(inputs.shape)
+        self._check_call(inputs, training)
         self._check_features(getattr(features, "shape", None))
         if annotators is None:
             annotators = self._everybody(inputs)

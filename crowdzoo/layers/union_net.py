@@ -79,8 +79,7 @@ class UnionNet(ConfusionMatrices):
 
     def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
         """Log-probabilities of annotators and labels; see the class for shapes."""
-        self.check_training(training)
-        self._check_shape(inputs.shape)
+        self._check_call(inputs, training)
         kernel = self._cast(self.kernel)
         # dividing p(k) by the softmax' denominator of class k spares the matrices it
         top = ops.stop_gradient(ops.max(kernel, axis=(0, 2)))

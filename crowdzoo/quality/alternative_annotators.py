@@ -126,7 +126,7 @@ def _wins(
         people: their annotations.
         said: a model's labels, class codes [N], -1 where it has none.
     """
-    counts = weighted_votes(people.task_ids, people.labels, np.ones(len(people)), people.num_tasks, people.num_classes)
+    counts = weighted_votes(people, np.ones(len(people)))
     there = (people.redundancy[people.task_ids] > 1) & (said[people.task_ids] >= 0)
     task, own = people.task_ids[there], people.labels[there]
     model = counts[task, said[task]] - (said[task] == own)  # without the person who is left out

@@ -69,7 +69,7 @@ def copies(
     linked = np.ones(len(left), bool)
     for _ in range(ROUNDS):
         before = linked
-        linked = dependent_pairs(shared, expected, 0.0) & (surely - expected >= COPIED * (1 - expected))
+        linked = dependent_pairs(shared, expected) & (surely - expected >= COPIED * (1 - expected))
         if np.array_equal(linked, before):
             break
         skill = fitted_skills(one, other, beyond, np.tile(times * ~linked, 2), number)

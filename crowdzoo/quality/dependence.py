@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 
 from crowdzoo.aggregation import ConvergenceWarning, OneCoinDawidSkene, VotesWarning
-from crowdzoo.aggregation.engine.correlated_votes import correlated_votes, effective_number, weighted_votes
+from crowdzoo.aggregation.engine.correlated_votes import concentration_of, effective_number, weighted_votes
 from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.data.annotations import Annotations
 
@@ -61,17 +61,9 @@ def effective_votes_interval(
         warnings.simplefilter("ignore", VotesWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
         coin = OneCoinDawidSkene().fit(annotations)
-    votes = weighted_votes(
-        annotations.task_ids,
-        annotations.labels,
-        np.ones(len(annotations)),
-        annotations.num_tasks,
-        annotations.num_classes,
-    )
-    votes, belief = votes[asked], coin.posteriors[asked]
+    votes, belief = weighted_votes(annotations, np.ones(len(annotations)))[asked], coin.posteriors[asked]
 
-    whole = correlated_votes(votes, belief, np.zeros(len(votes), bool))
-    value = float(effective_number(sizes, whole.concentration).mean())
+    value = float(effective_number(sizes, concentration_of(votes, belief)).mean())
     if not samples:
         return value, value, value
     rng = np.random.default_rng(seed)
@@ -79,7 +71,6 @@ def effective_votes_interval(
     found = np.empty(samples)
     for sample in range(samples):
         rows = rng.integers(0, len(sizes), drawn)
-        concentration = correlated_votes(votes[rows], belief[rows], np.zeros(drawn, bool)).concentration
-        found[sample] = np.log(effective_number(sizes[rows], concentration).mean())
+        found[sample] = np.log(effective_number(sizes[rows], concentration_of(votes[rows], belief[rows])).mean())
     factor = math.exp(WIDE * found.std() * math.sqrt(drawn / len(sizes)))
     return value, max(value / factor, 1.0), min(value * factor, float(sizes.mean()))

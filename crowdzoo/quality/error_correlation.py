@@ -107,19 +107,13 @@ def _pairs_of_people(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Of each task: pairs of people, agreement beyond chance of all of them, and what their skills let expect, [N]."""
     number, size = people.num_tasks, people.num_classes
-    votes = _votes(people, np.ones(len(people)))
+    votes = weighted_votes(people, np.ones(len(people)))
     pairs = votes.sum(axis=1) * (votes.sum(axis=1) - 1) / 2
     same = (votes * (votes - 1)).sum(axis=1) / 2
     mine = skill[people.annotator_ids]
     total = np.bincount(people.task_ids, mine, number)
     expected = (total**2 - np.bincount(people.task_ids, mine**2, number)) / 2
     return pairs, (size * same - pairs) / (size - 1), expected
-
-
-def _votes(annotations: Annotations, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Votes of each task for each class, [N, K]."""
-    shape = annotations.num_tasks, annotations.num_classes
-    return weighted_votes(annotations.task_ids, annotations.labels, weights, *shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,9 +150,9 @@ class _Moments:
     ) -> _Moments:
         size, mine = people.num_classes, skill[people.annotator_ids]
         squares = np.bincount(people.task_ids, mine**2, people.num_tasks)
-        beyond = _votes(people, mine) - np.bincount(people.task_ids, mine, people.num_tasks)[:, None] / size
+        beyond = weighted_votes(people, mine) - np.bincount(people.task_ids, mine, people.num_tasks)[:, None] / size
         beyond /= np.maximum(squares, TINY)[:, None]
-        votes = _votes(machines, np.ones(len(machines)))
+        votes = weighted_votes(machines, np.ones(len(machines)))
         pairs = votes * (votes - 1) / 2
         codes = np.unique(machines.annotator_ids)
         place = np.full(people.num_tasks, -1)

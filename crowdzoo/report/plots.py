@@ -1,7 +1,6 @@
 """Pictures of results, written as PNG files. Needs matplotlib (`pip install crowdzoo[plots]`)."""
 
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -101,7 +100,11 @@ def plot_quality(report: "QualityReport", path: str | Path) -> Path:
     else:
         total = matrix.sum(axis=1, keepdims=True)
         rows = np.divide(matrix, total, out=np.full_like(matrix, np.nan), where=total > 0)
-        image = _matrix(classes, rows, names, names)
+        image = classes.imshow(rows, vmin=0, vmax=1, cmap=_shades())
+        shown = [*map(_short, names)]
+        classes.set_xticks(range(len(shown)), shown, rotation=90)
+        classes.set_yticks(range(len(shown)), shown)
+        classes.tick_params(length=2, labelsize=7, color=MUTED)
         classes.set_xlabel("others say", fontsize=8)
         classes.set_ylabel("one says", fontsize=8)
         _color_bar(figure, image, classes)
@@ -132,25 +135,15 @@ def _shades() -> Any:
     return shades.with_extremes(bad="#e3e3e3")
 
 
-def _matrix(axes: Any, shares: np.ndarray, below: Sequence[str], beside: Sequence[str]) -> Any:
-    """Shares as shades, with the names of the columns below and those of the rows beside them."""
-    image = axes.imshow(shares, vmin=0, vmax=1, cmap=_shades())
-    axes.set_xticks(range(len(below)), map(_short, below), rotation=90)
-    axes.set_yticks(range(len(beside)), map(_short, beside))
-    axes.tick_params(length=2, labelsize=7, color=MUTED)
-    return image
-
-
 def _short(name: str) -> str:
     """A name of a class that leaves room for the matrix."""
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
-def _color_bar(figure: "Figure", image: Any, axes: Any, label: str = "") -> Any:
+def _color_bar(figure: "Figure", image: Any, axes: Any, label: str = "") -> None:
     bar = figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02)
     bar.set_label(label, fontsize=8)
     bar.ax.tick_params(labelsize=7)
-    return bar
 
 
 def _plain(axes: Any, x: str, y: str = "", title: str = "", grid: Literal["x", "y"] = "y") -> None:

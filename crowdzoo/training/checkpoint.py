@@ -337,11 +337,10 @@ def _read(path: Path) -> dict[str, Any]:
         with open_regular(path, unzip=False) as file, np.load(file, allow_pickle=False) as arrays:
             stored = json.loads(arrays["json"].tobytes())
             version = stored["format_version"]
-            state = _unpacked(stored["state"], arrays)
+            state: dict[str, Any] = _unpacked(stored["state"], arrays)
     except Exception as error:  # zipfile and NumPy raise a dozen kinds for damaged files
         raise DataError(
             f"{path}: is damaged ({error}). Remove the folder {path.parent} to train from the beginning."
         ) from error
     check_format(version, path)
-    found: dict[str, Any] = state
-    return found
+    return state

@@ -65,11 +65,9 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
             labels = self._plain(X, y)
             check_classification_targets(labels)
             self.classes_, codes = np.unique(labels, return_inverse=True)
-            self.annotators_ = None
             return self._fitted(X, np.eye(len(self.classes_), dtype="float32")[codes], None)
         self.classes_ = np.asarray(annotations.classes)
-        self.annotators_ = annotations.annotators
-        return self._fitted(X, None, annotations, annotations.tasks)
+        return self._fitted(X, None, annotations)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the true class.

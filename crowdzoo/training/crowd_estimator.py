@@ -60,7 +60,7 @@ class CrowdEstimator(BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fitted(self, X: Any, plain: np.ndarray | None, annotations: Annotations | None, tasks: Any = None) -> Any:
+    def _fitted(self, X: Any, plain: np.ndarray | None, annotations: Annotations | None) -> Any:
         """Trains on plain targets (one row a task), or on annotations."""
         seed = self.random_state
         if seed is None or not isinstance(seed, (int, np.integer)):
@@ -74,6 +74,8 @@ class CrowdEstimator(BaseEstimator):
         name = "label_distribution" if label_kind(self.kind).has_classes else "ratings"
         targets: dict[str, Any] = {} if plain is None else {name: plain}
         base = None if self.base is None else GivenBase(self.base)
+        tasks = None if annotations is None else annotations.tasks
+        self.annotators_ = None if annotations is None else annotations.annotators
         self.model_, _ = train(
             settings, X, annotations=annotations, tasks=tasks, base=base, verbose=self.verbose, **targets
         )

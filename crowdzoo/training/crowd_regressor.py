@@ -47,10 +47,8 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
         X = self._checked(X, y, reset=True)
         annotations = self._table(X, y, tasks, task)
         if annotations is None:
-            self.annotators_ = None
             return self._fitted(X, self._plain(X, y).astype("float64"), None)
-        self.annotators_ = annotations.annotators
-        return self._fitted(X, None, annotations, annotations.tasks)
+        return self._fitted(X, None, annotations)
 
     def predict(self, X: Any) -> np.ndarray:
         """Estimates of the true rating.

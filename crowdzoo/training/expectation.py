@@ -30,7 +30,6 @@ class ExpectationStep(keras.callbacks.Callback):
         after: called with the posteriors, and whether it is the first time, after each E-step and before the first
             epoch, such as for a closed-form M-step of the annotators; or None.
         e_step: gives posteriors `[N, K]` and the log-likelihood of all labels; None asks the model for them.
-        batch_size: tasks in a batch when the model is asked.
     """
 
     def __init__(
@@ -41,7 +40,6 @@ class ExpectationStep(keras.callbacks.Callback):
         every: int = 1,
         after: Callable[[np.ndarray, bool], None] | None = None,
         e_step: Callable[[], tuple[np.ndarray, float]] | None = None,
-        batch_size: int = 256,
     ):
         super().__init__()
         self.data = data
@@ -49,14 +47,13 @@ class ExpectationStep(keras.callbacks.Callback):
         self.every = every
         self.after = after
         self.e_step = e_step
-        self.batch_size = batch_size
         self.log_likelihood = float("nan")
         self._epochs = 0
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """The E-step, every `every` epochs."""
         if self._epochs and self._epochs % self.every == 0:
-            e_step = self.e_step or partial(self.model.e_step, self.data, batch_size=self.batch_size)
+            e_step = self.e_step or partial(self.model.e_step, self.data)
             self.posteriors[:], self.log_likelihood = e_step()
         if self.after is not None and self._epochs % self.every == 0:
             self.after(self.posteriors, self._epochs == 0)

@@ -51,8 +51,3 @@ def num_labelled(annotations: Any = None, targets: Any = None) -> int:
     if annotations.label_kind.has_pairs:
         return len(annotations.pairs()[0])
     return int((annotations.redundancy > 0).sum())
-
-
-def length_rows(settings: Any) -> list[tuple[str, str]]:
-    """Rows of a table that say how long a training was."""
-    return [("epochs", f"{settings.epochs:,}"), ("batch size", f"{settings.batch_size:,}")]

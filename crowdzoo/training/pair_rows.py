@@ -13,13 +13,12 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.vocabulary import names_array
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.reading.instances.instances import Instances
+from crowdzoo.reading.instances.table import BESIDE
 from crowdzoo.reading.tables.frames import TableSource
 from crowdzoo.reading.tables.layout import Layout
 
 # The line that a message asks for; {} is what `tasks` should be
 FIT = "fit(x, annotations, tasks={})"
-# Columns of a table that are no features
-NOT_FEATURES = ("task", "gold", "split")
 SHOWN = 3
 SHOWN_CHARACTERS = 80
 
@@ -139,7 +138,7 @@ def instances_of(x: Any) -> Any:
     if isinstance(x, Instances):
         return x.values
     if _is_frame(x) and "task" in x.columns:
-        names = [name for name in x.columns if name not in NOT_FEATURES]
+        names = [name for name in x.columns if name not in BESIDE]
         if names == ["text"]:
             return x["text"].to_numpy().astype(object)
         if names == ["features"]:

@@ -1,9 +1,8 @@
-"""Settings of every training: values that can be printed, compared and hashed. Loads no Keras."""
+"""Settings of every training: values that can be printed and compared. Loads no Keras."""
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 from crowdzoo.checks.constraints import COUNT, FLAG, Checked, Choice, Flag, check_settings, setting
@@ -175,9 +174,6 @@ class TrainingSettings(InstanceSettings):
     usual_epochs: ClassVar[int] = 60
     instances: ClassVar[InstanceKind] = VECTORS
 
-    def __hash__(self) -> int:
-        return hash(json.dumps(asdict(self), sort_keys=True))
-
 
 @dataclass(frozen=True)
 class TextSettings(InstanceSettings):
@@ -262,9 +258,6 @@ class ImageSettings(InstanceSettings):
             for name in (name for name, value in given.items() if value is not None):
                 raise ConfigError(f"training: {name} belongs to a backbone, and none is given")
 
-    def __hash__(self) -> int:
-        return hash(json.dumps(asdict(self), sort_keys=True))
-
 
 @dataclass(frozen=True)
 class MaskSettings(InstanceSettings):
@@ -338,9 +331,6 @@ class TableSettings(TrainingSettings):
     def image_settings(self) -> ImageSettings:
         """Settings of the networks of images."""
         return ImageSettings(task=self.task, method=self.method, dropout=self.dropout, **self.images)
-
-    def __hash__(self) -> int:
-        return hash(json.dumps(asdict(self), sort_keys=True))
 
 
 @dataclass(frozen=True)

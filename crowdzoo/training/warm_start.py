@@ -24,10 +24,10 @@ def warm_start(model: Any, before: Any, annotators_before: Sequence[str], annota
         The number of annotators that the earlier model has never seen; None if the models differ otherwise, such as in
         their classes or layers, and nothing was changed.
     """
-    pairs = _pairs(model.base, before.base)
-    if pairs is None or type(model.crowd) is not type(before.crowd):
+    shapes, shapes_before = ([tuple(weight.shape) for weight in each.base.weights] for each in (model, before))
+    if shapes != shapes_before or type(model.crowd) is not type(before.crowd):
         return None
-    values = [(weight, ops.convert_to_numpy(old)) for weight, old in pairs]
+    values = list(zip(model.base.weights, map(ops.convert_to_numpy, before.base.weights), strict=True))
     place = {name: row for row, name in enumerate(annotators_before)}
     rows = np.array([place.get(name, -1) for name in annotators])
     if model.crowd is not None:
@@ -48,13 +48,6 @@ def warm_start(model: Any, before: Any, annotators_before: Sequence[str], annota
     for weight, value in values:
         weight.assign(value)
     return int((rows < 0).sum())
-
-
-def _pairs(layer: Any, before: Any) -> list[tuple[Any, Any]] | None:
-    """Weights of two layers of the same shapes; None if they have others."""
-    if [tuple(weight.shape) for weight in layer.weights] != [tuple(weight.shape) for weight in before.weights]:
-        return None
-    return list(zip(layer.weights, before.weights, strict=True))
 
 
 def _of_annotators(crowd: Any) -> list[bool]:

@@ -55,8 +55,8 @@ class CountingModel:
     def __init__(self):
         self.steps = []
 
-    def e_step(self, data, *, batch_size):
-        self.steps.append((data, batch_size))
+    def e_step(self, data):
+        self.steps.append(data)
         return np.full((2, 3), len(self.steps), "float32"), -float(len(self.steps))
 
 
@@ -65,7 +65,7 @@ def test_an_e_step_comes_before_every_round_but_the_first(every, e_steps_before_
     posteriors, model = np.zeros((2, 3), "float32"), CountingModel()
     maximised, likelihoods = [], []
     step = ExpectationStep(
-        "data", posteriors, every=every, after=lambda found, first: maximised.append((epoch, found[0, 0])), batch_size=7
+        "data", posteriors, every=every, after=lambda found, first: maximised.append((epoch, found[0, 0]))
     )
     step.set_model(model)
     done = []
@@ -78,7 +78,7 @@ def test_an_e_step_comes_before_every_round_but_the_first(every, e_steps_before_
         likelihoods.append(logs.get("log_likelihood"))
         assert (posteriors == len(done)).all()  # changed in place: the batches look them up
     assert done == e_steps_before_epochs
-    assert model.steps == [("data", 7)] * len(done)
+    assert model.steps == ["data"] * len(done)
     assert maximised == [(epoch, number) for number, epoch in enumerate([0, *done])]
     # nothing is known of the likelihood before the first E-step
     assert likelihoods == [-sum(e <= epoch for e in done) or None for epoch in range(5)]

@@ -54,7 +54,7 @@ def update(counts: Counts, prior: float = 0.01, diagonal: float = 1.0) -> Params
         prior: pseudo-count of each cell.
         diagonal: further pseudo-count of each diagonal cell.
     """
-    logs = normalised_logs(counts.table, prior + diagonal * np.eye(counts.num_classes), least=TINY)
+    logs = normalised_logs(counts.table, prior + diagonal * np.eye(counts.num_classes))
     return Params(logs.transpose(0, 2, 1), np.log(np.maximum(shares_of(counts.classes + prior), TINY)))
 
 
@@ -187,9 +187,9 @@ class DawidSkene(Incremental, Iterative):
         best = best_of(runs)
         self.warn_unless_converged(best, len(annotations))
         if soft:
-            posteriors, labels, _ = soft.answers(best.params, self.seed)
+            posteriors, labels = soft.answers(best.params, self.seed)
         else:
-            posteriors, labels, _ = bayes.answers(annotations, blocks, best.params, self.seed)
+            posteriors, labels = bayes.answers(annotations, blocks, best.params, self.seed)
         return self.result(annotations, best, posteriors, labels)
 
     def _begin(self, annotations: Annotations, gold: ArrayLike | None, initial: Initial) -> NDArray[np.float64] | None:

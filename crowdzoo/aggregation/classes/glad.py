@@ -407,7 +407,7 @@ class GLAD(Iterative):
         def write(place: int, out: NDArray[np.float64]) -> None:
             out[:] = posteriors(blocks[place], run.params, values[place])
 
-        found, labels, _ = answers_by_block(annotations, blocks, write, self.seed)
+        found, labels = answers_by_block(annotations, blocks, write, self.seed)
         return self.result(annotations, run, found, labels, np.concatenate([b[:0], *values]))
 
     def step(self, run: Run[Abilities], counts: GladCounts) -> Run[Abilities]:

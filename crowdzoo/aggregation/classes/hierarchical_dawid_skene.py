@@ -16,7 +16,7 @@ from crowdzoo.aggregation.engine.class_frequencies import guarded_prior
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.dirichlet import expected_logs, expected_tables
 from crowdzoo.aggregation.engine.kernels import normalised_logs
-from crowdzoo.aggregation.engine.params import TINY, Params
+from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.checks.constraints import MAX_ITER, SEED, TOL, Number, setting
@@ -52,7 +52,7 @@ class Crowd:
     @property
     def means(self) -> Params:
         """Expected confusion matrices, and class probabilities."""
-        logs = normalised_logs(self.counts.table, self.strength * self.common, least=TINY)
+        logs = normalised_logs(self.counts.table, self.strength * self.common)
         return Params(logs.transpose(0, 2, 1), self.params.log_class_prior)
 
 
@@ -184,7 +184,7 @@ class HierarchicalDawidSkene(Incremental, Iterative):
         while not run.done:
             run = self.step(run, Counts.expected(blocks, run.params.params), num_idle)
         self.warn_unless_converged(run, len(annotations))
-        found, labels, _ = bayes.answers(annotations, blocks, run.params.params, self.seed)
+        found, labels = bayes.answers(annotations, blocks, run.params.params, self.seed)
         return self.result(annotations, run, found, labels, Counts.expected(blocks, run.params.means).log_likelihood)
 
     def step(self, run: Run[Crowd], counts: Counts, num_idle: int) -> Run[Crowd]:

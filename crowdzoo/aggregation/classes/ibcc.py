@@ -183,7 +183,7 @@ class IBCC(Incremental, Iterative):
         while not run.done:
             run = self.step(run, Counts.expected(blocks, run.params.params), num_idle)
         self.warn_unless_converged(run, len(annotations))
-        found, labels, _ = bayes.answers(annotations, blocks, run.params.params, self.seed)
+        found, labels = bayes.answers(annotations, blocks, run.params.params, self.seed)
         means = run.params.means
         for block in blocks:
             found[block.tasks[~block.informed]] = means.class_prior

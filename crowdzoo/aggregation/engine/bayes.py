@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 def answers(
     annotations: Annotations, blocks: Sequence[Block], params: Params, seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.int64], float]:
-    """Posteriors [N, K], labels [N] and log-likelihood (nats) of all tasks; see `answers_by_block`."""
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Posteriors [N, K] and labels [N] of all tasks; see `answers_by_block`."""
     return answers_by_block(annotations, blocks, lambda place, out: write_posteriors(blocks[place], params, out), seed)
 
 
@@ -38,8 +38,8 @@ def posteriors(block: Block, params: Params) -> NDArray[np.float64]:
     return found
 
 
-def write_posteriors(block: Block, params: Params, out: NDArray[np.float64]) -> float:
-    """Writes `posteriors` into an array; returns the block's log-likelihood, nats.
+def write_posteriors(block: Block, params: Params, out: NDArray[np.float64]) -> None:
+    """Writes `posteriors` into an array.
 
     Args:
         block: T tasks.
@@ -47,6 +47,4 @@ def write_posteriors(block: Block, params: Params, out: NDArray[np.float64]) -> 
         out: float64 [T, K], C-contiguous.
     """
     block.check_codes(params.num_annotators, params.num_classes)
-    return add_counts(
-        block, params.num_classes, log_table=params.log_table, log_prior=params.log_class_prior, found=out
-    )
+    add_counts(block, params.num_classes, log_table=params.log_table, log_prior=params.log_class_prior, found=out)

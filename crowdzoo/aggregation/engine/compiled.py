@@ -1,6 +1,6 @@
 """compiled: how the package's loops become machine code."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from numba import njit
@@ -8,20 +8,21 @@ from numba import njit
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def compiled(fastmath: Collection[str] = ("contract",), inline: str = "never") -> Callable[[F], F]:
+def compiled(inline: str = "never") -> Callable[[F], F]:
     """Decorator: a loop over arrays, compiled by Numba at its first call and kept on disk for the next process.
 
     The function runs without the interpreter's lock, so threads may call it side by side. Division by zero gives inf or
     NaN, as in NumPy. Where no folder can be written the code is compiled again in each process.
 
+    Of LLVM's liberties it has "contract" (fused multiply-add), which is always safe; "reassoc" would let sums be
+    vectorised and so change their last bits.
+
     Args:
-        fastmath: LLVM's liberties. "contract" (fused multiply-add) is always safe; "reassoc" lets sums be vectorised
-            and so changes their last bits.
         inline: "always" copies the function into its callers.
     """
 
     def decorate(function: F) -> F:
-        options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": set(fastmath), "inline": inline}
+        options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}, "inline": inline}
         try:
             return njit(cache=True, **options)(function)
         except RuntimeError:  # "cannot cache function: no locator available"

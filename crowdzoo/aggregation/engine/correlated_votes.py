@@ -1,7 +1,6 @@
-"""Posteriors from votes that are correlated given the truth: a Dirichlet-multinomial in place of a multinomial."""
+"""How correlated votes are given the truth: a Dirichlet-multinomial in place of a multinomial."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +9,7 @@ from crowdzoo.aggregation.engine.class_frequencies import class_prior_of
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.dirichlet import _pair, _slope
 from crowdzoo.aggregation.engine.params import TINY
+from crowdzoo.data.annotations import Annotations
 
 MOST_TASKS = 20_000  # that the two parameters are fitted on
 MOST_STEPS = 400
@@ -19,41 +19,16 @@ LEAST, MOST = 0.5, 1e4  # of the concentration: at most two thirds of correlatio
 FIRST = 5.0
 
 
-@dataclass(frozen=True, eq=False)
-class CorrelatedVotes:
-    """What the votes of a task say, if those who agree may do so for a common reason.
-
-    Attributes:
-        posteriors: class probabilities, [N, K].
-        right: expected share of the votes for the true class.
-        concentration: c of the Dirichlet distribution that the shares of a task's votes are drawn from. Two votes for
-            one task are correlated by 1 / (1 + c), so n votes are worth n * (1 + c) / (n + c) independent ones.
-    """
-
-    posteriors: NDArray[np.float64]
-    right: float
-    concentration: float
-
-
-def weighted_votes(
-    tasks: NDArray[np.int64], labels: NDArray[np.int64], weights: NDArray[np.float64], num_tasks: int, num_classes: int
-) -> NDArray[np.float64]:
-    """Sum of the weights of the annotations of each task and class, [N, K].
-
-    Args:
-        tasks: task of each annotation, [A].
-        labels: its class, [A].
-        weights: its weight, [A].
-        num_tasks: N.
-        num_classes: K.
-    """
-    cells = tasks * num_classes + labels
-    found: NDArray[np.float64] = np.bincount(cells, weights, num_tasks * num_classes).astype(np.float64)
-    return found.reshape(num_tasks, num_classes)
+def weighted_votes(annotations: Annotations, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum of the weights, [A], of the annotations of each task and class, [N, K]."""
+    shape = annotations.num_tasks, annotations.num_classes
+    cells = annotations.task_ids * shape[1] + annotations.labels
+    found: NDArray[np.float64] = np.bincount(cells, weights, shape[0] * shape[1]).astype(np.float64)
+    return found.reshape(shape)
 
 
 def effective_number(sizes: NDArray[np.int64] | NDArray[np.float64], concentration: float) -> NDArray[np.float64]:
-    """How many independent votes the votes of each task are worth, [N]; see `CorrelatedVotes.concentration`.
+    """How many independent votes the votes of each task are worth, [N]; see `concentration_of`.
 
     Args:
         sizes: number of votes of each task, [N].
@@ -63,13 +38,11 @@ def effective_number(sizes: NDArray[np.int64] | NDArray[np.float64], concentrati
     return found
 
 
-def correlated_votes(
-    votes: NDArray[np.float64], posteriors: NDArray[np.float64], known: NDArray[np.bool_], seed: int = 0
-) -> CorrelatedVotes:
-    """Fits the two numbers of the model by EM, and gives the posteriors under them.
+def concentration_of(votes: NDArray[np.float64], posteriors: NDArray[np.float64]) -> float:
+    """How far the votes of a task are independent given its class: fits a Dirichlet-multinomial to them by EM.
 
-    Given the class k of a task, the shares of its votes are drawn from Dirichlet(c * m[k]), where m[k] has `right` at k
-    and the rest in equal parts elsewhere, and its votes from these shares: log p(votes | k) is
+    Given the class k of a task, the shares of its votes are drawn from Dirichlet(c * m[k]), where m[k] has a share of
+    right votes at k and the rest in equal parts elsewhere, and its votes from these shares: log p(votes | k) is
     log Gamma(v[k] + c m[k, k]) - log Gamma(c m[k, k]) and so on for all classes. Weights make votes fractional.
 
     The two numbers are fitted on 20,000 tasks at most, drawn at random.
@@ -77,16 +50,18 @@ def correlated_votes(
     Args:
         votes: non-negative, [N, K].
         posteriors: starting point, [N, K].
-        known: whose posteriors stay as they are, bool [N].
-        seed: seed of the draw.
+
+    Returns:
+        c. Two votes for one task are correlated by 1 / (1 + c), so n votes are worth n * (1 + c) / (n + c) independent
+        ones.
     """
     num_classes = votes.shape[1]
     informed = np.flatnonzero(votes.any(axis=1))
     if num_classes < 2 or not informed.size:
-        return CorrelatedVotes(posteriors.copy(), 1.0, FIRST)
+        return FIRST
     if informed.size > MOST_TASKS:
-        informed = np.sort(np.random.default_rng(seed).choice(informed, MOST_TASKS, replace=False))
-    some, belief, fixed = votes[informed], posteriors[informed], known[informed]
+        informed = np.sort(np.random.default_rng(0).choice(informed, MOST_TASKS, replace=False))
+    some, belief = votes[informed], posteriors[informed]
     right, concentration, step = 0.0, FIRST, 0.0
     for number in range(MOST_STEPS):
         log_prior = _log_prior(belief)
@@ -100,16 +75,11 @@ def correlated_votes(
             ratio = min(max(step / before[1], 0.0), MOST_RATIO)
             step = min(max(step / (1 - ratio), -MOST_LEAP), MOST_LEAP)
         concentration = min(max(concentration * math.exp(step), LEAST), MOST)
-        following = np.empty_like(belief)
-        _write_posteriors(some, log_prior, concentration * right, concentration * wrong, following)
-        following[fixed] = belief[fixed]
-        belief = following
+        belief = np.empty_like(belief)
+        _write_posteriors(some, log_prior, concentration * right, concentration * wrong, belief)
         if number % 2 == 0 and abs(right - before[0]) < STILL and abs(step) < STILL:
             break
-    found = np.empty_like(posteriors)
-    _write_posteriors(votes, _log_prior(belief), concentration * right, concentration * wrong, found)
-    found[known] = posteriors[known]
-    return CorrelatedVotes(found, right, concentration)
+    return concentration
 
 
 def _log_prior(posteriors: NDArray[np.float64]) -> NDArray[np.float64]:

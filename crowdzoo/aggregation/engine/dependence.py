@@ -41,7 +41,7 @@ class SharedTasks:
     same: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, block: Block, num_annotators: int, seed: int = 0) -> SharedTasks:
+    def of(cls, block: Block, num_annotators: int) -> SharedTasks:
         """Compares the annotations of each task with each other; known classes take no part.
 
         Of a block with more than five million pairs of annotations so many tasks are drawn that there are fewer.
@@ -49,13 +49,12 @@ class SharedTasks:
         Args:
             block: T tasks, A annotations.
             num_annotators: R.
-            seed: seed of the draw.
         """
         sizes = np.diff(block.starts)
         numbers = sizes * (sizes - 1) // 2
         index, annotators, labels = block.index, block.annotator_ids, block.labels
         if numbers.sum() > MOST_PAIRS:
-            order = np.random.default_rng(seed).permutation(len(numbers))
+            order = np.random.default_rng(0).permutation(len(numbers))
             chosen = np.zeros(len(numbers), bool)
             chosen[order[np.cumsum(numbers[order]) <= MOST_PAIRS]] = True
             rows = chosen[index]
@@ -117,7 +116,7 @@ class Groups:
         return found
 
 
-def dependent_pairs(shared: SharedTasks, expected: NDArray[np.float64], least: float) -> NDArray[np.bool_]:
+def dependent_pairs(shared: SharedTasks, expected: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Pairs that agree so much more often than expected that it is no chance, bool [P].
 
     The probability of n a agreements or more among n tasks with e expected is at most exp(-n KL(a || e)) for any n
@@ -127,7 +126,6 @@ def dependent_pairs(shared: SharedTasks, expected: NDArray[np.float64], least: f
     Args:
         shared: P pairs.
         expected: agreement if errors were independent, [P], above 0 and below 1.
-        least: correlation, (a - e) / (1 - e), that a pair has at least.
     """
     divergence = rel_entr(shared.agreement, expected) + rel_entr(1 - shared.agreement, 1 - expected)
     log_tail = np.where(shared.agreement > expected, -shared.shared * divergence, 0.0)
@@ -137,7 +135,7 @@ def dependent_pairs(shared: SharedTasks, expected: NDArray[np.float64], least: f
     passed = np.flatnonzero(log_tail[order] <= limits)
     found = np.zeros(len(order), bool)
     found[order[: passed[-1] + 1 if passed.size else 0]] = True
-    return found & (shared.agreement - expected >= least * (1 - expected))
+    return found
 
 
 def _pooled(

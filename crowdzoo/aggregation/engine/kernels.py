@@ -345,16 +345,15 @@ def _vote_shares(starts, annotators, labels, gold, weights, shares):  # type: ig
                 shares[i, k] = 1.0 / num_classes
 
 
-def normalised_logs(counts: NDArray[np.float64], prior: NDArray[np.float64], least: float) -> NDArray[np.float64]:
+def normalised_logs(counts: NDArray[np.float64], prior: NDArray[np.float64]) -> NDArray[np.float64]:
     """Logs of (counts + prior), normalised over what was said; uniform where all is zero or below 2.2e-308.
 
     Args:
         counts: `[annotator, said, true]`, [R, K, K].
         prior: pseudo-counts of each annotator, `[said, true]`, [K, K].
-        least: what a probability is at least, so that no logarithm is infinite.
 
     Returns:
-        `[annotator, said, true]`, [R, K, K].
+        `[annotator, said, true]`, [R, K, K]; none is infinite.
     """
     logs = np.empty_like(counts)
     step = max(1, NORMALISED // max(counts.shape[1] ** 2, 1))
@@ -362,7 +361,7 @@ def normalised_logs(counts: NDArray[np.float64], prior: NDArray[np.float64], lea
     def fill(begins: Sequence[int]) -> None:
         for begin in begins:
             part = logs[begin : begin + step]
-            _normalise(counts[begin : begin + step], prior, least, part)
+            _normalise(counts[begin : begin + step], prior, TINY, part)
             np.log(part, out=part)
 
     in_threads(fill, range(0, len(counts), step), num_threads())

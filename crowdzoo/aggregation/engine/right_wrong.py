@@ -81,7 +81,7 @@ def found_answers(
     def write(place: int, out: NDArray[np.float64]) -> None:
         _run([blocks[place]], cells, out)
 
-    return answers_by_block(annotations, blocks, write, seed)[:2]
+    return answers_by_block(annotations, blocks, write, seed)
 
 
 def answers_of(blocks: Sequence[Block], cells: Cells) -> Answers:

@@ -93,30 +93,28 @@ def advance(
 def answers_by_block(
     annotations: Annotations,
     blocks: Sequence[Block],
-    write: Callable[[int, NDArray[np.float64]], float | None],
+    write: Callable[[int, NDArray[np.float64]], object],
     seed: int,
     ties: str = "random",
-) -> tuple[NDArray[np.float64], NDArray[np.int64], float]:
-    """Posteriors [N, K] and labels [N], on all cores, and the sum of what `write` gives.
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Posteriors [N, K] and labels [N], on all cores.
 
     Args:
         annotations: N tasks, K classes.
         blocks: as `blocks_of` cuts them: together all tasks, each without gaps.
-        write: writes the posteriors of the block in that place, [T, K]; may give its log-likelihood, nats.
+        write: writes the posteriors of the block in that place, [T, K].
         seed: seed of random ties.
         ties: as `choose_labels` takes them.
     """
     found = np.empty((annotations.num_tasks, annotations.num_classes))
     labels = np.empty(annotations.num_tasks, np.int64)
 
-    def answer(places: Sequence[int]) -> float:
-        total = 0.0
+    def answer(places: Sequence[int]) -> None:
         for place in places:
             tasks = blocks[place].tasks
             rows = slice(tasks[0], tasks[-1] + 1)
-            total += write(place, found[rows]) or 0.0
+            write(place, found[rows])
             labels[rows] = choose_labels(found[rows], tasks, ties, seed)
-        return total
 
-    total = sum(in_threads(answer, range(len(blocks)), num_threads()))
-    return found, labels, total
+    in_threads(answer, range(len(blocks)), num_threads())
+    return found, labels

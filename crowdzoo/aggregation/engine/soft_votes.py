@@ -52,10 +52,10 @@ class SoftVotes:
         """Class probabilities of all tasks that follow from parameters, [N, K]."""
         return self._posteriors(params)[0]
 
-    def answers(self, params: Params, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64], float]:
-        """Posteriors [N, K], labels [N] and log-likelihood (nats); tasks without annotations have the class prior."""
-        posteriors, likelihood = self._posteriors(params)
-        return posteriors, choose_labels(posteriors, np.arange(self.num_tasks), seed=seed), likelihood
+    def answers(self, params: Params, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Posteriors [N, K] and labels [N]; tasks without annotations have the class prior."""
+        posteriors = self.posteriors(params)
+        return posteriors, choose_labels(posteriors, np.arange(self.num_tasks), seed=seed)
 
     def _counts(
         self, posteriors: NDArray[np.float64], log_likelihood: float, confusions: NDArray[np.float64] | None

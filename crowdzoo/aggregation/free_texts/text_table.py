@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.checks import check_annotations
 from crowdzoo.aggregation.free_texts.edits import error_rates
 from crowdzoo.aggregation.free_texts.tokens import Tokens
-from crowdzoo.data.label_kinds import FREE_TEXT, require_annotations, require_kind
+from crowdzoo.data.label_kinds import FREE_TEXT
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
@@ -55,11 +56,8 @@ class TextTable:
         Raises:
             DataError: another kind, no annotations, or several texts of one annotator for one task.
         """
-        require_annotations(annotations, f"{title}: fit", "fit_predict(frame), or fit on ")
-        require_kind(annotations.label_kind, title, FREE_TEXT)
+        check_annotations(annotations, title, FREE_TEXT, "text")
         annotations.check_no_repeats(title)
-        if len(annotations) == 0:
-            raise DataError(f"{title} needs at least one text: there are no annotations.")
         order = np.argsort(annotations.task_ids, kind="stable")
         tokens = Tokens.of([] if annotations.classes is None else annotations.classes.tolist(), unit, normalize)
         columns = annotations.task_ids, annotations.annotator_ids, annotations.labels

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.base import Columns, Result, names_and_counts
+from crowdzoo.aggregation.checks import check_annotations
 from crowdzoo.aggregation.engine.comparisons import FORMS, PairParams, answer_probabilities
 from crowdzoo.aggregation.engine.connected import linked_groups
-from crowdzoo.data.label_kinds import PREFERENCE, require_annotations, require_kind
+from crowdzoo.data.label_kinds import PREFERENCE
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ class PreferenceAggregation(Result):
 
     def _sides(self, annotations: Annotations, what: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Task codes on the left and on the right; refuses annotations of other tasks or annotators."""
-        check_preferences(annotations, what)
+        check_annotations(annotations, what, PREFERENCE, "comparison")
         for name in ("tasks", "annotators"):
             if not np.array_equal(getattr(self, name), getattr(annotations, name)):
                 raise DataError(f"The annotations have other {name} than this result.")
@@ -331,15 +332,3 @@ def _errors(
         return np.full(number, np.nan)
     variances = (np.diag(inverse) - 1 / number) / scale
     return np.sqrt(np.where(variances > 0, variances, np.nan))
-
-
-def check_preferences(annotations: Annotations, method: str) -> None:
-    """Refuses annotations of another kind, or without any comparison.
-
-    Raises:
-        DataError: another kind, or no annotation.
-    """
-    require_annotations(annotations, f"{method}: fit", "fit_predict(frame), or fit on ")
-    require_kind(annotations.label_kind, method, PREFERENCE)
-    if len(annotations) == 0:
-        raise DataError(f"{method} needs at least one comparison: there are no annotations.")

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.aggregator import Aggregator, warn_not_converged
+from crowdzoo.aggregation.checks import check_annotations
 from crowdzoo.aggregation.engine.comparisons import EQUAL, PairParams, Pairs, likelihood
 from crowdzoo.aggregation.engine.lbfgs import maximize
-from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation, check_preferences
+from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
 from crowdzoo.checks.constraints import MAX_ITER, PRIOR, TOL, Choice, setting
+from crowdzoo.data.label_kinds import PREFERENCE
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ class PreferenceMethod(Aggregator):
         Warns:
             ConvergenceWarning: `max_iter` was not enough.
         """
-        check_preferences(annotations, self.title)
+        check_annotations(annotations, self.title, PREFERENCE, "comparison")
         if initial is not None and not isinstance(initial, PreferenceAggregation):
             raise DataError(f"{self.title}: the earlier result is a {type(initial).__name__}, not one of preferences.")
         pairs, form = self._pairs(annotations)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.base import Columns, Result, names_and_counts, sizes
+from crowdzoo.aggregation.base import Columns, Result, names_and_counts
 from crowdzoo.aggregation.regions.region_table import RegionTable
 from crowdzoo.data.regions import MarkedImage, Region, dice, mask_tools
 
@@ -119,19 +119,15 @@ class RegionAggregation(Result):
             "agreement": found.numbers(annotators, "agreement"),
             "classes": classes,
             **{name: found.optional(annotators, name, len(classes)) for name in ("sensitivity", "specificity")},
-            "tasks": found.names(tasks, "task"),
-            "annotations_per_task": found.numbers(tasks, "annotations", whole=True),
-            "annotations_per_annotator": found.numbers(annotators, "annotations", whole=True),
+            **found.names_and_counts(tasks, annotators),
         }
 
     def _answer_columns(self) -> Columns:
         counts = self.annotations_per_task
         return {"task": self.tasks, "regions": self.regions, "confidence": self.confidence, "annotations": counts}
 
-    def _annotator_columns(self) -> Columns:
-        rates = {"agreement": self.agreement, "sensitivity": self.sensitivity, "specificity": self.specificity}
-        return {"annotator": self.annotators, "annotations": self.annotations_per_annotator, **rates}
+    def _of_annotators(self) -> Columns:
+        return {"agreement": self.agreement, "sensitivity": self.sensitivity, "specificity": self.specificity}
 
     def _more(self) -> dict[str, Any]:
-        own = {"kind": self.kind, "classes": self.classes.tolist()}
-        return own | sizes(self.annotations_per_task, self.annotators)
+        return {"kind": self.kind, "classes": self.classes.tolist()}

@@ -11,8 +11,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.checks import check_annotations
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.data.label_kinds import REGION, require_annotations, require_kind
+from crowdzoo.data.label_kinds import REGION
 from crowdzoo.data.regions import MarkedImage, dice
 from crowdzoo.errors import SHOWN, DataError, DataWarning, short_repr
 
@@ -50,11 +51,8 @@ class RegionTable:
         Warns:
             DataWarning: an annotator marked the same region of an image twice; names the first.
         """
-        require_annotations(annotations, f"{title}: fit", "fit_predict(frame), or fit on ")
-        require_kind(annotations.label_kind, title, REGION)
+        check_annotations(annotations, title, REGION, "answer")
         annotations.check_no_repeats(title)
-        if len(annotations) == 0:
-            raise DataError(f"{title} needs at least one answer: there are no annotations.")
         order = np.argsort(annotations.task_ids, kind="stable")
         tasks, who = annotations.task_ids[order], annotations.annotator_ids[order]
         parsed = lru_cache(None)(_once)

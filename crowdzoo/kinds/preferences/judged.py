@@ -214,8 +214,7 @@ class JudgedSides:
         for ahead in (True, False):
             weights = np.where(self.usable, self.left_ahead == ahead, 0.5 * self.named)
             sizes = np.bincount(groups, weights, number)
-            with np.errstate(invalid="ignore"):
-                share = np.bincount(groups, weights * self.said_left, number) / sizes
+            share = ratio(np.bincount(groups, weights * self.said_left, number), sizes)
             low, high = wilson(share, sizes, deviations)
             middle, below, above = middle + share / 2, below + (share - low) ** 2, above + (high - share) ** 2
         return middle, middle - np.sqrt(below) / 2, middle + np.sqrt(above) / 2

@@ -16,6 +16,7 @@ from crowdzoo.kinds.preferences.judged import JudgedPairs, JudgedSides, one_side
 from crowdzoo.kinds.preferences.warnings import LEAST_COMPARED, of_graph, of_order, of_sides
 from crowdzoo.quality import circular_triads, order_of_others
 from crowdzoo.quality.annotators import FEW
+from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.copies import copies
 from crowdzoo.quality.wilson import NORMAL_975, wilson
 
@@ -74,16 +75,14 @@ class PreferencePage(KindPage):
         some, any_of = counts > 0, np.maximum(counts, 1)
         answers = np.bincount(who * 3 + said, minlength=3 * number).reshape(number, 3)
         shared = np.bincount(who[judged.usable], minlength=number)
-        with np.errstate(invalid="ignore"):
-            reliability = np.bincount(who, judged.right, number) / shared
-            equal = answers[:, EQUAL] / counts
+        reliability = ratio(np.bincount(who, judged.right, number), shared)
         low, high = wilson(reliability, shared)
         left = judged.leaning(who, number)
         columns = {
             **interval("reliability", reliability, low, high),
             **interval("left", *left),
-            "left_share": np.where(some, answers[:, LEFT] / any_of, np.nan),
-            "equal": equal,
+            "left_share": ratio(answers[:, LEFT], counts),
+            "equal": ratio(answers[:, EQUAL], counts),
         }
         if found.skills is not None:
             columns["strength"] = np.where(some, found.skills, np.nan)
@@ -127,7 +126,7 @@ class PreferencePage(KindPage):
             "standard_error": self.errors,
             "rank": [int(rank) if compared else None for rank, compared in zip(found.ranks, some, strict=True)],
             "group": found.groups,
-            "won": np.where(some, self.won / np.maximum(counts, 1), np.nan),
+            "won": ratio(self.won, counts),
         }
         if self.triads is not None and self.triads.total:
             columns["circular"] = self.triads.of_tasks

@@ -127,9 +127,8 @@ class LabelPage(KindPage):
         top[pairs[order] // size] = times[order] / counts[pairs[order] // size]
         kind[pairs[order] // size] = pairs[order] % size
         usual = np.bincount(pattern, minlength=1) / max(len(pattern), 1)
-        with np.errstate(invalid="ignore"):
-            mean = np.bincount(who, own, number) / counts
-            of_others = np.bincount(who[several], others[several], number) / shared
+        mean = ratio(np.bincount(who, own, number), counts)
+        of_others = ratio(np.bincount(who[several], others[several], number), shared)
         against, random = below_and_at_chance(found[0], found[1], found[2], shared >= FEW)
         questions = answers.tasks[:, None] * said.shape[1] + np.arange(said.shape[1])
         copied = copies(self.table.annotators, questions.ravel(), who.repeat(questions.shape[1]), said.ravel())

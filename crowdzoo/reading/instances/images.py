@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from crowdzoo.data.instance_kinds import IMAGES
 from crowdzoo.errors import DataError, ServingError, short_repr
-from crowdzoo.reading.instances.table import InstanceReader, Table, check_ending, read_table, shown_names
+from crowdzoo.reading.instances.table import BESIDE, InstanceReader, Table, check_ending, read_table, shown_names
 from crowdzoo.reading.instances.upright_image import FORMATS, MAX_MEGAPIXELS, read_image
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.suffixes import column_names
@@ -21,7 +21,6 @@ COLUMNS = ("image", "path", "file", "filename")
 ENDINGS = tuple(dict.fromkeys(ending for endings in FORMATS.values() for ending in endings))
 # Of images that TensorFlow does not decode: not passed over without a word, as other files in a folder are
 _OTHER_ENDINGS = (".webp", ".tif", ".tiff", ".heic", ".heif", ".avif", ".svg", ".jp2", ".jxl")
-_NAMED = ("task", "gold", "split")
 _URL = (
     "is a URL. Download the images, and give the paths of the files; beside an export of a labelling platform give "
     "their folder, as in crowdzoo train EXPORT FOLDER --platform NAME."
@@ -117,11 +116,11 @@ def checked_images(table: Table, max_megapixels: float = MAX_MEGAPIXELS, most: i
 
 
 def _file_table(path: Path, layout: Layout | None) -> Table:
-    table = read_table(path, (*_NAMED, *COLUMNS), _check_header, layout, usual=())
+    table = read_table(path, (*BESIDE, *COLUMNS), _check_header, layout, usual=())
     column = next(name for name in COLUMNS if name in table.columns)
     table.theirs = {**table.theirs, "image": table.theirs.get(column, column)}
     table.columns = {"image": table.columns[column]} | {
-        name: values for name, values in table.columns.items() if name in _NAMED
+        name: values for name, values in table.columns.items() if name in BESIDE
     }
     return table
 
@@ -179,7 +178,7 @@ def sampled_images(most: int) -> InstanceReader:
 
 def _looks_like(path: Path, header: Sequence[str], _: Layout | None) -> bool:
     """A folder, or a table with columns `task` and `image`, or one of paths alone beside task, gold and split."""
-    alone = set(header) - {*_NAMED} in [{name} for name in COLUMNS]
+    alone = set(header) - {*BESIDE} in [{name} for name in COLUMNS]
     return path.is_dir() or alone or {"task", "image"} <= {*header}
 
 

@@ -40,6 +40,8 @@ from crowdzoo.reading.tables.suffixes import column_names
 
 BESIDE = ("task", "gold", "split")  # columns beside what a model learns from
 NAMED = (*BESIDE, "text")  # columns of text; all others are features
+# What is read of a header: our names of columns -> the file's; and which of these were guessed
+Choose = Callable[[Sequence[str]], tuple[dict[str, str], dict[str, str]]]
 _PART_BYTES = 32 * 2**20  # of a table that is read part by part
 # usual names of columns in a table of one row a task
 _USUAL = {"task": ("id",), "gold": ("label", "class", "correct", "correctanswer", "expert")}
@@ -175,26 +177,16 @@ class _InstanceCsv(CsvSource):
 
     longest_quoted = LONGEST_VALUE
 
-    def __init__(
-        self,
-        path: Path,
-        wanted: Sequence[str] | None,
-        check: Callable[[str, Sequence[str]], None],
-        layout: Layout,
-        usual: Sequence[str],
-        as_text: bool,
-    ):
+    def __init__(self, path: Path, choose: Choose, layout: Layout, usual: Sequence[str], of_numbers: bool):
         super().__init__(path, "classification", layout=layout)
         self.required = tuple(usual)
-        self.wanted = wanted
-        self.check = check
-        self.usual = usual
-        self.as_text = as_text
+        self.choose = choose
+        self.of_numbers = of_numbers
 
     def match(self, header: Sequence[str]) -> dict[str, str]:
         """All columns that are wanted."""
-        found, self.guessed = find_instance_columns(self.name, header, self.layout, self.usual)
-        return _wanted(self.name, header, found, self.wanted, self.check)
+        names, self.guessed = self.choose(header)
+        return names
 
     def numeric_columns(self) -> set[str]:
         """Features that are read as numbers at once."""
@@ -202,8 +194,8 @@ class _InstanceCsv(CsvSource):
 
     @property
     def features(self) -> set[str]:
-        """Columns of numbers: there where all columns are wanted, unless they are read as they are written."""
-        return set() if self.as_text or self.wanted is not None else set(self.found) - set(NAMED)
+        """Columns of numbers."""
+        return set(self.found) - set(NAMED) if self.of_numbers else set()
 
 
 def read_table(
@@ -236,10 +228,9 @@ def read_table(
     layout = own_encoding(path, layout or Layout.of_second(None, {}))
     if layout.several("task") and layout.columns["task"] not in column_names(path, layout):
         return _joined_tasks(path, wanted, check, layout, usual, as_text, most_rows)
+    choose = functools.partial(_chosen, name, layout, usual, wanted, check)
     if path.suffix == ".parquet":
-        header = column_names(path)
-        matched, guessed = find_instance_columns(name, header, layout, usual)
-        names = _wanted(name, header, matched, wanted, check)
+        names, guessed = choose(column_names(path))
         if folder is not None:
             found = Table(name, *_stored(_parquet_parts(path, names), folder), theirs=names, folder=folder)
         else:
@@ -249,7 +240,8 @@ def read_table(
                 columns["gold"] = named(columns["gold"], code_names(table.schema).get(names["gold"]))
             found = Table(name, columns, np.arange(table.num_rows), theirs=names)
     else:
-        source = _InstanceCsv(path, wanted, check, layout, usual, as_text)
+        # numbers are there where all columns are wanted, unless they are read as they are written
+        source = _InstanceCsv(path, choose, layout, usual, wanted is None and not as_text)
         parts = _csv_parts(source, None if most_rows is None else 1)
         columns, rows = _joined(parts) if folder is None else _stored(parts, folder)
         found = Table(name, columns, rows, True, source.layout.decimal, source.found, folder)
@@ -382,14 +374,16 @@ def parse_features(texts: pa.Array, decimal: str) -> tuple[np.ndarray, np.ndarra
     return numbers, unreadable & ~empty, empty
 
 
-def _wanted(
+def _chosen(
     name: str,
-    header: Sequence[str],
-    found: Mapping[str, str],
+    layout: Layout,
+    usual: Sequence[str],
     wanted: Sequence[str] | None,
     check: Callable[[str, Sequence[str]], None],
-) -> dict[str, str]:
-    """Our name of each column to be read -> the file's."""
+    header: Sequence[str],
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Our name of each column to be read -> the file's; and those that were guessed, see `find_columns`."""
+    found, guessed = find_instance_columns(name, header, layout, usual)
     ours = {theirs: column for column, theirs in found.items()}
     renamed = [ours.get(each, each) for each in header]
     check(name, renamed)
@@ -400,7 +394,7 @@ def _wanted(
         if renamed.count(each) > 1:
             raise DataError(f"{name}: column {each!r} is there {renamed.count(each)} times. Keep one.")
         names[each] = theirs
-    return names
+    return names, guessed
 
 
 def find_instance_columns(

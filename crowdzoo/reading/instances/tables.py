@@ -25,7 +25,7 @@ from crowdzoo.reading.instances.table import (
     read_table,
     shown_names,
 )
-from crowdzoo.reading.instances.vectors import _is_number, _vector_reader
+from crowdzoo.reading.instances.vectors import _decoded, _is_number, _is_text, _numbers, _vector_reader
 from crowdzoo.reading.tables.layout import Layout
 
 # A column of text is taken for a free text or an id where it has at least so many values, in so many of its rows
@@ -285,7 +285,7 @@ def _column(table: Table, name: str, kind: str) -> np.ndarray:
         )
         table.complain(np.flatnonzero(unreadable), name, table.names(name), reason)
     elif _is_number(column.type):
-        numbers = _floats(column)
+        numbers = _numbers(column).astype(np.float64)
     elif pa.types.is_null(column.type):
         numbers = np.full(len(column), np.nan)
     else:
@@ -371,23 +371,6 @@ def _other_type(file: str, name: str, kind: pa.DataType) -> str:
     if pa.types.is_null(kind):
         return f"{file}: column {name!r} is empty in every row. Leave the column out."
     return f"{file}: column {name!r} holds {kind}; a column of a table holds numbers, truth values, text or vectors."
-
-
-def _decoded(column: pa.Array) -> pa.Array:
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
-def _floats(column: pa.Array) -> np.ndarray:
-    """Numbers of Arrow's own types, float64 [N], NaN where missing."""
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.int8())
-    elif pa.types.is_decimal(column.type):
-        column = column.cast(pa.float64())
-    return column.to_numpy(zero_copy_only=False).astype(np.float64)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 READER = InstanceReader(

@@ -10,7 +10,7 @@ import numpy as np
 from crowdzoo.data.instance_kinds import TEXTS
 from crowdzoo.errors import SHOWN, DataError, DataWarning
 from crowdzoo.files.regular import open_regular
-from crowdzoo.reading.instances.table import NAMED, InstanceReader, Table, check_has, read_table, task_names
+from crowdzoo.reading.instances.table import BESIDE, NAMED, InstanceReader, Table, check_has, read_table, task_names
 from crowdzoo.reading.tables.layout import Layout
 
 
@@ -61,7 +61,7 @@ def _warn_of_empty(path: str | Path, noun: str, numbers: Sequence[int], texts: S
 
 def _looks_like(path: Path, header: Sequence[str], _: Layout | None) -> bool:
     """A .txt file, or a table whose columns beside task, gold and split are `text` alone."""
-    return path.suffix == ".txt" or set(header) - {"task", "gold", "split"} == {"text"}
+    return path.suffix == ".txt" or set(header) - set(BESIDE) == {"text"}
 
 
 def _texts(table: Table) -> np.ndarray:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from crowdzoo.data.instance_kinds import VECTORS
 from crowdzoo.data.numbers import parse_numbers
 from crowdzoo.errors import SHOWN, BadRow, DataError, did_you_mean
-from crowdzoo.reading.instances.table import InstanceReader, Table, shown_names
+from crowdzoo.reading.instances.table import BESIDE, InstanceReader, Table, shown_names
 
 __all__ = ["VECTORS"]
 
@@ -20,7 +20,7 @@ def _check_columns(name: str, header: Sequence[str]) -> None:
         hint = did_you_mean("task", header, cutoff=0.5)
         hint = f"{hint} Rename it to 'task'." if hint else ""
         raise DataError(f"{name}: has no column 'task'; its columns are {shown_names(header)}.{hint}")
-    if not set(header) - {"task", "gold", "split"}:
+    if not set(header) - set(BESIDE):
         raise DataError(
             f"{name}: has no features. Add a list column 'features' or numeric columns beside {shown_names(header)}."
         )
@@ -28,7 +28,7 @@ def _check_columns(name: str, header: Sequence[str]) -> None:
 
 def _features(table: Table) -> tuple[np.ndarray, tuple[str, ...] | None]:
     """Vectors float32 [N, D], and the names of their columns; None for a list column."""
-    names = [name for name in table.columns if name not in ("task", "gold", "split")]
+    names = [name for name in table.columns if name not in BESIDE]
     listed = table.columns.get("features")
     in_lists = listed is not None and not (pa.types.is_integer(listed.type) or pa.types.is_floating(listed.type))
     if in_lists:
@@ -103,18 +103,19 @@ def _matrix_of_lists(table: Table, name: str, common: int) -> np.ndarray:
 
 def _numeric(table: Table, name: str) -> np.ndarray:
     """A feature column, float32 [N]; NaN where there is nothing."""
-    column = table.columns[name]
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    column = _decoded(table.columns[name])
     if _is_number(column.type):
         return _floats(column)
-    kind = column.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if _is_text(column.type):
         texts = table.names(name)
         _, unreadable = parse_numbers("feature", pa.array(texts, pa.large_string()), np.zeros(len(texts), bool))
         reason = "is not a number. Columns other than task, gold and split are features; drop or correct it."
         table.complain(np.flatnonzero(unreadable), name, texts, reason)
-    raise DataError(f"{table.name}: column '{name}' holds {kind}; numbers are wanted there.")
+    raise DataError(f"{table.name}: column '{name}' holds {column.type}; numbers are wanted there.")
+
+
+def _decoded(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -122,15 +123,22 @@ def _is_number(kind: pa.DataType) -> bool:
     return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
 
 
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _numbers(column: pa.Array) -> np.ndarray:
+    """Numbers of Arrow's own types, [N], NaN where missing."""
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    elif pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    return column.to_numpy(zero_copy_only=False)
+
+
 def _floats(column: pa.Array) -> np.ndarray:
-    if pa.types.is_decimal(column.type):
-        values = np.array([np.nan if value is None else float(value) for value in column.to_pylist()])
-    elif pa.types.is_boolean(column.type):
-        values = column.cast(pa.int8()).to_numpy(zero_copy_only=False)
-    else:
-        values = column.to_numpy(zero_copy_only=False)
     with np.errstate(over="ignore", invalid="ignore"):
-        return values.astype(np.float32)
+        return _numbers(column).astype(np.float32)
 
 
 READER = InstanceReader(
