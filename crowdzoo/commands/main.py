@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from crowdzoo import __version__
-from crowdzoo.commands.options import as_options, options_of
+from crowdzoo.commands.messages import as_options, options_of
 from crowdzoo.commands.outputs import check_outputs
 from crowdzoo.errors import CrowdzooError, short_message, shorten
 from crowdzoo.process import (
