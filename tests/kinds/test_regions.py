@@ -167,15 +167,15 @@ def test_png_masks_are_read_and_aggregated(tmp_path, capsys):
     assert again == crowd
 
 
-def test_parts_of_a_mask_are_regions_unless_there_are_hundreds(tmp_path):
+def test_parts_of_a_mask_are_regions_unless_they_are_specks_or_hundreds(tmp_path):
     """Where who misses one of two objects has a smaller region, nobody can tell misses from narrow edges."""
     ann = np.zeros((80, 80), np.uint8)
-    ann[2:5, 3:9], ann[5, 9], ann[30:40, 30:40] = 1, 1, 1  # a corner touches
+    ann[2:5, 3:9], ann[5, 9], ann[30:41, 30:40], ann[70, 70] = 1, 1, 1, 1  # a corner touches
     bob = np.indices((80, 80)).sum(axis=0) % 3 == 0
     bob[:, ::2] = False
     place = masks(tmp_path / "masks", ann=ann, bob=bob)
     found = [MarkedImage.parse(text) for text in kind_of("region").read(place, platform="png-masks").classes]
-    assert sorted(sorted(mask_tools().area(image.masks).tolist()) for image in found) == [[19, 100], [bob.sum()]]
+    assert sorted(sorted(mask_tools().area(image.masks).tolist()) for image in found) == [[19, 111], [bob.sum()]]
 
 
 BAD = {
@@ -218,6 +218,37 @@ def test_masks_that_cannot_be_read_are_named(tmp_path):
         kind_of("region").read(place, platform="png-masks")
     with pytest.raises(DataError, match=r"answered with classes.*regions are read with kind='region'\."):
         Annotations.read(place, platform="png-masks")
+
+
+def test_what_may_be_missing_from_masks_or_doubled_in_them_is_warned_of(tmp_path):
+    ann = np.zeros((20, 30), np.uint8)
+    ann[2:12, 3:13] = 1
+    place = masks(tmp_path / "masks", ann=ann, bob=ann, cem=ann)
+    for who, ending in (("ann", "tif"), ("bob", "png"), ("cem", "png")):
+        Image.fromarray(ann).save(place / who / f"b.{ending}")
+    (place / "ann" / "sub").mkdir()
+    (place / "ann" / "a.png").rename(place / "ann" / "sub" / "a.png")
+    with pytest.warns(UserWarning, match="left out: images that are no .png: 1"):
+        crowd = kind_of("region").read(place, platform="png-masks")
+    with pytest.warns(DataWarning, match="1 of 3 images have one answer, such as 'sub/a'. Do annotators' files"):
+        create("majority-vote", kind="region").fit(crowd)
+    apart = [[f"{who}{number}" for who in "xy" for number in range(2)], list("xxyy"), [crowd.classes[0]] * 4]
+    with pytest.warns(DataWarning, match="4 of 4 images have one answer"):
+        create("majority-vote", kind="region").fit(Annotations.from_arrays(*apart, kind="region"))
+    (place / "ann" / "b.tif").unlink()
+    Image.fromarray(np.arange(600, dtype=np.uint8).reshape(20, 30)).save(place / "cem" / "a.png")
+    with pytest.warns(DataWarning, match="a mask has more than 50 values"):
+        kind_of("region").read(place, platform="png-masks")
+
+
+def test_who_misses_real_objects_makes_no_note_of_nothing(tmp_path):
+    marks = {who: np.zeros((20, 30), np.uint8) for who in ("ann", "bob", "cem")}
+    for who, pixels in marks.items():
+        pixels[2:8, 3:9], pixels[12:18, 20:28] = 1, who != "cem"
+    crowd = kind_of("region").read(masks(tmp_path / "masks", **marks), platform="png-masks")
+    found = create("objects", kind="region").fit(crowd)
+    assert found.notes == ()
+    assert len(found.marked[0].regions) == 2
 
 
 def test_other_platforms_have_no_regions(tmp_path):
@@ -507,6 +538,10 @@ def test_an_annotator_who_marks_one_class_only_does_not_make_gold_of_another_cla
     crowd = Annotations.read(folder / "coco", kind="region", platform="coco")
     (folder / "gold.json").write_text(json.dumps(coco(gold)))
     assert (kind_of("region").gold_of(crowd, folder / "gold.json") != "").sum() == 1
+    (folder / "gold.json").write_text(json.dumps(changed_gold(lambda gold: gold["images"][3].update(height=70))))
+    with pytest.warns(DataWarning, match=r"image '3\.jpg' is of size .* it is left out of gold"):
+        known = kind_of("region").gold_of(crowd, folder / "gold.json", on_bad_rows="reject")
+    assert dict(zip(crowd.tasks.tolist(), known, strict=True))["3.jpg"] == ""
 
 
 def test_an_earlier_report_of_regions_is_compared_with_and_who_is_far_from_others_is_named(folder, capsys):
@@ -531,6 +566,9 @@ def test_a_report_does_not_doubt_regions_of_which_all_mark_the_same_objects(tmp_
     assert report["verdict"][0] == "Dice of two answers to an image is 0.93."
     assert report["verdict"][1] == "An object was marked by 100 % of those who saw its image, as the mean."
     assert report["warnings"] == []
+    place = masks(tmp_path / "empty", ann=ann * 0, bob=ann * 0)
+    assert main(["report", str(place), *PNG, "--out", f"{tmp_path}/empty.html"]) == 0
+    assert "nobody marked one" in json.loads((tmp_path / "empty.json").read_text())["warnings"][0]["finding"]
 
 
 def test_regions_without_category_or_annotator_do_not_become_empty_images_or_somebody_else(tmp_path):

@@ -29,6 +29,7 @@ def file_of(*labels):
         (["cat", "NA"], "If it means that there is no label, leave the rows out: missing='NA'."),
         (["cat", "-"], "missing='-'"),
         (["1.5", "2", "3.25", "4.5"], "some with decimals: '1.5', '3.25', '4.5'. If they are ratings, use kind"),
+        (["1,5", "2", "3,25", "4,5"], "use kind 'regression' (--task regression --decimal ,)."),
         (["cat ", "dog"], "white space at the ends is part of a class's name: 'cat '."),
     ],
 )

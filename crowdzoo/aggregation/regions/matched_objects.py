@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.against_votes import VotesWarning, different_note, warn_of_notes
 from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.classes.methods import METHODS
 from crowdzoo.aggregation.named import FOR_CLASSES, aggregator_named
@@ -64,8 +66,14 @@ class MatchedObjects(Aggregator):
         sure = np.zeros((2, annotations.num_tasks))
         learnt: dict[str, Any] = {}
         if len(objects.tasks):
-            result = aggregator_named(FOR_CLASSES, self.exists, {}).fit(objects.answers)
-            learnt = {name: getattr(result, name) for name in ("num_iterations", "converged", "notes")}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", VotesWarning)  # it speaks of tasks, and of the class of nothing
+                result = aggregator_named(FOR_CLASSES, self.exists, {}).fit(objects.answers)
+            learnt = {name: getattr(result, name) for name in ("num_iterations", "converged")}
+            learnt["notes"] = different_note(
+                objects.answers, result.labels, "objects", "images whose regions are known"
+            )
+            warn_of_notes(self.title, learnt["notes"], 2)
             most = result.posteriors.max(axis=1)
             sure[:] = [np.bincount(objects.tasks, each, annotations.num_tasks) for each in (most, np.ones(len(most)))]
             skills = np.ones(annotations.num_annotators) if result.skills is None else result.skills

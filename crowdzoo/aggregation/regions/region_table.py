@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations
+from pathlib import PurePath
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +50,8 @@ class RegionTable:
                 no regions, or one image in two sizes; names image, annotator and value.
 
         Warns:
-            DataWarning: an annotator marked the same region of an image twice; names the first.
+            DataWarning: an annotator marked the same region of an image twice, or images with one answer may have
+                another name elsewhere; names the first.
         """
         check_annotations(annotations, title, REGION, "answer")
         annotations.check_no_repeats(title)
@@ -71,6 +73,13 @@ class RegionTable:
                     f"image {task} has {image.height} x {image.width} pixels by annotator {one}, and {first.height} x "
                     f"{first.width} by {short_repr(annotations.annotators[who[place]])}. Correct one, or leave it out."
                 )
+        alone = [str(annotations.tasks[task]) for task in np.flatnonzero(annotations.redundancy == 1)]
+        if len(alone) < len(who) or len(alone) <= annotations.num_annotators:
+            known = {*map(str, annotations.tasks.tolist())}
+            alone = [name for name in alone if PurePath(name).name in known - {name}]
+        if alone:
+            text = f"{len(alone):,} of {annotations.num_tasks:,} images have one answer, such as {short_repr(alone[0])}"
+            warnings.warn(f"{text}. Do annotators' files name images alike?", DataWarning, stacklevel=1)
         if doubled:
             said = "1 region is" if len(doubled) == 1 else f"{len(doubled):,} regions are"
             text = f"{said} there twice, and counted once: {', '.join([*dict.fromkeys(doubled)][:SHOWN])}."

@@ -98,10 +98,12 @@ class Regions(Kind):
             except DataError as error:
                 raise DataError(f"{path}: image {task!r}: {error}") from None
             if (true.height, true.width) != (marked.height, marked.width):
-                raise DataError(
-                    f"{path}: image {task!r} is of size {[true.height, true.width]} there, and "
-                    f"{[marked.height, marked.width]} of the annotators. Correct one of them."
-                )
+                text = f"{path}: image {task!r} is of size {[true.height, true.width]} there, and "
+                text += f"{[marked.height, marked.width]} of the annotators"
+                if on_bad_rows == "error":
+                    raise DataError(f"{text}. Correct one of them, or leave it out: on_bad_rows='reject'.")
+                warnings.warn(f"{text}: it is left out of gold.", DataWarning, stacklevel=3)
+                del known[task]
         _check_categories(path, _categories(known.values()), _categories(np.asarray(crowd.classes).tolist()))
         return np.array([known.get(str(task), "") for task in crowd.tasks.tolist()], object)
 

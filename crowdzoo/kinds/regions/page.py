@@ -16,7 +16,7 @@ from crowdzoo.data.label_kinds import REGION
 from crowdzoo.data.regions import MarkedImage, mask_tools
 from crowdzoo.kinds.answer_page import FAR, AnswerPage
 from crowdzoo.kinds.kind_page import MOST_VOTES, interval
-from crowdzoo.kinds.page_parts import listed, percent
+from crowdzoo.kinds.page_parts import Warned, listed, percent, warning
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.wilson import NORMAL_975, wilson
@@ -112,6 +112,10 @@ class RegionPage(AnswerPage):
             picture = {"image": _picture(self.marked[task], marked)} if rows and place < DRAWN else None
             found.append({"voters": voters, "instance": picture})
         return found
+
+    def own_warnings(self) -> list[Warned]:
+        """See `KindPage.own_warnings`."""
+        return super().own_warnings() if len(self.said) else [warning("no-regions", True)]
 
     def first(self) -> str:
         """See `KindPage.first`."""

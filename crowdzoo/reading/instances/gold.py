@@ -228,9 +228,10 @@ def parse_classes(
     return np.fromiter((code[name] for name in gold.tolist()), np.int64, len(gold))
 
 
-def _no_rating(reason: str | Callable[[Any], str], what: str, value: Any) -> str:
+def _no_rating(reason: str | Callable[[Any], str], what: str, decimal: str, value: Any) -> str:
     text = reason if isinstance(reason, str) else reason(value)
     hint = f"The column gold has {what} here, which are numbers; leave it empty if unknown."
+    hint += " Gold has the decimal mark of the annotations: write decimal commas there, too." if decimal == "," else ""
     return text if "Leave it empty" in text else f"{text} {hint}"
 
 
@@ -238,5 +239,5 @@ def parse_ratings(table: Table, gold: np.ndarray, what: str = "true ratings") ->
     """Gold of ratings (or of preferences true scores: `what`) as numbers, float64 [N], NaN where it is empty."""
     numbers, problems = numbers_of("gold", pa.array(gold.tolist(), pa.large_string()), table.decimal)
     for positions, reason in problems:
-        table.complain(positions, "gold", gold, functools.partial(_no_rating, reason, what))
+        table.complain(positions, "gold", gold, functools.partial(_no_rating, reason, what, table.decimal))
     return numbers

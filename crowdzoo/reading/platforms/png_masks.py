@@ -1,9 +1,10 @@
 """PNG masks: a folder for each annotator, with a mask for each image; 0 is the background, other values are classes.
 
-Pixels of a class that touch each other, also at a corner, are a region. A class in very many parts, such as specks, is
-one region.
+Pixels of a class that touch each other, also at a corner, are a region; specks belong to the largest of them. A class
+in very many parts is one region.
 """
 
+import warnings
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
@@ -11,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.data.regions import mask_of_pixels, mask_tools
-from crowdzoo.errors import DataError
+from crowdzoo.errors import DataError, DataWarning
 from crowdzoo.reading.platforms.export_file import ExportFile
 from crowdzoo.reading.platforms.image_entry import read_image
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import BadValue, Marked, Record
 
-MOST_PARTS = 500  # of a class in a mask
+MOST_PARTS, MOST_VALUES = 500, 50  # regions of a class in a mask, and classes from where it is said
+SPECK = 0.01  # of the area of the largest part
 
 
 def read_mask(file: ExportFile) -> tuple[list[int], list[dict[str, Any]]]:
@@ -38,11 +40,18 @@ def read_mask(file: ExportFile) -> tuple[list[int], list[dict[str, Any]]]:
     if pixels.ndim != 2:
         raise DataError("has colours. Save one number a pixel, the class: grey, or a palette.")
     regions = []
-    for value in np.unique(pixels[pixels > 0]).tolist():
-        parts, number = label(pixels == value, np.ones((3, 3)))
-        if number > MOST_PARTS:
-            parts, number = parts > 0, 1
-        masks = (mask_of_pixels(parts == part) for part in range(1, number + 1))
+    values = np.unique(pixels[pixels > 0]).tolist()
+    if len(values) > MOST_VALUES:
+        text = f"a mask has more than {MOST_VALUES} values, each a class. If they are smoothed edges, save it without."
+        warnings.warn(text, DataWarning, stacklevel=1)  # from one place, so that it is shown once
+    for value in values:
+        parts, _ = label(pixels == value, np.ones((3, 3)))
+        areas = np.bincount(parts.ravel())[1:]
+        speck, largest = areas < SPECK * areas.max(), areas.argmax()
+        parts = np.r_[0, np.where(speck, largest, np.arange(len(areas))) + 1][parts]
+        if (~speck).sum() > MOST_PARTS:
+            parts, speck = parts > 0, np.array([False])
+        masks = (mask_of_pixels(parts == part) for part in np.flatnonzero(~speck) + 1)
         regions += [{"category": str(int(value)), "counts": mask} for mask in masks]
     return [*pixels.shape], regions
 

@@ -44,7 +44,7 @@ def suspicious_classes(names: Sequence[object], counts: np.ndarray, no_label: st
     if len(decimals) > 2 and None not in numbers:  # fewer may be versions
         found.append(
             f"classes are numbers, some with decimals: {_listed(decimals)}. If they are ratings, use kind 'regression' "
-            "(--task regression)."
+            f"(--task regression{' --decimal ,' * any(',' in each for each in decimals)})."
         )
     ends = [repr(text) for text in texts if text != text.strip()]
     if ends:
@@ -78,7 +78,7 @@ def spelt_alike(names: Sequence[object], what: str) -> list[str]:
 def _number(name: object) -> float | None:
     """What a class's name says as a number; None where it is none."""
     try:
-        number = float(name) if isinstance(name, (str, float, int)) else math.nan
+        number = float(str(name).replace(",", ".")) if isinstance(name, (str, float, int)) else math.nan
     except ValueError:
         return None
     return number if math.isfinite(number) else None
