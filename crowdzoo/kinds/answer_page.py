@@ -69,7 +69,7 @@ class AnswerPage(KindPage):
         return float(values[order][np.searchsorted(sums, sums[-1] / 2)]) if len(order) else 1.0
 
     def of_tasks(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Means of the pairs of each task, [N]; of the annotators without a note, once there are notes."""
+        """Means of the pairs of each task, [N]; of the annotators who are not far from others, once that is known."""
         of, number = self.of_pairs[self.kept], self.table.num_tasks
         return ratio(np.bincount(of, values[self.kept], number), np.bincount(of, minlength=number))
 
@@ -100,7 +100,7 @@ class AnswerPage(KindPage):
         usual = float(np.median(means[np.isfinite(means)])) if np.isfinite(means).any() else 0.0
         words = np.array([f"agreement {mean:.2f}, usually {usual:.2f}" for mean in means.tolist()], object)
         worst = np.nan_to_num(means, nan=1.0) < WORST * usual
-        self.redo = np.select([few, worst], ["fewer than two answers without a note", words], "")
+        self.redo = np.select([few, worst], ["fewer than two answers, but by who is far from others", words], "")
 
     def own_warnings(self) -> list[Warned]:
         """See `KindPage.own_warnings`."""
