@@ -28,6 +28,7 @@ def file_of(*labels):
         (["caf\u00e9", "cafe\u0301"], "differ only in case"),
         (["cat", "NA"], "If it means that there is no label, leave the rows out: missing='NA'."),
         (["cat", "-"], "missing='-'"),
+        (["-1", "0", "1"], "leave the rows out: missing='-1'."),
         (["1.5", "2", "3.25", "4.5"], "some with decimals: '1.5', '3.25', '4.5'. If they are ratings, use kind"),
         (["1,5", "2", "3,25", "4,5"], "use kind 'regression' (--task regression --decimal ,)."),
         (["cat ", "dog"], "white space at the ends is part of a class's name: 'cat '."),

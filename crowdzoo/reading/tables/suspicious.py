@@ -28,7 +28,10 @@ def suspicious_classes(names: Sequence[object], counts: np.ndarray, no_label: st
         return []
     texts = [name for name in names if isinstance(name, str)]
     found = spelt_alike(names, "classes")
+    codes = [str(name) for name in names if isinstance(name, int)]
     nothing = [repr(text) for text in texts if text.strip().casefold() in NOTHING and text != no_label]
+    if {"-1", "0"} <= {*texts, *codes}:  # who abstains, beside class codes
+        nothing.append("'-1'")
     if nothing and no_label is not None:
         found.append(
             f"{_listed(nothing)} counts as a label. If it is the answer that none holds, say so: "
