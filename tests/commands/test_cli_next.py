@@ -221,6 +221,14 @@ def test_several_labels_are_asked_about_together(folder):
         assert float(row["gain"]) == pytest.approx(gain, abs=2e-6)
     sure = np.maximum(found.probabilities, 1 - found.probabilities).min(axis=1) >= 0.999
     assert not {int(row["task"]) for row in batch("b.csv")} & set(np.flatnonzero(sure))
+    rows = [
+        f"{task},{who},{label}"
+        for task in range(20) for who in "vwxyz" for label in "abcd" if (task < 10 or who == "z") and rng.random() < 0.7
+    ]  # fmt: skip
+    (folder / "n.csv").write_text("task,annotator,label\n" + "\n".join(rows))
+    assert run("n.csv", "--multi-label", "--method", "dawid-skene", "--budget", 10, "--out", "c.csv") == 0
+    asked = [row["annotator"] for row in batch("c.csv")]
+    assert max(map(asked.count, asked)) <= 6 < len(asked) == 10  # an even share of the four who can answer more, twice
 
 
 def test_texts_that_annotators_disagree_on_are_asked_of_those_who_agree_with_others(folder, capsys):

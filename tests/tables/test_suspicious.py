@@ -43,6 +43,12 @@ def test_a_name_that_may_be_a_mistake_is_said_when_a_file_is_read(names, sentenc
     Annotations.read("a.jsonl", classes=names)
 
 
+def test_commas_of_thousands_are_no_decimals_and_no_label_is_said_once():
+    for names in (["1", "10", "100", "1,000"], ["1,500", "2,500", "3,500"], ["1.5", "2,5", "3,5", "4"]):
+        assert suspicious_classes(names, np.full(len(names), 9)) == []
+    assert suspicious_classes(["-1", "0"], np.array([9, 9]), no_label="-1") == []
+
+
 def test_a_class_with_one_annotation_of_thousands_may_be_written_wrongly():
     said = suspicious_classes(["cat", "catt", "dog"], np.array([1500, 1, 1500]))
     assert said == ["only one of 3,001 annotations says 'catt'. Is it written wrongly?"]

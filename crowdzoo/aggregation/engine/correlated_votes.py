@@ -1,4 +1,4 @@
-"""How correlated votes are given the truth: a Dirichlet-multinomial in place of a multinomial."""
+"""How far votes are correlated, given the truth: a Dirichlet-multinomial in place of a multinomial."""
 
 import math
 

@@ -14,7 +14,7 @@ from crowdzoo.aggregation.free_texts.chosen_text import FEATURES, ChosenText
 from crowdzoo.aggregation.free_texts.text_table import Array, TextTable
 from crowdzoo.checks.constraints import FLAG, MAX_ITER, TOL, Number, setting
 
-_LEAST = 1e-5  # of the sum of an annotator's squared distances
+_LEAST = 1e-5  # of the sum of an annotator's squared distances, and of what the others weigh
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.against_votes import VotesWarning, different_note, warn_of_notes
+from crowdzoo.aggregation.against_votes import VotesWarning, different_note, empty_classes, warn_of_notes
 from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.classes.methods import METHODS
 from crowdzoo.aggregation.named import FOR_CLASSES, aggregator_named
@@ -70,9 +70,7 @@ class MatchedObjects(Aggregator):
                 warnings.simplefilter("ignore", VotesWarning)  # it speaks of tasks, and of the class of nothing
                 result = aggregator_named(FOR_CLASSES, self.exists, {}).fit(objects.answers)
             learnt = {name: getattr(result, name) for name in ("num_iterations", "converged")}
-            learnt["notes"] = different_note(
-                objects.answers, result.labels, "objects", "images whose regions are known"
-            )
+            learnt["notes"] = _notes(objects.answers, result.labels)
             warn_of_notes(self.title, learnt["notes"], 2)
             most = result.posteriors.max(axis=1)
             sure[:] = [np.bincount(objects.tasks, each, annotations.num_tasks) for each in (most, np.ones(len(most)))]
@@ -83,6 +81,16 @@ class MatchedObjects(Aggregator):
                 label = str(result.classes[result.labels[one]])
                 found[objects.tasks[one]].append(Region(label, shape_of(members, weights), float(most[one])))
         return RegionAggregation.of(self, table, found, sure, **learnt)
+
+
+def _notes(said: Annotations, labels: NDArray[np.int64]) -> tuple[str, ...]:
+    """See `notes_against_votes`, in the words of objects; that of none it is said that they are nothing is right."""
+    named, given = (np.bincount(codes, minlength=said.num_classes) for codes in (said.labels, labels))
+    named[0] = 0
+    return different_note(said, labels, "objects", "images whose regions are known") + tuple(
+        f"Class {np.asarray(said.classes)[code]!r} is that of no object, although {share:.1%} of the regions have it."
+        for code, share, _ in empty_classes(named, given)
+    )
 
 
 def shape_of(members: list[tuple[MarkedImage, int]], weights: NDArray[np.float64]) -> Box | str:

@@ -74,9 +74,9 @@ class RegionTable:
                     f"{first.width} by {short_repr(annotations.annotators[who[place]])}. Correct one, or leave it out."
                 )
         alone = [str(annotations.tasks[task]) for task in np.flatnonzero(annotations.redundancy == 1)]
-        if len(alone) < len(who) or len(alone) <= annotations.num_annotators:
+        if len(alone) < len(who) or annotations.num_annotators < 2:
             known = {*map(str, annotations.tasks.tolist())}
-            alone = [name for name in alone if PurePath(name).name in known - {name}]
+            alone = [name for name in alone if (last := PurePath(name).name) != name and last in known]
         if alone:
             text = f"{len(alone):,} of {annotations.num_tasks:,} images have one answer, such as {short_repr(alone[0])}"
             warnings.warn(f"{text}. Do annotators' files name images alike?", DataWarning, stacklevel=1)

@@ -92,18 +92,21 @@ class Regions(Kind):
         said = _by_task(crowd)
         known = _named_alike(path, known, {*map(str, crowd.tasks.tolist())})
         check_shared(path, known, crowd.tasks)
-        for task in known.keys() & said.keys():
+        others = list[str]()
+        for task in sorted(known.keys() & said.keys()):
             try:
                 true, marked = MarkedImage.parse(known[task]), MarkedImage.parse(said[task])
             except DataError as error:
                 raise DataError(f"{path}: image {task!r}: {error}") from None
             if (true.height, true.width) != (marked.height, marked.width):
-                text = f"{path}: image {task!r} is of size {[true.height, true.width]} there, and "
-                text += f"{[marked.height, marked.width]} of the annotators"
-                if on_bad_rows == "error":
-                    raise DataError(f"{text}. Correct one of them, or leave it out: on_bad_rows='reject'.")
-                warnings.warn(f"{text}: it is left out of gold.", DataWarning, stacklevel=3)
+                text = f"image {task!r} is of size {[true.height, true.width]} there, and "
+                others.append(f"{text}{[marked.height, marked.width]} of the annotators.")
                 del known[task]
+        if others and (on_bad_rows == "error" or not known):
+            raise DataError(f"{path}: {others[0]} Correct one of them, or leave it out: on_bad_rows='reject'.")
+        if others:
+            text = f"{path}: {len(others):,} images of another size are left out of gold: {others[0]}"
+            warnings.warn(text, DataWarning, stacklevel=3)
         _check_categories(path, _categories(known.values()), _categories(np.asarray(crowd.classes).tolist()))
         return np.array([known.get(str(task), "") for task in crowd.tasks.tolist()], object)
 
@@ -226,7 +229,7 @@ def _masks(files: list[ExportFile], on_bad_rows: str) -> dict[str, str]:
     found = {}
     for file in files:
         try:
-            found[file.annotator] = MarkedImage.of(*read_mask(file)).text
+            found[file.annotator] = MarkedImage.of(*read_mask(file)[:2]).text
         except DataError as error:
             if on_bad_rows == "error":
                 raise DataError(f"{file.name} {error} Or leave it out: on_bad_rows='reject'.") from None

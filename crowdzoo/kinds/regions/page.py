@@ -42,7 +42,8 @@ class RegionPage(AnswerPage):
         sizes = self.table.redundancy
         self.regions = regions = RegionTable.of(self.table, "A page of a report")
         objects, self.marked = Objects.of(regions), self.aggregation.marked
-        self.alpha, self.said = self.alpha_of(objects.answers), objects.answers.labels
+        self.alpha, said = self.alpha_of(objects.answers), objects.answers
+        self.said = said.labels[(said.redundancy > 1)[said.task_ids]] > 0
         *pairs, dice = regions.pairs()
         self.compare(regions.tasks, regions.who, pairs, dice, np.ones(len(dice)))
         near = {"dice": self.of_tasks(dice), "iou": self.of_tasks(dice / (2 - dice))}
@@ -115,7 +116,7 @@ class RegionPage(AnswerPage):
 
     def own_warnings(self) -> list[Warned]:
         """See `KindPage.own_warnings`."""
-        return super().own_warnings() if len(self.said) else [warning("no-regions", True)]
+        return super().own_warnings() if self.overall["objects"] else [warning("no-regions", True)]
 
     def first(self) -> str:
         """See `KindPage.first`."""
@@ -124,8 +125,9 @@ class RegionPage(AnswerPage):
 
     def second(self) -> str:
         """See `KindPage.second`."""
-        share = percent((self.said > 0).mean()) if len(self.said) else "none"
-        return f"An object was marked by {share} of those who saw its image, as the mean"
+        if not len(self.said):
+            return "No object can be compared"
+        return f"Of those who saw an object's image, {percent(self.said.mean())} marked it"
 
 
 def _by_class(image: MarkedImage) -> str:

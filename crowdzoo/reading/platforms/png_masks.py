@@ -1,7 +1,7 @@
 """PNG masks: a folder for each annotator, with a mask for each image; 0 is the background, other values are classes.
 
-Pixels of a class that touch each other, also at a corner, are a region; specks belong to the largest of them. A class
-in very many parts is one region.
+Pixels of a class that touch each other, also at a corner, are a region. Specks are left out, and a class in very many
+parts is one region.
 """
 
 import warnings
@@ -11,22 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from crowdzoo.data.regions import mask_of_pixels, mask_tools
+from crowdzoo.data.regions import mask_tools
 from crowdzoo.errors import DataError, DataWarning
 from crowdzoo.reading.platforms.export_file import ExportFile
 from crowdzoo.reading.platforms.image_entry import read_image
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import BadValue, Marked, Record
 
-MOST_PARTS, MOST_VALUES = 500, 50  # regions of a class in a mask, and classes from where it is said
-SPECK = 0.01  # of the area of the largest part
+MOST_PARTS, MOST_VALUES = 500, 50  # regions of a class in a mask, and classes, from where it is said
+SPECK, BESIDE = 4, 100  # pixels of a speck at most, where the largest part is so many times as large
 
 
-def read_mask(file: ExportFile) -> tuple[list[int], list[dict[str, Any]]]:
-    """Height and width of a mask, and its regions, of each value that is not 0; see `MarkedImage.of`.
+def read_mask(file: ExportFile) -> tuple[list[int], list[dict[str, Any]], int]:
+    """Height and width of a mask; its regions, see `MarkedImage.of`, of each value that is not 0; and how many specks.
 
     Raises:
         DataError: it cannot be read, or has more than one number a pixel; the end of a sentence.
+
+    Warns:
+        DataWarning: very many values, or parts of a value.
     """
     mask_tools()  # says what is missing
     from PIL import Image
@@ -39,21 +42,28 @@ def read_mask(file: ExportFile) -> tuple[list[int], list[dict[str, Any]]]:
         raise DataError(f"is no sound image ({error}). Save it again.") from None
     if pixels.ndim != 2:
         raise DataError("has colours. Save one number a pixel, the class: grey, or a palette.")
-    regions = []
-    values = np.unique(pixels[pixels > 0]).tolist()
+    regions, specks, values = [], 0, np.unique(pixels[pixels > 0]).tolist()
     if len(values) > MOST_VALUES:
-        text = f"a mask has more than {MOST_VALUES} values, each a class. If they are smoothed edges, save it without."
-        warnings.warn(text, DataWarning, stacklevel=1)  # from one place, so that it is shown once
+        _warn(f"more than {MOST_VALUES} values, each a class. If they are smoothed edges, save it without.")
     for value in values:
         parts, _ = label(pixels == value, np.ones((3, 3)))
         areas = np.bincount(parts.ravel())[1:]
-        speck, largest = areas < SPECK * areas.max(), areas.argmax()
-        parts = np.r_[0, np.where(speck, largest, np.arange(len(areas))) + 1][parts]
-        if (~speck).sum() > MOST_PARTS:
-            parts, speck = parts > 0, np.array([False])
-        masks = (mask_of_pixels(parts == part) for part in np.flatnonzero(~speck) + 1)
-        regions += [{"category": str(int(value)), "counts": mask} for mask in masks]
-    return [*pixels.shape], regions
+        kept = (areas > SPECK) | (areas * BESIDE >= areas.max())
+        if kept.sum() > MOST_PARTS:
+            _warn(f"a class in more than {MOST_PARTS} parts, which is taken for one region.")
+            parts, kept = (parts > 0).astype(np.int32), np.array([True])
+        specks += int((~kept).sum())
+        flat = parts.ravel("F")
+        begins = np.flatnonzero(np.diff(flat, prepend=-1))
+        runs, codes = np.c_[begins, np.r_[begins[1:], flat.size]], flat[begins]
+        for part in np.flatnonzero(kept) + 1:
+            counts = np.diff(runs[codes == part].ravel(), prepend=0, append=flat.size).tolist()
+            regions.append({"category": str(int(value)), "counts": counts})
+    return [*pixels.shape], regions, specks
+
+
+def _warn(what: str) -> None:
+    warnings.warn(f"a mask has {what}", DataWarning, stacklevel=1)  # from one place, so that it is shown once
 
 
 def _regions(entry: Mapping[str, Any], question: str) -> Marked:
@@ -63,10 +73,12 @@ def _regions(entry: Mapping[str, Any], question: str) -> Marked:
     if task == who:
         raise BadValue(None, who, "stands in no folder of its annotator. Make one for each, named after them.")
     try:
-        size, regions = read_mask(entry["mask"])
+        size, regions, specks = read_mask(entry["mask"])
     except DataError as error:
         raise BadValue(None, task, f"by {who} {error}") from None
-    return Record(task, {"image": task}), size, [(who, regions)]
+    record = Record(task, {"image": task})
+    record.left_out = [f"specks of {SPECK} pixels or fewer"] * specks
+    return record, size, [(who, regions)]
 
 
 PNG_MASKS = Platform(

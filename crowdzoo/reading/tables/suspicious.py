@@ -1,6 +1,7 @@
 """Names of classes that may be a mistake."""
 
 import math
+import re
 import unicodedata
 from collections.abc import Sequence
 
@@ -30,7 +31,7 @@ def suspicious_classes(names: Sequence[object], counts: np.ndarray, no_label: st
     found = spelt_alike(names, "classes")
     codes = [str(name) for name in names if isinstance(name, int)]
     nothing = [repr(text) for text in texts if text.strip().casefold() in NOTHING and text != no_label]
-    if {"-1", "0"} <= {*texts, *codes}:  # who abstains, beside class codes
+    if {"-1", "0"} <= {*texts, *codes} and no_label != "-1":  # who abstains, beside class codes
         nothing.append("'-1'")
     if nothing and no_label is not None:
         found.append(
@@ -42,12 +43,13 @@ def suspicious_classes(names: Sequence[object], counts: np.ndarray, no_label: st
             f"{_listed(nothing)} counts as a class. If it means that there is no label, leave the rows out: "
             f"missing={nothing[0]}."
         )
-    numbers = [_number(name) for name in names]
+    commas = any("," in text for text in texts) and not any(re.search(r"\.|,\d{3}$", text) for text in texts)
+    numbers = [_number(name.replace(",", ".") if commas and isinstance(name, str) else name) for name in names]
     decimals = [repr(name) for name, number in zip(names, numbers, strict=True) if number is not None and number % 1]
     if len(decimals) > 2 and None not in numbers:  # fewer may be versions
         found.append(
             f"classes are numbers, some with decimals: {_listed(decimals)}. If they are ratings, use kind 'regression' "
-            f"(--task regression{' --decimal ,' * any(',' in each for each in decimals)})."
+            f"(--task regression{' --decimal ,' * commas})."
         )
     ends = [repr(text) for text in texts if text != text.strip()]
     if ends:
@@ -81,7 +83,7 @@ def spelt_alike(names: Sequence[object], what: str) -> list[str]:
 def _number(name: object) -> float | None:
     """What a class's name says as a number; None where it is none."""
     try:
-        number = float(str(name).replace(",", ".")) if isinstance(name, (str, float, int)) else math.nan
+        number = float(name) if isinstance(name, (str, float, int)) else math.nan
     except ValueError:
         return None
     return number if math.isfinite(number) else None
