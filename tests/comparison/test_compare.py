@@ -12,6 +12,8 @@ from crowdzoo.aggregation import GLAD, Aggregation, Aggregator, DawidSkene, Majo
 from crowdzoo.comparison.intervals import bootstrap
 from crowdzoo.metrics import expected_calibration_error
 
+TRAINED = "crowdzoo.comparison.deep.trained_answers"  # what a model says of the tasks that it has not seen
+
 
 def unfit(self, annotations):
     """In place of the fit of a method for two classes."""
@@ -236,8 +238,6 @@ def quick(**given):
 
 @pytest.mark.usefixtures("eager")
 def test_each_training_is_given_its_own_labels_and_no_hidden_task(clouds, monkeypatch):
-    from crowdzoo.comparison import deep
-
     x, annotations, gold = clouds
     held_out = np.arange(150) >= 120
     given = []
@@ -246,7 +246,7 @@ def test_each_training_is_given_its_own_labels_and_no_hidden_task(clouds, monkey
         given.append((settings, kept, hidden, targets))
         return np.eye(2)[gold[hidden]] if settings.method == "ccem" else np.eye(2)[1 - gold[hidden]]
 
-    monkeypatch.setattr(deep, "trained_answers", trained)
+    monkeypatch.setattr(TRAINED, trained)
     found = compare(
         annotations, x, gold, base=base(), settings=quick(), held_out=held_out, seeds=[3], methods=["ccem", "gold"]
     )
@@ -265,8 +265,6 @@ def test_each_training_is_given_its_own_labels_and_no_hidden_task(clouds, monkey
 
 @pytest.mark.usefixtures("eager")
 def test_gold_is_no_method_to_take_and_the_others_are_compared_with_the_best_of_them(clouds, monkeypatch):
-    from crowdzoo.comparison import deep
-
     x, annotations, gold = clouds
 
     def trained(settings, x, measure, kept, hidden, targets, *_, **__):
@@ -275,7 +273,7 @@ def test_gold_is_no_method_to_take_and_the_others_are_compared_with_the_best_of_
         said[:wrong] = 1 - said[:wrong]
         return np.eye(2)[said]
 
-    monkeypatch.setattr(deep, "trained_answers", trained)
+    monkeypatch.setattr(TRAINED, trained)
     found = compare(annotations, x, gold, settings=quick(), methods=["ccem", "gold"])
     assert found.frame["method"].iloc[0] == "gold"
     assert found.best.name == "majority-vote"
@@ -286,11 +284,9 @@ def test_gold_is_no_method_to_take_and_the_others_are_compared_with_the_best_of_
 
 
 def test_without_gold_models_are_scored_by_the_annotations_of_their_hidden_tasks(clouds, monkeypatch):
-    from crowdzoo.comparison import deep
-
     x, annotations, gold = clouds
     share = np.where(np.arange(2) == gold[:, None], 0.8, 0.2)
-    monkeypatch.setattr(deep, "trained_answers", lambda settings, x, crowd, kept, hidden, *_, **__: share[hidden])
+    monkeypatch.setattr(TRAINED, lambda settings, x, crowd, kept, hidden, *_, **__: share[hidden])
     found = by_method(compare(annotations, x, settings=quick(), methods=["ccem"]))
     confusions = np.maximum(create("hierarchical-dawid-skene").fit(annotations).confusions, 1e-6)
     logs = np.zeros((150, 2))
@@ -320,8 +316,6 @@ def test_a_run_that_failed_is_made_again_and_where_all_fail_the_reason_is_the_er
 
 
 def test_runs_that_learn_from_gold_are_those_of_the_same_gold(clouds, tmp_path, monkeypatch):
-    from crowdzoo.comparison import deep
-
     x, annotations, gold = clouds
     made = []
 
@@ -329,7 +323,7 @@ def test_runs_that_learn_from_gold_are_those_of_the_same_gold(clouds, tmp_path, 
         made.append(settings.method)
         return np.full((len(hidden), 2), 0.5)
 
-    monkeypatch.setattr(deep, "trained_answers", trained)
+    monkeypatch.setattr(TRAINED, trained)
     how = {"settings": quick(), "held_out": np.arange(150) >= 100, "methods": ["ccem", "gold"], "folder": tmp_path}
     compare(annotations, x, gold, **how)
     assert len(made) == 3
@@ -338,8 +332,6 @@ def test_runs_that_learn_from_gold_are_those_of_the_same_gold(clouds, tmp_path, 
 
 
 def test_what_a_method_warns_of_is_noted(clouds, monkeypatch):
-    from crowdzoo.comparison import deep
-
     annotations, gold = crowd(swapped=0.5)
     with pytest.warns(UserWarning, match="dawid-skene: The labels differ from the plurality"):
         DawidSkene().fit(annotations)
@@ -347,14 +339,12 @@ def test_what_a_method_warns_of_is_noted(clouds, monkeypatch):
     assert found.loc["dawid-skene", "notes"].startswith("The labels differ from the plurality of the votes")
     x, annotations, gold = clouds
     constant = np.array([0.4, 0.6])
-    monkeypatch.setattr(deep, "trained_answers", lambda *given, **_: np.tile(constant, (len(given[4]), 1)))
+    monkeypatch.setattr(TRAINED, lambda *given, **_: np.tile(constant, (len(given[4]), 1)))
     found = by_method(compare(annotations, x, gold, settings=quick(), methods=["ccem"]))
     assert found.loc["ccem", "notes"] == "never says no"
 
 
 def test_fifths_of_the_tasks_are_hidden_in_turns(clouds, monkeypatch):
-    from crowdzoo.comparison import deep
-
     x, annotations, _ = clouds
     asked = []
 
@@ -363,7 +353,7 @@ def test_fifths_of_the_tasks_are_hidden_in_turns(clouds, monkeypatch):
         asked.append(hidden)
         return np.full((len(hidden), 2), 0.5)
 
-    monkeypatch.setattr(deep, "trained_answers", trained)
+    monkeypatch.setattr(TRAINED, trained)
     found = compare(annotations, x, settings=quick(), methods=["ccem"])
     assert sorted(np.concatenate(asked[::2])) == list(range(150))
     assert [len(part) for part in asked] == [30] * 10
