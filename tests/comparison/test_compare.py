@@ -13,6 +13,8 @@ from crowdzoo.comparison.intervals import bootstrap
 from crowdzoo.metrics import expected_calibration_error
 
 TRAINED = "crowdzoo.comparison.deep.trained_answers"  # what a model says of the tasks that it has not seen
+# twenty tasks of two annotators who are right, and gold
+ODD_AND_EVEN = Annotations.from_arrays([*range(20)] * 2, [0] * 20 + [1] * 20, [0, 1] * 20), np.arange(20) % 2
 
 
 def unfit(self, annotations):
@@ -423,15 +425,15 @@ def own_method(name, fit):
 
 
 def test_runs_of_classes_are_not_those_of_several_labels(tmp_path):
-    table = Annotations.from_arrays([*range(20)] * 2, [0] * 20 + [1] * 20, [0, 1] * 20)
-    compare(table, gold=np.arange(20) % 2, methods=["wawa"], folder=tmp_path)
+    table, gold = ODD_AND_EVEN
+    compare(table, gold=gold, methods=["wawa"], folder=tmp_path)
     with pytest.raises(ConfigError, match="score"):
         compare(table, gold={0: np.ones(20, int)}, methods=["wawa"], folder=tmp_path)
 
 
 @pytest.mark.usefixtures("added")
 def test_a_method_of_ones_own_that_fails_is_named_and_the_others_go_on():
-    table, gold = Annotations.from_arrays([*range(20)] * 2, [0] * 20 + [1] * 20, [0, 1] * 20), np.arange(20) % 2
+    table, gold = ODD_AND_EVEN
 
     def fail(self, annotations):
         raise ValueError("boom")
@@ -455,15 +457,15 @@ def test_a_method_of_ones_own_that_fails_is_named_and_the_others_go_on():
 
 @pytest.mark.usefixtures("added")
 def test_a_method_of_ones_own_that_takes_annotations_alone_aggregates_several_labels():
-    table = Annotations.from_arrays([*range(20)] * 2, [0] * 20 + [1] * 20, [0, 1] * 20)
+    table, gold = ODD_AND_EVEN
     own_method("mine", lambda self, annotations: Wawa().fit(annotations))
-    gold = {label: (np.arange(20) % 2 == label).astype(int) for label in (0, 1)}
-    frame = compare(table, gold=gold, methods=["mine", "wawa"]).frame.set_index("method")
+    holds = {label: (gold == label).astype(int) for label in (0, 1)}
+    frame = compare(table, gold=holds, methods=["mine", "wawa"]).frame.set_index("method")
     assert frame.loc["mine", "score"] == frame.loc["wawa", "score"] == 1
 
 
 def test_gold_of_another_order_and_of_impossible_codes_is_refused():
-    table, gold = Annotations.from_arrays([*range(20)] * 2, [0] * 20 + [1] * 20, [0, 1] * 20), np.arange(20) % 2
+    table, gold = ODD_AND_EVEN
     series = pd.Series(gold, index=table.tasks)
     turned = series.iloc[::-1]
     with pytest.raises(DataError, match=r"gold\.reindex\(annotations\.tasks\)"):
@@ -478,6 +480,6 @@ def test_gold_of_another_order_and_of_impossible_codes_is_refused():
 
 @pytest.mark.parametrize("word", [Wawa(), "", ("wawa",)])
 def test_what_is_no_method_is_refused_with_what_one_is(word):
-    table = Annotations.from_arrays([*range(20)] * 2, [0] * 20 + [1] * 20, [0, 1] * 20)
+    table, gold = ODD_AND_EVEN
     with pytest.raises(ConfigError, match="a method is a name"):
-        compare(table, gold=np.arange(20) % 2, methods=[word])
+        compare(table, gold=gold, methods=[word])
