@@ -258,8 +258,8 @@ def crowds(draw):
         rows += [(task, who, codes(len(cut))) for who in range(2) if draw(st.booleans())]
     parts = ([" ".join(words) for words in texts], offsets) if with_texts else (None, None)
     known = gold if draw(st.booleans()) else None
-    names = [f"task {task}" for task in range(len(texts))]
-    return crowd_of_rows(rows, ["ann", "böb"], tag_set.classes, tokens, known, *parts, tasks=names, scheme=scheme)
+    names, people = [f"task {task}" for task in range(len(texts))], np.array(["ann", "böb"], object)
+    return crowd_of_rows(rows, people, tag_set.classes, tokens, known, *parts, tasks=names, scheme=scheme)
 
 
 @in_one_folder

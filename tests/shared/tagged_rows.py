@@ -17,7 +17,7 @@ def crowd_of_rows(rows, annotators, classes, tokens, *further, tasks=None, schem
         *(np.repeat(np.array([row[place] for row in rows], np.int64), sizes) for place in (0, 1)),
         np.concatenate([np.empty(0, np.int64), *(codes for _, _, codes in rows)]),
         np.arange(len(tokens)) if tasks is None else np.array(tasks, object),
-        np.arange(annotators) if isinstance(annotators, int) else np.array(annotators),
+        np.arange(annotators) if isinstance(annotators, int) else np.asarray(annotators),
         np.array(classes, object),
         positions=np.concatenate([np.arange(0), *map(np.arange, sizes)]),
     )
