@@ -6,7 +6,6 @@ number.
 """
 
 import base64
-import csv
 import json
 import re
 import subprocess
@@ -17,6 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from csv_files import read_csv, write_csv
 
 pytest.importorskip("tfx")
 pytest.importorskip("PIL")
@@ -84,8 +84,7 @@ class Instances:
 
     def write(self, columns):
         path = self.folder / "instances.csv"
-        with open(path, "w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([[*columns], *zip(*columns.values(), strict=True)])
+        write_csv(path, [*columns], *zip(*columns.values(), strict=True))
         return path
 
 
@@ -206,8 +205,7 @@ class Row:
         if kind == "preference":
             header, about = SIDES, [(f"t{left}", f"t{right}") for left, right in pairs]
         rows = [(*of, f"a{code}", one[code]) for of, one in zip(about, said, strict=True) for code in range(3)]
-        with open(self.answers, "w", newline="") as file:
-            csv.writer(file).writerows([(*header, "annotator", "label"), *rows])
+        write_csv(self.answers, (*header, "annotator", "label"), *rows)
         self.instances = made(folder, self.warmth, self.gold)
         self.inputs = self.instances.inputs
 
@@ -450,8 +448,7 @@ def by_predict(row, tmp_path):
         url = f"http://127.0.0.1:{server.rest_port}"
         run("predict", url, row.instances.path, "--out", paths[1], *row.instances.further)
     assert paths[0].read_text() == paths[1].read_text()
-    with open(paths[0], encoding="utf-8") as file:
-        found = list(csv.DictReader(file))
+    found = read_csv(paths[0])
     if row.kind == "sequence":
         named = [(str(n + 1), w[0]) for n, text in enumerate(row.texts) for w in re.finditer(r"\w+", text)]
         tags = [tag for tags in row.expected for tag in tags]

@@ -1,10 +1,10 @@
 """Several labels a task: each label by itself, with empty sets as answers."""
 
-import csv
 import json
 
 import numpy as np
 import pytest
+from csv_files import read_csv, write_csv
 
 from crowdzoo.aggregation import Aggregation, MultiLabel, MultiLabelAggregation, calibrate, create
 from crowdzoo.commands.main import main
@@ -21,9 +21,7 @@ GOLD = ("task", "gold")
 
 
 def write(path, rows=ROWS, header=("task", "annotator", "label")):
-    with open(path, "w", newline="") as file:
-        csv.writer(file).writerows([header, *rows])
-    return path
+    return write_csv(path, header, *rows)
 
 
 def read(path):
@@ -123,8 +121,7 @@ def test_the_command_prints_each_label_and_writes_the_probabilities(tmp_path, he
     # alpha of dog by hand: of 8 answers 3 are yes; D_o = 2 * 2 / (2 * 8), D_e = 2 * 3 * 5 / (8 * 7)
     assert f"holds for 1 task; agreement {1 - (4 / 16) / (30 / 56):.3f}" in said
     assert "no label" in said
-    with open("labels.csv") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_csv("labels.csv")
     assert [row["labels"] for row in rows] == ["cat|indoors", "", "dog|indoors"]
     assert float(rows[1]["probability_dog"]) == pytest.approx(1 / 3)
     assert main([*words, "--out", "labels.csv", "--force"]) == 0, "its own file may be replaced"
@@ -236,8 +233,7 @@ def test_the_answer_that_no_label_holds_may_have_another_name(tmp_path, here, ca
     assert main([*words, "--force", "--no-label", "NONE"]) == 0
     assert "counts as" not in capsys.readouterr().err
     if command == "aggregate":
-        with open("out.csv") as file:
-            first, *_ = csv.DictReader(file)
+        first, *_ = read_csv("out.csv")
         assert first["labels"] == ""
         assert float(first["probability_sports"]) == pytest.approx(1 / 6)
 
@@ -261,8 +257,7 @@ def test_empty_answers_of_a_platform_count_where_several_labels_may_hold(tmp_pat
     (tmp_path / "a.json").write_text(json.dumps(EMPTY[platform]))
     words = ["aggregate", "a.json", "--platform", platform, "--multi-label", "--method", "majority-vote"]
     assert main([*words, "--out", "out.csv"]) == 0
-    with open("out.csv") as file:
-        (row,) = csv.DictReader(file)
+    (row,) = read_csv("out.csv")
     assert (row["annotations"], float(row["probability_x"])) == ("3", pytest.approx(1 / 3))
     # without it they are counted
     with pytest.warns(UserWarning, match=r"left out: .*: 2"):
@@ -290,8 +285,7 @@ def test_gold_of_the_command(tmp_path, here, capsys):
     said = capsys.readouterr().out
     assert all(f"accuracy {accuracy[label]:.4f}" in said for label in "xyz")
     assert main([*words, "--use-gold", "--force"]) == 0
-    with open("out.csv") as file:
-        found = {row["task"]: row["labels"] for row in csv.DictReader(file)}
+    found = {row["task"]: row["labels"] for row in read_csv("out.csv")}
     assert [found[str(task)] or "(none)" for task in range(100)] == sets[:100]
     capsys.readouterr()
     assert main([*words, "--calibrate", "--force"]) == 0

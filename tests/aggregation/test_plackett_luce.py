@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from csv_files import read_csv
 from scipy.stats import spearmanr
 
 from crowdzoo.aggregation import BradleyTerry, PlackettLuce
@@ -110,8 +111,7 @@ def test_the_command_reads_ranks_and_writes_scores(tmp_path, capsys):
     assert ["lists", "90"] in [line.split() for line in said.splitlines()]
     assert "left" not in said
     assert "Spearman's rho with gold" in said
-    with out.open(newline="") as file:
-        found = {row["task"]: float(row["score"]) for row in csv.DictReader(file)}
+    found = {row["task"]: float(row["score"]) for row in read_csv(out)}
     assert spearmanr([found[f"t{task}"] for task in range(8)], scores).statistic > 0.9
     assert main([*words, "--force", "--method", "bradley-terry"]) == 0
     assert "bradley-terry" in capsys.readouterr().out

@@ -1,11 +1,11 @@
 """Aggregation of preferences, against numbers by hand, crowd-kit, SciPy, and simulated annotators."""
 
-import csv
 import json
 from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from csv_files import write_csv
 from scipy.optimize import minimize
 from scipy.stats import spearmanr
 
@@ -297,8 +297,7 @@ def test_going_on_from_an_earlier_result_ends_where_a_fit_to_all_does(method):
 def test_the_command_reads_aggregates_and_writes(tmp_path, capsys):
     crowd, scores = simulated(8, 5, 300)
     crowd.to_frame().to_csv(tmp_path / "prefs.csv", index=False)
-    with open(tmp_path / "gold.csv", "w") as file:
-        csv.writer(file).writerows([("task", "gold"), *enumerate(scores)])
+    write_csv(tmp_path / "gold.csv", ("task", "gold"), *enumerate(scores))
     words = ["aggregate", str(tmp_path / "prefs.csv"), "--task", "preference", "--on-duplicate", "all",
              "--gold", str(tmp_path / "gold.csv")]  # fmt: skip
     assert main([*words, "--method", "annotator-bradley-terry", "--format", "csv", "--out", str(tmp_path / "out")]) == 0

@@ -127,7 +127,7 @@ def simulated(num_sentences=300, num_annotators=8, redundancy=4, seed=0, scheme=
             ]
             rows.append((task, who, tag_set.codes(tags_of(said, length, scheme))))
     tokens = [[f"w{rng.integers(50)}" for _ in codes] for codes in gold]
-    return crowd_of_rows(rows, num_annotators, tag_set.classes, tokens, gold, scheme), misses, mistakes
+    return crowd_of_rows(rows, num_annotators, tag_set.classes, tokens, gold, scheme=scheme), misses, mistakes
 
 
 # === The model by brute force ===

@@ -1,10 +1,10 @@
 """`crowdzoo aggregate` writes tables as Parquet, CSV or JSON lines, into a folder or as one file."""
 
-import csv
 import json
 
 import pyarrow.parquet as pq
 import pytest
+from csv_files import read_csv
 
 from crowdzoo.commands import main as cli
 
@@ -26,8 +26,7 @@ def rows_of(path):
         return pq.read_table(path).to_pylist()
     if path.suffix == ".jsonl":
         return [json.loads(line) for line in path.read_text().splitlines()]
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
+    return read_csv(path)
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])

@@ -1,6 +1,5 @@
 """The command line as a user meets it: exit codes, messages without tracebacks, files that come out."""
 
-import csv
 import json
 import re
 import subprocess
@@ -10,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_line import run
+from csv_files import read_csv, write_csv
 
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError
@@ -29,8 +30,7 @@ def files(tmp_path_factory):
         for annotator in rng.choice(6, 3, replace=False):
             wrong = rng.random() < (0.5 if annotator == 5 else 0.1)
             rows.append((f"t{task}", f"a{annotator}", names[rng.integers(0, 3) if wrong else truth[task]]))
-    with open(folder / "annotations.csv", "w", newline="") as file:
-        csv.writer(file).writerows([("task", "annotator", "label"), *rows])
+    write_csv(folder / "annotations.csv", ("task", "annotator", "label"), *rows)
     table = {
         "task": [f"t{task}" for task in range(120)],
         "features": list(features),
@@ -39,10 +39,6 @@ def files(tmp_path_factory):
     }
     pq.write_table(pa.table(table), folder / "instances.parquet")
     return folder
-
-
-def run(*words) -> int:
-    return cli.main([str(word) for word in words])
 
 
 def test_no_command_and_unknown_words_exit_with_2(capsys):
@@ -177,8 +173,7 @@ def test_quality_prints_tables_and_writes_them(files, tmp_path, capsys):
     summary = json.loads((out / "summary.json").read_text())
     assert f"{summary['krippendorff_alpha']['value']:.3f}" in shown
     assert summary["aggregation"] == "robust"  # as `aggregate` and `report`
-    with open(out / "annotators.csv", newline="") as file:
-        annotators = list(csv.DictReader(file))
+    annotators = read_csv(out / "annotators.csv")
     worst = min(annotators, key=lambda row: float(row["spammer_score"]))
     assert worst["annotator"] == "a5"  # wrong half of the time
     noted = [row["annotator"] for row in annotators if row["notes"]]

@@ -1,18 +1,14 @@
 """Columns of feature vectors go to a model by their names, whatever their order in a file."""
 
-import csv
 import json
 
 import numpy as np
 import pytest
+from command_line import run
+from csv_files import write_csv
 
-from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError
 from crowdzoo.instances import VECTORS, Instances
-
-
-def run(*words) -> int:
-    return cli.main([str(word) for word in words])
 
 
 def test_values_are_put_in_the_order_of_names_and_other_columns_are_named():
@@ -35,20 +31,17 @@ def folder(tmp_path_factory):
     x = rng.normal(loc=[10, 0, -5], scale=[5, 1, 2], size=(60, 3)).round(3)
     kinds = np.where(x[:, 0] > 10, "big", "small")
     rows = [(task, *x[task].tolist()) for task in range(60)]
-    write(path / "instances.csv", ("task", "size", "age", "weight"), rows)
-    write(path / "other.csv", ("age", "task", "weight", "size"), [(row[2], row[0], row[3], row[1]) for row in rows])
-    write(path / "fewer.csv", ("task", "age", "height", "size"), rows)
-    write(path / "answers.csv", ("task", "annotator", "label"), [(t, a, kinds[t]) for t in range(60) for a in "xy"])
+    write_csv(path / "instances.csv", ("task", "size", "age", "weight"), *rows)
+    turned = [(age, task, weight, size) for task, size, age, weight in rows]
+    write_csv(path / "other.csv", ("age", "task", "weight", "size"), *turned)
+    write_csv(path / "fewer.csv", ("task", "age", "height", "size"), *rows)
+    said = [(task, who, kinds[task]) for task in range(60) for who in "xy"]
+    write_csv(path / "answers.csv", ("task", "annotator", "label"), *said)
     inputs = (path / "answers.csv", path / "instances.csv")
     how = ("--epochs", 1, "--hidden", 8, "--dropout", 0, "--learning-rate", 0.02)
     assert run("train", *inputs, *how, "--out", path / "m.keras") == 0
     assert run("export", path / "m.keras", path / "served", "--warmup", path / "other.csv") == 0
     return path
-
-
-def write(path, header, rows):
-    with open(path, "w", newline="") as file:
-        csv.writer(file).writerows([header, *rows])
 
 
 def predictions(folder, model, capsys, name):

@@ -1,23 +1,13 @@
 """`crowdzoo compare`: the table, the files, the line to take, and what is refused."""
 
-import csv
 import json
 import shlex
 
 import numpy as np
 import pandas as pd
 import pytest
-
-from crowdzoo.commands import main as cli
-
-
-def run(*words) -> int:
-    return cli.main([str(word) for word in words])
-
-
-def write(path, header, rows):
-    with open(path, "w", newline="") as file:
-        csv.writer(file).writerows([header, *rows])
+from command_line import run
+from csv_files import write_csv
 
 
 @pytest.fixture
@@ -26,16 +16,17 @@ def folder(tmp_path, here):
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 2, 80)
     said = np.where(rng.random((80, 6)) < [0.9, 0.9, 0.8, 0.8, 0.5, 0.5], truth[:, None], 1 - truth[:, None])
-    write("answers.csv", ("task", "annotator", "label"), [
+    write_csv("answers.csv", ("task", "annotator", "label"), *(
         (f"t{task}", f"a{annotator}", ["no", "yes"][said[task, annotator]])
         for task in range(80) for annotator in range(6)
-    ])  # fmt: skip
-    write("gold.csv", ("item", "truth"), [(f"t{task}", ["no", "yes"][truth[task]]) for task in range(40)])
+    ))  # fmt: skip
+    write_csv("gold.csv", ("item", "truth"), *((f"t{task}", ["no", "yes"][truth[task]]) for task in range(40)))
     rows = [(f"t{task}", truth[task] + 0.1, rng.normal(), "eval" if task < 30 else "train") for task in range(80)]
-    write("instances.csv", ("task", "x", "y", "split"), rows)
+    write_csv("instances.csv", ("task", "x", "y", "split"), *rows)
     return tmp_path
 
 
+TRAINED = "crowdzoo.comparison.deep.trained_answers"  # what a model says of the tasks that it has not seen
 GOLD = ("--gold", "gold.csv", "--gold-columns", "task=item,gold=truth")
 
 
@@ -91,11 +82,9 @@ def test_deep_methods_are_compared_on_instances_and_the_line_trains(folder, caps
 
 
 def test_the_line_that_takes_the_best_has_the_options_that_were_given(folder, capsys, monkeypatch):
-    from crowdzoo.comparison import deep
-
     rows = [line.split(",") for line in (folder / "answers.csv").read_text().splitlines()[1:]]
-    write("hits.csv", ("item", "who", "answer"), rows)
-    monkeypatch.setattr(deep, "trained_answers", lambda *given, **_: np.full((len(given[4]), 2), 0.5))
+    write_csv("hits.csv", ("item", "who", "answer"), *rows)
+    monkeypatch.setattr(TRAINED, lambda *given, **_: np.full((len(given[4]), 2), 0.5))
     columns = ("--columns", "task=item,annotator=who,label=answer")
     how = (*columns, "--exclude", "a5", "--epochs", 3, "--hidden", 4, "--dropout", 0, "--no-jit-compile")
     methods = ("--methods", "crowdsourced-layer connection=VW scale=2", "--out", "runs")
@@ -132,13 +121,12 @@ def test_what_does_not_go_together_is_said(folder, capsys):
 def test_several_labels_are_compared_with_gold_and_the_line_aggregates(tmp_path, here, capsys):
     rng = np.random.default_rng(0)
     holds = rng.random((40, 2)) < 0.4
-    write("answers.csv", ("task", "annotator", "label"), [
+    write_csv("answers.csv", ("task", "annotator", "label"), *(
         (task, annotator, "|".join(np.array(["a", "b"])[holds[task] ^ (rng.random(2) < 0.1 * annotator)]))
         for task in range(40) for annotator in range(3)
-    ])  # fmt: skip
-    write("gold.csv", ("task", "gold"), [
-        (task, "|".join(np.array(["a", "b"])[holds[task]]) or "(none)") for task in range(40)
-    ])  # fmt: skip
+    ))  # fmt: skip
+    gold = [(task, "|".join(np.array(["a", "b"])[holds[task]]) or "(none)") for task in range(40)]
+    write_csv("gold.csv", ("task", "gold"), *gold)
     how = ("compare", "answers.csv", "--multi-label", "--label-separator", "|", "--methods", "wawa")
     assert run(*how, "--out", "runs") == 4
     assert "methods for several labels are compared with gold: give --gold FILE" in capsys.readouterr().err
@@ -155,16 +143,14 @@ def test_several_labels_are_compared_with_gold_and_the_line_aggregates(tmp_path,
 
 
 def test_preferences_are_compared_with_true_scores_and_models_on_their_instances(tmp_path, monkeypatch, here, capsys):
-    from crowdzoo.comparison import deep
-
     rng = np.random.default_rng(0)
     quality = rng.normal(size=50)
     pairs = [(left, right) for left in range(50) for right in rng.choice(50, 4, replace=False) if left != right]
     said = [(left, right, who, ("left", "right")[int(quality[left] + who / 3 * rng.normal() < quality[right])])
             for left, right in pairs for who in range(3)]  # fmt: skip
-    write("judgments.csv", ("left", "right", "annotator", "label"), said)
-    write("gold.csv", ("task", "gold"), [(task, quality[task]) for task in range(30)])
-    write("instances.csv", ("task", "x"), enumerate(quality))
+    write_csv("judgments.csv", ("left", "right", "annotator", "label"), *said)
+    write_csv("gold.csv", ("task", "gold"), *enumerate(quality[:30]))
+    write_csv("instances.csv", ("task", "x"), *enumerate(quality))
     how = ("--task", "preference", "--gold", "gold.csv")
     assert run("compare", "judgments.csv", *how, "--out", "runs") == 0
     printed = capsys.readouterr().out
@@ -176,7 +162,7 @@ def test_preferences_are_compared_with_true_scores_and_models_on_their_instances
     def answers(settings, x, measure, kept, hidden, *_, **__):
         return np.stack([hidden, 0 * hidden], axis=1)
 
-    monkeypatch.setattr(deep, "trained_answers", answers)
+    monkeypatch.setattr(TRAINED, answers)
     assert run("compare", "judgments.csv", "instances.csv", *how, "--methods", "pair-annotators", "--out", "deep") == 0
     printed = capsys.readouterr().out
     assert "share of pairs in order" in printed
@@ -184,8 +170,6 @@ def test_preferences_are_compared_with_true_scores_and_models_on_their_instances
 
 
 def test_sentences_are_compared_alone_and_by_taggers(tmp_path, monkeypatch, here, capsys):
-    from crowdzoo.comparison import deep
-
     spans = [{"start": 0, "end": 3, "label": "PER"}]
     with open("spans.jsonl", "w") as file:
         for task in range(30):
@@ -205,7 +189,7 @@ def test_sentences_are_compared_alone_and_by_taggers(tmp_path, monkeypatch, here
     def tags(settings, x, measure, kept, hidden, *_, **__):
         return np.zeros((3 * len(hidden), 1))
 
-    monkeypatch.setattr(deep, "trained_answers", tags)
+    monkeypatch.setattr(TRAINED, tags)
     assert run(*how, "--base", "sequence-tagger", "--epochs", 2, "--methods", "deep-em", "--out", "deep") == 0
     line = shlex.split(capsys.readouterr().out.strip().splitlines()[-1])
     assert line[:3] == ["crowdzoo", "train", "spans.jsonl"]

@@ -1,11 +1,11 @@
 """A folder of photographs and a CSV file of labels, through the commands and the pipeline to a served model."""
 
-import csv
 import io
 import json
 
 import numpy as np
 import pytest
+from csv_files import write_csv
 
 pytest.importorskip("PIL")
 pytest.importorskip("tfx")
@@ -31,8 +31,7 @@ def road(tmp_path_factory):
         for annotator in range(3):
             said = bright if rng.random() < 0.85 else 1 - bright
             rows.append((f"p{number}", f"a{annotator}", ("dark", "bright")[said]))
-    with open(folder / "answers.csv", "w", newline="") as file:
-        csv.writer(file).writerows([("task", "annotator", "label"), *rows])
+    write_csv(folder / "answers.csv", ("task", "annotator", "label"), *rows)
     return folder
 
 

@@ -1,7 +1,6 @@
 """What who runs a crowd asks: whom to look at, what is owed, what to ask again."""
 
 import argparse
-import csv
 import json
 import shlex
 from datetime import datetime, timedelta, timezone
@@ -9,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import run
+from csv_files import read_csv, write_csv
 
-from crowdzoo.commands import main as cli
 from crowdzoo.commands.compare import OTHERS
 from crowdzoo.commands.options import add_reading
 from crowdzoo.kinds.page_parts import annotators_first
@@ -44,20 +44,9 @@ def hits(tmp_path, here):
     for row in rows[100:110]:
         row[-1] = ""
     header = ["HITId", "WorkerId", "AssignmentStatus", "SubmitTime", "WorkTimeInSeconds", "Input.image", "Answer.class"]
-    with open("hits.csv", "w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([header, *(rows[row] for row in rng.permutation(len(rows)))])
-    with open("gold.csv", "w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([["HIT", "truth"], *([f"HIT{i:03}", CLASSES[truth[i]]] for i in range(0, 400, 5))])
+    write_csv("hits.csv", header, *(rows[row] for row in rng.permutation(len(rows))))
+    write_csv("gold.csv", ["HIT", "truth"], *([f"HIT{i:03}", CLASSES[truth[i]]] for i in range(0, 400, 5)))
     return tmp_path
-
-
-def run(*words) -> int:
-    return cli.main([*map(str, words)])
-
-
-def table(path):
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.mark.slow
@@ -67,7 +56,7 @@ def test_the_sheet_of_people_names_the_four_with_what_they_do_and_that_of_tasks_
     assert (
         run("quality", "hits.csv", *READ, *gold, "--pay", 0.04, "--out", "q", "--format", "csv", "--bootstrap", 0) == 0
     )
-    people, tasks = table("q/annotators.csv"), table("q/tasks.csv")
+    people, tasks = read_csv("q/annotators.csv"), read_csv("q/tasks.csv")
     reasons = {
         "random": "answers at random", "constant": "always says furniture", "swap": "exchanges furniture and tools",
     }  # fmt: skip
@@ -75,13 +64,14 @@ def test_the_sheet_of_people_names_the_four_with_what_they_do_and_that_of_tasks_
     assert not any(row["flag"] or row["reason"] for row in people[4:])
     worst = [float(row["reliability"]) for row in people[4:]]
     assert worst == sorted(worst)
-    answers = {row["WorkerId"]: 0 for row in table("hits.csv")}
-    for row in {(row["HITId"], row["WorkerId"]): row for row in table("hits.csv") if row["Answer.class"]}.values():
+    hits = read_csv("hits.csv")
+    answers = {row["WorkerId"]: 0 for row in hits}
+    for row in {(row["HITId"], row["WorkerId"]): row for row in hits if row["Answer.class"]}.values():
         answers[row["WorkerId"]] += 1
-    truth = {row["HIT"]: row["truth"] for row in table("gold.csv")}
+    truth = {row["HIT"]: row["truth"] for row in read_csv("gold.csv")}
     for row in people:
         who = int(row["annotator"].split()[-1])
-        said = [each for each in table("hits.csv") if each["WorkerId"] == row["annotator"] and each["HITId"] in truth]
+        said = [each for each in hits if each["WorkerId"] == row["annotator"] and each["HITId"] in truth]
         right = {each["HITId"] for each in said if each["Answer.class"] == truth[each["HITId"]]}
         assert int(row["annotations"]) == answers[row["annotator"]]
         assert float(row["due"]) == pytest.approx(0.04 * answers[row["annotator"]])
@@ -143,10 +133,10 @@ def test_tasks_of_a_file_of_instances_stay_and_pairs_are_chosen_too(dated, tmp_p
     assert (
         run("next", "a.csv", "texts.csv", "--method", "one-coin", "--only", "c", "--out", "b.csv", "--per-task", 1) == 0
     )
-    assert {row["task"] for row in table("b.csv")} == {"t0", "t1", "t2"}  # that c did not see
+    assert {row["task"] for row in read_csv("b.csv")} == {"t0", "t1", "t2"}  # that c did not see
     (tmp_path / "p.csv").write_text("left,right,annotator,label\nx,y,a,left\ny,z,b,right\nz,x,a,left\n")
     assert run("aggregate", "p.csv", "--task", "preference", "--only", "b", "--out", "p", "--format", "csv") == 0
-    assert {row["task"] for row in table("p/tasks.csv")} == {"y", "z"}
+    assert {row["task"] for row in read_csv("p/tasks.csv")} == {"y", "z"}
 
 
 @pytest.mark.parametrize(
@@ -192,7 +182,7 @@ def test_sums_of_money_stand_in_the_summary(dated, capsys):
     assert run("quality", "a.csv", "--pay", 0.5, "--bootstrap", 0, "--format", "csv", "--out", "q") == 0
     found = json.loads(Path("q", "summary.json").read_text())
     for name, file in (("due", "annotators"), ("further_answers", "tasks"), ("cost", "tasks")):
-        total = sum(float(row[name] or 0) for row in table(f"q/{file}.csv"))
+        total = sum(float(row[name] or 0) for row in read_csv(f"q/{file}.csv"))
         assert found[f"total_{name}"] == pytest.approx(total)
     assert f"due for all annotations  {found['total_due']:,.2f}" in capsys.readouterr().out
 
@@ -200,9 +190,9 @@ def test_sums_of_money_stand_in_the_summary(dated, capsys):
 def test_pay_is_what_a_question_costs(dated):
     words = ("--method", "one-coin", "--pay", 0.5, "--cost", "c=2", "--per-task", 3, "--out", "b.csv")
     assert run("next", "a.csv", "texts.csv", "--only", "c,b", *words) == 0
-    assert {row["annotator"]: float(row["cost"]) for row in table("b.csv")} == {"c": 2}  # b has answered all
+    assert {row["annotator"]: float(row["cost"]) for row in read_csv("b.csv")} == {"c": 2}  # b has answered all
     assert run("next", "a.csv", "texts.csv", "--only", "c", *words[:4], "--out", "d.csv") == 0
-    assert {float(row["cost"]) for row in table("d.csv")} == {0.5}
+    assert {float(row["cost"]) for row in read_csv("d.csv")} == {0.5}
 
 
 def test_a_report_takes_other_names_of_gold_and_says_how_far_its_share_may_be_off(dated, tmp_path, capsys):

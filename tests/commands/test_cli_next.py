@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from csv_files import read_csv
 
 from crowdzoo.commands import main as cli
 from crowdzoo.kinds import kind_of
@@ -31,18 +32,13 @@ def run(*words) -> int:
     return cli.main(["next", *map(str, words)])
 
 
-def batch(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def asked(folder):
-    return {(row["task"], row["annotator"]) for row in batch(folder / "a.csv")}
+    return {(row["task"], row["annotator"]) for row in read_csv(folder / "a.csv")}
 
 
 def test_a_batch_keeps_to_the_budget_and_asks_nobody_twice(folder, capsys):
     assert run("a.csv", "--budget", 20, "--out", "b.csv") == 0
-    rows = batch("b.csv")
+    rows = read_csv("b.csv")
     assert len(rows) == 20
     assert len({row["task"] for row in rows}) == 20
     assert not asked(folder) & {(row["task"], row["annotator"]) for row in rows}
@@ -51,7 +47,7 @@ def test_a_batch_keeps_to_the_budget_and_asks_nobody_twice(folder, capsys):
     assert max(np.unique([row["annotator"] for row in rows], return_counts=True)[1]) <= 8  # twice an even share of 20/6
     assert "20 of 20" in capsys.readouterr().out
     assert run("a.csv", "--budget", 5, "--out", "b.csv") == 0  # its own file is replaced
-    assert len(batch("b.csv")) == 5
+    assert len(read_csv("b.csv")) == 5
 
 
 def test_tasks_without_labels_are_asked_about_and_texts_go_to_label_studio(folder):
@@ -70,7 +66,7 @@ def test_tasks_without_labels_are_asked_about_and_texts_go_to_label_studio(folde
 def test_where_the_default_method_has_no_confusion_matrices_those_of_another_one_are_taken(folder, monkeypatch):
     monkeypatch.setattr(Classification, "aggregation", "glad")
     assert run("a.csv", "--budget", 5, "--out", "b.csv") == 0
-    assert len(batch("b.csv")) == 5
+    assert len(read_csv("b.csv")) == 5
     assert run("a.csv", "--method", "glad") == 4
 
 
@@ -117,7 +113,7 @@ def test_a_table_of_annotators_says_what_answers_cost_and_who_is_a_model(folder,
     (folder / "who.csv").write_text("\n".join(["annotator,source,cost", *rows]) + "\n")
     assert run("a.csv", "--annotator-table", "who.csv", "--budget", "10", "--out", "batch.csv") == 0
     said = capsys.readouterr().out
-    found = batch(folder / "batch.csv")
+    found = read_csv(folder / "batch.csv")
     cheap = [row for row in found if row["annotator"] in ("w0", "w1")]
     assert {row["cost"] for row in cheap} == {"0.5"}
     assert f"{len(cheap)} (cost {len(cheap) * 0.5:g})" in said
@@ -142,8 +138,8 @@ def test_models_who_repeat_each_other_are_not_asked_again_where_people_tell_more
     words = ["mixed.csv", "--annotator-table", "who.csv", "--budget", 50, "--per-annotator", 1000, "--out", "b.csv"]
     assert run(*words) == 0
     assert "correlation of models' errors" in capsys.readouterr().out
-    assert {row["annotator"] for row in batch("b.csv")} <= {"ann", "bo"}
-    assert len(batch("b.csv")) == 50
+    assert {row["annotator"] for row in read_csv("b.csv")} <= {"ann", "bo"}
+    assert len(read_csv("b.csv")) == 50
     assert run(*words, "--method", "hierarchical-dawid-skene") == 0
     assert "correlation of models' errors" not in capsys.readouterr().out
 
@@ -161,8 +157,7 @@ def test_of_a_rare_class_only_divided_votes_are_asked_about(tmp_path):
             votes[f"t{task}"] = {label for _, label in said}
     out = tmp_path / "questions.csv"
     assert cli.main(["next", str(tmp_path / "answers.csv"), "--budget", "300", "--out", str(out)]) == 0
-    with open(out, newline="") as file:
-        asked = [row["task"] for row in csv.DictReader(file)]
+    asked = [row["task"] for row in read_csv(out)]
     assert len(asked) > 10
     assert all(len(votes[task]) == 2 for task in asked)
 
@@ -173,13 +168,13 @@ def test_new_annotators_are_taken_for_usual_ones_or_as_an_earlier_result_knows_t
     (folder / "later.csv").write_text("\n".join(row for row in rows.splitlines() if ",guesser," not in row))
     words = ("--method", "dawid-skene", "--per-annotator", 60, "--budget", 60, "--out", "b.csv", "--force")
     assert run("later.csv", "--new", "ann, bob", "--annotators", "ann,bob,w5", *words) == 0
-    assert {row["annotator"] for row in batch("b.csv")} == {"ann"}  # tells more than w5, who guesses; bob is the same
+    assert {row["annotator"] for row in read_csv("b.csv")} == {"ann"}  # tells more than w5, who guesses; bob is alike
     assert run("later.csv", "--new", "w0,w4", "--annotators", "w0,w4,w5", "--prior", "then", *words) == 0
-    assert {row["annotator"] for row in batch("b.csv")} == {"w0"}  # better than others, as it was found before
+    assert {row["annotator"] for row in read_csv("b.csv")} == {"w0"}  # better than others, as it was found before
     whole = [f"t{task},{who},{task % (place + 2) % 2}" for task in range(12) for place, who in enumerate("xyz")]
     (folder / "whole.csv").write_text("task,annotator,label\n" + "\n".join(whole))
     assert run("whole.csv", "--new", "ann", "--budget", 9, "--out", "c.csv") == 0
-    assert [row["annotator"] for row in batch("c.csv")] == ["ann"] * 9  # nobody else can answer more
+    assert [row["annotator"] for row in read_csv("c.csv")] == ["ann"] * 9  # nobody else can answer more
     capsys.readouterr()
     for more, message in (
         (["--new", "ann,vet"], "'vet' is empty, named twice, or has answered"),
@@ -206,7 +201,7 @@ def test_several_labels_are_asked_about_together(folder):
 
     crowd = kind_of("classification").read("m.csv", label_separator=";", on_duplicate="all", no_label="(none)")
     found = MultiLabel("dawid-skene").fit(crowd)
-    for row in batch("b.csv"):
+    for row in read_csv("b.csv"):
         task, who = int(row["task"]), found.annotators.tolist().index(row["annotator"])
         gain = 0.0
         for label in range(2):  # in the words of Bayes: what is said, and what is believed then
@@ -220,14 +215,14 @@ def test_several_labels_are_asked_about_together(folder):
                 gain += (joint * np.log(np.maximum(joint, 1e-300) / joint.sum() / [1 - yes, yes])).sum()
         assert float(row["gain"]) == pytest.approx(gain, abs=2e-6)
     sure = np.maximum(found.probabilities, 1 - found.probabilities).min(axis=1) >= 0.999
-    assert not {int(row["task"]) for row in batch("b.csv")} & set(np.flatnonzero(sure))
+    assert not {int(row["task"]) for row in read_csv("b.csv")} & set(np.flatnonzero(sure))
     rows = [
         f"{task},{who},{label}"
         for task in range(20) for who in "vwxyz" for label in "abcd" if (task < 10 or who == "z") and rng.random() < 0.7
     ]  # fmt: skip
     (folder / "n.csv").write_text("task,annotator,label\n" + "\n".join(rows))
     assert run("n.csv", "--multi-label", "--method", "dawid-skene", "--budget", 10, "--out", "c.csv") == 0
-    asked = [row["annotator"] for row in batch("c.csv")]
+    asked = [row["annotator"] for row in read_csv("c.csv")]
     assert max(map(asked.count, asked)) <= 6 < len(asked) == 10  # an even share of the four who can answer more, twice
 
 
@@ -241,12 +236,12 @@ def test_texts_that_annotators_disagree_on_are_asked_of_those_who_agree_with_oth
     (folder / "all.csv").write_text("task,text\n" + "".join(f"{row[:2]},x\n" for row in rows[::3]) + "c,x\nd,x\n")
     words = ("--task", "free-text", "--columns", "label=text", "--method", "medoid", "--normalize", "words")
     assert run("t.csv", "all.csv", *words, "--new", "w9", "--per-annotator", 9, "--out", "b.csv") == 0
-    asked = [(row["task"], row["annotator"]) for row in batch("b.csv")]
+    asked = [(row["task"], row["annotator"]) for row in read_csv("b.csv")]
     assert [task for task, _ in asked][:2] == ["d", "b4"]  # nobody has answered; one who is seldom right
     assert "c" in [task for task, _ in asked][2:7]  # one who is mostly right; where all agree it is asked last
     assert not {"a0", "b0"} & {task for task, who in asked if who != "w9"}  # everybody has answered
     assert dict(asked)["b4"] == "w0"
-    assert float(batch("b.csv")[0]["gain"]) > 0.5  # w / (1 + w) with a weight above that of a usual annotator
+    assert float(read_csv("b.csv")[0]["gain"]) > 0.5  # w / (1 + w) with a weight above that of a usual annotator
     assert run("t.csv", *words, "--sure", 0.5) == 0
     assert "5 of 11" in capsys.readouterr().out
     assert run("t.csv", "--task", "regression") == 4

@@ -1,32 +1,18 @@
 """`--task preference` on the command line: a reward model from preferences and the texts, or vectors, they compare."""
 
 import csv
-import re
 
 import numpy as np
 import pytest
+from command_line import run, shown
+from csv_files import read_csv, write_csv
 
 from crowdzoo.aggregation import create
-from crowdzoo.commands import main as cli
 from crowdzoo.tables import Annotations
 
 WORDS = np.array(["awful", "dull", "plain", "fine", "great"])
 HOW = ("--task", "preference", "--form", "bag-of-words", "--hidden", 8, "--dropout", 0)
 LONG = ("--epochs", 20, "--batch-size", 32, "--learning-rate", 0.05)
-
-
-def run(*words) -> int:
-    return cli.main([str(word) for word in words])
-
-
-def write(path, *rows):
-    with open(path, "w", newline="") as file:
-        csv.writer(file).writerows(rows)
-    return path
-
-
-def shown(text, name):
-    return re.search(rf"^{re.escape(name)}  +(.*)$", text, flags=re.M)[1].strip()
 
 
 @pytest.fixture(scope="module")
@@ -42,13 +28,13 @@ def files(tmp_path_factory):
         (f"r{a}", f"r{b}", f"a{who}", "right" if who == 3 else best)  # one always says right
         for (a, b), best in zip(pairs, answers, strict=True) for who in range(4)
     ]  # fmt: skip
-    write(folder / "preferences.csv", ("left", "right", "annotator", "label"), *said)
+    write_csv(folder / "preferences.csv", ("left", "right", "annotator", "label"), *said)
     rows = [(f"r{task}", " ".join(WORDS[codes[task]]), worth[task], "eval" if task % 3 == 0 else "train")
             for task in range(60)]  # fmt: skip
-    write(folder / "texts.csv", ("task", "text", "gold", "split"), *rows)
-    write(folder / "vectors.csv", ("task", "a", "b"), *((f"r{task}", worth[task], task % 7) for task in range(60)))
+    write_csv(folder / "texts.csv", ("task", "text", "gold", "split"), *rows)
+    write_csv(folder / "vectors.csv", ("task", "a", "b"), *((f"r{task}", worth[task], task % 7) for task in range(60)))
     known = [(f"r{a}", f"r{b}", best) for (a, b), best in zip(pairs, answers, strict=True)]
-    write(folder / "gold.csv", ("left", "right", "gold"), *known, ("r0", "r1", ""))
+    write_csv(folder / "gold.csv", ("left", "right", "gold"), *known, ("r0", "r1", ""))
     return folder
 
 
@@ -62,8 +48,7 @@ def test_from_preferences_between_texts_to_scores_of_new_texts(files, tmp_path, 
     crowd = Annotations.read(files / "preferences.csv", kind="preference")
     trained = [name for name in crowd.tasks if int(name[1:]) % 3]
     assert shown(text, "preferences trained on") == str(len(crowd.select_tasks(trained)))
-    with open(files / "gold.csv") as file:
-        rows = [row for row in csv.DictReader(file) if row["gold"] in ("left", "right")]
+    rows = [row for row in read_csv(files / "gold.csv") if row["gold"] in ("left", "right")]
     new = sum(int(row["left"][1:]) % 3 == 0 or int(row["right"][1:]) % 3 == 0 for row in rows)
     share, about = shown(text, "held-out pairs right, against gold").split(" ", 1)
     assert (float(share) > 0.95, about) == (True, f"(on {new} of left or right)")
@@ -121,9 +106,9 @@ def test_an_aggregation_trains_on_its_probabilities(files, tmp_path, monkeypatch
 def test_what_cannot_be_used_is_named(files, tmp_path, capsys, rows, gold, words, code, message):
     with open(files / "preferences.csv") as file:
         header, *good = list(csv.reader(file))
-    path = write(tmp_path / "preferences.csv", header, *good[:60], *rows)
+    path = write_csv(tmp_path / "preferences.csv", header, *good[:60], *rows)
     if gold is not None:
-        words = (*words, "--gold", write(tmp_path / "gold.csv", ("left", "right", "gold"), *gold))
+        words = (*words, "--gold", write_csv(tmp_path / "gold.csv", ("left", "right", "gold"), *gold))
     before = {*tmp_path.iterdir()}
     model = tmp_path / "m.keras"
     assert run("train", path, files / "texts.csv", "--task", "preference", *words, "--out", model) == code

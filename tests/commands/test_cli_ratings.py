@@ -1,26 +1,20 @@
 """`--task regression` on the command line, and the shipped ratings."""
 
 import csv
-import re
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_line import run, shown
+from csv_files import write_csv
 
 from crowdzoo.aggregation import RatingAggregation, create
-from crowdzoo.commands import main as cli
 from crowdzoo.data.annotations import Annotations
 
 
-def run(*words) -> int:
-    return cli.main([str(word) for word in words])
-
-
 def write_ratings(path, rows):
-    with open(path, "w", newline="") as file:
-        csv.writer(file).writerows([("task", "annotator", "label"), *rows])
-    return path
+    return write_csv(path, ("task", "annotator", "label"), *rows)
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +37,6 @@ def files(tmp_path_factory):
     }
     pq.write_table(pa.table(table), folder / "instances.parquet")
     return folder
-
-
-def shown(text, name):
-    return re.search(rf"^{re.escape(name)} +(.*)$", text, flags=re.M)[1].strip()
 
 
 @pytest.mark.parametrize("method", ["mean", "median", "rating-em"])

@@ -3,15 +3,10 @@
 import json
 
 import pytest
-
-from crowdzoo.commands import main as cli
+from command_line import run
 
 TEXTS = ["Ann met Bob", "Bob saw a dog", "the dog saw Ann", "Eve and Bob slept", "a dog met Eve", "Ann slept"]
 NAMES = {"Ann", "Bob", "Eve"}
-
-
-def run(*words) -> int:
-    return cli.main([str(word) for word in words])
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,10 @@ from crowdzoo.aggregation import GLAD, Aggregation, Aggregator, DawidSkene, Majo
 from crowdzoo.comparison.intervals import bootstrap
 from crowdzoo.metrics import expected_calibration_error
 
+TRAINED = "crowdzoo.comparison.deep.trained_answers"  # what a model says of the tasks that it has not seen
+# twenty tasks of two annotators who are right, and gold
+ODD_AND_EVEN = Annotations.from_arrays([*range(20)] * 2, [0] * 20 + [1] * 20, [0, 1] * 20), np.arange(20) % 2
+
 
 def unfit(self, annotations):
     """In place of the fit of a method for two classes."""
@@ -236,8 +240,6 @@ def quick(**given):
 
 @pytest.mark.usefixtures("eager")
 def test_each_training_is_given_its_own_labels_and_no_hidden_task(clouds, monkeypatch):
-    from crowdzoo.comparison import deep
-
     x, annotations, gold = clouds
     held_out = np.arange(150) >= 120
     given = []
@@ -246,7 +248,7 @@ def test_each_training_is_given_its_own_labels_and_no_hidden_task(clouds, monkey
         given.append((settings, kept, hidden, targets))
         return np.eye(2)[gold[hidden]] if settings.method == "ccem" else np.eye(2)[1 - gold[hidden]]
 
-    monkeypatch.setattr(deep, "trained_answers", trained)
+    monkeypatch.setattr(TRAINED, trained)
     found = compare(
         annotations, x, gold, base=base(), settings=quick(), held_out=held_out, seeds=[3], methods=["ccem", "gold"]
     )
@@ -265,8 +267,6 @@ def test_each_training_is_given_its_own_labels_and_no_hidden_task(clouds, monkey
 
 @pytest.mark.usefixtures("eager")
 def test_gold_is_no_method_to_take_and_the_others_are_compared_with_the_best_of_them(clouds, monkeypatch):
-    from crowdzoo.comparison import deep
-
     x, annotations, gold = clouds
 
     def trained(settings, x, measure, kept, hidden, targets, *_, **__):
@@ -275,7 +275,7 @@ def test_gold_is_no_method_to_take_and_the_others_are_compared_with_the_best_of_
         said[:wrong] = 1 - said[:wrong]
         return np.eye(2)[said]
 
-    monkeypatch.setattr(deep, "trained_answers", trained)
+    monkeypatch.setattr(TRAINED, trained)
     found = compare(annotations, x, gold, settings=quick(), methods=["ccem", "gold"])
     assert found.frame["method"].iloc[0] == "gold"
     assert found.best.name == "majority-vote"
@@ -286,11 +286,9 @@ def test_gold_is_no_method_to_take_and_the_others_are_compared_with_the_best_of_
 
 
 def test_without_gold_models_are_scored_by_the_annotations_of_their_hidden_tasks(clouds, monkeypatch):
-    from crowdzoo.comparison import deep
-
     x, annotations, gold = clouds
     share = np.where(np.arange(2) == gold[:, None], 0.8, 0.2)
-    monkeypatch.setattr(deep, "trained_answers", lambda settings, x, crowd, kept, hidden, *_, **__: share[hidden])
+    monkeypatch.setattr(TRAINED, lambda settings, x, crowd, kept, hidden, *_, **__: share[hidden])
     found = by_method(compare(annotations, x, settings=quick(), methods=["ccem"]))
     confusions = np.maximum(create("hierarchical-dawid-skene").fit(annotations).confusions, 1e-6)
     logs = np.zeros((150, 2))
@@ -320,8 +318,6 @@ def test_a_run_that_failed_is_made_again_and_where_all_fail_the_reason_is_the_er
 
 
 def test_runs_that_learn_from_gold_are_those_of_the_same_gold(clouds, tmp_path, monkeypatch):
-    from crowdzoo.comparison import deep
-
     x, annotations, gold = clouds
     made = []
 
@@ -329,7 +325,7 @@ def test_runs_that_learn_from_gold_are_those_of_the_same_gold(clouds, tmp_path, 
         made.append(settings.method)
         return np.full((len(hidden), 2), 0.5)
 
-    monkeypatch.setattr(deep, "trained_answers", trained)
+    monkeypatch.setattr(TRAINED, trained)
     how = {"settings": quick(), "held_out": np.arange(150) >= 100, "methods": ["ccem", "gold"], "folder": tmp_path}
     compare(annotations, x, gold, **how)
     assert len(made) == 3
@@ -338,8 +334,6 @@ def test_runs_that_learn_from_gold_are_those_of_the_same_gold(clouds, tmp_path, 
 
 
 def test_what_a_method_warns_of_is_noted(clouds, monkeypatch):
-    from crowdzoo.comparison import deep
-
     annotations, gold = crowd(swapped=0.5)
     with pytest.warns(UserWarning, match="dawid-skene: The labels differ from the plurality"):
         DawidSkene().fit(annotations)
@@ -347,14 +341,12 @@ def test_what_a_method_warns_of_is_noted(clouds, monkeypatch):
     assert found.loc["dawid-skene", "notes"].startswith("The labels differ from the plurality of the votes")
     x, annotations, gold = clouds
     constant = np.array([0.4, 0.6])
-    monkeypatch.setattr(deep, "trained_answers", lambda *given, **_: np.tile(constant, (len(given[4]), 1)))
+    monkeypatch.setattr(TRAINED, lambda *given, **_: np.tile(constant, (len(given[4]), 1)))
     found = by_method(compare(annotations, x, gold, settings=quick(), methods=["ccem"]))
     assert found.loc["ccem", "notes"] == "never says no"
 
 
 def test_fifths_of_the_tasks_are_hidden_in_turns(clouds, monkeypatch):
-    from crowdzoo.comparison import deep
-
     x, annotations, _ = clouds
     asked = []
 
@@ -363,7 +355,7 @@ def test_fifths_of_the_tasks_are_hidden_in_turns(clouds, monkeypatch):
         asked.append(hidden)
         return np.full((len(hidden), 2), 0.5)
 
-    monkeypatch.setattr(deep, "trained_answers", trained)
+    monkeypatch.setattr(TRAINED, trained)
     found = compare(annotations, x, settings=quick(), methods=["ccem"])
     assert sorted(np.concatenate(asked[::2])) == list(range(150))
     assert [len(part) for part in asked] == [30] * 10
@@ -433,15 +425,15 @@ def own_method(name, fit):
 
 
 def test_runs_of_classes_are_not_those_of_several_labels(tmp_path):
-    table = Annotations.from_arrays([*range(20)] * 2, [0] * 20 + [1] * 20, [0, 1] * 20)
-    compare(table, gold=np.arange(20) % 2, methods=["wawa"], folder=tmp_path)
+    table, gold = ODD_AND_EVEN
+    compare(table, gold=gold, methods=["wawa"], folder=tmp_path)
     with pytest.raises(ConfigError, match="score"):
         compare(table, gold={0: np.ones(20, int)}, methods=["wawa"], folder=tmp_path)
 
 
 @pytest.mark.usefixtures("added")
 def test_a_method_of_ones_own_that_fails_is_named_and_the_others_go_on():
-    table, gold = Annotations.from_arrays([*range(20)] * 2, [0] * 20 + [1] * 20, [0, 1] * 20), np.arange(20) % 2
+    table, gold = ODD_AND_EVEN
 
     def fail(self, annotations):
         raise ValueError("boom")
@@ -465,15 +457,15 @@ def test_a_method_of_ones_own_that_fails_is_named_and_the_others_go_on():
 
 @pytest.mark.usefixtures("added")
 def test_a_method_of_ones_own_that_takes_annotations_alone_aggregates_several_labels():
-    table = Annotations.from_arrays([*range(20)] * 2, [0] * 20 + [1] * 20, [0, 1] * 20)
+    table, gold = ODD_AND_EVEN
     own_method("mine", lambda self, annotations: Wawa().fit(annotations))
-    gold = {label: (np.arange(20) % 2 == label).astype(int) for label in (0, 1)}
-    frame = compare(table, gold=gold, methods=["mine", "wawa"]).frame.set_index("method")
+    holds = {label: (gold == label).astype(int) for label in (0, 1)}
+    frame = compare(table, gold=holds, methods=["mine", "wawa"]).frame.set_index("method")
     assert frame.loc["mine", "score"] == frame.loc["wawa", "score"] == 1
 
 
 def test_gold_of_another_order_and_of_impossible_codes_is_refused():
-    table, gold = Annotations.from_arrays([*range(20)] * 2, [0] * 20 + [1] * 20, [0, 1] * 20), np.arange(20) % 2
+    table, gold = ODD_AND_EVEN
     series = pd.Series(gold, index=table.tasks)
     turned = series.iloc[::-1]
     with pytest.raises(DataError, match=r"gold\.reindex\(annotations\.tasks\)"):
@@ -488,6 +480,6 @@ def test_gold_of_another_order_and_of_impossible_codes_is_refused():
 
 @pytest.mark.parametrize("word", [Wawa(), "", ("wawa",)])
 def test_what_is_no_method_is_refused_with_what_one_is(word):
-    table = Annotations.from_arrays([*range(20)] * 2, [0] * 20 + [1] * 20, [0, 1] * 20)
+    table, gold = ODD_AND_EVEN
     with pytest.raises(ConfigError, match="a method is a name"):
-        compare(table, gold=np.arange(20) % 2, methods=[word])
+        compare(table, gold=gold, methods=[word])

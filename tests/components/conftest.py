@@ -1,4 +1,3 @@
-import csv
 import json
 from importlib.util import find_spec
 
@@ -6,6 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from csv_files import write_csv
 
 # the extra `pipeline` brings it; without it there is nothing to test here
 if find_spec("tfx") is None:
@@ -56,8 +56,7 @@ class Folder:
 
     def write(self, annotations, instances):
         """Writes annotations, rows of (task, annotator, label), and instances, a dictionary of columns."""
-        with open(self.path / "answers.csv", "w", newline="") as file:
-            csv.writer(file).writerows([("task", "annotator", "label"), *annotations])
+        write_csv(self.path / "answers.csv", ("task", "annotator", "label"), *annotations)
         pyarrow.parquet.write_table(pa.table(instances), self.path / "instances.parquet")
 
     def generate(self, hashes=None, **options):

@@ -1,10 +1,10 @@
-import csv
 import json
 import pathlib
 
 import numpy as np
 import pyarrow.parquet
 import pytest
+from csv_files import read_csv
 
 from crowdzoo.aggregation import DawidSkene, MajorityVote
 from crowdzoo.components import crowd_aggregator
@@ -118,8 +118,7 @@ def test_without_gold_evaluation_uses_aggregated_labels_of_annotated_tasks(crowd
 def test_the_report_counts_the_train_annotations_of_every_annotator(fitted_crowd):
     report = fitted_crowd.report
     crowd = train_annotations(fitted_crowd, fitted_crowd.annotations)
-    with open(f"{report.uri}/annotators.csv") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_csv(f"{report.uri}/annotators.csv")
     assert [row["annotator"] for row in rows] == [f"a{number}" for number in range(5)]
     assert [int(row["annotations"]) for row in rows] == np.bincount(crowd.annotator_ids, minlength=5).tolist()
     summary = json.loads(pathlib.Path(report.uri, "summary.json").read_text())

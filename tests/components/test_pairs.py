@@ -1,11 +1,11 @@
 """Preferences in the components: what the Examples of pairs hold, what is added, and what the Trainer reads back."""
 
-import csv
 import json
 
 import numpy as np
 import pyarrow.parquet
 import pytest
+from csv_files import write_csv
 
 from crowdzoo.aggregation import create
 from crowdzoo.data.annotations import Annotations
@@ -32,8 +32,7 @@ def write_pairs(folder, rows=ROWS, columns=COLUMNS, gold=()):
         ("answers.csv", ("left", "right", "annotator", "label"), rows),
         ("gold.csv", ("left", "right", "gold"), gold),
     ):
-        with open(folder.path / name, "w", newline="") as file:
-            csv.writer(file).writerows([header, *content])
+        write_csv(folder.path / name, header, *content)
     return {"kind": "preference", **({"gold": str(folder.path / "gold.csv")} if gold else {})}
 
 

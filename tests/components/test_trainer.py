@@ -5,12 +5,12 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 import tensorflow as tf
+from kills import Killed, kill_after
 
 from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components import trainer
 from crowdzoo.components.trainer import run_fn
 from crowdzoo.records.training import _names_to_begin_with, instances_of
-from crowdzoo.training.checkpoint import _Keeper
 
 
 @pytest.fixture(scope="module")
@@ -113,25 +113,13 @@ def test_standardisation_comes_from_the_train_split(trained, shared_crowd):
     np.testing.assert_allclose(model.base.standardize.variance, rows.var(axis=0, dtype="float64"), rtol=1e-5)
 
 
-class Killed(Exception):  # noqa: N818 - it stands for a signal
-    """The process ends here."""
-
-
 @pytest.fixture
 def killed_after(monkeypatch):
     """Ends what is called right after so many epochs were written."""
 
     def call(train, epochs, *args, **kwargs):
-        written = iter(range(epochs - 1))
-        write = _Keeper.on_epoch_end
-
-        def count(keeper, *args):
-            write(keeper, *args)
-            if next(written, None) is None:
-                raise Killed
-
         with monkeypatch.context() as patch:
-            patch.setattr(_Keeper, "on_epoch_end", count)
+            kill_after(epochs, patch)
             with pytest.raises(Killed):
                 train(*args, **kwargs)
 

@@ -1,7 +1,5 @@
 """Exported models: what is in the folder, and that TensorFlow alone can use it."""
 
-# ruff: noqa: E402
-
 import json
 import os
 import stat
@@ -10,13 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-
-tf = pytest.importorskip("tensorflow")
-pytest.importorskip("tensorflow_serving.apis")
-keras = pytest.importorskip("keras")
-if keras.backend.backend() != "tensorflow":
-    pytest.skip("SavedModels need the TensorFlow backend", allow_module_level=True)
-
+from saved_models import keras, tf
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from crowdzoo.errors import ConfigError, DataError, ServingError
@@ -258,9 +250,6 @@ def test_a_model_with_a_weight_that_is_nan_is_refused_by_the_weights_name(tmp_pa
 def test_load_and_predict_says_what_is_wrong(exported, place, x, message):
     with pytest.raises(ServingError, match=message):
         load_and_predict(Path(exported.parent, place), x)
-
-
-# === Bases that look things up ===
 
 
 # === Several inputs ===

@@ -1,19 +1,12 @@
 """Exported models of masks: pixels or the bytes of a photograph in, classes of the pixels out."""
 
-# ruff: noqa: E402
-
 import io
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-
-tf = pytest.importorskip("tensorflow")
-pytest.importorskip("tensorflow_serving.apis")
-keras = pytest.importorskip("keras")
-if keras.backend.backend() != "tensorflow":
-    pytest.skip("SavedModels need the TensorFlow backend", allow_module_level=True)
+from saved_models import keras, tf
 
 from crowdzoo.errors import ConfigError
 from crowdzoo.export.predict import load_and_predict

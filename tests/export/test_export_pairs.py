@@ -1,17 +1,10 @@
 """Exported reward models: scores of single instances, and answers to pairs of them."""
 
-# ruff: noqa: E402
-
 import json
 
 import numpy as np
 import pytest
-
-tf = pytest.importorskip("tensorflow")
-pytest.importorskip("tensorflow_serving.apis")
-keras = pytest.importorskip("keras")
-if keras.backend.backend() != "tensorflow":
-    pytest.skip("SavedModels need the TensorFlow backend", allow_module_level=True)
+from saved_models import keras, tf
 
 from crowdzoo.aggregation.engine.comparisons import answer_probabilities
 from crowdzoo.export.predict import load_and_predict

@@ -1,18 +1,11 @@
 """Exported regressors: the value that `predict` gives, and what an annotator would say, both in the labels' unit."""
 
-# ruff: noqa: E402
-
 import json
 
 import numpy as np
 import pytest
+from saved_models import keras, tf
 from slow_cases import quick
-
-tf = pytest.importorskip("tensorflow")
-pytest.importorskip("tensorflow_serving.apis")
-keras = pytest.importorskip("keras")
-if keras.backend.backend() != "tensorflow":
-    pytest.skip("SavedModels need the TensorFlow backend", allow_module_level=True)
 
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.export.saved_model import export_model

@@ -1,20 +1,13 @@
-"""Exported taggers: from raw text to tags and spans in TensorFlow alone; and exported estimates of ratings."""
-
-# ruff: noqa: E402
+"""Exported taggers: from raw text to tags and spans in TensorFlow alone."""
 
 import os
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from saved_models import keras, tf
 
-tf = pytest.importorskip("tensorflow")
 pytest.importorskip("tensorflow_text")
-pytest.importorskip("tensorflow_serving.apis")
-keras = pytest.importorskip("keras")
-if keras.backend.backend() != "tensorflow":
-    pytest.skip("SavedModels need the TensorFlow backend", allow_module_level=True)
-
 
 from crowdzoo.datasets.generated_ner import generated_ner
 from crowdzoo.errors import ConfigError
@@ -204,6 +197,3 @@ def test_what_does_not_fit_a_tagger_is_said_and_leaves_nothing(plain, tmp_path, 
     with pytest.raises(ConfigError, match=message):
         export_model(plain.model, tmp_path / "1", **arguments)
     assert os.listdir(tmp_path) == []
-
-
-# === Ratings ===

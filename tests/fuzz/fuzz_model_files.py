@@ -9,6 +9,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from fuzz_annotations import damaged
 from hypothesis import strategies as st
 from target import Target
 
@@ -42,17 +43,6 @@ def saved_parts():
         keras.Sequential([keras.Input((2,)), keras.layers.Dense(1, kernel_initializer="ones", name="d")]).save(path)
         with zipfile.ZipFile(path) as archive:
             return {name: archive.read(name) for name in archive.namelist()}
-
-
-@st.composite
-def damaged(draw, contents):
-    """Bytes with up to three places cut out, doubled or replaced."""
-    content = draw(contents)
-    for _ in range(draw(st.integers(1, 3))):
-        start = draw(st.integers(0, len(content)))
-        end = min(len(content), start + draw(st.sampled_from([0, 1, 2, 8, 1000])))
-        content = content[:start] + draw(st.binary(max_size=4)) + content[end:]
-    return content
 
 
 @st.composite

@@ -6,6 +6,7 @@ import zlib
 
 import numpy as np
 import pytest
+from pictures import encoded
 from PIL import Image
 
 from crowdzoo.errors import DataError
@@ -17,12 +18,6 @@ from crowdzoo.reading.tables.layout import Layout
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (6, 10, 3), dtype="uint8")
 PICTURE = Image.fromarray(PIXELS)
-
-
-def encoded(picture, kind, **settings):
-    stream = io.BytesIO()
-    picture.save(stream, kind, **settings)
-    return stream.getvalue()
 
 
 def turned(orientation):

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from own_bases import OwnBase
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
@@ -35,21 +36,6 @@ class Doubling(keras.layers.Layer):
 
     def call(self, inputs):
         return 2.0 * inputs
-
-
-class OwnBase(keras.Model):
-    """Not registered with Keras either; units are an argument to be remembered."""
-
-    def __init__(self, units, **kwargs):
-        super().__init__(**kwargs)
-        self.units = units
-        self.dense = keras.layers.Dense(units, activation="softmax")
-
-    def call(self, inputs):
-        return self.dense(inputs)
-
-    def get_config(self):
-        return {**super().get_config(), "units": self.units}
 
 
 class SilentBase(OwnBase):

@@ -2,6 +2,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from own_bases import OwnBase
 from slow_cases import quick
 
 from crowdzoo.data.annotations import Annotations
@@ -98,21 +99,6 @@ def test_a_saved_model_is_the_same_model(kind, tmp_path):
     # training goes on where it stood: Adam's moments came along
     more, same = (m.fit(x, annotations, epochs=1, batch_size=128, verbose=0).history["loss"] for m in (loaded, model))
     np.testing.assert_allclose(more, same, rtol=1e-5)
-
-
-class OwnBase(keras.Model):
-    """A subclassed base that has no weights before it sees data."""
-
-    def __init__(self, units=K, **kwargs):
-        super().__init__(**kwargs)
-        self.units = units
-        self.dense = keras.layers.Dense(units, activation="softmax")
-
-    def call(self, inputs):
-        return self.dense(inputs)
-
-    def get_config(self):
-        return {**super().get_config(), "units": self.units}
 
 
 class BuildingBase(OwnBase):

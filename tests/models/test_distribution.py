@@ -1,13 +1,11 @@
 """Data-parallel training on two devices ends where one device ends, though each device has other numbers of labels."""
 
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
+from two_devices import halve_the_cpu, in_a_process_with_two_devices
 
 BACKEND = keras.backend.backend()
 pytestmark = pytest.mark.skipif(BACKEND == "torch", reason="Keras has no data-parallel training on PyTorch")
@@ -24,11 +22,10 @@ RUNS = [
 
 def two_devices():
     """What spreads a batch over two devices in its `scope()`; one in a process, as TensorFlow needs it."""
+    halve_the_cpu()
     if BACKEND == "tensorflow":
         import tensorflow as tf
 
-        halves = [tf.config.LogicalDeviceConfiguration()] * 2
-        tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], halves)
         return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     assert len(keras.distribution.list_devices()) == 2
     return keras.distribution.DataParallel(auto_shard_dataset=False)
@@ -75,14 +72,7 @@ def train_all(path):
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     path = tmp_path_factory.mktemp("distribution") / "results.npz"
-    root = Path(__file__).parents[2]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]),
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
-    }
-    done = subprocess.run([sys.executable, __file__, str(path)], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
+    in_a_process_with_two_devices(__file__, str(path))
     return dict(np.load(path))
 
 

@@ -4,6 +4,7 @@ import io
 
 import numpy as np
 import pytest
+from pictures import encoded
 
 tf = pytest.importorskip("tensorflow")
 Image = pytest.importorskip("PIL.Image")
@@ -31,12 +32,6 @@ def whole():
 @pytest.fixture(scope="module")
 def square():
     return graph(40, 40, "stretch")
-
-
-def encoded(picture, kind, **settings):
-    stream = io.BytesIO()
-    picture.save(stream, kind, **settings)
-    return stream.getvalue()
 
 
 def lying(orientation, kind="JPEG"):

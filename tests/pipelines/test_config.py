@@ -60,6 +60,8 @@ def test_runners_are_spelt_as_beam_does(inputs, given, runner):
 
 
 X = "name: x\n" + DATA
+SENTENCES = "name: x\ntask: sequence\n"
+SPANS = SENTENCES + "data: {annotations: spans.jsonl}\n"
 BROKEN = {
     "unknown key": (X + "trainning: {epochs: 1}\n", ", unknown key 'trainning': choose one of name, task, seed, "),
     "key of an earlier release": (X + "tuner: {trials: 5}\n", ", unknown key 'tuner': choose one of name, task, seed,"),
@@ -106,15 +108,10 @@ BROKEN = {
     "a key twice": ("name: x\nname: y\n", ", line 2, column 1: not valid YAML: the key 'name' stands twice"),
     "an open bracket": ("name: [x\n", ", line 2, column 1: not valid YAML: expected ',' or ']', but got "),
     "not UTF-8": (b"name: caf\xe9\n", ": not UTF-8 at byte 9; save the file as UTF-8."),
-}
-
-
-SENTENCES = "name: x\ntask: sequence\n"
-SPANS = SENTENCES + "data: {annotations: spans.jsonl}\n"
-BROKEN_SENTENCES = {
+    # for sentences
     "key of classes in the data": (SPANS.replace("}", ", separator: x}"), ", data.separator is not for task sequence,"),
     "key of the classifier": (SPANS + "model: {hidden: [8]}\n", ", model.hidden is not for task sequence, where model"),
-    "base of another task": (SPANS + "model: {base: feature-classifier}\n", ", model.base 'feature-classifier' is not"),
+    "base of classes": (SPANS + "model: {base: feature-classifier}\n", ", model.base 'feature-classifier' is not"),
     "no annotations": (SENTENCES + "data: {gold: gold.txt}\n", ", data needs 'annotations', or 'dataset' "),
     "a set of another task": (SENTENCES + "data: {dataset: labelme}\n", ", data: unknown dataset 'labelme': "),
     "gold beside a set": (
@@ -130,14 +127,6 @@ BROKEN_SENTENCES = {
         ", model: doctor-net has a softmax for each annotator, so crf must be false.",
     ),
 }
-
-
-@pytest.mark.parametrize("case", BROKEN_SENTENCES)
-def test_a_configuration_that_does_not_fit_sentences_is_refused(inputs, case):
-    for name in ("spans.jsonl", "gold.txt"):
-        (inputs / name).write_text("{}\n")
-    text, message = BROKEN_SENTENCES[case]
-    assert refused(inputs, text).startswith(message)
 
 
 def test_defaults_for_sentences(inputs):
@@ -157,6 +146,8 @@ def test_defaults_for_sentences(inputs):
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_a_broken_configuration_is_refused_with_its_place_and_a_way_out(inputs, case):
+    for name in ("spans.jsonl", "gold.txt"):
+        (inputs / name).write_text("{}\n")
     text, message = BROKEN[case]
     assert refused(inputs, text).startswith(message.replace("{folder}", str(inputs)))
 

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from command_line import run
 
 from crowdzoo import Annotations, ConfigError
 from crowdzoo.commands import main as cli
@@ -16,10 +17,6 @@ from crowdzoo.sequences import read_spans
 def name(start, end):
     return {"from_name": "names", "to_name": "t", "type": "labels", "value": {"start": start, "end": end,
             "labels": ["PER"], "text": "Bob"}}  # fmt: skip
-
-
-def run(*words):
-    return cli.main([str(word) for word in words])
 
 
 def rows(path):

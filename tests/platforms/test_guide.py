@@ -1,6 +1,5 @@
 """docs/platforms.md says what the code does."""
 
-import csv
 import json
 import random
 import re
@@ -8,6 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from csv_files import read_csv
 
 from crowdzoo.commands.main import main
 from crowdzoo.reading.platforms.export import PLATFORMS
@@ -50,8 +50,7 @@ def test_the_commands_of_a_project_that_goes_on_run_on_a_growing_folder(tmp_path
                 continue
             left_out = ("--before", "before.json") if day == 1 else ()
             assert main([word for word in words if word not in left_out]) == 0, words
-        with open("labels.csv", newline="") as file:
-            labels = {row["task"]: row for row in csv.DictReader(file)}
+        labels = {row["task"]: row for row in read_csv("labels.csv")}
         assert len(labels) == 30
         assert {row["annotations"] for row in labels.values()} == {str(day)}
     assert labels["0"]["label"] == "dog"

@@ -1,23 +1,16 @@
 """Sentences in columns: what reads, what is refused and how, and that what is written comes back."""
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from table_files import write
+from tagged_rows import crowd_of_rows
 
-from crowdzoo import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.sequences import CrowdSequences, allowed_tags, read_conll, read_gold, write_conll
 
+pytestmark = pytest.mark.usefixtures("here")  # errors name files as they were passed: short names
 in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    """Errors name files as they were passed, so short names make short expectations."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def message_of(content, reader=read_conll, **options):
@@ -182,20 +175,8 @@ def crowds(draw, gold=True):
         for task, words in enumerate(tokens)
         for who in sorted(draw(st.sets(st.integers(0, num_annotators - 1))))
     ]
-    lengths = [len(row[2]) for row in rows]
-    empty = np.empty(0, np.int64)
-    crowd = Annotations(
-        "sequence",
-        np.repeat(np.array([row[0] for row in rows], np.int64), lengths),
-        np.repeat(np.array([row[1] for row in rows], np.int64), lengths),
-        np.concatenate([row[2] for row in rows] or [empty]),
-        np.arange(len(tokens)),
-        np.arange(1, num_annotators + 1),
-        np.array(tag_set.classes, object),
-        positions=np.concatenate([np.arange(length) for length in lengths] or [empty]),
-    )
     truth = [tags(len(words)) for words in tokens] if gold else None
-    return CrowdSequences(tokens, crowd, truth, scheme=scheme)
+    return crowd_of_rows(rows, range(1, num_annotators + 1), tag_set.classes, tokens, truth, scheme=scheme)
 
 
 @in_one_folder

@@ -1,9 +1,9 @@
 """Sentences as annotation tools and people keep them: folders, brat, regions with choices; what can be left out."""
 
-import csv
 import json
 
 import pytest
+from csv_files import read_csv
 
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.kinds import kind_of
@@ -104,8 +104,7 @@ def test_a_bad_region_and_a_second_answer_are_left_out_with_their_reasons(write)
         assert crowd.annotations.annotators.tolist() == [1]
         assert crowd.answers(0)[1][0] == first
         assert crowd.annotations.num_rejected == 2
-        with open("bad.csv", encoding="utf-8") as file:
-            rows = [(row["column"], row["reason"].split(".")[0]) for row in csv.DictReader(file)]
+        rows = [(row["column"], row["reason"].split(".")[0]) for row in read_csv("bad.csv")]
         assert rows == [
             ("spans[0].start", "is inside the token 'Anna' (characters 0 to 4)"),
             ("annotator", f"labelled task '1' before, in line 1; the {policy} one is kept"),

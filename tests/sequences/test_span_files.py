@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tagged_rows import crowd_of_rows
 
 from crowdzoo import Annotations
 from crowdzoo.data.retokenized import retokenized
@@ -255,20 +256,10 @@ def crowds(draw):
         offsets.append(places)
         gold.append(codes(len(cut)) if draw(st.booleans()) else None)
         rows += [(task, who, codes(len(cut))) for who in range(2) if draw(st.booleans())]
-    lengths = [len(row[2]) for row in rows]
-    empty = np.empty(0, np.int64)
-    annotations = Annotations(
-        "sequence",
-        np.repeat(np.array([row[0] for row in rows], np.int64), lengths),
-        np.repeat(np.array([row[1] for row in rows], np.int64), lengths),
-        np.concatenate([row[2] for row in rows] or [empty]),
-        np.array([f"task {task}" for task in range(len(texts))], object),
-        np.array(["ann", "böb"], object),
-        np.array(tag_set.classes, object),
-        positions=np.concatenate([np.arange(length) for length in lengths] or [empty]),
-    )
     parts = ([" ".join(words) for words in texts], offsets) if with_texts else (None, None)
-    return CrowdSequences(tokens, annotations, gold if draw(st.booleans()) else None, *parts, scheme)
+    known = gold if draw(st.booleans()) else None
+    names, people = [f"task {task}" for task in range(len(texts))], np.array(["ann", "böb"], object)
+    return crowd_of_rows(rows, people, tag_set.classes, tokens, known, *parts, tasks=names, scheme=scheme)
 
 
 @in_one_folder

@@ -97,7 +97,7 @@ def server(pets):
 
 @pytest.fixture(params=["rest", "grpc"])
 def client(request, server):
-    with Client(server.url if request.param == "rest" else server.grpc_url, model="pets") as connected:
+    with Client(server.url if request.param == "rest" else server.grpc_url, model=server.model) as connected:
         yield connected
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import tensorflow as tf
+from running_server import serving
 
 from crowdzoo.errors import ServingError
 from crowdzoo.networks.table_columns import TableColumns
-from crowdzoo.serving import Client, Server
 
 NAN = float("nan")
 COLUMNS = {
@@ -23,7 +23,7 @@ VECTORS = [[-10 / AGE, 0, 1, 0, 0], [0, 1, 0, 1, 0], [10 / AGE, 0, 0, 0, 1], [0,
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory):
+def server(tmp_path_factory):
     """A server of a model that answers with the vectors of `TableColumns`."""
     encoder = TableColumns.adapted([COLUMNS])
     module = tf.Module()
@@ -31,28 +31,19 @@ def running(tmp_path_factory):
     serve = tf.function(lambda values: {"vectors": encoder(values)}).get_concrete_function(encoder.inputs)
     folder = tmp_path_factory.mktemp("people")
     tf.saved_model.save(module, str(folder / "1"), signatures={"serving_default": serve})
-    with Server(folder, name="people", rest_port=0, grpc_port=0) as server:
-        yield server
+    with serving(folder, "people") as running:
+        yield running
 
 
-@pytest.fixture(params=["rest", "grpc"])
-def client(request, running):
-    port = running.rest_port if request.param == "rest" else running.grpc_port
-    scheme = "http" if request.param == "rest" else "grpc"
-    with Client(f"{scheme}://127.0.0.1:{port}", model="people") as connected:
-        yield connected
+def ask(server, **body):
+    return httpx.post(f"{server.url}/v1/models/people:predict", content=json.dumps(body).encode())
 
 
-def ask(running, **body):
-    url = f"http://127.0.0.1:{running.rest_port}/v1/models/people:predict"
-    return httpx.post(url, content=json.dumps(body).encode())
-
-
-def test_rows_and_columns_get_the_same_answer(running):
+def test_rows_and_columns_get_the_same_answer(server):
     rows = [{"age__years_": 20, "city": "Porto"}, {"age__years_": NAN, "city": ""}]
-    np.testing.assert_allclose(ask(running, instances=rows).json()["predictions"], VECTORS[:2], 1e-6)
+    np.testing.assert_allclose(ask(server, instances=rows).json()["predictions"], VECTORS[:2], 1e-6)
     columns = {"age__years_": [20, NAN], "city": ["Porto", ""]}
-    np.testing.assert_allclose(ask(running, inputs=columns).json()["outputs"], VECTORS[:2], 1e-6)
+    np.testing.assert_allclose(ask(server, inputs=columns).json()["outputs"], VECTORS[:2], 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -66,8 +57,8 @@ def test_rows_and_columns_get_the_same_answer(running):
         ({"age__years_": 1, "citi": "x"}, "unknown input 'citi'. Signature 'serving_default' takes 'age__years_', 'c"),
     ],
 )
-def test_a_wrong_row_is_refused_by_name(running, row, reason):
-    answer = ask(running, instances=[row])
+def test_a_wrong_row_is_refused_by_name(server, row, reason):
+    answer = ask(server, instances=[row])
     assert answer.status_code == 400
     assert reason in answer.json()["error"]
 

@@ -4,6 +4,7 @@ import io
 
 import numpy as np
 import pytest
+from running_server import serving
 
 pytest.importorskip("PIL")
 
@@ -15,7 +16,6 @@ from crowdzoo.export.predict import load_and_predict
 from crowdzoo.export.saved_model import export_model
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.models import CrowdModel, ImageClassifier, ImagePixels
-from crowdzoo.serving import Client, Server
 
 pytestmark = pytest.mark.slow
 CLASSES = ["cat", "dog", "cow"]
@@ -51,16 +51,9 @@ def expected(folder):
 
 
 @pytest.fixture(scope="module")
-def running(folder):
-    with Server(folder, name="photos", rest_port=0, grpc_port=0) as server:
-        yield server
-
-
-@pytest.fixture(params=["http", "grpc"])
-def client(request, running):
-    port = running.rest_port if request.param == "http" else running.grpc_port
-    with Client(f"{request.param}://127.0.0.1:{port}", model="photos") as connected:
-        yield connected
+def server(folder):
+    with serving(folder, "photos") as running:
+        yield running
 
 
 def test_bytes_and_paths_get_the_same_answers_over_both_protocols(client, expected, tmp_path):

@@ -45,14 +45,6 @@ def running(folder):
         yield server
 
 
-@pytest.fixture(scope="module")
-def urls(running):
-    return {"rest": f"http://127.0.0.1:{running.rest_port}", "grpc": f"grpc://127.0.0.1:{running.grpc_port}"}
-
-
-SIGNATURES = ("serving_default", "spans")
-
-
 # === Memory ===
 
 
@@ -62,7 +54,7 @@ def loaded(running):
     return running._stores["ner"].get()
 
 
-@pytest.mark.parametrize("name", [*SIGNATURES, "annotators"])
+@pytest.mark.parametrize("name", ["serving_default", "spans", "annotators"])
 def test_a_batch_of_much_memory_is_cut_by_length_and_answered_the_same(loaded, monkeypatch, name):
     words = ["Anna", "lives", "in", "São", "Paulo", ".", "漢字"]
     lengths = [1, 30, 2, 1, 40, 3, 0, 25, 1]

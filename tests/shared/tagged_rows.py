@@ -6,16 +6,19 @@ from crowdzoo import Annotations
 from crowdzoo.sequences import CrowdSequences
 
 
-def crowd_of_rows(rows, num_annotators, classes, tokens, gold=None, scheme="BIO"):
-    """CrowdSequences of (sentence, annotator, codes of its tags)."""
-    sizes = [len(codes) for _, _, codes in rows]
+def crowd_of_rows(rows, annotators, classes, tokens, *further, tasks=None, scheme="BIO"):
+    """CrowdSequences of (sentence, annotator, codes of its tags), which may be none; annotators are a number, or names.
+
+    `further` are gold, texts and offsets.
+    """
+    sizes = np.array([len(codes) for _, _, codes in rows], np.int64)
     annotations = Annotations(
         "sequence",
-        *(np.repeat([row[place] for row in rows], sizes) for place in (0, 1)),
-        np.concatenate([codes for _, _, codes in rows]),
-        np.arange(len(tokens)),
-        np.arange(num_annotators),
+        *(np.repeat(np.array([row[place] for row in rows], np.int64), sizes) for place in (0, 1)),
+        np.concatenate([np.empty(0, np.int64), *(codes for _, _, codes in rows)]),
+        np.arange(len(tokens)) if tasks is None else np.array(tasks, object),
+        np.arange(annotators) if isinstance(annotators, int) else np.asarray(annotators),
         np.array(classes, object),
-        positions=np.concatenate([np.arange(size) for size in sizes]),
+        positions=np.concatenate([np.arange(0), *map(np.arange, sizes)]),
     )
-    return CrowdSequences(tokens, annotations, gold, scheme=scheme)
+    return CrowdSequences(tokens, annotations, *further, scheme=scheme)

@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from csv_files import read_csv
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import annotations
@@ -206,7 +207,7 @@ def test_an_open_quote_costs_its_own_line_and_not_the_rest_of_the_file():
         write("a.csv", HEADER + '"a,x,1\n' + rows + 'b,x,"1\n'), on_bad_rows="reject", rejects="rejects.csv"
     )
     assert len(ann) == 20_000
-    assert [(reject["row"], reject["reason"]) for reject in read_rejects("rejects.csv")] == [
+    assert [(reject["row"], reject["reason"]) for reject in read_csv("rejects.csv")] == [
         ("2", "opens a quote that does not close within 131,072 characters."),
         ("20003", "opens a quote that nothing closes."),
     ]
@@ -244,10 +245,7 @@ def test_a_rating_outside_of_the_scale_is_a_bad_row():
     ]  # fmt: skip
     kept = Annotations.read("a.csv", kind="regression", low=0, high=10, on_bad_rows="reject", rejects="bad.csv")
     assert (kept.labels.tolist(), kept.num_rejected) == ([0, 10, 5], 2)
-    with open("bad.csv", newline="") as file:
-        assert [(row["row"], row["original"]) for row in csv.DictReader(file)] == [
-            ("4", "c,u,10.5"), ("5", "d,u,-1")
-        ]  # fmt: skip
+    assert [(row["row"], row["original"]) for row in read_csv("bad.csv")] == [("4", "c,u,10.5"), ("5", "d,u,-1")]
     assert len(Annotations.from_frame(kept.to_frame(), kind="regression", low=0)) == 3
     with pytest.raises(DataError, match=r"row 0, column 'label': 0.0 is outside of the scale 1 to \.\.\."):
         Annotations.from_frame(kept.to_frame(), kind="regression", low=1)
@@ -384,11 +382,6 @@ def test_a_missing_file_is_named_with_its_neighbour(here):
 # === Rows kept apart ===
 
 
-def read_rejects(name):
-    with open(name, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 @pytest.mark.usefixtures("chunks")
 def test_rejected_rows_are_kept_with_reason_and_text():
     lines = ["a,x,cat", "b,x", "b,x,cow", "a,x,dog", '"b",y,cat', ",y,cat"]
@@ -396,7 +389,7 @@ def test_rejected_rows_are_kept_with_reason_and_text():
     ann = Annotations.read(name, classes=["cat", "dog"], on_bad_rows="reject", rejects="rejects.csv")
     assert rows_of(ann) == [("a", "x", "cat"), ("b", "y", "cat")]
     assert ann.num_rejected == 4
-    rejects = sorted(read_rejects("rejects.csv"), key=lambda reject: int(reject["row"]))
+    rejects = sorted(read_csv("rejects.csv"), key=lambda reject: int(reject["row"]))
     file, row, column, value, reason, original = zip(*(reject.values() for reject in rejects), strict=True)
     assert (*file, *row) == (*["a.csv"] * 4, "3", "4", "5", "7")
     assert (column, value) == (("", "label", "annotator", "task"), ("b,x", "cow", "x", ""))
@@ -425,7 +418,7 @@ def test_every_row_is_either_kept_or_rejected(data):
     name = write("a.csv", HEADER + "\n".join(lines))
     ann = Annotations.read(name, classes=["no", "yes"], on_bad_rows="reject", rejects="rejects.csv")
     assert [tuple(map(str, row)) for row in rows_of(ann)] == good
-    assert {int(reject["row"]): reject["original"] for reject in read_rejects("rejects.csv")} == bad
+    assert {int(reject["row"]): reject["original"] for reject in read_csv("rejects.csv")} == bad
     assert ann.num_rejected == len(bad) == len(lines) - len(ann)
 
 
@@ -435,7 +428,7 @@ def test_what_a_policy_drops_is_kept_apart_too(policy, kept, dropped):
     name = write("a.csv", HEADER + "a,x,cat\nb,x,cat\na,x,dog\n")
     ann = Annotations.read(name, on_duplicate=policy, rejects="rejects.csv")
     assert ("a", "x", kept) in rows_of(ann)
-    assert [reject["row"] for reject in read_rejects("rejects.csv")] == [dropped]
+    assert [reject["row"] for reject in read_csv("rejects.csv")] == [dropped]
 
 
 def test_an_error_leaves_no_file_behind_and_an_old_one_alone():
@@ -622,7 +615,7 @@ def test_bytes_that_are_not_utf8_are_named_in_parquet_too():
     )
     read = Annotations.read("a.parquet", on_bad_rows="reject", rejects="r.csv")
     assert read.tasks.tolist() == ["a", "c"]
-    assert [row["row"] for row in read_rejects("r.csv")] == ["1"]
+    assert [row["row"] for row in read_csv("r.csv")] == ["1"]
 
 
 @pytest.mark.parametrize(

@@ -7,41 +7,20 @@ import os
 import keras
 import numpy as np
 import pytest
+from kills import Killed, kill_after
 from small_trainings import ARGUMENTS, D, K, R, learned_from
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers import CrowdsourcedLayer, DeepEM
 from crowdzoo.models import CrowdModel, TaggerSettings, TrainingSettings
-from crowdzoo.training.checkpoint import _Keeper, remove_checkpoint
+from crowdzoo.training.checkpoint import remove_checkpoint
 from crowdzoo.training.instance_training import train
 from crowdzoo.training.methods import methods_of
 from crowdzoo.training.tagger_training import train_tagger
 
 N = 60
 X, TRUTH, LABELS, RATINGS = learned_from(N)
-
-
-class Stopped(Exception):  # noqa: N818 - it stands for a signal
-    """A process ends here."""
-
-
-@pytest.fixture
-def interrupt(monkeypatch):
-    """Ends training right after so many epochs of all phases were written."""
-
-    def after(epochs):
-        written = iter(range(epochs - 1))
-        write = _Keeper.on_epoch_end
-
-        def count(keeper, *args):
-            write(keeper, *args)
-            if next(written, None) is None:
-                raise Stopped
-
-        monkeypatch.setattr(_Keeper, "on_epoch_end", count)
-
-    return after
 
 
 def noting(epochs):
@@ -92,13 +71,13 @@ METHODS = [(method, kind) for kind in ("classification", "regression") for metho
     [pytest.param(*each, marks=() if each == ("crowdsourced-layer", "classification") else pytest.mark.slow)
      for each in METHODS],
 )  # fmt: skip
-def test_an_interrupted_training_ends_as_one_that_was_not(method, kind, after, tmp_path, interrupt, monkeypatch, eager):
+def test_an_interrupted_training_ends_as_one_that_was_not(method, kind, after, tmp_path, monkeypatch, eager):
     whole, folder, seen, more = uninterrupted(method, kind), tmp_path / "checkpoint", [], []
-    interrupt(after)
+    kill_after(after, monkeypatch)
     try:
         run(method, kind, checkpoint=folder, callbacks=[noting(seen)])
         pytest.skip("the method has fewer epochs in all")
-    except Stopped:
+    except Killed:
         monkeypatch.undo()
     assert_equal(whole, run(method, kind, checkpoint=folder, callbacks=[noting(more)]))
     assert [*seen, *more] == whole.history.epoch  # none twice
@@ -145,14 +124,14 @@ def test_another_training_is_refused_and_told_what_differs(tmp_path, eager):
 
 
 @pytest.mark.slow
-def test_callbacks_that_look_on_come_and_go_and_others_are_refused(tmp_path, interrupt, monkeypatch, eager):
+def test_callbacks_that_look_on_come_and_go_and_others_are_refused(tmp_path, monkeypatch, eager):
     early, folder = functools.partial(keras.callbacks.EarlyStopping, "loss", patience=9), tmp_path / "checkpoint"
     plateau = functools.partial(keras.callbacks.ReduceLROnPlateau, "loss", patience=1, min_delta=10)
     seen: list[int] = []
     four = functools.partial(annotated, epochs=4)
     whole = four(callbacks=[early(), plateau()])
-    interrupt(2)
-    with pytest.raises(Stopped):
+    kill_after(2, monkeypatch)
+    with pytest.raises(Killed):
         four(checkpoint=folder, callbacks=[noting(seen), early(), plateau()])
     monkeypatch.undo()
     for others, message in [
@@ -203,7 +182,7 @@ def test_batches_of_ones_own_are_refused_with_what_keras_has_for_them(tmp_path, 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::crowdzoo.training.faults.NotLearnedWarning")  # three epochs are few
 @pytest.mark.parametrize("method", methods_of("sequence"))
-def test_a_tagger_goes_on_too(method, tmp_path, interrupt, monkeypatch, eager):
+def test_a_tagger_goes_on_too(method, tmp_path, monkeypatch, eager):
     rng = np.random.default_rng(0)
     tokens = [[f"w{word}" for word in rng.integers(9, size=5)] for _ in range(24)]
     rows = [(i, r, p, int(tokens[i][p] < "w4")) for i in range(24) for r in range(3) for p in range(5)]
@@ -217,8 +196,8 @@ def test_a_tagger_goes_on_too(method, tmp_path, interrupt, monkeypatch, eager):
         return train_tagger(how, tokens, said, tasks=said.tasks, tag_distribution=soft, checkpoint=checkpoint)[0]
 
     whole = trained()
-    interrupt(2)
-    with pytest.raises(Stopped):
+    kill_after(2, monkeypatch)
+    with pytest.raises(Killed):
         trained(tmp_path)
     monkeypatch.undo()
     assert_equal(whole, trained(tmp_path))

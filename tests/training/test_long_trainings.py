@@ -1,8 +1,6 @@
 """Precision, XLA, accumulated gradients, several devices and early stopping: what they change, and what they refuse."""
 
 import dataclasses
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +8,7 @@ import keras
 import numpy as np
 import pytest
 from small_trainings import ARGUMENTS, K, learned_from
+from two_devices import halve_the_cpu, in_a_process_with_two_devices
 
 from crowdzoo.aggregation import MajorityVote
 from crowdzoo.errors import ConfigError, DataError
@@ -145,7 +144,7 @@ def test_a_killed_training_in_mixed_precision_goes_on_to_the_same_weights(precis
 
 def go_on_on_two(path):
     """In a process that has two devices: trainings that are interrupted and go on."""
-    two_devices()
+    halve_the_cpu()
     for number, precision in enumerate([None, "mixed_bfloat16", "mixed_float16"]):
         try:
             check_gone_on(*gone_on(Path(path) / str(number), devices=2, precision=precision))
@@ -153,37 +152,17 @@ def go_on_on_two(path):
             raise AssertionError(f"{precision}: {error}") from error
 
 
-def two_devices():
-    if BACKEND == "tensorflow":
-        import tensorflow as tf
-
-        halves = [tf.config.LogicalDeviceConfiguration()] * 2
-        tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], halves)
-
-
-def in_a_process_with_two_devices(*arguments):
-    """Runs this file with two devices of the CPU."""
-    root = Path(__file__).parents[2]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(root), str(root / "tests" / "shared"), os.environ.get("PYTHONPATH", "")]),
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
-    }
-    done = subprocess.run([sys.executable, __file__, *arguments], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(BACKEND == "torch", reason="Keras has no data-parallel training on PyTorch")
 def test_a_killed_training_on_two_devices_goes_on_to_the_same_weights_in_every_precision(tmp_path):
-    in_a_process_with_two_devices("go-on", str(tmp_path))
+    in_a_process_with_two_devices(__file__, "go-on", str(tmp_path))
 
 
 def train_one_after_the_other():
     """In a process that has two devices, with the sums that GPUs have: trainings of other shapes, each its own call."""
     import tensorflow as tf
 
-    two_devices()
+    halve_the_cpu()
     tf.distribute.ReductionToOneDevice = lambda: None
     for method in ("crowdsourced-layer", "deep-em"):
         trained(method, devices=2)
@@ -198,7 +177,7 @@ def train_one_after_the_other():
 @pytest.mark.slow
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="strategies are TensorFlow's")
 def test_trainings_on_two_devices_share_a_strategy_and_a_second_one_is_refused():
-    in_a_process_with_two_devices("one-after-the-other")
+    in_a_process_with_two_devices(__file__, "one-after-the-other")
 
 
 # === Early stopping ===
