@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from crowdzoo.aggregation import REGION_METHODS, STAPLE, MatchedObjects, PixelVote, RegionAggregation, create
+from crowdzoo.aggregation.against_votes import VotesWarning
 from crowdzoo.data.regions import MarkedImage, dice, mask_of_pixels, mask_of_runs, run_lengths
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.tables import Annotations
@@ -218,7 +219,8 @@ def test_an_object_has_one_region_of_an_annotator():
 @pytest.mark.filterwarnings("ignore:dawid-skene. Class 'dog' is the label of no task")
 def test_the_class_of_an_object_is_decided_with_its_existence():
     said = {who: [(label, (2, 2, 10, 10))] for who, label in (("ann", "cat"), ("bob", "cat"), ("cem", "dog"))}
-    found = MatchedObjects().fit(crowd_of(dict.fromkeys(range(5), said)))
+    with pytest.warns(VotesWarning, match="Class 'dog' is that of no object"):
+        found = MatchedObjects().fit(crowd_of(dict.fromkeys(range(5), said)))
     assert {region.label for image in found.marked for region in image.regions} == {"cat"}
     assert found.num_iterations > 1
 
