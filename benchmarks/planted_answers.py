@@ -22,7 +22,7 @@ WORDS = np.array([first + last for first in "bdfgklmnprst" for last in ("an", "e
 OFTEN = 1 / np.arange(2, len(WORDS) + 2)
 OFTEN /= OFTEN.sum()
 
-Crowd = tuple[str, Annotations, dict[str, str]]
+Crowd = tuple[str, Annotations, dict[str, str], list[str]]
 Plant = Callable[[list[Any], Any, Any], Any]  # of the true answers to all tasks, an honest answer, rng
 
 
@@ -36,7 +36,7 @@ def crowds(
     levels: dict[str, float],
     tasks: int,
 ) -> Iterator[Crowd]:
-    """Names, annotations, and who is planted.
+    """Names, annotations, who is planted, and the true answers.
 
     Args:
         kind: of label.
@@ -64,7 +64,8 @@ def crowds(
                 rows.append((task, f"{'b' if who < len(bad) else 'h'}{who}", written(said)))
             columns = [list(column) for column in zip(*rows, strict=True)]
             table = Annotations.from_arrays(*columns, kind=kind)
-            yield f"{size}, {name}", table, {f"b{who}": plant for who, plant in enumerate(bad)}
+            planted = {f"b{who}": plant for who, plant in enumerate(bad)}
+            yield f"{size}, {name}", table, planted, [written(truth[task]) for task in table.tasks.tolist()]
 
 
 def texts(seed: int) -> Iterator[Crowd]:
@@ -99,8 +100,11 @@ def texts(seed: int) -> Iterator[Crowd]:
     yield from crowds("free-text", seed, true, garbled, written, plants, {"easy": 0.06, "fair": 0.15, "hard": 0.35}, 60)
 
 
-def regions(seed: int) -> Iterator[Crowd]:
-    """60 images of one to four boxes; of the honest edges wander, and they miss boxes and invent others."""
+def regions(seed: int, apart: float = 32, number: tuple[int, int] = (1, 7)) -> Iterator[Crowd]:
+    """60 images of boxes; of the honest edges wander, and they miss boxes and invent others.
+
+    Up to `number` boxes, with sides of 12 to 26 pixels, are so far `apart`: with 32 they never touch.
+    """
 
     def any_box(rng: Any) -> Any:
         sides = rng.uniform(12, 26, 2)
@@ -108,8 +112,8 @@ def regions(seed: int) -> Iterator[Crowd]:
 
     def true(rng: Any) -> list[Any]:
         found: list[Any] = []
-        for one in (any_box(rng) for _ in range(rng.integers(1, 7))):
-            if all(abs(one[0] - each[0]) > 32 or abs(one[1] - each[1]) > 32 for each in found):
+        for one in (any_box(rng) for _ in range(rng.integers(*number))):
+            if all(abs(one[0] - each[0]) > apart or abs(one[1] - each[1]) > apart for each in found):
                 found.append(one)
         return found
 

@@ -395,7 +395,7 @@ def labels(seed: int) -> Iterator[Crowd]:
 
 def answers_of(crowds: Callable[[int], Iterator[Any]]) -> Callable[[int], Iterator[Crowd]]:
     """Crowds of `planted_answers`; by seeds 0 to 2 the limits were chosen that the page has, so these are others."""
-    return lambda seed: (Crowd(*each) for each in crowds(seed + 3))
+    return lambda seed: (Crowd(*each[:3]) for each in crowds(seed + 3))
 
 
 KINDS: dict[str, tuple[Any, ...]] = {

@@ -37,11 +37,25 @@ def notes_against_votes(annotations: Annotations, labels: NDArray[np.int64]) -> 
     num_classes = annotations.num_classes
     notes = different_note(annotations, labels, "tasks", "tasks whose class is known")
     named, given = (np.bincount(codes, minlength=num_classes) for codes in (annotations.labels, labels))
+    said = "is the label of no task, although {:.1%} of the annotations name it"
+    return notes + empty_note(annotations, named, given, said)
+
+
+def empty_note(
+    annotations: Annotations, named: NDArray[np.int64], given: NDArray[np.int64], said: str
+) -> tuple[str, ...]:
+    """The sentence on a class that a result gives to nothing, and on how many more, see `empty_classes`; or none.
+
+    Args:
+        annotations: K classes.
+        named: votes for each class, [K].
+        given: how often each is in the result, [K].
+        said: of the class, with braces for its share of the votes.
+    """
     for code, share, others in empty_classes(named, given):
         more = "" if not others else "; so is 1 more class" if others == 1 else f"; so are {others} more classes"
-        name = np.asarray(annotations.classes).tolist()[code]
-        notes += (f"Class {name!r} is the label of no task, although {share:.1%} of the annotations name it{more}.",)
-    return notes
+        return (f"Class {np.asarray(annotations.classes).tolist()[code]!r} {said.format(share)}{more}.",)
+    return ()
 
 
 def warn_of_notes(method: str, notes: tuple[str, ...], stacklevel: int) -> None:

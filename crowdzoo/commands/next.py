@@ -138,8 +138,9 @@ def run(arguments: argparse.Namespace) -> None:
     if most < 1:
         raise ConfigError(f"--budget {arguments.budget:g}: is less than one answer costs, {costs[who].min():g}.")
     done = part.sure(result, arguments.sure, crowd)
-    pairs = np.unique(np.c_[crowd.annotator_ids, crowd.task_ids][~done[crowd.task_ids]], axis=0)
-    answered = np.bincount(pairs[:, 0], minlength=crowd.num_annotators)[who]
+    pairs = np.unique(crowd.annotator_ids.astype(np.int64) * crowd.num_tasks + crowd.task_ids)
+    pairs = pairs[~done[pairs % crowd.num_tasks]]  # an annotator may have given a task several labels
+    answered = np.bincount(pairs // crowd.num_tasks, minlength=crowd.num_annotators)[who]
     able = int((answered < (~done).sum()).sum())  # who have not answered all that is open
     share = arguments.per_annotator or 2 * math.ceil(most / max(able, 1))
     found = next_questions(

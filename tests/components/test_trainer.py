@@ -5,7 +5,7 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 import tensorflow as tf
-from kills import Killed, kill_after
+from kills import KilledError, kill_after
 
 from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components import trainer
@@ -120,7 +120,7 @@ def killed_after(monkeypatch):
     def call(train, epochs, *args, **kwargs):
         with monkeypatch.context() as patch:
             kill_after(epochs, patch)
-            with pytest.raises(Killed):
+            with pytest.raises(KilledError):
                 train(*args, **kwargs)
 
     return call

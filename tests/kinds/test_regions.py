@@ -1,4 +1,4 @@
-"""Regions through their doors: read from COCO and PNG masks, aggregated, compared with gold, reported, refused."""
+"""Regions through their doors: read from COCO, aggregated, compared with gold, reported, refused."""
 
 import json
 import re
@@ -11,9 +11,8 @@ from PIL import Image
 
 from crowdzoo import compare
 from crowdzoo.aggregation import REGION_METHODS, create
-from crowdzoo.aggregation.against_votes import VotesWarning
 from crowdzoo.commands.main import main
-from crowdzoo.data.regions import MarkedImage, Region, dice, mask_of_pixels, mask_tools
+from crowdzoo.data.regions import MarkedImage, Region, dice, mask_of_pixels
 from crowdzoo.errors import ConfigError, DataError, DataWarning
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.regions.surfaces import surface_distances
@@ -115,7 +114,7 @@ def test_who_saw_an_image_and_marked_nothing_is_told_from_who_never_saw_it(tmp_p
     one["annotations"][0]["annotator"], one["annotations"][1]["annotator"] = "ann", "bob"
     one["images"][0]["annotators"] = ["ann", "cem"]
     (tmp_path / "all.json").write_text(json.dumps(one))
-    with pytest.warns(UserWarning, match="all.json: list in 'annotators' of each image who saw it"):
+    with pytest.warns(UserWarning, match="all.json: give each image 'annotators': all who saw it"):
         found = Annotations.read(tmp_path / "all.json", kind="region", platform="coco")
     rows = [(found.tasks[task], found.annotators[who], len(MarkedImage.parse(found.classes[code]).regions))
             for task, who, code in zip(found.task_ids, found.annotator_ids, found.labels, strict=True)]  # fmt: skip
@@ -141,45 +140,6 @@ def test_shapes_of_coco_are_read(tmp_path):
     assert [dice(images[1], image) for image in images] == [1] * 4
 
 
-def masks(folder, **people):
-    """A folder of PNG masks; of each annotator the pixels of image `a`."""
-    image = pytest.importorskip("PIL.Image")
-    for who, pixels in people.items():
-        (folder / who).mkdir(parents=True)
-        image.fromarray(np.asarray(pixels, np.uint8)).save(folder / who / "a.png")
-    return folder
-
-
-def test_png_masks_are_read_and_aggregated(tmp_path, capsys):
-    ann, bob = np.zeros((2, 20, 30), np.uint8)
-    ann[2:12, 3:13], ann[14:18, 20:28] = 1, 7
-    bob[2:12, 4:14] = 1
-    place = masks(tmp_path / "masks", ann=ann, bob=bob, cem=np.zeros((20, 30)))
-    named = ("--task", "region", "--platform", "png-masks")
-    assert main(["aggregate", str(place), *named, "--method", "majority-vote", "--out", f"{tmp_path}/out"]) == 0
-    found = json.loads((tmp_path / "out" / "regions.json").read_text())
-    assert [each["area"] for each in found["annotations"]] == [90]  # two of three
-    assert [each["name"] for each in found["categories"]] == ["1", "7"]
-    crowd = kind_of("region").read(place, platform="png-masks")
-    assert sorted(len(MarkedImage.parse(text).regions) for text in crowd.classes) == [0, 1, 2]
-    assert main(["convert", str(place), *named, "--out", f"{tmp_path}/csv"]) == 0
-    capsys.readouterr()
-    again = kind_of("region").read(tmp_path / "csv" / "annotations.csv")
-    assert again == crowd
-
-
-def test_parts_of_a_mask_are_regions_unless_they_are_specks_or_hundreds(tmp_path):
-    """Where who misses one of two objects has a smaller region, nobody can tell misses from narrow edges."""
-    ann = np.zeros((80, 80), np.uint8)
-    ann[2:5, 3:9], ann[5, 9], ann[20:60, 20:40], ann[70, 70] = 1, 1, 1, 1  # a corner touches
-    bob = np.indices((80, 80)).sum(axis=0) % 3 == 0
-    bob[:, ::2] = False
-    place = masks(tmp_path / "masks", ann=ann, bob=bob)
-    with pytest.warns(UserWarning, match="specks of 4 pixels or fewer: 1|a class in more than 500 parts"):
-        found = [MarkedImage.parse(text) for text in kind_of("region").read(place, platform="png-masks").classes]
-    assert sorted(sorted(mask_tools().area(image.masks).tolist()) for image in found) == [[19, 800], [bob.sum()]]
-
-
 BAD = {
     "bbox [70, 20, 25, 20] lies outside of the image, 80 x 60 pixels": {"bbox": [70, 20, 25, 20]},
     "has a polygon of fewer than three points": {"segmentation": [[1, 2, 3, 4]]},
@@ -203,59 +163,6 @@ def test_bad_geometry_is_named_and_can_be_left_out(folder, capsys, words):
     assert main([*command, "--on-bad-rows", "reject", "--rejects", f"{folder}/bad.csv"]) == 0
     assert "rows left out" in capsys.readouterr().out
     assert "wide" in (folder / "bad.csv").read_text().splitlines()[1]
-
-
-def test_masks_that_cannot_be_read_are_named(tmp_path):
-    (tmp_path / "alone.png").write_bytes(b"no image")
-    with pytest.raises(DataError, match="stands in no folder of its annotator"):
-        kind_of("region").read(tmp_path / "alone.png", platform="png-masks")
-    place = masks(tmp_path / "masks", ann=np.zeros((4, 4)), bob=np.zeros((4, 4, 3)))
-    with pytest.raises(DataError, match="by bob has colours"):
-        kind_of("region").read(place, platform="png-masks")
-    sizes = masks(tmp_path / "sizes", ann=np.zeros((4, 4)), bob=np.zeros((4, 5)))
-    with pytest.raises(DataError, match=r"'a' of annotator 'bob': has 4 x 5 pixels, 4 x 4 by 'ann'\. Correct one\."):
-        kind_of("region").read(sizes, platform="png-masks")
-    (place / "bob" / "a.png").write_bytes(b"no image")
-    with pytest.raises(DataError, match="by bob is no sound image"):
-        kind_of("region").read(place, platform="png-masks")
-    with pytest.raises(DataError, match=r"answered with classes.*regions are read with kind='region'\."):
-        Annotations.read(place, platform="png-masks")
-
-
-def test_what_may_be_missing_from_masks_or_doubled_in_them_is_warned_of(tmp_path):
-    ann = np.zeros((20, 30), np.uint8)
-    ann[2:12, 3:13] = 1
-    place = masks(tmp_path / "masks", ann=ann, bob=ann, cem=ann)
-    for who, ending in (("ann", "tif"), ("bob", "png"), ("cem", "png")):
-        Image.fromarray(ann).save(place / who / f"b.{ending}")
-    (place / "ann" / "sub").mkdir()
-    (place / "ann" / "a.png").rename(place / "ann" / "sub" / "a.png")
-    with pytest.warns(UserWarning, match="left out: images that are no .png: 1"):
-        crowd = kind_of("region").read(place, platform="png-masks")
-    with pytest.warns(DataWarning, match="1 of 3 images have one answer, such as 'sub/a'. Do annotators' files"):
-        create("majority-vote", kind="region").fit(crowd)
-    apart = [[f"{who}{number}" for who in "xy" for number in range(2)], list("xxyy"), [crowd.classes[0]] * 4]
-    with pytest.warns(DataWarning, match="4 of 4 images have one answer"):
-        create("majority-vote", kind="region").fit(Annotations.from_arrays(*apart, kind="region"))
-    (place / "ann" / "b.tif").unlink()
-    Image.fromarray(np.arange(600, dtype=np.uint8).reshape(20, 30)).save(place / "cem" / "a.png")
-    with pytest.warns(DataWarning, match="a mask has more than 50 values"):
-        kind_of("region").read(place, platform="png-masks")
-
-
-def test_who_misses_real_objects_makes_no_note_of_nothing(tmp_path):
-    marks = {who: np.zeros((20, 30), np.uint8) for who in ("ann", "bob", "cem")}
-    for who, pixels in marks.items():
-        pixels[2:8, 3:9], pixels[12:18, 20:28] = 1, who != "cem"
-    crowd = kind_of("region").read(masks(tmp_path / "masks", **marks), platform="png-masks")
-    found = create("objects", kind="region").fit(crowd)
-    assert found.notes == ()
-    assert len(found.marked[0].regions) == 2
-    texts = np.repeat([MarkedImage.of((9, 9), [{"category": c, "bbox": [1, 1, 4, 4]}]).text for c in "xyy"], 20)
-    columns = [*range(20)] * 3, [who for who in "abc" for _ in range(20)], texts.tolist()
-    outvoted = create("objects", kind="region", exists="majority-vote")
-    with pytest.warns(VotesWarning, match="Class 'x' is that of no object, although 33.3% of the regions have it"):
-        outvoted.fit(Annotations.from_arrays(*columns, kind="region"))
 
 
 def test_other_platforms_have_no_regions(tmp_path):
@@ -546,9 +453,13 @@ def test_an_annotator_who_marks_one_class_only_does_not_make_gold_of_another_cla
     (folder / "gold.json").write_text(json.dumps(coco(gold)))
     assert (kind_of("region").gold_of(crowd, folder / "gold.json") != "").sum() == 1
     (folder / "gold.json").write_text(json.dumps(changed_gold(lambda gold: gold["images"][3].update(height=70))))
-    with pytest.warns(DataWarning, match=r"1 images of another size are left out of gold: image '3\.jpg'"):
+    with pytest.warns(DataWarning, match=r"another size that are left out of gold: 1, such as image '3\.jpg'"):
         known = kind_of("region").gold_of(crowd, folder / "gold.json", on_bad_rows="reject")
     assert dict(zip(crowd.tasks.tolist(), known, strict=True))["3.jpg"] == ""
+    higher = changed_gold(lambda gold: [image.update(height=70) for image in gold["images"]])
+    (folder / "gold.json").write_text(json.dumps(higher))
+    with pytest.raises(DataError, match=r"no image has the size that annotators saw: image '0\.jpg' is of size"):
+        kind_of("region").gold_of(crowd, folder / "gold.json", on_bad_rows="reject")
 
 
 def test_an_earlier_report_of_regions_is_compared_with_and_who_is_far_from_others_is_named(folder, capsys):
@@ -562,20 +473,6 @@ def test_an_earlier_report_of_regions_is_compared_with_and_who_is_far_from_other
     notes = report["tables"]["annotators"]["values"]
     noted = {who for who, each in zip(notes["annotator"], notes["notes"], strict=True) if {"apart", "random"} & {*each}}
     assert noted == {"stray"}
-
-
-def test_a_report_does_not_doubt_regions_of_which_all_mark_the_same_objects(tmp_path):
-    ann = np.zeros((20, 30))
-    ann[2:12, 3:13] = 1
-    place = masks(tmp_path / "masks", ann=ann, bob=np.roll(ann, 1), cem=ann)
-    assert main(["report", str(place), *PNG, "--out", f"{tmp_path}/page.html"]) == 0
-    report = json.loads((tmp_path / "page.json").read_text())
-    assert report["verdict"][0] == "Dice of two answers to an image is 0.93."
-    assert report["verdict"][1] == "Of those who saw an object's image, 100 % marked it."
-    assert report["warnings"] == []
-    place = masks(tmp_path / "empty", ann=ann * 0, bob=ann * 0)
-    assert main(["report", str(place), *PNG, "--out", f"{tmp_path}/empty.html"]) == 0
-    assert "nobody marked one" in json.loads((tmp_path / "empty.json").read_text())["warnings"][0]["finding"]
 
 
 def test_regions_without_category_or_annotator_do_not_become_empty_images_or_somebody_else(tmp_path):

@@ -169,8 +169,8 @@ BAD = {
     "an empty span": (line(span(4, 4, "X")), "column 'spans[0].end': 4 is not after the start"),
     "an edge inside a token": (
         line(span(1, 4, "X")),
-        "column 'spans[0].start': 1 is inside the token 'Anna' (characters 0 to 4). A span holds whole tokens: "
-        "correct its ends, or set on_bad_tags='mend'.",
+        "column 'spans[0].start': 1 is inside the token 'Anna' (characters 0 to 4). "
+        "Move it to an edge of the token, or set on_bad_tags='mend' to take in all of it.",
     ),
     "an end inside a token": (line(span(0, 3, "X")), "column 'spans[0].end': 3 is inside the token 'Anna'"),
     "an edge at white space": (

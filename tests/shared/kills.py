@@ -3,7 +3,7 @@
 from crowdzoo.training.checkpoint import _Keeper
 
 
-class Killed(Exception):  # noqa: N818 - it stands for a signal
+class KilledError(Exception):
     """The process ends here."""
 
 
@@ -14,6 +14,6 @@ def kill_after(epochs, monkeypatch):
     def count(keeper, *args):
         write(keeper, *args)
         if next(written, None) is None:
-            raise Killed
+            raise KilledError
 
     monkeypatch.setattr(_Keeper, "on_epoch_end", count)

@@ -6,4 +6,4 @@ tf = pytest.importorskip("tensorflow")
 pytest.importorskip("tensorflow_serving.apis")
 keras = pytest.importorskip("keras")
 if keras.backend.backend() != "tensorflow":
-    pytest.skip("SavedModels need the TensorFlow backend", allow_module_level=True)
+    pytest.skip("Keras writes SavedModels on the TensorFlow backend alone", allow_module_level=True)

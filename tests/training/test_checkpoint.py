@@ -7,7 +7,7 @@ import os
 import keras
 import numpy as np
 import pytest
-from kills import Killed, kill_after
+from kills import KilledError, kill_after
 from small_trainings import ARGUMENTS, D, K, R, learned_from
 
 from crowdzoo.data.annotations import Annotations
@@ -77,7 +77,7 @@ def test_an_interrupted_training_ends_as_one_that_was_not(method, kind, after, t
     try:
         run(method, kind, checkpoint=folder, callbacks=[noting(seen)])
         pytest.skip("the method has fewer epochs in all")
-    except Killed:
+    except KilledError:
         monkeypatch.undo()
     assert_equal(whole, run(method, kind, checkpoint=folder, callbacks=[noting(more)]))
     assert [*seen, *more] == whole.history.epoch  # none twice
@@ -131,7 +131,7 @@ def test_callbacks_that_look_on_come_and_go_and_others_are_refused(tmp_path, mon
     four = functools.partial(annotated, epochs=4)
     whole = four(callbacks=[early(), plateau()])
     kill_after(2, monkeypatch)
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         four(checkpoint=folder, callbacks=[noting(seen), early(), plateau()])
     monkeypatch.undo()
     for others, message in [
@@ -197,7 +197,7 @@ def test_a_tagger_goes_on_too(method, tmp_path, monkeypatch, eager):
 
     whole = trained()
     kill_after(2, monkeypatch)
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         trained(tmp_path)
     monkeypatch.undo()
     assert_equal(whole, trained(tmp_path))

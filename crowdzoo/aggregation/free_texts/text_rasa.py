@@ -63,7 +63,8 @@ class TextRASA(ChosenText):
     def _scores(self, table: TextTable) -> tuple[Array, dict[str, Any]]:
         own, products = table.products(self.features)
         local, counted = self._local(table, own, products)
-        counted = counted & (table.sizes[table.tasks] > 1) if self.corrected else counted
+        if self.corrected:
+            counted = counted & (table.sizes[table.tasks] > 1)
         number = table.annotations.num_annotators
         counts = np.bincount(table.who[counted], minlength=number)
         prior = np.where(counts > 0, chdtri(np.maximum(counts, 1), self.alpha / 2), np.nan)
@@ -75,7 +76,8 @@ class TextRASA(ChosenText):
             along = own * shares + table.sums(products, shares)  # of a text's vector and its task's
             squares = table.of_tasks(shares * along)
             far = np.maximum(own - 2 * along + squares[table.tasks], 0) / local
-            far /= np.maximum(1 - shares, _LEAST) if self.corrected else 1.0
+            if self.corrected:
+                far /= np.maximum(1 - shares, _LEAST)
             learnt = prior / np.maximum(np.bincount(table.who[counted], far[counted], number), _LEAST)
             skills = np.where(counts > 0, learnt, np.nanmedian(learnt) if counts.any() else 1.0)
             if last is not None:

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.against_votes import VotesWarning, different_note, empty_classes, warn_of_notes
+from crowdzoo.aggregation.against_votes import VotesWarning, different_note, empty_note, warn_of_notes
 from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.classes.methods import METHODS
 from crowdzoo.aggregation.named import FOR_CLASSES, aggregator_named
-from crowdzoo.aggregation.regions.objects import Objects
+from crowdzoo.aggregation.regions.objects import LEAST, Objects
 from crowdzoo.aggregation.regions.region_aggregation import RegionAggregation
 from crowdzoo.aggregation.regions.region_table import RegionTable
 from crowdzoo.checks.constraints import Choice, Number, setting
@@ -45,7 +45,7 @@ class MatchedObjects(Aggregator):
     title: ClassVar[str] = "Matched objects"
     name: ClassVar[str] = "objects"
 
-    least: float = setting(0.3, Number(0, 1, above=True))
+    least: float = setting(LEAST, Number(0, 1, above=True))
     exists: str = setting("dawid-skene", Choice(METHODS))
 
     def fit(self, annotations: Annotations) -> RegionAggregation:
@@ -84,13 +84,11 @@ class MatchedObjects(Aggregator):
 
 
 def _notes(said: Annotations, labels: NDArray[np.int64]) -> tuple[str, ...]:
-    """See `notes_against_votes`, in the words of objects; that of none it is said that they are nothing is right."""
+    """As `notes_against_votes`, in the words of objects; that no object was nothing needs no note."""
     named, given = (np.bincount(codes, minlength=said.num_classes) for codes in (said.labels, labels))
-    named[0] = 0
-    return different_note(said, labels, "objects", "images whose regions are known") + tuple(
-        f"Class {np.asarray(said.classes)[code]!r} is that of no object, although {share:.1%} of the regions have it."
-        for code, share, _ in empty_classes(named, given)
-    )
+    named[0] = 0  # nothing
+    lost = empty_note(said, named, given, "is that of no object, although {:.1%} of the regions have it")
+    return different_note(said, labels, "objects", "images whose regions are known") + lost
 
 
 def shape_of(members: list[tuple[MarkedImage, int]], weights: NDArray[np.float64]) -> Box | str:

@@ -12,6 +12,7 @@ from crowdzoo.aggregation.regions.region_table import RegionTable
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import mask_tools
 
+LEAST = 0.3  # mean overlap of the regions of one object; chosen in benchmarks/regions.py
 NOTHING = "(nothing)"  # the answer of who saw the image and did not mark the object
 
 
@@ -31,7 +32,7 @@ class Objects:
     answers: Annotations
 
     @classmethod
-    def of(cls, table: RegionTable, least: float = 0.3) -> Objects:
+    def of(cls, table: RegionTable, least: float = LEAST) -> Objects:
         """Matches regions of an image, of any class, by clustering with average linkage.
 
         Args:

@@ -74,7 +74,7 @@ class RegionTable:
                     f"{first.width} by {short_repr(annotations.annotators[who[place]])}. Correct one, or leave it out."
                 )
         alone = [str(annotations.tasks[task]) for task in np.flatnonzero(annotations.redundancy == 1)]
-        if len(alone) < len(who) or annotations.num_annotators < 2:
+        if len(alone) < len(who) or annotations.num_annotators < 2:  # else no two annotators share an image
             known = {*map(str, annotations.tasks.tolist())}
             alone = [name for name in alone if (last := PurePath(name).name) != name and last in known]
         if alone:

@@ -102,10 +102,14 @@ class Regions(Kind):
                 text = f"image {task!r} is of size {[true.height, true.width]} there, and "
                 others.append(f"{text}{[marked.height, marked.width]} of the annotators.")
                 del known[task]
-        if others and (on_bad_rows == "error" or not known):
+        if others and on_bad_rows == "error":
             raise DataError(f"{path}: {others[0]} Correct one of them, or leave it out: on_bad_rows='reject'.")
+        if others and known.keys().isdisjoint(said):
+            raise DataError(
+                f"{path}: no image has the size that annotators saw: {others[0]} Give images of their size."
+            )
         if others:
-            text = f"{path}: {len(others):,} images of another size are left out of gold: {others[0]}"
+            text = f"{path}: images of another size that are left out of gold: {len(others):,}, such as {others[0]}"
             warnings.warn(text, DataWarning, stacklevel=3)
         _check_categories(path, _categories(known.values()), _categories(np.asarray(crowd.classes).tolist()))
         return np.array([known.get(str(task), "") for task in crowd.tasks.tolist()], object)

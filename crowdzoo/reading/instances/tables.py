@@ -25,7 +25,7 @@ from crowdzoo.reading.instances.table import (
     read_table,
     shown_names,
 )
-from crowdzoo.reading.instances.vectors import _decoded, _is_number, _is_text, _numbers, _vector_reader
+from crowdzoo.reading.instances.vectors import decoded, is_number, is_text, numbers_in, vector_reader
 from crowdzoo.reading.tables.layout import Layout
 
 # A column of text is taken for a free text or an id where it has at least so many values, in so many of its rows
@@ -225,12 +225,12 @@ def _feature_names(table: Table) -> list[str]:
 
 def _found_type(table: Table, name: str) -> str:
     """The type of a column of a training table."""
-    kind = _decoded(table.columns[name]).type
-    if _is_number(kind):
+    kind = decoded(table.columns[name]).type
+    if is_number(kind):
         return NUMBER
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return VECTOR
-    if not _is_text(kind):
+    if not is_text(kind):
         raise DataError(_other_type(table.name, name, kind))
     if name == TEXT:
         return TEXT
@@ -245,7 +245,7 @@ def _typed(table: Table, columns: Mapping[str, tuple[str, str]]) -> dict[str, An
     """Values by name, given for each name the table's column and its type; of images paths, which stay in memory."""
     images = {name: _images(table.in_memory(own), own) for name, (own, kind) in columns.items() if kind == IMAGE}
     readers = {
-        name: _vector_reader(table, own) if kind == VECTOR else functools.partial(_column, name=own, kind=kind)
+        name: vector_reader(table, own) if kind == VECTOR else functools.partial(_column, name=own, kind=kind)
         for name, (own, kind) in columns.items()
         if kind != IMAGE
     }
@@ -272,27 +272,27 @@ def _images(table: Table, name: str) -> np.ndarray:
 
 
 def _column(table: Table, name: str, kind: str) -> np.ndarray:
-    column = _decoded(table.columns[name])
-    if kind == TEXT and _is_text(column.type):
+    column = decoded(table.columns[name])
+    if kind == TEXT and is_text(column.type):
         return table.names(name, trim=False)
     if kind != NUMBER:
         return _categories(table, name)
-    if _is_text(column.type):
+    if is_text(column.type):
         numbers, unreadable = _parsed(table, name)
         reason = (
             "is not a number, but most values of this column are. Correct it, leave it empty where it is missing, or "
             f"declare the column as categories: inputs: {{{name}: {CATEGORY}}}."
         )
         table.complain(np.flatnonzero(unreadable), name, table.names(name), reason)
-    elif _is_number(column.type):
-        numbers = _numbers(column).astype(np.float64)
+    elif is_number(column.type):
+        numbers = numbers_in(column).astype(np.float64)
     elif pa.types.is_null(column.type):
         numbers = np.full(len(column), np.nan)
     else:
         raise DataError(_other_type(table.name, name, column.type))
     with np.errstate(over="ignore"):
         infinite = np.flatnonzero(np.isinf(numbers.astype(np.float32)))
-    written = table.names(name) if _is_text(column.type) and len(infinite) else numbers
+    written = table.names(name) if is_text(column.type) and len(infinite) else numbers
     table.complain(infinite, name, written, "is not a finite number of 32 bits. Leave it empty where it is missing.")
     return numbers
 

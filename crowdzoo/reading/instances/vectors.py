@@ -32,7 +32,7 @@ def _features(table: Table) -> tuple[np.ndarray, tuple[str, ...] | None]:
     listed = table.columns.get("features")
     in_lists = listed is not None and not (pa.types.is_integer(listed.type) or pa.types.is_floating(listed.type))
     if in_lists:
-        return table.values(_vector_reader(table, "features")), None
+        return table.values(vector_reader(table, "features")), None
 
     def matrix(part: Table) -> np.ndarray:
         made = np.stack([_numeric(part, name) for name in names], axis=1)
@@ -42,7 +42,7 @@ def _features(table: Table) -> tuple[np.ndarray, tuple[str, ...] | None]:
     return table.values(matrix), tuple(names)
 
 
-def _vector_reader(table: Table, name: str) -> Callable[[Table], np.ndarray]:
+def vector_reader(table: Table, name: str) -> Callable[[Table], np.ndarray]:
     """What reads a column of lists, of a part of the table, as float32 [n, D]: D is the length of most lists.
 
     Raises:
@@ -50,7 +50,7 @@ def _vector_reader(table: Table, name: str) -> Callable[[Table], np.ndarray]:
     """
     kind = table.columns[name].type
     is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    if not is_list or not _is_number(kind.value_type):
+    if not is_list or not is_number(kind.value_type):
         raise DataError(f"{table.name}: column {name!r} holds {kind}; lists of numbers are wanted there.")
     counts: Counter[int] = Counter()
     for part in table.parts():
@@ -103,10 +103,10 @@ def _matrix_of_lists(table: Table, name: str, common: int) -> np.ndarray:
 
 def _numeric(table: Table, name: str) -> np.ndarray:
     """A feature column, float32 [N]; NaN where there is nothing."""
-    column = _decoded(table.columns[name])
-    if _is_number(column.type):
+    column = decoded(table.columns[name])
+    if is_number(column.type):
         return _floats(column)
-    if _is_text(column.type):
+    if is_text(column.type):
         texts = table.names(name)
         _, unreadable = parse_numbers("feature", pa.array(texts, pa.large_string()), np.zeros(len(texts), bool))
         reason = "is not a number. Columns other than task, gold and split are features; drop or correct it."
@@ -114,20 +114,23 @@ def _numeric(table: Table, name: str) -> np.ndarray:
     raise DataError(f"{table.name}: column '{name}' holds {column.type}; numbers are wanted there.")
 
 
-def _decoded(column: pa.Array) -> pa.Array:
+def decoded(column: pa.Array) -> pa.Array:
+    """Without a dictionary."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def is_number(kind: pa.DataType) -> bool:
+    """Whether it is one of numbers or truth values."""
     types = pa.types
     return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether it is one of strings."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _numbers(column: pa.Array) -> np.ndarray:
+def numbers_in(column: pa.Array) -> np.ndarray:
     """Numbers of Arrow's own types, [N], NaN where missing."""
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
@@ -138,7 +141,7 @@ def _numbers(column: pa.Array) -> np.ndarray:
 
 def _floats(column: pa.Array) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
-        return _numbers(column).astype(np.float32)
+        return numbers_in(column).astype(np.float32)
 
 
 READER = InstanceReader(

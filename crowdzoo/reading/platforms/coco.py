@@ -31,7 +31,9 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
     names = _by_id(file, "categories", entry["categories"], "name")
     is_shared = any(isinstance(each, dict) and "annotator" in each for each in entry["annotations"])
     if is_shared and not all("annotators" in image for image in images.values()):
-        warnings.warn(f"{file.name}: list in 'annotators' of each image who saw it, also unmarked.", DataWarning, 2)
+        warnings.warn(
+            f"{file.name}: give each image 'annotators': all who saw it, also who marked nothing.", DataWarning, 2
+        )
     found: dict[int, dict[str, Any]] = {
         key: {"image": image["file_name"], "tags": [], "shapes": 0, "size": [image.get("height"), image.get("width")],
               "marked": {str(who): [] for who in image.get("annotators", () if is_shared else [""])}}

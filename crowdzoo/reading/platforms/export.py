@@ -233,7 +233,7 @@ class Export:
         question, start, sizes = self.question, 0, dict[str, Any]()
         self.left_out.clear()
         self.empty.clear()
-        if is_picture(f"x{self.platform.suffixes[0]}"):
+        if self.platform.suffixes[0] in _ENDINGS:
             others = {file.name for file in export_files(self.path, _ENDINGS)} - {file.name for file in self._files}
             self.left_out.update([f"images that are no {self.platform.suffixes[0]}"] * len(others))
         for file in self._files:

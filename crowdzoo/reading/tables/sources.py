@@ -1,8 +1,8 @@
 """Where annotations come from, as a stream of batches: the base of all sources, and of those that are text files.
 
 Text files are read in chunks of whole lines. A chunk that is in order goes through Arrow's C++ parser; only a chunk
-with trouble, line breaks inside quotes or blank lines is read again by Python, line by line, which is slower and
-knows every line's number.
+with line breaks inside quotes or blank lines is read again by Python, line by line, which is slower and knows every
+line's number.
 """
 
 import itertools
