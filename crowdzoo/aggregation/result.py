@@ -105,8 +105,10 @@ class Aggregation(Result):
         posteriors, shape = np.asarray(posteriors), (annotations.num_tasks, annotations.num_classes)
         if posteriors.shape != shape:
             raise DataError(f"{method}: posteriors must have shape {shape}, got {posteriors.shape}.")
-        sums = posteriors.sum(axis=1)
-        wrong = ~np.isclose(sums, 1) | (posteriors < -1e-8).any(axis=1)
+        sums = posteriors @ np.ones(shape[1])  # faster than a sum over short rows
+        wrong = ~np.isclose(sums, 1)
+        if posteriors.min(initial=0) < -1e-8:
+            wrong |= (posteriors < -1e-8).any(axis=1)
         if wrong.any():
             row, nothing = int(wrong.argmax()), np.count_nonzero(~np.isfinite(sums))
             raise DataError(

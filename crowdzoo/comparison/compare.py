@@ -131,7 +131,7 @@ def compare(
         methods: "quick", "all", or names, each alone or with settings ("crowdsourced-layer connection=VW"), or
             tuples of a name and settings. The baseline (majority-vote, mean) is always compared.
         base: a Keras model for feature vectors (copied with new weights for each training), or a function that makes
-            one of a `BaseContext`. None is the base that the settings name.
+            one of a `BaseContext`. None is the base that the settings name; regions have no other.
         settings: of the trainings, such as `TextSettings(epochs=20)`; None is `TrainingSettings()`. Method, arguments
             and seed are not used.
         tasks: ids of the rows of the instances; see `CrowdModel.fit`.

@@ -62,14 +62,18 @@ class Trainings(Setup):
             raise ConfigError("compare: settings are an object, such as TrainingSettings(epochs=10).")
         if self.settings.kind != name:
             raise DataError(f"compare: the settings are of task {self.settings.kind}, the annotations of kind {name}.")
-        if kind_of(name).labels.has_regions:
-            raise ConfigError("compare: aggregations of regions are compared, and no networks: leave the images out.")
+        own, title = kind_of(name), kind_of(name).labels.title
+        if name not in self.settings.instances.bases:
+            raise ConfigError(
+                f"compare: no network for {self.settings.instances.name} learns {title}: run crowdzoo compare "
+                f"ANNOTATIONS INSTANCES --task {name} --out DIR."
+            )
         if base is not None and not callable(base):
             raise ConfigError(f"compare: base must be a Keras model, or a function that makes one, got {base!r}.")
-        if base is not None and kind.labels_instances:
-            raise ConfigError("compare: base: sentences are tagged by a tagger of their own: leave it out.")
+        if base is not None and not kind.takes_base:
+            raise ConfigError(f"compare: base: {title} are learned by a network that the settings name: leave it out.")
         self.base = None if base is None else GivenBase(base)
-        every = replace(self.settings, method=kind_of(name).method, arguments={})
+        every = replace(self.settings, method=next(each for each in own.methods() if each != AGGREGATED), arguments={})
         self.x, crowd = kind.paired(every, given_values(self.settings, x), crowd, tasks)
         ends = {end: value for end in ("low", "high") if (value := getattr(self.settings, end, None)) is not None}
         super().__init__(kind(crowd, gold), ends)
@@ -125,7 +129,8 @@ class Trainings(Setup):
 
     def aggregator(self, method: Method, seed: int) -> Any:
         """An aggregator by its name; of "aggregated" the recommended one."""
-        return super().aggregator(Method(self.kind.aggregation, {}) if method.name == AGGREGATED else method, seed)
+        usual = self.kind.split_method(method.name)[1] if method.name == AGGREGATED else None
+        return super().aggregator(Method(usual, {}) if usual else method, seed)
 
     def parameters(self) -> dict[str, Any]:
         """The settings of the trainings."""

@@ -54,6 +54,11 @@ class LabelKind:
         return self.has_classes and not self.has_positions and not self.has_pairs and not self.is_text
 
     @property
+    def learned(self) -> "LabelKind":
+        """What the labels are in memory, for the layers that learn from them."""
+        return LAYER_KINDS[self.learned_as or self.name]
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """Type of labels in a table: int64, or float64 for numbers."""
         return np.dtype(np.int64 if self.has_classes else np.float64)

@@ -36,6 +36,7 @@ class Compared(ABC):
         quick: names of the aggregations that are compared where none is named.
         labels_instances: whether what annotators labelled is what models learn from, so that there are no other
             instances.
+        takes_base: whether a Keras model of the user's own may be the base.
         answers_hold_gold: whether answers are scores against gold, so that runs with other gold are others.
         drawn: how many tasks a score is about.
         scale: settings that all methods share, such as the ends of ratings; see `Kind.scale`.
@@ -46,6 +47,7 @@ class Compared(ABC):
     baseline: ClassVar[str]
     quick: ClassVar[tuple[str, ...]]
     labels_instances: ClassVar[bool] = False
+    takes_base: ClassVar[bool] = True
     answers_hold_gold: bool = False
     drawn: ClassVar[int] = 1
     scale: Mapping[str, Any] = MappingProxyType({})

@@ -94,7 +94,7 @@ def _deep(kind: Kind) -> list[MethodCard]:
 
     cards = []
     file, option = _files(kind)
-    file += " images" if kind.labels.has_regions else " instances.parquet" if "instances" in kind.needed else ""
+    file += " images" if kind.labels.learned.has_pixels else " instances.parquet" if "instances" in kind.needed else ""
     methods = methods_of(kind.name)
     for name in methods:
         command = f"crowdzoo train {file}{option} --method {name} --out model.keras"
@@ -109,7 +109,7 @@ def _deep(kind: Kind) -> list[MethodCard]:
         layer, settings = crowd_layer_class(name, kind.name), hyperparameters_of(name, kind.name)
         summary, sections = _described(layer)
         extras = ("features",) * layer.uses_features + ("confidence",) * ("confidence" in settings)
-        said = "masks" if kind.labels.has_regions else "annotations, tasks=ids"
+        said = "masks" if kind.labels.learned.has_pixels else "annotations, tasks=ids"
         base = "RewardModel(base)" if kind.labels.has_pairs else "base"
         python = f"CrowdModel({base}, {layer.__name__}({_required(layer, kind)})).fit(x, {said})"
         cards.append(MethodCard(
@@ -122,7 +122,7 @@ def _deep(kind: Kind) -> list[MethodCard]:
 def _required(layer: Any, kind: Kind) -> str:
     """Arguments that the layer has to be given."""
     named = {"num_annotators": "annotations.num_annotators", "num_classes": "annotations.num_classes"}
-    known = {"kind": repr(kind.labels.learned_as or kind.name), "num_annotations": "len(annotations)"}
+    known = {"kind": repr(kind.labels.learned.name), "num_annotations": "len(annotations)"}
     found = []
     for name, parameter in inspect.signature(layer.__init__).parameters.items():
         if name in named and parameter.default is parameter.empty:

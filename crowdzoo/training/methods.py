@@ -113,7 +113,7 @@ def _for_kind(kind: str, layer: Any) -> Any:
             f"saved models would not find {layer.__name__} again. Write above the class: "
             f"@keras.saving.register_keras_serializable(package={package!r})"
         )
-    return layer if (label_kind(kind).learned_as or kind) in layer.kinds else None
+    return layer if label_kind(kind).learned.name in layer.kinds else None
 
 
 def crowd_layer_class(method: str, kind: str = "classification") -> Any:
@@ -205,7 +205,7 @@ def create_crowd_layer(
     if layer is None:
         return None
     sizes: dict[str, Any] = {"num_annotators": num_annotators, "num_classes": num_classes,
-                             "kind": facts.learned_as or kind, "num_annotations": num_annotations or 1}  # fmt: skip
+                             "kind": facts.learned.name, "num_annotations": num_annotations or 1}  # fmt: skip
     if not facts.has_classes:
         sizes |= {"center": center, "unit": unit}
     parameters = inspect.signature(layer.__init__).parameters

@@ -121,8 +121,8 @@ def _data_problems(config: PipelineConfig) -> list[str]:
             problems += _image_problems(path, data)
             continue
         export = key == "annotations" and data.platform is not None
-        of_regions = key == "gold" and kind.labels.has_regions  # an export, too, or a table
-        suffixes, needed = _TEXT if export or of_regions or kind.labels.has_positions else _TABLES[key]
+        own_gold = key == "gold" and bool(kind.gold_reading)  # which the kind reads: an export, too, or a table
+        suffixes, needed = _TEXT if export or own_gold or kind.labels.has_positions else _TABLES[key]
         if key == "annotations" and kind.labels.has_pairs:
             needed = _OF_PAIRS
         elif key == "annotations" and data.wide:
@@ -130,7 +130,7 @@ def _data_problems(config: PipelineConfig) -> list[str]:
         if key == "instances" and instances == TEXTS:
             needed = (*needed, "text")
         try:
-            if not (path.is_dir() and (export or of_regions)):
+            if not (path.is_dir() and (export or own_gold)):
                 _check_file(path, suffixes)
             if export:
                 Export(path, str(data.platform), kind.name, data.field)

@@ -18,6 +18,8 @@ pytest.importorskip("tensorflow")
 image = pytest.importorskip("PIL.Image")
 
 from crowdzoo.commands.main import main
+from crowdzoo.comparison.compare import compare
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import MarkedImage, Region, mask_of_pixels
 from crowdzoo.errors import ConfigError, DataError, DataWarning
 from crowdzoo.kinds import kind_of
@@ -25,7 +27,7 @@ from crowdzoo.kinds.parts import part_of
 from crowdzoo.kinds.regions.masks import mask_of, texts_of
 from crowdzoo.records.crowd_answers import BOTH
 
-H, W, N = 12, 16, 20
+H, W, N = 12, 16, 24
 NAMED = ("--task", "region", "--platform", "png-masks")
 QUICK = ("--height", "12", "--width", "16", "--learning-rate", "0.05", "--batch-size", "4")
 BASE = """
@@ -172,9 +174,37 @@ def test_gold_is_renamed_as_the_answers_and_a_class_that_nobody_marked_is_said(f
         kind_of("region").training_set(files / "jobs", files / "photos", **given)
 
 
-def test_networks_for_masks_are_not_compared(files, tmp_path, capsys):
-    assert main(["compare", f"{files}/jobs", f"{files}/photos", *NAMED, "--out", f"{tmp_path}/out"]) != 0
-    assert "leave the images out" in capsys.readouterr().err
+@pytest.mark.slow
+def test_networks_for_masks_are_compared_with_gold(files, tmp_path, capsys):
+    words = ["compare", f"{files}/jobs", f"{files}/photos", *NAMED, *QUICK, "--gold", f"{files}/gold"]
+    named = ["majority-vote", "staple", "ccem", "gold"]
+    assert main([*words, "--epochs", "12", "--methods", ",".join(named), "--out", f"{tmp_path}/out"]) == 0
+    assert "Dice coefficient" in capsys.readouterr().out
+    rows = {row["method"]: row for row in csv.DictReader((tmp_path / "out/comparison.csv").read_text().splitlines())}
+    assert {*rows} == {*named}
+    assert min(float(row["score"]) for row in rows.values()) > 0.6
+
+
+def test_networks_for_masks_are_compared_by_the_answers_to_hidden_images(files, tmp_path):
+    for path in [*files.glob("jobs/*/*.png"), *files.glob("photos/*.png")]:  # each twice: one is hidden
+        for half in "ab":
+            save(tmp_path / path.relative_to(files).parent / f"{half}{path.name}", image.open(path))
+    kind = kind_of("region")
+    data = kind.training_set(tmp_path / "jobs", tmp_path / "photos", platform="png-masks")
+    tasks = data.crowd.tasks
+    small = kind.settings("image-segmenter", height=H, width=W, stages=[4], epochs=20, learning_rate=0.05)
+    held_out = np.char.startswith(tasks.astype(str), "b")
+    found = compare(data.crowd, data.x, methods=["ccem"], tasks=tasks, held_out=held_out, settings=small)
+    assert found.measure == "Dice coefficient with hidden answers"
+    assert (found.num_tasks, found.frame["score"].min() > 0.7) == (N - 2, True), found.frame
+
+
+def test_networks_for_masks_take_settings_and_no_base():
+    said = Annotations.from_arrays([0], [0], [MarkedImage(4, 6, ()).text], kind="region")
+    with pytest.raises(ConfigError, match="no network for feature vectors learns regions: run crowdzoo compare ANNO"):
+        compare(said, ["a.png"])
+    with pytest.raises(ConfigError, match="base: regions are learned by a network that the settings name"):
+        compare(said, ["a.png"], base=lambda context: None, settings=kind_of("region").settings("image-segmenter"))
 
 
 # === Pipeline ===
@@ -201,7 +231,7 @@ def test_the_check_reads_folders_of_masks_and_the_defaults_are_those_of_the_comm
     from crowdzoo.pipelines.config import load_config
 
     assert main(["run", str(config), "--check"]) == 0
-    assert "fine, read 54 answers, 20 instances" in capsys.readouterr().out
+    assert "fine, read 66 answers, 24 instances" in capsys.readouterr().out
     loaded = load_config(config)
     assert (loaded.base, loaded.method.name, loaded.aggregation.method) == ("image-segmenter", "aggregated", "staple")
     for key, value, message in (
@@ -274,12 +304,12 @@ def test_quality_of_regions_says_who_draws_too_wide_and_what_to_redo(files, tmp_
     assert main(["quality", *words, "--out", str(out), "--format", "csv"]) == 0
     shown = capsys.readouterr().out
     assert "Dice of two answers" in shown
-    assert "due for all annotations  27.00" in shown
+    assert "due for all annotations  33.00" in shown
     people = [*csv.DictReader((out / "annotators.csv").read_text().splitlines())]
     assert [row["annotator"] for row in people if float(row["wider"]) > 0.3] == ["wide"]
-    assert [row["due"] for row in people] == ["9"] * 3
+    assert [row["due"] for row in people] == ["11"] * 3
     assert {path.name for path in out.iterdir()} == {"annotators.csv", "tasks.csv", "summary.json"}
-    assert json.loads((out / "summary.json").read_text())["total_due"] == 27
+    assert json.loads((out / "summary.json").read_text())["total_due"] == 33
     assert main(["quality", *words, "--out", str(out), "--format", "xlsx", "--force"]) == 0
     assert main(["quality", *words, "--gold", f"{files}/gold"]) != 0
     assert "--gold does not go with --task region" in capsys.readouterr().err

@@ -240,11 +240,14 @@ def _kernel(  # type: ignore[no-untyped-def]  # for Numba
                 classes[k] += given[task, k]
                 shares[k] = given[task, k]
         else:
-            evidence, rest = share_out(
-                gains, said, num_said, is_said, class_prior, log_class_prior, known, shares, classes, not_said
-            )
+            evidence, rest = share_out(gains, said, num_said, is_said, class_prior, log_class_prior, known, shares)
             log_likelihood += evidence - base - size * log_others
             total_rest += rest
+            if known >= 0:
+                classes[np.uint64(known)] += 1.0
+            for i in range(num_said if known < 0 else zero):
+                classes[said[i]] += shares[said[i]]
+                not_said[said[i]] += rest
         if len(out):
             for k in range(num_classes):
                 out[task, k] = shares[k] if is_said[k] else rest * class_prior[k]

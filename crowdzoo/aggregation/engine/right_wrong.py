@@ -142,9 +142,7 @@ def _run(blocks: Sequence[Block], cells: Cells, posteriors: NDArray[np.float64] 
 
 
 @compiled()
-def share_out(  # type: ignore[no-untyped-def]  # for Numba
-    gains, said, num_said, is_said, class_prior, log_prior, known, shares, classes, not_said
-):
+def share_out(gains, said, num_said, is_said, class_prior, log_prior, known, shares):  # type: ignore[no-untyped-def]  # for Numba
     """Posteriors of the classes that a task's annotators said; part of a compiled loop over tasks.
 
     Args:
@@ -156,8 +154,6 @@ def share_out(  # type: ignore[no-untyped-def]  # for Numba
         log_prior: its logarithm, [K].
         known: the class, or -1.
         shares: [K]; receives the posterior of each class that was said, and of the known one.
-        classes: [K]; these are added to it.
-        not_said: [K]; to it is added what a class's count lacks where it was said, divided by its prior.
 
     Returns:
         Log evidence of all classes together (or of the known one), and the posterior of a class that nobody said
@@ -167,7 +163,6 @@ def share_out(  # type: ignore[no-untyped-def]  # for Numba
     if known >= 0:
         truth = np.uint64(known)
         shares[truth] = 1.0
-        classes[truth] += 1.0
         return log_prior[truth] + gains[truth], 0.0
     prior_said, prior_rest, rest = 0.0, 0.0, 0.0
     peak = -np.inf
@@ -189,13 +184,9 @@ def share_out(  # type: ignore[no-untyped-def]  # for Numba
         label = said[i]
         shares[label] = exp(gains[label] + log_prior[label] - peak)
         total += shares[label]
-    rest /= total
     for i in range(num_said):
-        label = said[i]
-        shares[label] /= total
-        classes[label] += shares[label]
-        not_said[label] += rest
-    return peak + log(total), rest
+        shares[said[i]] /= total
+    return peak + log(total), rest / total
 
 
 @compiled()
@@ -214,7 +205,7 @@ def _kernel(  # type: ignore[no-untyped-def]  # pragma: no cover
     shares = np.zeros(num_classes)  # their posteriors
     is_said = np.zeros(num_classes, np.uint8)
     said = np.empty(num_classes, np.uint64)
-    not_said = np.zeros(num_classes)
+    not_said = np.zeros(num_classes)  # what a class's count lacks where it was said, divided by its prior
     total_rest = 0.0
     log_likelihood = 0.0
     for task in range(np.uint64(len(starts) - 1)):
@@ -237,9 +228,7 @@ def _kernel(  # type: ignore[no-untyped-def]  # pragma: no cover
                 num_said += one
             gains[label] += gain[cell]
             base += wrong[cell]
-        evidence, rest = share_out(
-            gains, said, num_said, is_said, class_prior, log_prior, known, shares, classes, not_said
-        )
+        evidence, rest = share_out(gains, said, num_said, is_said, class_prior, log_prior, known, shares)
         log_likelihood += base + evidence
         total_rest += rest
         for row in range(first, last):
@@ -256,8 +245,11 @@ def _kernel(  # type: ignore[no-untyped-def]  # pragma: no cover
             if len(posteriors):
                 posteriors[task, np.uint64(known)] = 1.0
             shares[np.uint64(known)] = 0.0
+            classes[np.uint64(known)] += 1.0
         for i in range(num_said):
             label = said[i]
+            classes[label] += shares[label]
+            not_said[label] += rest
             gains[label] = 0.0
             shares[label] = 0.0
             is_said[label] = 0

@@ -7,6 +7,9 @@ from numpy.typing import NDArray
 
 from crowdzoo.data.regions import MarkedImage, dice
 from crowdzoo.kinds.compared import Compared, Scores, Summed
+from crowdzoo.kinds.regions.kind import KIND
+from crowdzoo.kinds.regions.masks import texts_of
+from crowdzoo.training.encoded import encoded
 
 
 class ComparedRegions(Compared):
@@ -20,6 +23,7 @@ class ComparedRegions(Compared):
     hidden_title = "Dice coefficient with hidden answers"
     baseline = "majority-vote"
     quick: ClassVar[tuple[str, ...]] = ("majority-vote", "staple", "objects")
+    takes_base = False
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -28,14 +32,31 @@ class ComparedRegions(Compared):
 
     def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
         """Sums of Dice coefficients, how many there are, and sums of intersections over unions."""
+        return self._near(result.regions[tasks], tasks, rows)
+
+    def told(self, tasks: NDArray[Any]) -> Any:
+        """Texts of true regions."""
+        return self.gold[tasks]
+
+    def predicted(self, model: Any, encoder: Any, x: Any, tasks: NDArray[Any]) -> Scores:
+        """As `answers`, of masks in the size of their image; without gold with all answers to it."""
+        said, asked = self.annotations, np.isin(np.arange(self.num_tasks), tasks)
+        masks = model.predict(encoded(x, asked, encoder), verbose=0).argmax(axis=-1)
+        answer = np.zeros(self.num_tasks, np.int64)
+        answer[said.task_ids] = said.labels
+        like = np.asarray(said.classes)[answer[tasks]]
+        rows = asked[said.task_ids] if self.gold is None else None
+        return self._near(texts_of(masks, KIND.class_names(said), like), tasks, rows)
+
+    def _near(self, regions: NDArray[Any], tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
+        """See `answers`."""
         if rows is None:
             places = np.flatnonzero(self.known[tasks])
             true = self.gold[tasks[places]]
         else:
             places = np.searchsorted(tasks, self.annotations.task_ids[rows])
             true = np.asarray(self.annotations.classes)[self.annotations.labels[rows]]
-        found = result.regions[tasks[places]]
-        near = np.array([dice(*map(MarkedImage.parse, pair)) for pair in zip(true, found, strict=True)])
+        near = np.array([dice(*map(MarkedImage.parse, pair)) for pair in zip(true, regions[places], strict=True)])
         columns = near, np.ones(len(near)), near / (2 - near)
         return np.stack([np.bincount(places, each, len(tasks)) for each in columns], axis=1)
 

@@ -31,6 +31,7 @@ class ComparedSentences(Compared):
     baseline = "majority-vote"
     quick = ("majority-vote", "span-majority-vote", "dawid-skene", "hmm-crowd", "bsc-seq")
     labels_instances = True
+    takes_base = False
 
     def __init__(self, crowd: Any, gold: Any = None):
         if not isinstance(crowd, CrowdSequences):

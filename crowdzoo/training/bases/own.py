@@ -160,7 +160,7 @@ def try_on_batch(model: Any, reference: str, context: BaseContext, size_name: st
             )
         return
     size = context.num_classes if has_classes else 1
-    axes = 2 + 2 * label_kind(context.kind).has_regions  # those of pixels
+    axes = label_kind(context.kind).learned.axes + 1
     if answers.ndim != axes or answers.shape[-1] != size:
         wanted = f"{size} classes: end it in Dense({size_name}, activation='softmax')"
         wanted = wanted if has_classes else "one number: end it in Dense(1)"
