@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NEAREST = 15  # so many test files of those that import a file, at most: nearly all import some
 FIRST = 3  # so many of them in a run of their own: most changes are found there
 ROOMS = ("crowdzoo", "components", "pipelines", "serving")
+TESTED_IN = {"sentences": "sequences", "large": "beam", "records": "components"}  # folder -> that of its tests
 SWAPS = {
     "==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">", "is": "is not", "is not": "is", "in": "not in",
     "not in": "in", "+": "-", "-": "+", "*": "/", "/": "*", "//": "/", "%": "*", "and": "or", "or": "and",
@@ -97,7 +98,7 @@ def changes_of(file: str, source: bytes) -> list[Change]:
 
 
 def tests_of(file: str) -> list[list[str]]:
-    """Test files to run for a change of a file: the nearest that are named after it or import it, then its room's."""
+    """Test files to run for a change of a file: the nearest that are named after it or import it, then its rooms'."""
     path = Path(file)
     inside = path if path.parts[0] == "crowdzoo" else Path("crowdzoo", path)
     module = ".".join(inside.with_suffix("").parts)
@@ -117,11 +118,11 @@ def tests_of(file: str) -> list[list[str]]:
         names = {word for line in re.findall(r"import (\([^)]*\)|[^\n]*)", text) for word in re.findall(r"\w+", line)}
         if path.stem in test.stem or imports.search(text) or names & public:
             near.append(str(test.relative_to(ROOT)))
-    room = ROOT / "tests" / inside.parts[1]
-    rest = [str(test.relative_to(ROOT)) for test in sorted(room.rglob("test_*.py"))] if room.is_dir() else []
+    rooms = [ROOT / "tests" / TESTED_IN.get(part, part) for part in inside.parts[1:-1]]
+    rest = [str(test.relative_to(ROOT)) for room in rooms for test in sorted(room.rglob("test_*.py"))]
     if inside.parts[1] in ("layers", "training"):
         rest.append("tests/models/test_methods.py")
-    near.sort(key=lambda test: (path.stem not in Path(test).stem, room not in (ROOT / test).parents))
+    near.sort(key=lambda test: (path.stem not in Path(test).stem, not {*rooms} & {*(ROOT / test).parents}))
     near = near[:NEAREST]
     return [near[:FIRST], near[FIRST:], [test for test in rest if test not in near]]
 

@@ -262,18 +262,13 @@ class Row:
         """The folder that `crowdzoo run` has pushed a model into, and what its Evaluator has found."""
         metric = {"classification": "accuracy", "regression": "r2", "preference": "pair_accuracy"}[self.kind]
         config = {
-            "name": "row", "task": self.kind,
+            "task": self.kind,
             "data": {"annotations": str(self.answers), "instances": str(self.instances.path)},
             "model": self.instances.model,
             "training": {"epochs": self.instances.epochs, "batch_size": 16, "learning_rate": 0.02},
             "evaluation": {f"minimum_{metric}": 0.6},
-            "output": {"root": str(self.folder / "out"), "serving": str(self.folder / "pushed")},
         }  # fmt: skip
-        path = self.folder / "row.yaml"
-        path.write_text(json.dumps(config))
-        run("run", path)
-        (evaluation,) = self.folder.glob("out/**/evaluation.json")
-        return self.folder / "pushed", json.loads(evaluation.read_text())["candidate"]
+        return pushed_by(self.folder, config)
 
     def good(self, answers, rows):
         """Whether answers of some tasks are mostly right."""
@@ -338,15 +333,10 @@ class Sentences(Row):
     @cached_property
     def pushed(self):
         config = {
-            "name": "row", "task": "sequence", "data": {"annotations": str(self.answers), "eval_fraction": 0.3},
+            "task": "sequence", "data": {"annotations": str(self.answers), "eval_fraction": 0.3},
             "training": {"epochs": 12, "batch_size": 8, "learning_rate": 0.02}, "evaluation": {"minimum_f1": 0.6},
-            "output": {"root": str(self.folder / "out"), "serving": str(self.folder / "pushed")},
         }  # fmt: skip
-        path = self.folder / "row.yaml"
-        path.write_text(json.dumps(config))
-        run("run", path)
-        (evaluation,) = self.folder.glob("out/**/evaluation.json")
-        return self.folder / "pushed", json.loads(evaluation.read_text())["candidate"]
+        return pushed_by(self.folder, config)
 
     def same(self, outputs):
         found = [
@@ -354,6 +344,15 @@ class Sentences(Row):
             for tags, length in zip(outputs["tags"], outputs["lengths"], strict=True)
         ]
         assert found == self.expected
+
+
+def pushed_by(folder, config):
+    """The folder that `crowdzoo run` pushes a model into, and what its Evaluator has found."""
+    output = {"root": str(folder / "out"), "serving": str(folder / "pushed")}
+    (folder / "row.yaml").write_text(json.dumps({"name": "row", **config, "output": output}))
+    run("run", folder / "row.yaml")
+    (evaluation,) = folder.glob("out/**/evaluation.json")
+    return folder / "pushed", json.loads(evaluation.read_text())["candidate"]
 
 
 def json_value(value):

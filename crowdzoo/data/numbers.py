@@ -61,7 +61,7 @@ def numbers_of(column: str, values: pa.Array, decimal: str = ".") -> tuple[np.nd
         return np.where(whole & readable, numbers, 0).astype(np.int64), problems
     finite = np.isfinite(numbers)
     if column == "label" and not finite[readable].all():
-        problems.append((np.flatnonzero(readable & ~finite), "is not a finite number."))
+        problems.append((np.flatnonzero(readable & ~finite), _not_finite))
     elif column == "label" and (large := readable & (np.abs(numbers) > 1e100)).any():
         problems.append((np.flatnonzero(large), "is beyond 1e100: squares of ratings must fit. Take another unit."))
     elif not required:
@@ -70,6 +70,11 @@ def numbers_of(column: str, values: pa.Array, decimal: str = ".") -> tuple[np.nd
             problems.append((np.flatnonzero(infinite), "is not a finite number. Leave it empty where it is unknown."))
         numbers = np.where(missing, np.nan, numbers)
     return numbers, problems
+
+
+def _not_finite(value: Any) -> str:
+    """Why a rating is none, with a way out where it may stand for no label."""
+    return f"is not a finite number. If it means that there is no label, leave the rows out: missing={str(value)!r}."
 
 
 def no_number(noun: str, value: Any) -> str:

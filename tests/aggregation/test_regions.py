@@ -225,6 +225,15 @@ def test_the_class_of_an_object_is_decided_with_its_existence():
     assert found.num_iterations > 1
 
 
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
+def test_edges_are_those_of_annotators_with_more_skill():
+    said = dict.fromkeys(range(9), {who: [("cat" if who in ("ann", "dan", "eve") else "dog", (2, 2, 10, 10))]
+                                    for who in ("ann", "bob", "cem", "dan", "eve")})  # fmt: skip
+    said[9] = {who: [("cat", (place, place, 10, 10))] for who, place in (("ann", 2), ("bob", 4), ("cem", 4))}
+    for exists, place in (("wawa", 2), ("majority-vote", 4)):
+        assert MatchedObjects(exists=exists).fit(crowd_of(said)).marked[9].regions[0].shape == (place, place, 10, 10)
+
+
 def test_masks_of_an_object_are_voted_on():
     masks = noisy(0, errors=(0, 0.02, 0.02))
     found = MatchedObjects().fit(crowd_of({1: {f"w{who}": [("cat", mask)] for who, mask in enumerate(masks)}}))

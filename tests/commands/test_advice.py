@@ -138,6 +138,9 @@ CASES = {
         use=lambda found: krippendorff_alpha(found, "ordinal"),
         fill={"LOWEST,...,HIGHEST": "low,medium,high"},
     ),
+    "a rating that is none": Advice(
+        HEAD + "1,a,2\n1,b,nan\n", ["missing"], "not a finite number", words="aggregate --task regression --method mean"
+    ),
     "an answer that none holds": Advice(
         NONE,
         ["no_label"],

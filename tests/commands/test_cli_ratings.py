@@ -1,6 +1,7 @@
 """`--task regression` on the command line, and the shipped ratings."""
 
 import csv
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -66,19 +67,14 @@ def test_aggregate_gives_the_methods_estimates_and_their_errors_against_gold(fil
 def test_an_aggregation_trains_on_its_estimates(files, tmp_path, monkeypatch, method, source):
     from crowdzoo.training import instance_training as training
 
-    seen = {}
-
-    def train(settings, x, **labels):
-        seen.update(labels, settings=settings)
-        raise KeyboardInterrupt
-
+    train = Mock(side_effect=KeyboardInterrupt)
     monkeypatch.setattr(training, "train", train)
     words = (files / "ratings.csv", files / "instances.parquet", "--task", "regression", "--method", method)
     assert run("train", *words, "--out", tmp_path / "m.keras") == 130
     crowd = Annotations.read(files / "ratings.csv", kind="regression", tasks=[f"t{task}" for task in range(80)])
     wanted = create(source, kind="regression").fit(crowd.select_tasks(np.arange(60)))
-    np.testing.assert_array_equal(seen["ratings"], wanted.estimates)
-    assert seen["settings"].method == "aggregated"
+    np.testing.assert_array_equal(train.call_args.kwargs["ratings"], wanted.estimates)
+    assert train.call_args.args[0].method == "aggregated"
 
 
 @pytest.mark.parametrize("command", ["aggregate", "train"])

@@ -66,6 +66,8 @@ def test_agreement_on_yes_and_prevalence_are_those_counted_by_hand():
     # task 1: ann and bob differ in nothing, either differs from cem in a and b
     assert tasks["disagreement"] == pytest.approx([4 / 3, 1], abs=1e-4)
     assert tasks["label"] == ["a", "(none)"]
+    # bob differs from the others by 1 on each task, and by chance by .25 + .25 and .75 + .25
+    assert page.numbers.tables["annotators"].values["agreement"] == pytest.approx([0, 1 - 2 / 1.5, 0], abs=1e-4)
     detail = page.numbers.tables["tasks"].details[0]
     assert detail["sets"] == [["ann", [0]], ["bob", [0]], ["cem", [1]]]
     assert detail["labels"] == [[0, 2, pytest.approx(2 / 3, abs=1e-4)], [1, 1, pytest.approx(1 / 3, abs=1e-4)]]

@@ -52,6 +52,9 @@ def test_the_numbers_are_those_of_the_spans(crowd, page):
     shares = np.array([annotators[name] for name in ("missed", "wrong_edges", "wrong_type")])
     right = found.right.sum(1) / found.expected.sum(1)
     np.testing.assert_allclose(shares.sum(0) + right, 1, atol=3e-4)  # every aggregated span is one of the four
+    types = numbers["tables"]["classes"]["values"]
+    assert types["aggregated"] == found.expected.sum(0).tolist()
+    assert types["missed"] == pytest.approx(found.missed.sum(0) / found.expected.sum(0), abs=1e-4)
     assert numbers["classes"] == ["DATE", "LOC", "ORG", "PER", "no span"]
     assert len(page.numbers.verdict) == 3
     assert "F1 of 0." in page.numbers.verdict[0]

@@ -39,7 +39,7 @@ def read_mask(file: ExportFile) -> tuple[list[int], list[dict[str, Any]], int]:
         with file.open() as stream, Image.open(stream) as image:
             pixels = np.asarray(image)
     except Exception as error:  # a damaged file ends in whatever a parser raises
-        raise DataError(f"is no sound image ({error}). Save it again.") from None
+        raise DataError(f"is no sound image ({str(error).partition(' <')[0]}). Save it again.") from None
     if pixels.ndim != 2:
         raise DataError("has colours. Save one number a pixel, the class: grey, or a palette.")
     regions, specks, values = [], 0, np.unique(pixels[pixels > 0]).tolist()
