@@ -227,8 +227,8 @@ def test_the_class_of_an_object_is_decided_with_its_existence():
 
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 def test_edges_are_those_of_annotators_with_more_skill():
-    said = dict.fromkeys(range(9), {who: [("cat" if who in ("ann", "dan", "eve") else "dog", (2, 2, 10, 10))]
-                                    for who in ("ann", "bob", "cem", "dan", "eve")})  # fmt: skip
+    right, wrong = [("cat", (2, 2, 10, 10))], [("dog", (2, 2, 10, 10))]
+    said = {task: {"ann": right, "bob": wrong, "cem": wrong, "dan": right, "eve": right} for task in range(9)}
     said[9] = {who: [("cat", (place, place, 10, 10))] for who, place in (("ann", 2), ("bob", 4), ("cem", 4))}
     for exists, place in (("wawa", 2), ("majority-vote", 4)):
         assert MatchedObjects(exists=exists).fit(crowd_of(said)).marked[9].regions[0].shape == (place, place, 10, 10)
