@@ -17,13 +17,7 @@ from crowdzoo import datasets
 from crowdzoo.components.artifacts import AnnotationsArtifact
 from crowdzoo.components.code_version import code_version
 from crowdzoo.components.input_files import content_hashes, own_copies, rename_in_rejects
-from crowdzoo.components.tfx_internals import (
-    OutputArtifact,
-    Parameter,
-    component,
-    computed,
-    standard_artifacts,
-)
+from crowdzoo.components.tfx_internals import OutputArtifact, Parameter, component, computed, standard_artifacts
 from crowdzoo.errors import DataError
 from crowdzoo.kinds.parts import part_of
 from crowdzoo.reading.tables.layout import Layout

@@ -34,11 +34,7 @@ from rows import Parts, run
 from crowdzoo.aggregation import create
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.datasets import data_folder
-from crowdzoo.metrics import (
-    mean_absolute_error,
-    r2_score,
-    root_mean_squared_error,
-)
+from crowdzoo.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
 RESULTS = Path(__file__).parents[1] / "results" / "movie_reviews.json"
 SEEDS, PAPER_SEEDS = 5, 30

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import (
-    Aggregation,
-    MajorityVote,
-    SequenceAggregation,
-    VotesWarning,
-    create,
-)
+from crowdzoo.aggregation import Aggregation, MajorityVote, SequenceAggregation, VotesWarning, create
 from crowdzoo.aggregation.against_votes import notes_against_votes
 from crowdzoo.aggregation.sentences.against_tags import notes_against_tags
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable

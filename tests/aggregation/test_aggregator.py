@@ -8,14 +8,7 @@ from sklearn.base import clone
 from slow_cases import quick
 
 from crowdzoo import Annotations, ConfigError, DataError
-from crowdzoo.aggregation import (
-    BradleyTerry,
-    DawidSkene,
-    MajorityVote,
-    RatingEM,
-    SpanMajorityVote,
-    create,
-)
+from crowdzoo.aggregation import BradleyTerry, DawidSkene, MajorityVote, RatingEM, SpanMajorityVote, create
 from crowdzoo.aggregation.registry import METHODS_OF
 
 EVERY = [(kind, name) for kind, methods in METHODS_OF.items() for name in methods]

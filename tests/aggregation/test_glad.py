@@ -6,13 +6,7 @@ import pytest
 
 from crowdzoo import Annotations, DataError
 from crowdzoo.aggregation import Block, ConvergenceWarning
-from crowdzoo.aggregation.classes.glad import (
-    GLAD,
-    Abilities,
-    contribution,
-    objective,
-    posteriors,
-)
+from crowdzoo.aggregation.classes.glad import GLAD, Abilities, contribution, objective, posteriors
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.testing.aggregators import simulated_crowd
 

@@ -2,14 +2,7 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations, DataError
-from crowdzoo.aggregation import (
-    IBCC,
-    DawidSkene,
-    HierarchicalDawidSkene,
-    MajorityVote,
-    OneCoinDawidSkene,
-    Wawa,
-)
+from crowdzoo.aggregation import IBCC, DawidSkene, HierarchicalDawidSkene, MajorityVote, OneCoinDawidSkene, Wawa
 from crowdzoo.testing.aggregators import simulated_crowd
 
 TO_THE_END = {"tol": 1e-14, "max_iter": 20_000}

@@ -7,13 +7,7 @@ from hypothesis import strategies as st
 from tagged_rows import crowd_of_rows
 
 from crowdzoo import Annotations, ConfigError, DataError
-from crowdzoo.aggregation import (
-    SEQUENCE_METHODS,
-    SequenceAggregation,
-    SpanMajorityVote,
-    TokenAggregation,
-    create,
-)
+from crowdzoo.aggregation import SEQUENCE_METHODS, SequenceAggregation, SpanMajorityVote, TokenAggregation, create
 from crowdzoo.datasets.generated_ner import generated_ner
 from crowdzoo.sequences import (
     CrowdSequences,

@@ -12,12 +12,7 @@ from PIL import Image
 
 from crowdzoo.errors import DataError
 from crowdzoo.instances import IMAGES, TABLES, Instances
-from crowdzoo.records.instance_features import (
-    add_instance,
-    instance_features,
-    instance_info,
-    parsed_instances,
-)
+from crowdzoo.records.instance_features import add_instance, instance_features, instance_info, parsed_instances
 
 
 def test_the_columns_of_a_table_come_back_under_the_names_by_which_they_are_served():

@@ -11,11 +11,7 @@ import tensorflow as tf
 from crowdzoo.aggregation import create
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.kinds.sentences.records import (
-    read_crowd_sequences,
-    read_examples,
-    sentence_example,
-)
+from crowdzoo.kinds.sentences.records import read_crowd_sequences, read_examples, sentence_example
 from crowdzoo.kinds.sentences.scores import model_scores
 from crowdzoo.records.crowd_answers import add_answer
 from crowdzoo.records.example_files import read_dataset_info, split_by_hash

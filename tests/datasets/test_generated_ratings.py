@@ -36,6 +36,7 @@ def test_errors_of_one_in_five_are_those_of_the_careless():
 def test_a_seed_gives_the_same_set_and_another_one_another():
     one, again, other = generated_ratings(50, 6), generated_ratings(50, 6), generated_ratings(50, 6, seed=1)
     assert one.annotations == again.annotations
+    assert one.gold[:3].tolist() == [5.95, 0.14, 4.11]  # as first released
     np.testing.assert_array_equal(one.instances, again.instances)
     assert not np.array_equal(one.gold, other.gold)
     assert one.split.tolist() == ["train"] * 38 + ["eval"] * 12

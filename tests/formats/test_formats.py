@@ -14,12 +14,7 @@ import pytest
 
 import crowdzoo
 from crowdzoo import Annotations, load_model
-from crowdzoo.aggregation import (
-    Aggregation,
-    PreferenceAggregation,
-    RatingAggregation,
-    SequenceAggregation,
-)
+from crowdzoo.aggregation import Aggregation, PreferenceAggregation, RatingAggregation, SequenceAggregation
 from crowdzoo.errors import DataError
 from crowdzoo.files.model_files import read_model_card, read_model_names
 from crowdzoo.reading.tables.parquet import KEY

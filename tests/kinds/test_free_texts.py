@@ -43,6 +43,20 @@ def test_texts_are_aggregated_and_compared_with_gold(files, capsys):
     assert first["text"] == "It was late in the day."  # as it was written
 
 
+def test_a_further_text_brings_what_its_weight_takes_off_the_error_of_the_mean(files):
+    crowd = Annotations.read(files / "texts.csv", kind="free-text", columns="label=text")
+    questions = part_of("free-text", "questions")
+    result = kind_of("free-text").create_aggregator("text-rasa").fit(crowd)
+    agreement = questions.known(result, None)
+    lacks = 1 - agreement
+    weights = np.average(lacks, weights=result.annotations_per_annotator) / lacks
+    before = 1 + weights.sum()  # everybody answered, and one usual answer more
+    gains = questions.gains(result, agreement, crowd)(np.array([0, 5]), np.arange(5))
+    for row, task in enumerate((0, 5)):
+        expected = (1 - result.confidence[task]) * (1 / before - 1 / (before + weights))
+        assert gains[row] == pytest.approx(expected)
+
+
 def test_methods_are_compared_and_the_line_that_takes_the_best_runs(files, capsys):
     main(["compare", f"{files}/texts.csv", *NAMED, "--normalize", "words", "--methods", "medoid",
           "--out", f"{files}/runs"])  # fmt: skip

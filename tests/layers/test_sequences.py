@@ -9,13 +9,7 @@ from small_layers import softmax
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.layers import (
-    ConfusionMatrices,
-    CrowdsourcedLayer,
-    DeepEM,
-    DoctorNet,
-    PooledConfusions,
-)
+from crowdzoo.layers import ConfusionMatrices, CrowdsourcedLayer, DeepEM, DoctorNet, PooledConfusions
 from crowdzoo.layers.doctor_net import VoteShareCrossentropy
 from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
 from crowdzoo.losses import MaskedCrossentropy

@@ -61,15 +61,16 @@ def test_reviewed_examples_are_gold(write, said):
 
 
 TOKENS = [{"text": "Zoë", "start": 0, "end": 3, "id": 0}, {"text": "-", "start": 3, "end": 4, "id": 1},
-          {"text": "who", "start": 4, "end": 7, "id": 2}, {"text": "?", "start": 7, "end": 8, "id": 3}]  # fmt: skip
+          {"text": "who", "start": 4, "end": 7, "id": 2}, {"text": "?", "start": 7, "end": 8, "id": 3},
+          {"text": "\n", "start": 8, "end": 9, "id": 4}]  # fmt: skip
 
 
 def test_spans_become_tags_of_the_tokens_that_annotators_saw(write):
     name = {"start": 0, "end": 3, "token_start": 0, "token_end": 0, "label": "PER"}
     path = write("export.jsonl", [
-        example(1, "ann", text="Zoë-who?", tokens=TOKENS, spans=[name, name]),
-        example(1, "bob", text="Zoë-who?", tokens=TOKENS, spans=[]),
-        example(2, "bob", text="Zoë-who?", tokens=TOKENS, spans=[], answer="ignore"),
+        example(1, "ann", text="Zoë-who?\n", tokens=TOKENS, spans=[name, name]),
+        example(1, "bob", text="Zoë-who?\n", tokens=TOKENS, spans=[]),
+        example(2, "bob", text="Zoë-who?\n", tokens=TOKENS, spans=[], answer="ignore"),
     ])  # fmt: skip
     with pytest.warns(UserWarning, match="ignored examples: 1"):
         crowd = read_spans(path, platform="prodigy")

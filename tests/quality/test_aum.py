@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations, ConfigError, DataError
-from crowdzoo.quality.aum import (
-    Waum,
-    label_margins,
-    label_trust,
-    trusted_votes,
-    weighted_margins,
-)
+from crowdzoo.quality.aum import Waum, label_margins, label_trust, trusted_votes, weighted_margins
 
 N, K, R = 6, 3, 4
 # task 2 has one label, task 4 none; annotator 3 and class 2 never occur

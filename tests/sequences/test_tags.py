@@ -9,16 +9,7 @@ from hypothesis import strategies as st
 from seqeval.metrics.sequence_labeling import get_entities
 
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.sequences import (
-    TagSet,
-    allowed_tags,
-    check_tags,
-    convert_tags,
-    mended,
-    spans_of,
-    tag_problems,
-    tags_of,
-)
+from crowdzoo.sequences import TagSet, allowed_tags, check_tags, convert_tags, mended, spans_of, tag_problems, tags_of
 
 
 def words(text):
