@@ -106,7 +106,7 @@ class Aggregation(Result):
         if posteriors.shape != shape:
             raise DataError(f"{method}: posteriors must have shape {shape}, got {posteriors.shape}.")
         sums = posteriors @ np.ones(shape[1])  # faster than a sum over short rows
-        wrong = ~np.isclose(sums, 1)
+        wrong = ~(np.abs(sums - 1) <= 1e-5)  # NaN is wrong, too
         if posteriors.min(initial=0) < -1e-8:
             wrong |= (posteriors < -1e-8).any(axis=1)
         if wrong.any():

@@ -17,7 +17,7 @@ from crowdzoo.commands.outputs import Output, is_batch
 from crowdzoo.commands.progress import fitted
 from crowdzoo.errors import ConfigError, DataError, shorten
 from crowdzoo.files.writing import atomic_file, write_rows
-from crowdzoo.kinds import Kind, kind_of
+from crowdzoo.kinds import KINDS, Kind, kind_of
 from crowdzoo.kinds.parts import has_part, part_of
 from crowdzoo.quality.model_agreement import codes_of
 from crowdzoo.quality.next_annotation import SURE, next_questions
@@ -247,9 +247,10 @@ def _check(arguments: argparse.Namespace, kind: Kind) -> None:
     """Refuses options that do not go together, before anything is read."""
     kind.check_arguments(arguments)
     if not has_part(kind.name, "questions"):
+        asked = ", ".join(each.labels.title for each in KINDS.values() if has_part(each.name, "questions"))
         raise ConfigError(
-            f"--task {kind.name}: crowdzoo next is for classes, free texts and regions. Of {kind.title} crowdzoo "
-            f"report FILE --task {kind.name} --out report.html lists the tasks on which answers differ most."
+            f"--task {kind.name}: crowdzoo next is for {asked}. Of {kind.title} crowdzoo report FILE "
+            f"--task {kind.name} --out report.html lists the tasks on which answers differ most."
         )
     if not kind.labels.one_class:
         options.refuse(arguments, ("annotator_table",), f"--task {kind.name}")

@@ -209,9 +209,9 @@ def print_sheets(report: QualityReport) -> None:
     if "redo" in report.tasks.column_names:
         to_redo = report.tasks.filter(pc.not_equal(report.tasks["redo"], ""))
         rows.append(("tasks to redo", f"{to_redo.num_rows:,}"))
-        if "total_further_answers" in overall:
+        if overall.get("total_further_answers"):  # 0 where nothing says what an answer is worth
             rows.append(("further answers, about", f"{overall['total_further_answers']:,}"))
-        if "total_cost" in overall:
+        if overall.get("total_cost"):
             rows.append(("their cost", f"{overall['total_cost']:,.2f}"))
     if rows:
         print()

@@ -185,6 +185,8 @@ def test_sums_of_money_stand_in_the_summary(dated, capsys):
         total = sum(float(row[name] or 0) for row in read_csv(f"q/{file}.csv"))
         assert found[f"total_{name}"] == pytest.approx(total)
     assert f"due for all annotations  {found['total_due']:,.2f}" in capsys.readouterr().out
+    assert run("quality", "a.csv", "--only", "c", "--bootstrap", 0) == 0
+    assert "further answers" not in capsys.readouterr().out  # nothing says what another would tell
 
 
 def test_pay_is_what_a_question_costs(dated):

@@ -247,6 +247,6 @@ def test_texts_that_annotators_disagree_on_are_asked_of_those_who_agree_with_oth
     assert run("t.csv", "--task", "regression") == 4
     advice = capsys.readouterr().err
     assert (
-        "is for classes, free texts and regions. Of ratings crowdzoo report FILE --task regression --out report.html"
+        "is for classes, free texts, regions. Of ratings crowdzoo report FILE --task regression --out report.html"
         in advice
     )
