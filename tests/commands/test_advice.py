@@ -139,7 +139,11 @@ CASES = {
         fill={"LOWEST,...,HIGHEST": "low,medium,high"},
     ),
     "a rating that is none": Advice(
-        HEAD + "1,a,2\n1,b,nan\n", ["missing"], "not a finite number", words="aggregate --task regression --method mean"
+        HEAD + "1,a,2\n1,b,nan\n",
+        ["missing"],
+        "not a finite number",
+        words="aggregate --task regression --method mean",
+        python={"kind": "regression"},
     ),
     "an answer that none holds": Advice(
         NONE,
