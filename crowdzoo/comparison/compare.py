@@ -123,7 +123,8 @@ def compare(
     Args:
         annotations: `Annotations`; of sentences `CrowdSequences`.
         instances: as for `train`; None compares aggregations alone. Sentences are their own: there `settings` of a
-            tagger, `TaggerSettings()`, say that deep methods are compared.
+            tagger, `TaggerSettings()`, say that deep methods are compared. Networks for masks are compared on the
+            command line.
         gold: by the rows of the instances, or without instances by `annotations.tasks`: class codes (-1 unknown),
             ratings or true scores of preferences (NaN unknown), texts or regions as text (empty unknown). Of sentences
             tags or their codes (None unknown); without it their own gold. Of several labels a task what
@@ -131,7 +132,8 @@ def compare(
         methods: "quick", "all", or names, each alone or with settings ("crowdsourced-layer connection=VW"), or
             tuples of a name and settings. The baseline (majority-vote, mean) is always compared.
         base: a Keras model for feature vectors (copied with new weights for each training), or a function that makes
-            one of a `BaseContext`. None is the base that the settings name; regions have no other.
+            one of a `BaseContext`. None is the base that the settings name; sentences and
+            regions take no other here.
         settings: of the trainings, such as `TextSettings(epochs=20)`; None is `TrainingSettings()`. Method, arguments
             and seed are not used.
         tasks: ids of the rows of the instances; see `CrowdModel.fit`.

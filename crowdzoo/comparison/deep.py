@@ -63,7 +63,7 @@ class Trainings(Setup):
         if self.settings.kind != name:
             raise DataError(f"compare: the settings are of task {self.settings.kind}, the annotations of kind {name}.")
         own, title = kind_of(name), kind_of(name).labels.title
-        if name not in self.settings.instances.bases:
+        if name not in self.settings.instances.bases and not kind.labels_instances:
             raise ConfigError(
                 f"compare: no network for {self.settings.instances.name} learns {title}: run crowdzoo compare "
                 f"ANNOTATIONS INSTANCES --task {name} --out DIR."

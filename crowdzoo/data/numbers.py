@@ -73,8 +73,10 @@ def numbers_of(column: str, values: pa.Array, decimal: str = ".") -> tuple[np.nd
 
 
 def _not_finite(value: Any) -> str:
-    """Why a rating is none, with a way out where it may stand for no label."""
-    return f"is not a finite number. If it means that there is no label, leave the rows out: missing={str(value)!r}."
+    """Why a rating is none, with a way out where a file may mean that there is no label."""
+    if not isinstance(value, str) or value.lower() != "nan":
+        return "is not a finite number."
+    return f"is not a finite number. If it means that there is no label, leave the rows out: missing={value!r}."
 
 
 def no_number(noun: str, value: Any) -> str:

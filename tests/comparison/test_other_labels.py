@@ -114,6 +114,8 @@ def test_taggers_learn_from_sentences_that_are_not_hidden(monkeypatch):
     assert [len(kept) for _, kept, *_ in given] == [40, 40, 26]  # whose tags are known
     assert given[2][3][0].tolist() == np.eye(3)[crowd.gold[1]].tolist()
     assert by_method(found)["score"].to_dict() == {"majority-vote": 1, "gold": 1, "deep-em": 0}
+    with pytest.raises(ConfigError, match="leave out instances and tasks"):
+        compare(crowd, ["a text"])
     with pytest.raises(ConfigError, match="sentences are learned by a network that the settings name: leave it out"):
         compare(crowd, settings=TaggerSettings(), base=keras.Sequential())
 

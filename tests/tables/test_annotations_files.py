@@ -216,9 +216,9 @@ def test_an_open_quote_costs_its_own_line_and_not_the_rest_of_the_file():
 BAD_NUMBERS = {
     "no number": ("good", "'good' is not a number."),
     "underscore": ("1_000", "'1_000' is not a number."),
-    "infinite": ("inf", "missing='inf'."),
+    "infinite": ("inf", "is not a finite number."),
     "nan": ("nan", "missing='nan'."),
-    "overflow": ("1e999", "missing='1e999'."),
+    "overflow": ("1e999", "is not a finite number."),
     "empty": ("", "is empty. Fill it in, or remove the row."),
 }
 

@@ -1,5 +1,6 @@
 """How methods for regions are compared."""
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,8 +36,10 @@ class ComparedRegions(Compared):
         return self._near(result.regions[tasks], tasks, rows)
 
     def told(self, tasks: NDArray[Any]) -> Any:
-        """Texts of true regions."""
-        return self.gold[tasks]
+        """Texts of true regions, without classes that nobody marked."""
+        names, images = KIND.class_names(self.annotations), map(MarkedImage.parse, self.gold[tasks])
+        known = ((image, tuple(each for each in image.regions if each.label in names)) for image in images)
+        return np.array([replace(image, regions=regions).text for image, regions in known], object)
 
     def predicted(self, model: Any, encoder: Any, x: Any, tasks: NDArray[Any]) -> Scores:
         """As `answers`, of masks in the size of their image; without gold with all answers to it."""

@@ -131,7 +131,8 @@ class CellSource(Source):
     def _present(self, values: pa.Array) -> np.ndarray:
         """Where a cell holds no mark of a missing label, bool [n]. The mark -1 is also written -1.0."""
         if pa.types.is_floating(values.type):
-            whole = pc.equal(values, pc.floor(values)).fill_null(False).to_numpy(zero_copy_only=False)
+            whole = pc.equal(pc.subtract(values, pc.floor(values)), 0)  # NaN of what is infinite
+            whole = whole.fill_null(False).to_numpy(zero_copy_only=False)
             texts = [
                 str(int(value)) if flat else str(value) for value, flat in zip(values.to_pylist(), whole, strict=True)
             ]
