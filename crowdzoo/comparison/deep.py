@@ -62,16 +62,18 @@ class Trainings(Setup):
             raise ConfigError("compare: settings are an object, such as TrainingSettings(epochs=10).")
         if self.settings.kind != name:
             raise DataError(f"compare: the settings are of task {self.settings.kind}, the annotations of kind {name}.")
-        own, title = kind_of(name), kind_of(name).labels.title
+        own = kind_of(name)
         if name not in self.settings.instances.bases and not kind.labels_instances:
             raise ConfigError(
-                f"compare: no network for {self.settings.instances.name} learns {title}: run crowdzoo compare "
+                f"compare: no network for {self.settings.instances.name} learns {own.title}: run crowdzoo compare "
                 f"ANNOTATIONS INSTANCES --task {name} --out DIR."
             )
         if base is not None and not callable(base):
             raise ConfigError(f"compare: base must be a Keras model, or a function that makes one, got {base!r}.")
         if base is not None and not kind.takes_base:
-            raise ConfigError(f"compare: base: {title} are learned by a network that the settings name: leave it out.")
+            raise ConfigError(
+                f"compare: base: {own.title} are learned by a network that the settings name: leave it out."
+            )
         self.base = None if base is None else GivenBase(base)
         every = replace(self.settings, method=next(each for each in own.methods() if each != AGGREGATED), arguments={})
         self.x, crowd = kind.paired(every, given_values(self.settings, x), crowd, tasks)

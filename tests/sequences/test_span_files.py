@@ -170,7 +170,7 @@ BAD = {
     "an edge inside a token": (
         line(span(1, 4, "X")),
         "column 'spans[0].start': 1 is inside the token 'Anna' (characters 0 to 4). "
-        "Move it to an edge of the token, or set on_bad_tags='mend' to take in all of it.",
+        "Move it to the token's edge, or set on_bad_tags='mend' to mark the whole token.",
     ),
     "an end inside a token": (line(span(0, 3, "X")), "column 'spans[0].end': 3 is inside the token 'Anna'"),
     "an edge at white space": (

@@ -51,7 +51,7 @@ class Sentence:
         for (start, end), token in zip(self.offsets.tolist(), self.tokens, strict=True):
             if start < value < end:
                 where = f"inside the token {token!r} (characters {start} to {end})"
-                return f"is {where}. Move it to an edge of the token, or set on_bad_tags='mend' to take in all of it."
+                return f"is {where}. Move it to the token's edge, or set on_bad_tags='mend' to mark the whole token."
         side, where = (0, "begins") if name == "start" else (1, "ends")
         nearest = self.offsets[np.abs(self.offsets[:, side] - value).argmin(), side]
         return f"is no place where a token {where}. Did you mean {nearest}?"
