@@ -164,14 +164,15 @@ class RestService:
         found, store, version = self._route("POST", path, record)
         if encoding.strip().lower() not in ("", "identity"):
             raise RequestError(f"the body is encoded as {short_repr(encoding)}; send it as plain JSON")
-        with self._gate.turn(len(body), is_gone):
+        with self._gate.turn(len(body), is_gone) as wait:
             model = store.get(version, found["label"])
             check_memory(body, self._limits.request_memory)
             if found["verb"] != "predict":
-                name, examples = examples_from_json(body, self._limits.request_memory)
+                name, examples = examples_from_json(body, self._limits, wait)
                 answer = example_outputs(found["verb"], model.signature(name), examples, self._limits)
                 return results_json(answer).encode()
             signature, inputs, rows = read_request(body, model.signature)
+            wait(sum(array.nbytes for array in inputs.values()))
             return to_json(signature(inputs, self._limits), rows=rows)
 
 
