@@ -154,6 +154,7 @@ class GrpcService(grpc.GenericRpcHandler):
         request, response = parsed(PredictRequest, message), PredictResponse()
         signature = self._asked(request.model_spec, record, response).signature(request.model_spec.signature_name)
         signature.check_names(request.inputs)
+        names = signature.chosen_outputs(request.output_filter)
         inputs = arrays_from_protos(request.inputs, self._limits, wait)
         for name, array in inputs.items():
             given = "string" if array.dtype == object else array.dtype.name
@@ -161,10 +162,7 @@ class GrpcService(grpc.GenericRpcHandler):
                 raise RequestError(f"input {name!r}: is {given}, not {signature.inputs[name].dtype}")
         outputs = signature(inputs, self._limits)
         response.model_spec.signature_name = request.model_spec.signature_name or DEFAULT_SIGNATURE
-        for name in list(request.output_filter) or outputs:
-            if name not in outputs:
-                reason = f"output_filter: {short_repr(name)} is not an output; there are {', '.join(outputs)}"
-                raise RequestError(reason)
+        for name in names:
             response.outputs[name].CopyFrom(tf.make_tensor_proto(outputs[name]))
         return response
 

@@ -235,3 +235,27 @@ def test_a_warm_up_request_that_becomes_too_large_is_refused(pets, tmp_path):
     assert LoadedModel(folder, 1).num_warmup_requests == 1
     with pytest.raises(RequestError, match=r"shape \[1000, 4\] takes more than the 15,999 bytes"):
         LoadedModel(folder, 1, Limits(request_bytes=15_999))
+
+
+# === Outputs ===
+
+
+@pytest.mark.parametrize("names", [["label"] * 30_000, ["label", "class", "label"]], ids=["30,000 times", "twice"])
+def test_an_output_that_is_asked_for_twice_is_refused_before_the_model_runs(stub, held, names):
+    """As TensorFlow Serving does, "duplicate output tensor alias"."""
+    request = predict(instances=proto(1, 1, 4, float_val=[0.5]))
+    request.output_filter.extend(names)
+    held.hold()
+    code, reason = status_of(lambda: stub.Predict(request, timeout=60))
+    assert (code, reason) == ("INVALID_ARGUMENT", "output_filter: 'label' is there twice; name each output once")
+    assert held.calls == 0
+
+
+def test_an_unknown_output_is_refused_before_the_model_runs(stub, held):
+    request = predict(instances=proto(1, 1, 4, float_val=[0.5]))
+    request.output_filter.append("x")
+    held.hold()
+    code, reason = status_of(lambda: stub.Predict(request, timeout=60))
+    assert code == "INVALID_ARGUMENT"
+    assert reason.startswith("output_filter: 'x' is not an output; there are ")
+    assert held.calls == 0
