@@ -259,3 +259,29 @@ def test_an_unknown_output_is_refused_before_the_model_runs(stub, held):
     assert code == "INVALID_ARGUMENT"
     assert reason.startswith("output_filter: 'x' is not an output; there are ")
     assert held.calls == 0
+
+
+# === Bodies ===
+
+
+@pytest.mark.parametrize("more", ["", "Expect: 100-continue\r\n"], ids=["plain", "Expect"])
+def test_a_length_above_the_limit_is_refused_before_the_body_comes_and_the_connection_closed(server, more):
+    most = server.limits.request_bytes
+    with socket.create_connection(("127.0.0.1", server.rest_port), timeout=20) as connection:
+        head = f"POST /v1/models/pets:predict HTTP/1.1\r\nHost: x\r\n{more}Content-Length: {most + 1}\r\n\r\n"
+        connection.sendall(head.encode() + b'{"instances"' * (not more))
+        answer = b""
+        while piece := connection.recv(1000):
+            answer += piece
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 413 ")
+    assert b"connection: close" in head.lower().splitlines()
+    assert json.loads(body) == {
+        "error": f"the body has more than {most:,} bytes, the most this server takes; send fewer instances"
+    }
+
+
+def test_a_client_that_sends_its_long_body_all_the_same_reads_the_answer(server):
+    body = b" " * (20 * server.limits.request_bytes)
+    answer = httpx.post(f"{server.url}/v1/models/pets:predict", content=body, trust_env=False, timeout=60)
+    assert answer.status_code == 413
