@@ -4,8 +4,9 @@
     python benchmarks/serving_attacks.py --attacks "512 MiB in 41 bytes"
 
 One client asks for the prediction of one row over REST, another one over gRPC, each again as soon as it is answered,
-for ten seconds. Milliseconds are those of all their requests together; a request ends after ten seconds without an answer.
-Eight attackers do the same with a request of their own, over gRPC. Each row has a new server with the default limits.
+for ten seconds. Milliseconds are those of all their requests together; a request ends after ten seconds without an
+answer. Eight attackers do the same with a request of their own, over gRPC. Each row has a new server with the default
+limits.
 """
 
 from __future__ import annotations
