@@ -129,21 +129,19 @@ class Signature:
             if name not in given:
                 raise RequestError(f"{place}missing input {name!r}. {self._takes()}")
 
-    def chosen_outputs(self, names: Sequence[str]) -> list[str]:
+    def chosen_outputs(self, names: Sequence[str]) -> Sequence[str]:
         """Names of the outputs that a request asks for, each once; without any, of all outputs.
 
         Raises:
             RequestError: an unknown name, or one that is there twice, as TensorFlow Serving refuses it.
         """
-        chosen: dict[str, None] = {}
-        for name in names:
+        for place, name in enumerate(names):
             if name not in self.outputs:
                 known = ", ".join(self.outputs)
                 raise RequestError(f"output_filter: {short_repr(name)} is not an output; there are {known}")
-            if name in chosen:
+            if name in names[:place]:
                 raise RequestError(f"output_filter: {name!r} is there twice; name each output once")
-            chosen[name] = None
-        return list(chosen) or self.outputs
+        return names or self.outputs
 
     def _takes(self) -> str:
         return f"Signature {self.name!r} takes {', '.join(map(repr, self.inputs))}."

@@ -99,8 +99,6 @@ def _compile(arguments: argparse.Namespace, overrides: dict[str, Any]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "checked" if arguments.check else arguments.out
         compile_pipeline(config, out, vertex=arguments.on == "vertex")
-    if arguments.check:
-        print(f"{arguments.config}: fine for {where}, no input file was read")
-    else:
-        print(f"{arguments.out}: the pipeline {config.name} for {where}")
+    checked = f"{arguments.config}: fine for {where}, no input file was read"
+    print(checked if arguments.check else f"{arguments.out}: the pipeline {config.name} for {where}")
     return 0

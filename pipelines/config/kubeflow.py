@@ -154,11 +154,8 @@ class KubeflowConfig(Section):
         own = getattr(self.resources, component).model_dump(exclude_unset=True)
         found = {**self.resources.default.model_dump(exclude_unset=True), **own}
         for asked, limit in _PAIRS:
-            if found.get(asked) and found.get(limit):
-                if limit not in own:
-                    found[limit] = max(found[limit], found[asked])
-                elif asked not in own:
-                    found[asked] = min(found[limit], found[asked])
+            if (least := found.get(asked) or 0) > (found.get(limit) or least):
+                found |= {asked: found[limit]} if limit in own else {limit: least}
         for key in ("env", "secrets"):
             found[key] = {**getattr(self, key), **found.get(key, {})}
         return ComponentResources(**found)
