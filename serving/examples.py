@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from tensorflow_serving.apis.regression_pb2 import RegressionResult
 from crowdzoo.errors import short_repr
 from crowdzoo.serving.json_tensors import as_bytes, kind_of, parse_object
 from crowdzoo.serving.limits import Limits
-from crowdzoo.serving.proto_tensors import STRING_BYTES, parsed
+from crowdzoo.serving.proto_tensors import check_size, parsed
 from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.signature import Signature
 
@@ -41,9 +41,10 @@ _METHODS = {
     "regress": ("tensorflow/serving/regress", "regression", ("outputs",)),
 }
 _LARGEST_FLOAT = float(np.finfo(np.float32).max)
+_Wait = Callable[[int], None]
 
 
-def examples_from_json(body: bytes, most: int) -> tuple[str, np.ndarray]:
+def examples_from_json(body: bytes, limits: Limits, wait: _Wait) -> tuple[str, np.ndarray]:
     """The signature's name and the examples of a body `{"examples": [{feature: value or list}], "context": {}}`.
 
     As in TF Serving integers and booleans make an int64 feature, numbers with a point a float feature, texts and
@@ -51,7 +52,8 @@ def examples_from_json(body: bytes, most: int) -> tuple[str, np.ndarray]:
 
     Args:
         body: as it came.
-        most: bytes that the examples may take: a long context before many short ones takes far more than the body.
+        limits: of the examples: a long context before many short ones takes far more than the body.
+        wait: called with the bytes of the examples before they are made.
 
     Returns:
         The name, "" where there is none, and serialized examples, objects of bytes `[n]`.
@@ -66,14 +68,13 @@ def examples_from_json(body: bytes, most: int) -> tuple[str, np.ndarray]:
         raise RequestError(f"'examples' must be a list of objects, {found}")
     context = _example("context", request["context"]) if "context" in request else b""
     made = [_example(f"examples[{i}]", example) for i, example in enumerate(examples)]
-    return request.get("signature_name", ""), _array(context, made, most)
+    return request.get("signature_name", ""), _array(context, made, limits, wait)
 
 
-def examples_from_message(message: bytes, most: int) -> tuple[bytes, np.ndarray]:
+def examples_from_message(message: bytes, limits: Limits, wait: _Wait = lambda size: None) -> tuple[bytes, np.ndarray]:
     """What a Classify or Regress request asks, a `ModelSpec` as bytes, and its serialized examples `[n]`.
 
-    Raises:
-        RequestError: it is no such request, has no examples, or they take more than `most` bytes.
+    Args and raises: as `examples_from_json`.
     """
     request = parsed(_REQUEST, message)
     kinds = [kind for kind in ("example_list", "example_list_with_context") if request.input.HasField(kind)]
@@ -82,19 +83,16 @@ def examples_from_message(message: bytes, most: int) -> tuple[bytes, np.ndarray]
     listed = getattr(request.input, kinds[0])
     context = listed.context if kinds[0] == "example_list_with_context" else b""
     # a field that is there twice is one message in protobuf
-    return b"".join(request.model_spec), _array(context, listed.examples, most)
+    return b"".join(request.model_spec), _array(context, listed.examples, limits, wait)
 
 
-def _array(context: bytes, examples: Sequence[bytes], most: int) -> np.ndarray:
+def _array(context: bytes, examples: Sequence[bytes], limits: Limits, wait: _Wait) -> np.ndarray:
     """The examples, each after the context."""
     if not examples:
         raise RequestError("there are no examples; at least one is needed")
-    size = len(examples) * (len(context) + STRING_BYTES) + sum(map(len, examples))
-    if size > most:
-        reason = (
-            f"the examples take about {size:,} bytes of memory, more than the {most:,} that one request may take here"
-        )
-        raise RequestError(f"{reason}; send fewer or shorter ones", "TOO_LARGE")
+    size = len(examples) * len(context) + sum(map(len, examples))
+    check_size(f"the list of {len(examples):,} examples, each with the context,", size, len(examples), limits)
+    wait(size)
     return np.fromiter((context + example for example in examples), object, len(examples))
 
 

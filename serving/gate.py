@@ -1,13 +1,15 @@
 """The queue: a bounded number of predictions at the same time, a bounded number that wait, none for whoever left."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.request_error import RequestError
 
-# A longer request, in bytes, has its turn alone, beside the short ones: what it becomes may fill `request_memory`
+# A longer request, in bytes with all its values written out, has its turn alone, next to the short ones: what it
+# becomes may fill `request_memory`
 LONG = 1 << 19
 
 
@@ -55,8 +57,13 @@ class Gate:
                 self._bytes -= size
 
     @contextmanager
-    def turn(self, size: int, is_gone: Callable[[], bool], seconds: float | None = None) -> Iterator[None]:
+    def turn(
+        self, size: int, is_gone: Callable[[], bool], seconds: float | None = None
+    ) -> Iterator[Callable[[int], None]]:
         """Waits for a turn and holds it.
+
+        Gives a function to call before the values of the request are expanded, with their bytes. Where they make the
+        request a long one, it gives the turn back, and waits for that of a long request.
 
         Args:
             size: bytes of the request.
@@ -66,18 +73,32 @@ class Gate:
         Raises:
             RequestError: DEADLINE_EXCEEDED, the client is gone or its deadline is over.
         """
-        turns = self._turns[size > LONG]
         # gRPC gives calls without a deadline one in thousands of years, for which no lock can wait
-        if not turns.acquire(timeout=max(0.0, min(self._limits.body_seconds, 1e9 if seconds is None else seconds))):
-            raise RequestError("the deadline is over before there is a turn", "DEADLINE_EXCEEDED")
-        try:
+        end = time.monotonic() + min(self._limits.body_seconds, 1e9 if seconds is None else seconds)
+        held: list[threading.Semaphore] = []
+
+        def take(size: int) -> None:
+            turns = self._turns[size > LONG]
+            if held and (turns is held[0] or size <= LONG):
+                return
+            release()
+            if not turns.acquire(timeout=max(0.0, end - time.monotonic())):
+                raise RequestError("the deadline is over before there is a turn", "DEADLINE_EXCEEDED")
+            held.append(turns)
+            self.running.add(threading.get_ident())
             if is_gone():
                 raise RequestError("the client did not wait for its turn", "DEADLINE_EXCEEDED")
-            self.running.add(threading.get_ident())
-            yield
-        finally:
+
+        def release() -> None:
             self.running.discard(threading.get_ident())
-            turns.release()
+            while held:
+                held.pop().release()
+
+        try:
+            take(size)
+            yield take
+        finally:
+            release()
 
 
 def full() -> RequestError:

@@ -30,8 +30,8 @@ from crowdzoo.serving.request_error import RequestError
 
 log = logging.getLogger("crowdzoo.serving")
 
-# The answer to a message; fills the record
-_Work = Callable[[bytes, RequestRecord], Any]
+# The answer to a message; fills the record. With a turn it takes `Gate.turn`'s function, too
+_Work = Callable[..., Any]
 # So many messages may take their time to come; where there are more, those that take longer than this are given up
 _RECEIVED = 16
 SLOW_SECONDS = 1.0
@@ -104,8 +104,8 @@ class GrpcService(grpc.GenericRpcHandler):
                             raise RequestError(f"a request for {api} has at most 65,536 bytes", "TOO_LARGE")
                         return work(message, record)
                     gone = lambda: not context.is_active()  # noqa: E731
-                    with self._gate.turn(len(message), gone, context.time_remaining()):
-                        return work(message, record)
+                    with self._gate.turn(len(message), gone, context.time_remaining()) as wait:
+                        return work(message, record, wait)
             except RequestError as error:
                 record.status, reason = error.grpc_status, error.reason
             except (ConnectionError, grpc.RpcError):
@@ -150,26 +150,24 @@ class GrpcService(grpc.GenericRpcHandler):
         response.model_spec.version.value = model.version
         return model
 
-    def _predict(self, message: bytes, record: RequestRecord) -> PredictResponse:
+    def _predict(self, message: bytes, record: RequestRecord, wait: Callable[[int], None]) -> PredictResponse:
         request, response = parsed(PredictRequest, message), PredictResponse()
-        inputs = arrays_from_protos(request.inputs, max_bytes=self._limits.request_memory)
         signature = self._asked(request.model_spec, record, response).signature(request.model_spec.signature_name)
-        signature.check_names(inputs)
+        signature.check_names(request.inputs)
+        names = signature.chosen_outputs(request.output_filter)
+        inputs = arrays_from_protos(request.inputs, self._limits, wait)
         for name, array in inputs.items():
             given = "string" if array.dtype == object else array.dtype.name
             if given != signature.inputs[name].dtype:
                 raise RequestError(f"input {name!r}: is {given}, not {signature.inputs[name].dtype}")
         outputs = signature(inputs, self._limits)
         response.model_spec.signature_name = request.model_spec.signature_name or DEFAULT_SIGNATURE
-        for name in list(request.output_filter) or outputs:
-            if name not in outputs:
-                reason = f"output_filter: {short_repr(name)} is not an output; there are {', '.join(outputs)}"
-                raise RequestError(reason)
+        for name in names:
             response.outputs[name].CopyFrom(tf.make_tensor_proto(outputs[name]))
         return response
 
-    def _results(self, what: str, message: bytes, record: RequestRecord) -> Any:
-        asked, examples = examples_from_message(message, self._limits.request_memory)
+    def _results(self, what: str, message: bytes, record: RequestRecord, wait: Callable[[int], None]) -> Any:
+        asked, examples = examples_from_message(message, self._limits, wait)
         spec = parsed(ModelSpec, asked)
         response = (ClassificationResponse if what == "classify" else RegressionResponse)()
         signature = self._asked(spec, record, response).signature(spec.signature_name)

@@ -13,6 +13,7 @@ from crowdzoo.errors import DataError, short_repr
 from crowdzoo.files.model_files import read_model_card
 from crowdzoo.files.served_model import MODEL_CARD_FILE, WARMUP_FILE, load_saved_model
 from crowdzoo.serving.examples import EXAMPLES, examples_from_message
+from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.proto_tensors import arrays_from_protos
 from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.signature import Signature
@@ -26,6 +27,7 @@ class LoadedModel:
     Args:
         folder: the SavedModel's folder.
         version: its number.
+        limits: of its warm-up requests; None for the defaults.
 
     Raises:
         ValueError, OSError, tf.errors.OpError: the model cannot be loaded.
@@ -37,7 +39,7 @@ class LoadedModel:
         num_warmup_requests: number of warm-up requests that were replayed.
     """
 
-    def __init__(self, folder: Path, version: int):
+    def __init__(self, folder: Path, version: int, limits: Limits | None = None):
         self.version = version
         self.signature_defs = read_signature_defs(folder)
         # kept: the variables live only as long as this object
@@ -60,7 +62,7 @@ class LoadedModel:
         }
         if not self.signatures:
             raise ValueError("it has no signatures")
-        self.num_warmup_requests = self._warm_up(folder / WARMUP_FILE)
+        self.num_warmup_requests = self._warm_up(folder / WARMUP_FILE, limits or Limits())
 
     def signature(self, name: str) -> Signature:
         """The signature called `name`; empty means `serving_default`.
@@ -74,7 +76,7 @@ class LoadedModel:
             raise RequestError(f"signature {short_repr(name)} is not in the model; it has {there}")
         return self.signatures[name]
 
-    def _warm_up(self, path: Path) -> int:
+    def _warm_up(self, path: Path, limits: Limits) -> int:
         if not path.is_file():
             return 0
         count = 0
@@ -86,9 +88,9 @@ class LoadedModel:
             request = getattr(log, kind).request
             signature = self.signature(request.model_spec.signature_name)
             if kind == "predict_log":
-                signature(arrays_from_protos(request.inputs))
+                signature(arrays_from_protos(request.inputs, limits), limits)
             else:
-                signature({EXAMPLES: examples_from_message(request.SerializeToString(), 1 << 30)[1]})
+                signature({EXAMPLES: examples_from_message(request.SerializeToString(), limits)[1]}, limits)
             count += 1
         return count
 

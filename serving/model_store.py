@@ -14,6 +14,7 @@ from typing import Any
 
 from crowdzoo.errors import ServingError, short_repr
 from crowdzoo.files.version_folders import version_folders
+from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.loaded_model import LoadedModel
 from crowdzoo.serving.model_settings import ModelSettings
 from crowdzoo.serving.request_error import RequestError
@@ -60,12 +61,13 @@ class ModelStore:
         settings: the model's name, folder, labels and policy. The highest version of the policy answers requests
             without a version.
         poll_seconds: time between looks at the folder.
+        limits: of warm-up requests; None for the defaults.
     """
 
-    def __init__(self, settings: ModelSettings, *, poll_seconds: float = 2.0):
+    def __init__(self, settings: ModelSettings, *, poll_seconds: float = 2.0, limits: Limits | None = None):
         self.folder, self.name = settings.folder, settings.name
         self._labels, self._policy = settings.labels, settings.policy
-        self._poll_seconds = poll_seconds
+        self._poll_seconds, self._limits = poll_seconds, limits
         self._settle_seconds = min(SETTLE_SECONDS, poll_seconds)
         self._lock = threading.Lock()
         self._models: dict[int, LoadedModel] = {}
@@ -210,7 +212,7 @@ class ModelStore:
             for name, *_ in files:
                 if not stat.S_ISREG((folder / name).stat().st_mode):  # a pipe would not answer whoever loads it
                     raise OSError(f"{name} is not a regular file")
-            model = LoadedModel(folder, version)
+            model = LoadedModel(folder, version, self._limits)
         except Exception as error:  # TensorFlow raises many kinds for a broken model
             lines = [error.reason] if isinstance(error, RequestError) else str(error).strip().splitlines()
             reason = f"{type(error).__name__}: {lines[-1] if lines else ''}"

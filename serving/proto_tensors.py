@@ -1,7 +1,7 @@
 """TensorProtos from the wire to arrays, with every way they can lie refused by name."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,12 +9,15 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 
 from crowdzoo.errors import short_repr
+from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.request_error import RequestError
 
 # `DataType` of strings, and of all numbers that a TensorProto holds as such
 _STRING, _NUMBERS = 7, (1, 2, 3, 4, 5, 6, 9, 10, 14, 17, 19, 22, 23)
-# Of one text beside its bytes: a Python object, a reference to it, and TensorFlow's own object
-STRING_BYTES = 33 + 8 + 24
+# Bytes of one text in memory next to its own: a Python object, a reference to it, and TensorFlow's own object
+_STRING_BYTES = 33 + 8 + 24
+# Fewest bytes of one text in a message next to its own
+_WRITTEN = 2
 
 
 def parsed(kind: Any, message: bytes) -> Any:
@@ -29,25 +32,59 @@ def parsed(kind: Any, message: bytes) -> Any:
         raise RequestError(f"the message is not a {kind.DESCRIPTOR.name}") from error
 
 
-def arrays_from_protos(protos: Mapping[str, Any], *, max_bytes: int = 1 << 30) -> dict[str, np.ndarray]:
+def check_size(what: str, values: int, texts: int, limits: Limits) -> None:
+    """Refuses values that are too large once they are expanded, before they are.
+
+    Args:
+        what: what has them, as the beginning of a message.
+        values: bytes of all values.
+        texts: number of texts among them.
+        limits: `request_bytes` holds for the values as if each had been sent, `request_memory` for the texts.
+
+    Raises:
+        RequestError: TOO_LARGE.
+    """
+    for size, most in (
+        (values + texts * _WRITTEN, limits.request_bytes),
+        (values + texts * _STRING_BYTES, limits.request_memory),
+    ):
+        if size > most:
+            reason = f"{what} takes more than the {most:,} bytes that the values of one request may take here"
+            raise RequestError(f"{reason}; send fewer or shorter instances", "TOO_LARGE")
+
+
+def arrays_from_protos(
+    protos: Mapping[str, Any], limits: Limits | None = None, wait: Callable[[int], None] = lambda size: None
+) -> dict[str, np.ndarray]:
     """Arrays of a gRPC request's inputs.
 
     Args:
         protos: name -> TensorProto.
-        max_bytes: most memory that the arrays may take together. A proto of a few bytes can claim any shape: its last
-            value stands for all that are missing.
+        limits: hold for the arrays together; None for the defaults. A proto of a few bytes can claim any shape: its
+            last value stands for all that are missing.
+        wait: called with the bytes of the arrays before one of them is made.
 
     Raises:
         RequestError: names the input.
     """
-    arrays: dict[str, np.ndarray] = {}
+    values = texts = 0
     for name, proto in protos.items():
-        arrays[name], count = _array(f"input {short_repr(name)}", proto, max_bytes)
-        max_bytes -= count
-    return arrays
+        what = f"input {short_repr(name)}"
+        sizes = _shape(what, proto)
+        count = math.prod(max(size, 1) for size in sizes)  # also of an array without values, as [0, 2**62]
+        if proto.dtype == _STRING:
+            missing = max(0, count - len(proto.string_val))
+            values += sum(map(len, proto.string_val)) + missing * len((*proto.string_val[-1:], b"")[0])
+            texts += count
+        else:
+            values += count * tf.dtypes.as_dtype(proto.dtype).size
+        place = "" if len(protos) == 1 else " with the inputs before it"
+        check_size(f"{what}: shape {short_repr(sizes)}{place}", values, texts, limits or Limits())
+    wait(values + texts * _WRITTEN)
+    return {name: _array(f"input {short_repr(name)}", proto) for name, proto in protos.items()}
 
 
-def _array(what: str, proto: Any, max_bytes: int) -> tuple[np.ndarray, int]:
+def _shape(what: str, proto: Any) -> list[int]:
     if proto.dtype != _STRING and proto.dtype not in _NUMBERS:
         raise RequestError(f"{what}: dtype {proto.dtype} is unknown")
     sizes = [dim.size for dim in proto.tensor_shape.dim]
@@ -55,18 +92,12 @@ def _array(what: str, proto: Any, max_bytes: int) -> tuple[np.ndarray, int]:
         raise RequestError(f"{what}: has {len(sizes)} axes, more than 254")
     if proto.tensor_shape.unknown_rank or any(size < 0 for size in sizes):
         raise RequestError(f"{what}: shape {short_repr(sizes)} of a value must be known")
-    count, dtype = math.prod(sizes), tf.dtypes.as_dtype(proto.dtype)
-    if proto.dtype == _STRING:
-        texts = proto.string_val
-        becomes = count * STRING_BYTES + sum(map(len, texts)) + (count - len(texts)) * len(texts[-1] if texts else b"")
-    else:
-        becomes = count * dtype.size
-    # also of an array without values, as [0, 2**62]
-    if max(becomes, math.prod(max(size, 1) for size in sizes)) > max_bytes:
-        reason = f"{what}: shape {short_repr(sizes)} takes more than the {max_bytes:,} bytes that are left for it"
-        raise RequestError(reason, "TOO_LARGE")
+    return sizes
+
+
+def _array(what: str, proto: Any) -> np.ndarray:
     try:
-        array = tf.make_ndarray(proto)
+        return tf.make_ndarray(proto)
     except (TypeError, ValueError, OverflowError) as error:
+        sizes, dtype = _shape(what, proto), tf.dtypes.as_dtype(proto.dtype)
         raise RequestError(f"{what}: its values do not fill shape {short_repr(sizes)} of {dtype.name}") from error
-    return array, becomes

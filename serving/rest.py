@@ -72,7 +72,8 @@ class RestService:
                 record.status, status = error.grpc_status, error.http_status
                 content = json.dumps({"error": error.reason}, ensure_ascii=False).encode() + b"\n"
                 headers = [_JSON, *_OF_STATUS.get(status, [])]
-            headers += [(b"connection", b"close")] * self.draining
+            # the rest of a body that is too long is not waited for
+            headers += [(b"connection", b"close")] * (self.draining or status == 413)
             headers.append((b"content-length", str(len(content)).encode()))
             await send({"type": "http.response.start", "status": status, "headers": headers})
             await send({"type": "http.response.body", "body": content})
@@ -86,8 +87,9 @@ class RestService:
             return self._looked_up(method, path, record)
         if self._gate.is_full:
             raise full()  # before anything of the body is read
-        body = await self._body(receive)
-        encoding = dict(scope["headers"]).get(b"content-encoding", b"").decode("latin-1")
+        sent = dict(scope["headers"])
+        body = await self._body(receive, int(sent.get(b"content-length", 0)))
+        encoding = sent.get(b"content-encoding", b"").decode("latin-1")
         with self._gate.place(len(body)):
             work = asyncio.get_running_loop().run_in_executor(
                 self._executor, self.answer, path, encoding, body, record, is_gone
@@ -95,10 +97,11 @@ class RestService:
             del body
             return await work
 
-    async def _body(self, receive: Any) -> bytes:
+    async def _body(self, receive: Any, announced: int) -> bytes:
         chunks: list[bytes] = []
         size, goes_on = 0, True
         try:
+            self._check_size(announced)
             while goes_on:
                 message = await receive()
                 if message["type"] == "http.disconnect":
@@ -107,15 +110,17 @@ class RestService:
                 goes_on = message.get("more_body", False)
                 size += len(chunks[-1])
                 self._arriving += len(chunks[-1])
-                if size > self._limits.request_bytes:
-                    most = self._limits.request_bytes
-                    reason = f"the body has more than {most:,} bytes, the most this server takes; send fewer instances"
-                    raise RequestError(reason, "TOO_LARGE")
+                self._check_size(size)
                 if goes_on and self._arriving > self._limits.memory // 2:
                     raise full()
         finally:
             self._arriving -= size
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    def _check_size(self, size: int) -> None:
+        if size > (most := self._limits.request_bytes):
+            reason = f"the body has more than {most:,} bytes, the most this server takes; send fewer instances"
+            raise RequestError(reason, "TOO_LARGE")
 
     def _route(self, method: str, path: str, record: RequestRecord) -> tuple[re.Match[str], ModelStore, int | None]:
         found = _PATH.fullmatch(path)
@@ -164,14 +169,15 @@ class RestService:
         found, store, version = self._route("POST", path, record)
         if encoding.strip().lower() not in ("", "identity"):
             raise RequestError(f"the body is encoded as {short_repr(encoding)}; send it as plain JSON")
-        with self._gate.turn(len(body), is_gone):
+        with self._gate.turn(len(body), is_gone) as wait:
             model = store.get(version, found["label"])
             check_memory(body, self._limits.request_memory)
             if found["verb"] != "predict":
-                name, examples = examples_from_json(body, self._limits.request_memory)
+                name, examples = examples_from_json(body, self._limits, wait)
                 answer = example_outputs(found["verb"], model.signature(name), examples, self._limits)
                 return results_json(answer).encode()
             signature, inputs, rows = read_request(body, model.signature)
+            wait(sum(array.nbytes for array in inputs.values()))
             return to_json(signature(inputs, self._limits), rows=rows)
 
 

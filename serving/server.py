@@ -88,7 +88,7 @@ class Server:
         self.limits = limits or Limits()
         self.host = host
         self._wait = wait
-        self._stores = {one.name: ModelStore(one, poll_seconds=poll_seconds) for one in models}
+        self._stores = {one.name: ModelStore(one, poll_seconds=poll_seconds, limits=self.limits) for one in models}
         self._gate = Gate(self.limits)
         shared = self._stores, self.limits, self._gate, Metrics()
         self._rest_service, self._grpc_service = RestService(*shared), GrpcService(*shared)

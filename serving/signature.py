@@ -62,6 +62,7 @@ class Signature:
 
     Attributes:
         inputs: name -> `InputSpec`, sorted by name.
+        outputs: names, sorted.
     """
 
     def __init__(self, name: str, function: Any, *, by_rows: bool = False, texts: str = "", method: str = ""):
@@ -71,6 +72,7 @@ class Signature:
             key: InputSpec(spec.dtype.name, None if spec.shape.rank is None else tuple(spec.shape.as_list()))
             for key, spec in sorted(specs.items())
         }
+        self.outputs = sorted(function.structured_outputs)
         self._function = _Function(function, list(self.inputs))
         self.method = method
         self._by_rows = by_rows
@@ -126,6 +128,20 @@ class Signature:
         for name in self.inputs:
             if name not in given:
                 raise RequestError(f"{place}missing input {name!r}. {self._takes()}")
+
+    def chosen_outputs(self, names: Sequence[str]) -> Sequence[str]:
+        """Names of the outputs that a request asks for, each once; without any, of all outputs.
+
+        Raises:
+            RequestError: an unknown name, or one that is there twice, as TensorFlow Serving refuses it.
+        """
+        for place, name in enumerate(names):
+            if name not in self.outputs:
+                known = ", ".join(self.outputs)
+                raise RequestError(f"output_filter: {short_repr(name)} is not an output; there are {known}")
+            if name in names[:place]:
+                raise RequestError(f"output_filter: {name!r} is there twice; name each output once")
+        return names or self.outputs
 
     def _takes(self) -> str:
         return f"Signature {self.name!r} takes {', '.join(map(repr, self.inputs))}."

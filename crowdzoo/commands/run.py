@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -92,12 +93,12 @@ def _compile(arguments: argparse.Namespace, overrides: dict[str, Any]) -> int:
             raise ConfigError(f"--out {arguments.out}: must end in {' or '.join(endings)}, as {where} takes the file.")
         check_output_file(arguments.out, "--out", inputs=[arguments.config], is_own=_is_pipeline, force=arguments.force)
     config = load_config(arguments.config, overrides, on=arguments.on)
-    if arguments.check:
-        print(f"{arguments.config}: fine for {where}, no input file was read")
-        return 0
     use_tensorflow()
     from crowdzoo.pipelines.kubeflow import compile_pipeline
 
-    compile_pipeline(config, arguments.out, vertex=arguments.on == "vertex")
-    print(f"{arguments.out}: the pipeline {config.name} for {where}")
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "checked" if arguments.check else arguments.out
+        compile_pipeline(config, out, vertex=arguments.on == "vertex")
+    checked = f"{arguments.config}: fine for {where}, no input file was read"
+    print(checked if arguments.check else f"{arguments.out}: the pipeline {config.name} for {where}")
     return 0

@@ -11,6 +11,7 @@ from crowdzoo.pipelines.config.sections import Section
 from crowdzoo.pipelines.config.values import Bool, Count, Resource
 
 _CLAIM = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_PAIRS = (("cpu", "cpu_limit"), ("memory_gb", "memory_limit_gb"))  # what is asked for, and the most that may be used
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -63,9 +64,10 @@ class ComponentResources(Section):
 
     @model_validator(mode="after")
     def _limits(self) -> "ComponentResources":
-        for asked, limit in (("cpu", "cpu_limit"), ("memory_gb", "memory_limit_gb")):
+        for asked, limit in _PAIRS:
             if (getattr(self, limit) or 1e9) < (getattr(self, asked) or 0):
-                raise ValueError(f"'{limit}' is below '{asked}', which it asks for")
+                least, most = getattr(self, asked), getattr(self, limit)
+                raise ValueError(f"'{limit}' ({most:g}) is below '{asked}' ({least:g}), which it asks for")
         return self
 
 
@@ -145,9 +147,15 @@ class KubeflowConfig(Section):
         return ".." not in place.parts and any(PurePosixPath(mount) in place.parents for mount in self.volumes.values())
 
     def resources_of(self, component: str) -> ComponentResources:
-        """Resources of a component, the defaults filled in."""
+        """Resources of a component, the defaults filled in.
+
+        A default limit rises to what the component itself asks for, a default request falls to its own limit.
+        """
         own = getattr(self.resources, component).model_dump(exclude_unset=True)
         found = {**self.resources.default.model_dump(exclude_unset=True), **own}
+        for asked, limit in _PAIRS:
+            if (least := found.get(asked) or 0) > (found.get(limit) or least):
+                found |= {asked: found[limit]} if limit in own else {limit: least}
         for key in ("env", "secrets"):
             found[key] = {**getattr(self, key), **found.get(key, {})}
         return ComponentResources(**found)

@@ -3,7 +3,7 @@
 import functools
 
 from hypothesis import strategies as st
-from served_model import once_it_runs, server, still_answers
+from served_model import little_memory, once_it_runs, server, still_answers
 from target import Target
 
 _PREDICTION, _MODEL = "/tensorflow.serving.PredictionService/", "/tensorflow.serving.ModelService/"
@@ -31,15 +31,32 @@ _tensors = st.fixed_dictionaries(
     },
 )
 _good = st.builds(lambda rows: {"dtype": 1, "sizes": [rows, 4], "float_val": [0.5] * (4 * rows)}, st.integers(1, 3))
+# One value, or none, for a large shape
+_powers = st.integers(0, 26).map(lambda power: 2**power)
+_spread = st.builds(
+    lambda dtype, field, rows, more: {"dtype": dtype, "sizes": [rows, *more]} | field,
+    st.sampled_from([1, 1, 1, 2, 3, 7, 9, 10, 14, 19]),
+    st.sampled_from([
+        {}, {"float_val": [0.5]}, {"float_val": [0.5]}, {"double_val": [1.0]}, {"int_val": [1]}, {"int64_val": [1]},
+        {"half_val": [1]}, {"bool_val": [True]}, {"string_val": [b"x" * 5000]}, {"string_val": [b""]},
+        {"tensor_content": b"\0\0\0\0"},
+    ]),
+    _powers | st.integers(1, 2**22) | st.sampled_from([2**18, 2**20, 3 * 2**20, 2**22]),
+    st.sampled_from([[4], [4], [], [0], [512]]),
+)  # fmt: skip
+_output_names = st.sampled_from(["label", "class", "x", "é" * 9000])
+_outputs = st.lists(_output_names, max_size=2) | st.builds(
+    lambda name, count: [name] * count, st.sampled_from(["label", "label", "class", "x"]), st.sampled_from([2, 140_000])
+)
 _names = st.sampled_from(["instances", "instances", "annotator", "x", "é" * 9000])
 _predicts = st.fixed_dictionaries(
-    {"inputs": st.dictionaries(_names, _good | _tensors, max_size=3)},
+    {"inputs": st.dictionaries(_names, _good | _spread | _tensors, max_size=3)},
     optional={
         "name": st.just("pets") | st.text(max_size=5),
         "signature_name": st.sampled_from(["", "serving_default", "annotators", "x", "é" * 9000]),
         "version": st.sampled_from([1, 2, -1, 2**63 - 1]),
         "version_label": st.sampled_from(["stable", "x", "é" * 9000]),
-        "output_filter": st.lists(st.sampled_from(["label", "x", "é" * 9000]), max_size=2),
+        "output_filter": _outputs,
         "repeat": st.sampled_from([1, 100, 4000]),
     },
 )
@@ -90,13 +107,23 @@ def _send(input_):
     import grpc
 
     method, message = input_
-    try:
-        _channel().unary_unary(method)(message, timeout=10)
-    except grpc.RpcError as error:
-        if error.code().name in ("INTERNAL", "UNKNOWN", "DEADLINE_EXCEEDED", "CANCELLED"):
-            raise
-    still_answers()
+    with little_memory():
+        try:
+            _channel().unary_unary(method)(message, timeout=10)
+        except grpc.RpcError as error:
+            if error.code().name in ("INTERNAL", "UNKNOWN", "DEADLINE_EXCEEDED", "CANCELLED"):
+                raise
+        still_answers()
 
+
+# === Few bytes for many ===
+
+_large = st.builds(
+    lambda inputs, outputs: (_METHODS[0], _message({"inputs": inputs, "output_filter": outputs})),
+    st.dictionaries(st.sampled_from(["instances", "annotator"]), _spread, min_size=1, max_size=2)
+    | st.just({"instances": {"dtype": 1, "sizes": [1, 4], "float_val": [0.5]}}),
+    st.just([]) | _outputs,
+)
 
 # === Examples ===
 
@@ -118,7 +145,14 @@ def _example_messages(draw):
     from tensorflow_serving.apis.classification_pb2 import ClassificationRequest
 
     method = draw(st.sampled_from(["Classify", "Regress"]))
-    message = ClassificationRequest(model_spec=draw(_specs), input=draw(_inputs)).SerializeToString()
+    request = ClassificationRequest(model_spec=draw(_specs), input=draw(_inputs))
+    if draw(st.booleans()):  # a context before each of many examples
+        listed = request.input.example_list_with_context
+        feature = listed.context.features.feature["x"]
+        feature.bytes_list.value.append(b"c" * draw(st.sampled_from([1000, 30_000, 200_000])))
+        for _ in range(draw(st.sampled_from([1, 50, 250, 2000, 50_000]))):
+            listed.examples.add()
+    message = request.SerializeToString()
     for _ in range(draw(st.sampled_from([0, 0, 1, 3]))):
         place = draw(st.integers(0, len(message)))
         message = message[:place] + draw(st.binary(max_size=4)) + message[place + draw(st.integers(0, 4)) :]
@@ -127,5 +161,6 @@ def _example_messages(draw):
 
 TARGETS = {
     "grpc": Target(once_it_runs(_messages()), _send, examples=30),
+    "grpc-expanded": Target(once_it_runs(_large), _send, examples=30),
     "grpc-examples": Target(once_it_runs(_example_messages()), _send, examples=20),
 }

@@ -7,7 +7,7 @@ import re
 import socket
 
 from hypothesis import strategies as st
-from served_model import GOOD, PREDICT, once_it_runs, server, still_answers
+from served_model import GOOD, PREDICT, REQUEST_BYTES, little_memory, once_it_runs, server, still_answers
 from target import Target
 
 # 503 is a full queue
@@ -69,6 +69,28 @@ def _send_bytes(sent):
     still_answers()
 
 
+# === Lengths ===
+
+_lengths = st.tuples(
+    st.sampled_from([0, 1, REQUEST_BYTES - 1, REQUEST_BYTES, REQUEST_BYTES + 1]) | st.integers(0, 2**62),
+    st.sampled_from(["", "Expect: 100-continue\r\n"]),
+    st.sampled_from([PREDICT, PREDICT.replace("predict", "classify"), "/", "/v1/models/x:predict"]),
+    st.sampled_from([b"", b"{", _BODY]),
+)
+
+
+def _send_length(input_):
+    """A body that never comes whole; one that is announced as too long is refused at once."""
+    length, more, path, body = input_
+    with socket.create_connection(("127.0.0.1", server().rest_port), timeout=10) as connection:
+        connection.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n{more}\r\n".encode() + body)
+        answer = b""
+        while length > REQUEST_BYTES and (piece := connection.recv(1 << 16)):
+            answer += piece
+    if length > REQUEST_BYTES and not answer.startswith(b"HTTP/1.1 413 "):
+        raise AssertionError(answer[:2000])
+
+
 # === JSON ===
 
 _leaves = st.one_of(
@@ -113,6 +135,11 @@ def _connection():
 
 
 def _send_json(body, path=PREDICT):
+    with little_memory():
+        _post(body, path)
+
+
+def _post(body, path):
     connection = _connection()
     try:
         connection.request("POST", path, body)
@@ -129,9 +156,14 @@ def _send_json(body, path=PREDICT):
 # === Examples ===
 
 _features = st.dictionaries(st.sampled_from(["x", "instances", "", "\ud800"]), _leaves | st.lists(_leaves, max_size=3))
-_requests_examples = st.fixed_dictionaries(
-    {"examples": st.lists(_features | _leaves, max_size=3) | _values},
-    optional={"context": _features | _leaves, "signature_name": st.sampled_from(["", "annotators"]) | _leaves},
+_contexts = st.sampled_from([10, 1000, 30_000, 200_000]).map(lambda length: {"word": "c" * length})
+_lists = st.sampled_from([1, 50, 250, 2000, 50_000]).map(lambda count: [{}] * count)
+_requests_examples = (
+    st.fixed_dictionaries(
+        {"examples": st.lists(_features | _leaves, max_size=3) | _values},
+        optional={"context": _features | _leaves, "signature_name": st.sampled_from(["", "annotators"]) | _leaves},
+    )
+    | st.fixed_dictionaries({"examples": _lists, "context": _contexts})
 ).map(lambda request: json.dumps(request).encode())
 
 
@@ -145,5 +177,6 @@ def _send_examples(body):
 TARGETS = {
     "rest-examples": Target(once_it_runs(_requests_examples), _send_examples, examples=20),
     "rest-bytes": Target(once_it_runs(_bytes()), _send_bytes, examples=8),
+    "rest-lengths": Target(once_it_runs(_lengths), _send_length, examples=20),
     "rest-json": Target(once_it_runs(_bodies()), _send_json, examples=25),
 }

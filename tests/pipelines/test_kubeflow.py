@@ -10,8 +10,8 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 from crowdzoo import pipelines
 from crowdzoo.commands.main import main
 from crowdzoo.components.code_version import code_version
-from crowdzoo.errors import DataError
-from crowdzoo.pipelines import kubeflow_step
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.pipelines import kubeflow, kubeflow_step
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.kubeflow import compile_pipeline
 
@@ -268,6 +268,24 @@ def test_the_command_writes_the_file_and_says_so(tmp_path, capsys, here):
     capsys.readouterr()
     assert main(["run", "labelme.yaml", "--on", "kubeflow", "--check"]) == 0
     assert capsys.readouterr().out == "labelme.yaml: fine for Kubeflow, no input file was read\n"
+
+
+@pytest.mark.parametrize("place", ["kubeflow", "vertex"])
+def test_a_check_runs_the_compiler_and_leaves_no_file(tmp_path, capsys, here, monkeypatch, place):
+    def fails(config, out, *, vertex):
+        assert (config.name, vertex) == ("labelme", place == "vertex")
+        assert out.parent.is_dir()
+        assert out.parent != tmp_path
+        raise ConfigError("Trainer cannot be compiled")
+
+    monkeypatch.setattr(kubeflow, "compile_pipeline", fails)
+    text = (
+        "name: labelme\ndata: {dataset: labelme}\nkubeflow:\n  image: crowdzoo:1.0\n  pipeline_root: gs://crowd/runs\n"
+    )
+    (tmp_path / "labelme.yaml").write_text(text + "  serving: gs://crowd/serving\n")
+    assert main(["run", "labelme.yaml", "--on", place, "--check"]) == 4
+    assert "Trainer cannot be compiled" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["labelme.yaml"]
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_what_kubeflow_needs_is_asked_for(tmp_path, key):
         ("kubeflow.resources.Trainer.cpu", 0, "kubeflow.resources.Trainer.cpu: must be a number above 0"),
         ("kubeflow.resources.Trainer.gpus", 0.5, "kubeflow.resources.Trainer.gpus: must be an integer from 0 to 1"),
         ("kubeflow.resources.Trainer.gpus", 1, "kubeflow.gpu_image: is missing. Trainer asks for GPUs, which an image"),
-        ("kubeflow.resources.Trainer", {"cpu": 4, "cpu_limit": 2}, "'cpu_limit' is below 'cpu', which it asks for"),
+        ("kubeflow.resources.Trainer", {"cpu": 4, "cpu_limit": 2}, "'cpu_limit' (2) is below 'cpu' (4), which it asks"),
         ("kubeflow.resources.Trainer.tolerations", [{"key": "a", "effect": "No"}], "tolerations.0.effect: must be"),
         ("kubeflow.resources.Trainer.secrets", {"Hub": {"A": "b"}}, "must hold the name of a secret"),
         ("kubeflow.resources.Trainer.env", {"A-B": "x"}, "must hold names of environment variables, which 'A-B'"),
@@ -96,6 +96,32 @@ def test_resources_of_a_component_go_before_the_default(tmp_path):
     trainer, pusher = (kubeflow.resources_of(name) for name in ("Trainer", "Pusher"))
     assert (trainer.cpu, trainer.memory_gb, trainer.gpus) == (2, 16, 1)
     assert (pusher.cpu, pusher.memory_gb, pusher.gpus) == (2, 8, None)
+
+
+@pytest.mark.parametrize(
+    ("default", "own", "expected"),
+    [
+        ({"memory_gb": 4, "memory_limit_gb": 6}, {"memory_gb": 16}, (16, 16)),
+        ({"memory_gb": 4, "memory_limit_gb": 32}, {"memory_gb": 16}, (16, 32)),
+        ({"memory_gb": 4, "memory_limit_gb": 6}, {"memory_limit_gb": 2}, (2, 2)),
+        ({"memory_gb": 4, "memory_limit_gb": 6}, {"memory_limit_gb": 8}, (4, 8)),
+        ({"memory_gb": 4}, {"memory_limit_gb": 2}, (2, 2)),
+        ({"memory_limit_gb": 6}, {"memory_gb": 16}, (16, 16)),
+        ({"memory_gb": 4, "memory_limit_gb": 6}, {"memory_gb": 16, "memory_limit_gb": None}, (16, None)),
+        ({"memory_gb": 4, "memory_limit_gb": 6}, {}, (4, 6)),
+    ],
+)
+def test_a_default_gives_way_to_the_other_value_that_a_component_sets(tmp_path, default, own, expected):
+    kubeflow = loaded(tmp_path, **{"kubeflow.resources": {"default": default, "Trainer": own}}).kubeflow
+    trainer = kubeflow.resources_of("Trainer")
+    assert (trainer.memory_gb, trainer.memory_limit_gb) == expected
+
+
+@pytest.mark.parametrize("name", ["Trainer", "default"])
+def test_a_limit_below_what_is_asked_for_is_named_with_its_component(tmp_path, name):
+    problem = refused(tmp_path, **{f"kubeflow.resources.{name}": {"memory_gb": 16, "memory_limit_gb": 6}})
+    expected = f", kubeflow.resources.{name}: 'memory_limit_gb' (6) is below 'memory_gb' (16), which it asks for."
+    assert problem == expected
 
 
 VERTEX = {

@@ -81,7 +81,7 @@ def test_one_string_of_250_kb_for_30_000_rows_is_refused(ports):
     request.inputs["instances"].tensor_shape.dim.add(size=30_000)
     with grpc.insecure_channel(f"127.0.0.1:{ports[1]}", [("grpc.enable_http_proxy", 0)]) as channel:
         call = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
-        with pytest.raises(grpc.RpcError, match=r"shape \[30000\] takes more than the 536,870,912 bytes"):
+        with pytest.raises(grpc.RpcError, match=r"shape \[30000\] takes more than the 67,108,864 bytes"):
             call(request.SerializeToString(), timeout=60)
 
 

@@ -152,7 +152,7 @@ def test_a_long_context_before_many_examples_is_refused_before_they_are_made(sco
     long, empty = "a" * 30_000, 25_000
     answer = post(scorer, "classify", {"context": {"word": long}, "examples": [{}] * empty})
     assert answer.status_code == 413
-    assert "bytes of memory, more than the 536,870,912 that one request may take here" in answer.json()["error"]
+    assert "takes more than the 67,108,864 bytes that the values of one request may take here" in answer.json()["error"]
     listed = {"examples": [tf.train.Example()] * empty, "context": example(word=[long.encode()])}
     with pytest.raises(grpc.RpcError) as caught:
         classification(scorer, model_spec={"name": "scorer"}, input={"example_list_with_context": listed})

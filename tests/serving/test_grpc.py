@@ -66,7 +66,7 @@ BROKEN = {
         {"instances": lying_proto(tensor_content=b"\0" * 8)}, {}, "INVALID_ARGUMENT", "do not fill shape [1, 4] of float32",
     ),
     "one value for a huge shape": (
-        {"instances": lying_proto(sizes=[10**9, 4])}, {}, "RESOURCE_EXHAUSTED", "takes more than the 536,870,912 bytes",
+        {"instances": lying_proto(sizes=[10**9, 4])}, {}, "RESOURCE_EXHAUSTED", "takes more than the 250,000 bytes",
     ),
     "negative size": ({"instances": lying_proto(sizes=[-1, 4])}, {}, "INVALID_ARGUMENT", "must be known"),
     "unknown output": ({"instances": GOOD}, {"outputs": ["x"]}, "INVALID_ARGUMENT", "output_filter: 'x' is not an output"),

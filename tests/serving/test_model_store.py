@@ -206,7 +206,7 @@ def test_a_version_without_its_variables_waits_for_them(folder, pets, store):
 
 @pytest.mark.slow
 def test_a_version_that_did_not_load_is_tried_again_after_a_while(folder, pets, store, monkeypatch):
-    def fails(path, version):
+    def fails(path, version, limits):
         raise MemoryError
 
     put(pets.folder / "2", folder / "2")

@@ -154,7 +154,7 @@ def served(store):
     ],
 )
 def test_a_policy_says_which_versions_are_served(versions, policy, expected, monkeypatch):
-    def loaded(folder, version):
+    def loaded(folder, version, limits):
         return SimpleNamespace(version=version, num_warmup_requests=0)
 
     monkeypatch.setattr(model_store, "LoadedModel", loaded)
