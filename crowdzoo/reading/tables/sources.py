@@ -221,7 +221,7 @@ class Source:
         task = f"task={self.layout.columns['task']}," if "task" in self.layout.columns else ""
         return DataError(
             f"{self.name}: column '{others[0]}' does not look like an annotator{why}. Name the columns that are: "
-            f"{self.layout.option}='{task}annotator={rest}'; a * stands for any letters."
+            f"{self.layout.option}={f'{task}annotator={rest}'!r}; a * stands for any letters."
         )
 
     def _missing(self, missing: Sequence[str], header: Sequence[str], found: Mapping[str, str]) -> str:
