@@ -62,7 +62,9 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
         help="the annotations are an export of this labelling platform: a file, a zip archive or a folder; an unknown "
         "name prints the list",
     )  # fmt: skip
-    command.add_argument("--field", metavar="NAME", help="with --platform: the question that is meant, of several")
+    command.add_argument("--field", metavar="NAME",
+        help="the question that is meant, of several in an export (--platform) or in cells of JSON objects",
+    )  # fmt: skip
     command.add_argument("--columns", metavar="NAME=COLUMN,…",
         help="columns of the annotations, such as task=HITId,annotator=WorkerId,label=Answer; without it they are "
         "found by their names",

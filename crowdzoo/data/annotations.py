@@ -190,7 +190,8 @@ class Annotations(AnnotationRows):
                 `to_parquet` says, and otherwise "classification".
             platform: name of the labelling platform whose export this is, such as "label-studio" (see
                 `crowdzoo.reading.platforms.export.PLATFORMS`), for kinds "classification" and "regression"; None: none.
-            field: question of the export that is meant; None where it has only one.
+            field: question of the export that is meant; None where it has only one. In a table the question whose
+                answer is read out of cells that hold JSON objects.
             image: name each task of the export after the file of its image, without the ending, as
                 `crowdzoo.instances.read_instances` names the images of a folder: the export's column of the image, or
                 True to find it. None keeps the platform's own names.

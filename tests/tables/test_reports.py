@@ -3,8 +3,10 @@
 import os
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError
 from crowdzoo.sequences import read_conll
@@ -25,6 +27,58 @@ def report(request, tmp_path):
         return file
 
     return path
+
+
+def rows(crowd):
+    """The answers of a table, sorted: task, annotator, label."""
+    names = crowd.tasks[crowd.task_ids], crowd.annotators[crowd.annotator_ids]
+    labels = crowd.labels if crowd.classes is None else crowd.classes[crowd.labels]
+    return sorted(zip(*(map(str, each.tolist()) for each in (*names, labels)), strict=True))
+
+
+ZOO = """subject_ids,user_name,annotations
+7,a,"[{""task"":""T0"",""value"":""Yes""},{""task"":""T1"",""value"":[""fox"",""deer""]}]"
+7,b,"[{""task"":""T0"",""value"":""Yes""},{""task"":""T1"",""value"":[""deer"",""fox""]}]"
+7,c,"[{""task"":""T0"",""value"":""Yes""},{""task"":""T1"",""value"":[""fox""]}]"
+8,a,"[{""task"":""T0"",""value"":""No""}]"
+8,b,"[{""task"":""T0"",""value"":""No""}]"
+8,c,"[{""task"":""T0"",""value"":""No""}]"
+"""
+ZOO_COLUMNS = "task=subject_ids,annotator=user_name,label=annotations"
+
+
+def test_cells_of_json_objects_are_asked_for_one_question(report, here, capsys):
+    file = report("F2/zoo.csv", ZOO)
+    words = ["aggregate", str(file), "--method", "majority-vote", "--columns", ZOO_COLUMNS, "--out", "o.csv", "--force"]
+    assert cli.main(words) == 3
+    said = capsys.readouterr().err
+    assert "hold answers as JSON objects, to the questions ['T0', 'T1']. Choose one: --field T0." in said
+    assert cli.main([*words, "--field", "T0"]) == 0
+    assert pd.read_csv("o.csv")["label"].tolist() == ["Yes", "No"]
+    assert cli.main([*words, "--field", "T2"]) == 3
+    assert "unknown field 'T2': choose one of T0, T1" in capsys.readouterr().err
+    assert cli.main([*words, "--field", "T1"]) == 3  # lists, which a further option takes apart
+    assert "--label-separator ," in capsys.readouterr().err
+
+
+def test_the_order_of_a_list_in_json_does_not_matter(report):
+    file = report("F2/zoo.csv", ZOO)
+    crowd = Annotations.read(file, columns=ZOO_COLUMNS, field="T1", label_separator=",", on_duplicate="all")
+    assert rows(crowd) == [("7", who, label) for who in "ab" for label in ("deer", "fox")] + [("7", "c", "fox")]
+    named = Annotations.read(file, columns=ZOO_COLUMNS, field="T1", classes=['["deer", "fox"]', '["fox"]'])
+    assert named.labels.tolist() == [0, 0, 1]
+
+
+def test_objects_of_json_in_cells_come_in_further_forms(tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text('task,annotator,label\n1,a,"{""mood"": 4, ""ok"": true}"\n1,b,"{""mood"": 2.5}"\n')
+    assert Annotations.read(file, kind="regression", field="mood").labels.tolist() == [4, 2.5]
+    assert rows(Annotations.read(file, field="ok")) == [("1", "a", "true")]
+    file.write_text('task,ann,bob\n1,"{""q"": ""x""}",\n2,"{""q"": ""y""}","[{""q"": ""x""}]"\n')
+    wide = [("1", "ann", "x"), ("2", "ann", "y"), ("2", "bob", "x")]
+    assert rows(Annotations.read(file, wide=True, field="q")) == wide
+    file.write_text("task,annotator,label\n1,a,{x}\n1,b,[y]\n")  # classes in brackets
+    assert Annotations.read(file).classes.tolist() == ["[y]", "{x}"]
 
 
 def test_tags_of_bilou_are_read_as_those_of_iobes(report, tmp_path):

@@ -1,6 +1,7 @@
 """Labels out of cells: of wide tables, without the marks of a missing label, several labels of a cell apart."""
 
 import ast
+import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +13,8 @@ import pyarrow.compute as pc
 
 from crowdzoo.data.numbers import parse_numbers, without_zeros
 from crowdzoo.data.regions import MarkedImage
-from crowdzoo.errors import BadRow, DataError, DataWarning, short_repr
+from crowdzoo.errors import BadRow, DataError, DataWarning, short_repr, unknown
+from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.reading.tables.options import Rules
 from crowdzoo.reading.tables.sources import LABEL_OF, PART_OF, Batch, Source
 
@@ -36,6 +38,19 @@ def listed(text: str, of: tuple[type, ...] = (str, int, float)) -> list[str] | N
         return None
     of_labels = isinstance(found, (list, tuple, set)) and all(isinstance(each, of) for each in found)
     return ["" if each is None else str(each).strip() for each in found] if of_labels else None
+
+
+def json_answers(text: str) -> dict[str, Any]:
+    """Question -> answer of a cell such as {"T0": "yes"} or [{"task": "T0", "value": "yes"}]; of other cells {}."""
+    try:
+        found = parse_json(text) if text.lstrip()[:1] in ("[", "{") else []
+    except JsonError:
+        return {}
+    objects = found if isinstance(found, list) else [found]
+    if not all(isinstance(each, dict) for each in objects):
+        return {}
+    parts = [{str(each["task"]): each["value"]} if {"task", "value"} <= each.keys() else each for each in objects]
+    return {name: answer for part in parts for name, answer in part.items()}
 
 
 def check_pairs(source: Source, rules: Rules, batch: Batch) -> None:
@@ -110,6 +125,8 @@ class CellSource(Source):
                 batch = self._long(batch)
             elif any(name.startswith(LABEL_OF) for name in batch.columns):
                 batch = self._chosen(batch)
+            if self.layout.question is not None:
+                batch = self._of_question(batch)
             if self.layout.missing and not self.layout.wide:
                 label = batch.columns["label"]
                 present = self._present(label)
@@ -193,6 +210,19 @@ class CellSource(Source):
             batch.bad,
             lambda one: str(names[column[one]]),
         )
+
+    def _of_question(self, batch: Batch) -> Batch:
+        """The answers to the question; a cell without one is no answer, and lists are in order."""
+        cells = [json_answers(text) for text in _texts(batch.columns["label"]).to_pylist()]
+        found = [cell.get(str(self.layout.question)) for cell in cells]
+        if batch.num_rows and not any(self.layout.question in cell for cell in cells):
+            names = dict.fromkeys(name for cell in cells for name in cell)
+            raise DataError(f"{self.name}: {unknown('field', self.layout.question, names)}")
+        kept = _taken(batch, np.flatnonzero([answer is not None for answer in found]))
+        lists = [sorted(map(str, answer)) if isinstance(answer, list) else answer for answer in found]
+        texts = [answer if isinstance(answer, str) else json.dumps(answer) for answer in lists if answer is not None]
+        kept.columns["label"] = pa.array(texts, pa.large_string())
+        return kept
 
     def _named(self, batch: Batch) -> Batch:
         """Tasks named after several columns, or after their rows."""

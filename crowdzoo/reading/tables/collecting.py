@@ -10,7 +10,7 @@ import numpy as np
 from crowdzoo.data.annotations import VOCABULARIES
 from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, short_repr
 from crowdzoo.files.paths import check_output_file
-from crowdzoo.reading.tables.cells import CellSource, listed, made_of_others
+from crowdzoo.reading.tables.cells import CellSource, json_answers, listed, made_of_others
 from crowdzoo.reading.tables.layout import OPTIONAL
 from crowdzoo.reading.tables.naming import warn_of_guess
 from crowdzoo.reading.tables.options import Rules, not_excluded
@@ -31,6 +31,7 @@ LONG, DISTINCT = 3, 20  # words of a class that looks like a text, and number of
 LEAST_LABELS = 5  # of a column of a wide table of which no other column has one, from which on it is no annotator
 COUNTED = 20  # labels that are integers up to this, most of them 0, look like counts
 COUNTS = ": its labels look like counts of votes, which do not say who voted. Write a row for each annotator"
+LOOKED_AT = 100  # classes of which one may be an object of JSON
 MOST_CLASSES = 10_000  # with more, a label made of others is not looked for
 
 SEVERAL_HOLD = "where several may hold for a task, give --multi-label to crowdzoo aggregate or report."
@@ -198,9 +199,16 @@ class Collector(RowChecks):
         """Refuses a file with a label that is made of its other labels, unless the classes are given."""
         source = self.source
         no_cells = (source.path is None and not source.found) or source.label_kind.is_text
-        if no_cells or source.own or source.layout.label_separator or len(names) > MOST_CLASSES:
+        if no_cells or source.own or self.rules.names["label"] is not None or names.dtype.kind == "i":
             return
-        if self.rules.names["label"] is not None or names.dtype.kind == "i":
+        questions = [*dict.fromkeys(each for name in names[:LOOKED_AT].tolist() for each in json_answers(str(name)))]
+        if questions:
+            raise DataError(
+                f"{source.name}: labels such as {short_repr(names[0])} hold answers as JSON objects, to the questions "
+                f"{short_repr(questions)}. Choose one: field={questions[0]!r}. If they are classes, name all of them, "
+                "as in classes=A,B."
+            )
+        if source.layout.label_separator or len(names) > MOST_CLASSES:
             return
         found = made_of_others(names.tolist())
         lists = [name for name in names.tolist() if isinstance(name, str) and listed(name) is not None]
