@@ -173,7 +173,9 @@ def unknown(what: str, name: object, known: Iterable[Any]) -> str:
 
 def option_text(option: str, value: str) -> str:
     """An option of the command line with its value, quoted for a shell: "--missing=-1", "--columns 'task=my id'"."""
-    return f"{option}{'=' if value.startswith('-') else ' '}{shlex.quote(value)}"
+    quoted = shlex.quote(value)
+    quoted = quoted if quoted != value or re.search(r"\w", value) else f"'{value}'"  # a mark alone is easily overlooked
+    return f"{option}{'=' if value.startswith('-') else ' '}{quoted}"
 
 
 def shorten(text: str) -> str:

@@ -3,7 +3,6 @@
 import argparse
 import ast
 import re
-import shlex
 from collections.abc import Mapping
 
 from crowdzoo.errors import option_text
@@ -52,4 +51,4 @@ def _typed(option: str, string: str, escaped: bool) -> str:
     except (SyntaxError, ValueError):  # it was cut, as it is long
         value = string[1:-1]
     value = value.replace("\n", "\\n").replace("\t", "\\t") if escaped else value
-    return option_text(option, value) if option else shlex.quote(value)
+    return option_text(option, value).lstrip(" =")

@@ -96,6 +96,16 @@ CASES = {
     "another sheet": Advice(two_sheets, ["sheet"], "has one column", name="a.xlsx", fill={"NAME": "answers"}),
     "no header": Advice("1,a,x\n2,a,y\n", ["header", "columns"], "header"),
     "a wide table": Advice("task,ann,bob\n1,x,y\n", ["wide"], "each other column an annotator"),
+    "a row for each annotator": Advice(
+        "rater,i1,i2\nann,x,y\nbob,x,x\n", ["wide", "columns"], "each other column a task"
+    ),
+    "a wide table with a row for each annotator": Advice(
+        "rater,i1,i2\nann,x,y\nbob,x,x\n",
+        ["columns"],
+        "each other column a task",
+        words="aggregate --method majority-vote --wide",
+        python={"wide": True},
+    ),
     "a wide table with other columns": Advice(
         "no,Title,ann,bob\n1,t,x,y\n",
         ["columns"],
@@ -240,7 +250,7 @@ def option_in(message, name):
     """The words of an option as a message has them, to be typed."""
     flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
     value = r"""(?:'[^']*'|"[^"]*"|[^\s'"])+?"""
-    found = re.search(rf"(?<!\S)\(?({flag}(?:[ =]{value})?)(?=[.,;:)]*(?:\s|$))", message)
+    found = re.search(rf"(?<!\S)\(?({flag}(?:(?: (?!--)|=){value})?)(?=[.,;:)]*(?:\s|$))", message)
     return in_a_shell(found[1]) if found else []
 
 

@@ -9,6 +9,7 @@ import pytest
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError
+from crowdzoo.quality import krippendorff_alpha
 from crowdzoo.sequences import read_conll
 
 
@@ -58,7 +59,7 @@ def test_cells_of_json_objects_are_asked_for_one_question(report, here, capsys):
     assert cli.main([*words, "--field", "T2"]) == 3
     assert "unknown field 'T2': choose one of T0, T1" in capsys.readouterr().err
     assert cli.main([*words, "--field", "T1"]) == 3  # lists, which a further option takes apart
-    assert "--label-separator ," in capsys.readouterr().err
+    assert "--label-separator ','" in capsys.readouterr().err
 
 
 def test_the_order_of_a_list_in_json_does_not_matter(report):
@@ -79,6 +80,39 @@ def test_objects_of_json_in_cells_come_in_further_forms(tmp_path):
     assert rows(Annotations.read(file, wide=True, field="q")) == wide
     file.write_text("task,annotator,label\n1,a,{x}\n1,b,[y]\n")  # classes in brackets
     assert Annotations.read(file).classes.tolist() == ["[y]", "{x}"]
+
+
+RATERS = "rater,i1,i2,i3,i4,i5\nann,1,2,3,3,2\nbob,1,2,3,3,2\ncem,1,3,3,3,2\n"
+
+
+def test_a_row_of_a_wide_table_may_be_an_annotator(report, capsys):
+    file = report("F6/rows.csv", RATERS)
+    crowd = Annotations.read(file, wide=True, columns="annotator=rater")
+    assert rows(crowd)[:4] == [("i1", "ann", "1"), ("i1", "bob", "1"), ("i1", "cem", "1"), ("i2", "ann", "2")]
+    assert (crowd.num_tasks, crowd.num_annotators, len(crowd)) == (5, 3, 15)
+    # sums of coincidences times squared ordinal distances, by hand: 72 observed, 7,200 of all pairs of 15 labels
+    assert krippendorff_alpha(crowd, "ordinal").value == pytest.approx(1 - (72 / 15) / (7200 / (15 * 14)))
+    words = ["quality", str(file), "--wide", "--columns", "annotator=rater", "--metric", "ordinal", "--bootstrap", "0"]
+    assert cli.main(words) == 0
+    assert "Krippendorff's alpha, ordinal               0.860" in capsys.readouterr().out
+    some = Annotations.read(file, wide=True, columns="annotator=rater,task=i1,i4")
+    assert some.tasks.tolist() == ["i1", "i4"]
+    assert Annotations.read(file, wide=True, columns="annotator=rater,task=i*") == crowd
+
+
+def test_a_table_with_a_row_for_each_annotator_comes_in_every_form(tmp_path):
+    (tmp_path / "a.csv").write_text("1,x,y\n2,,x\n")
+    plain = Annotations.read(tmp_path / "a.csv", wide=True, header=False, columns="annotator=1")
+    assert rows(plain) == [("2", "1", "x"), ("3", "1", "y"), ("3", "2", "x")]
+    pd.DataFrame({"who": ["ann", "bob"], "q1": [4.5, 2.0], "q2": [None, 3.0]}).to_parquet(tmp_path / "a.parquet")
+    ratings = Annotations.read(tmp_path / "a.parquet", kind="regression", wide=True, columns="annotator=who")
+    assert rows(ratings) == [("q1", "ann", "4.5"), ("q1", "bob", "2.0"), ("q2", "bob", "3.0")]
+    (tmp_path / "b.csv").write_text("task,ann,bob\n1,x,y\n")  # one annotator of several, as ever
+    one = Annotations.read(tmp_path / "b.csv", wide=True, columns="annotator=ann")
+    assert rows(one) == [("1", "ann", "x")]
+    (tmp_path / "c.csv").write_text("rater,date,q1\nann,x,y\n")
+    with pytest.raises(DataError, match=r"column 'date' does not look like a task.*columns='annotator=rater,task=q1'"):
+        Annotations.read(tmp_path / "c.csv", wide=True, columns="annotator=rater")
 
 
 def test_tags_of_bilou_are_read_as_those_of_iobes(report, tmp_path):

@@ -115,7 +115,7 @@ class CellSource(Source):
         """Walks through the source from its start."""
         for number, batch in enumerate(self.inner.batches()):
             # the inner source finds its columns when it is opened
-            self.found, self.guessed = self.inner.found, self.inner.guessed
+            self.found, self.guessed, self.axes = self.inner.found, self.inner.guessed, self.inner.axes
             if self.inner.by_winner:
                 self._mix_sides(batch)
             batch = self._named(batch)
@@ -197,11 +197,12 @@ class CellSource(Source):
         starts = np.arange(len(cells)) * batch.num_rows
         label = pa.concat_arrays(arrays).take(pa.array(starts[column] + row))
         names = np.fromiter(cells, dtype=object, count=len(cells))
-        columns = {
-            "task": batch.columns["task"].take(pa.array(row)),
-            "annotator": pa.array(names[column], pa.large_string()),
-            "label": label,
+        of_row, of_column = self.axes
+        sides = {
+            of_row: batch.columns[of_row].take(pa.array(row)),
+            of_column: pa.array(names[column], pa.large_string()),
         }
+        columns = {"task": sides["task"], "annotator": sides["annotator"], "label": label}
         lines, originals = batch.line_numbers()[row], batch.originals
         return Batch(
             columns,

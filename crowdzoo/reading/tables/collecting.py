@@ -124,7 +124,8 @@ class Collector(RowChecks):
                 result[VOCABULARIES[column]] = names if objects is None else objects[names]
             result[_ATTRIBUTES.get(column, column)] = values
         if result.get("classes") is not None:
-            self._check_wide(result["annotator_ids"], result["annotators"], result["labels"], result["classes"])
+            what = self.source.axes[1]
+            self._check_wide(result[f"{what}_ids"], result[f"{what}s"], result["labels"], result["classes"])
             result["classes_sorted"] = self.rules.names["label"] is None
             self._tell_suspicious(result["classes"], np.bincount(result["labels"], minlength=len(result["classes"])))
         return result
@@ -224,7 +225,7 @@ class Collector(RowChecks):
 
     def _check_wide(self, who: np.ndarray, annotators: np.ndarray, labels: np.ndarray, classes: np.ndarray) -> None:
         """Refuses counts of votes, and a column that nobody named as an annotator with labels of no other column."""
-        if not self.source.layout.wide or "annotator" in self.source.layout.columns:
+        if not self.source.layout.wide or self.source.axes[1] in self.source.layout.columns:
             return
         whole = classes.dtype.kind == "i" and classes.max(initial=0) >= COUNTED
         if whole and 2 * np.count_nonzero(classes[labels] == 0) > len(labels):

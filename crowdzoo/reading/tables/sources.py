@@ -28,7 +28,7 @@ from crowdzoo.files.utf8_blocks import utf8_blocks
 from crowdzoo.files.workbooks import is_workbook, sheet_csv
 from crowdzoo.reading.platforms.export import PLATFORMS
 from crowdzoo.reading.tables.layout import OPTIONAL, Layout
-from crowdzoo.reading.tables.naming import column_not_there, find_columns, is_no_annotator
+from crowdzoo.reading.tables.naming import column_not_there, find_columns, is_no_annotator, usual_columns
 
 BATCH_ROWS = 1 << 17
 CHUNK_BYTES = 8 << 20
@@ -38,6 +38,7 @@ LABEL_OF = "label of "  # with a name: what we call the columns of annotators in
 PART_OF = "part of "  # likewise the columns that make a task's name
 SEVERAL = {"task": PART_OF, "label": LABEL_OF}
 IN_LISTS = {"annotator": ("annotators", "workers", "annotatorids"), "label": ("annotations",)}  # usual names there
+_A = {"task": "a task", "annotator": "an annotator"}
 LIKENESS = 0.75  # of a column's name to ours, from which it may be a slip
 NUL = "holds a NUL byte. Save the file as UTF-8 text."
 _NO_TEXT = {  # what a file begins with -> what it is, and what to do
@@ -94,6 +95,8 @@ class Source:
         layout: how the source lays out its table.
         found: our name of each column -> the source's, once it is open.
         guessed: those of them that were found by a usual name.
+        axes: what a row and what a column of a wide table stands for: "task" and "annotator", or the other way round
+            where `columns` names one column of the annotator, and none or several of the task; known once it is open.
         by_winner: of preferences, whether the columns found for left and right are the better task and the worse one,
             and there is none of labels; known once it is open.
         names: column -> names in code order that the source brings itself.
@@ -109,6 +112,7 @@ class Source:
     repeats = False
     most_batches: int | None = None
     complete = True
+    axes = ("task", "annotator")
 
     def __init__(self, kind: str, layout: Layout | None = None):
         self.label_kind = label_kind(kind)
@@ -152,16 +156,21 @@ class Source:
         Raises:
             DataError: for a missing column, one that is there twice, or two that may be meant.
         """
-        wanted = ("task",) if self.layout.wide else (*self.required, *OPTIONAL)
+        one = "annotator" in self.layout.columns and not self.layout.several("annotator")
+        task = self.layout.several("task") if "task" in self.layout.columns else not usual_columns(header, ["task"])
+        self.axes = of_row, of_column = ("annotator", "task") if one and task else ("task", "annotator")
+        wanted = (of_row,) if self.layout.wide else (*self.required, *OPTIONAL)
         more = IN_LISTS if self.layout.annotator_separator else {"label": self.label_kind.label_names}
         several = {ours: self._several(header, ours) for ours in SEVERAL if self.layout.several(ours)}
+        if self.layout.wide and of_column == "task":
+            several = {}
         given = dict(self.layout.columns) | {ours: "" for ours, columns in several.items() if columns}
         parts = {ours: name for columns in several.values() for ours, name in columns.items()}
         rest = [name for name in header if name not in parts.values()]
         found, self.guessed = find_columns(self.name, rest, wanted, replace(self.layout, columns=given), more)
         found |= parts
-        if self.layout.wide and (parts or "task" in found or given.get("task") == ""):
-            return found | self._annotators(header, [*found.values()])
+        if self.layout.wide and (parts or of_row in found or given.get("task") == ""):
+            return found | self._of_columns(header, [*found.values()])
         if self.label_kind.has_pairs and not {"left", "right"} & found.keys():
             both, guessed = find_columns(self.name, header, ("winner", "loser", "annotator", *OPTIONAL), self.layout)
             if {"winner", "loser", "annotator"} <= both.keys():
@@ -198,30 +207,32 @@ class Source:
             found |= {SEVERAL[ours] + ("".join(match.groups()) if short else match[0]): match[0] for match in matches}
         return found
 
-    def _annotators(self, header: Sequence[str], tasks: Sequence[str]) -> dict[str, str]:
-        """The columns of annotators in a wide table: those that are given, or all but the tasks'."""
-        patterns = [pattern.strip() for pattern in self.layout.columns.get("annotator", "*").split(",")]
-        names = [name for name in header if name not in tasks and any(fnmatchcase(name, each) for each in patterns)]
+    def _of_columns(self, header: Sequence[str], rows: Sequence[str]) -> dict[str, str]:
+        """The columns of annotators (or tasks) in a wide table: those that are given, or all but those of the rows."""
+        what = self.axes[1]
+        patterns = [pattern.strip() for pattern in self.layout.columns.get(what, "*").split(",")]
+        names = [name for name in header if name not in rows and any(fnmatchcase(name, each) for each in patterns)]
         if not names:
-            raise DataError(f"{self.name}: no column of an annotator is named {' or '.join(map(repr, patterns))}.")
-        if "annotator" not in self.layout.columns and (others := [name for name in names if is_no_annotator(name)]):
+            raise DataError(f"{self.name}: no column of {_A[what]} is named {' or '.join(map(repr, patterns))}.")
+        if what not in self.layout.columns and (others := [name for name in names if is_no_annotator(name)]):
             raise self.no_annotators(names, others)
         if "" in names:
-            way_out = f"{self.layout.option}='annotator=FIRST,SECOND'"
-            raise DataError(f"{self.name}: a column has no name. Give it one, or name those of annotators: {way_out}.")
+            way_out = f"{self.layout.option}='{what}=FIRST,SECOND'"
+            raise DataError(f"{self.name}: a column has no name. Give it one, or name those of {what}s: {way_out}.")
         for name, times in Counter(names).items():
             if times > 1:
                 raise DataError(f"{self.name}: column '{name}' is there {times} times. Keep one.")
         return {f"{LABEL_OF}{name}": name for name in names}
 
     def no_annotators(self, names: Sequence[str], others: Sequence[str], why: str = "") -> DataError:
-        """Says that some columns of a wide table are no annotators, and how to name those that are."""
+        """Says that some columns of a wide table are no annotators (or tasks), and how to name those that are."""
         apart = set(others)
         rest = ",".join(name for name in names if name not in apart) or "FIRST,SECOND"
-        task = f"task={self.layout.columns['task']}," if "task" in self.layout.columns else ""
+        of_row, what = self.axes
+        row = f"{of_row}={self.layout.columns[of_row]}," if of_row in self.layout.columns else ""
         return DataError(
-            f"{self.name}: column '{others[0]}' does not look like an annotator{why}. Name the columns that are: "
-            f"{self.layout.option}={f'{task}annotator={rest}'!r}; a * stands for any letters."
+            f"{self.name}: column '{others[0]}' does not look like {_A[what]}{why}. Name the columns that are: "
+            f"{self.layout.option}={f'{row}{what}={rest}'!r}; a * stands for any letters."
         )
 
     def _missing(self, missing: Sequence[str], header: Sequence[str], found: Mapping[str, str]) -> str:
@@ -256,13 +267,19 @@ class Source:
         if self.sparse:  # optional ones were added to those that the first row has
             header = [name for name in header if name not in OPTIONAL]
         shown = ", ".join(f"'{name}'" for name in header[:20]) + (", ..." if len(header) > 20 else "")
+        if self.layout.wide and (names := usual_columns(free, ["annotator"])):
+            way_out = f"columns={f'annotator={names[0]}'!r}"
+            return f"{message} If a row is an annotator and each other column a task: {way_out}."
         if self.layout.wide:
             message += " Where no column names it, columns='task=' takes the number of the row."
-        if not sets and {"annotator", "label"} <= {*missing} and "task" in found and len(free) > 1 and not numbers:
-            return (
-                f"{message} The columns are {shown}. If a row is a task and each other column an annotator, say so: "
-                f"wide=True. Otherwise say which column it is: {self.layout.option}='{column}=NAME'."
-            )
+        for of_row, what in (("task", "annotator"), ("annotator", "task")):
+            if not sets and {what, "label"} <= {*missing} and of_row in found and len(free) > 1 and not numbers:
+                option = self.layout.option
+                say_so = "wide=True" + f" {option}={f'annotator={found[of_row]}'!r}" * (what == "task")
+                return (
+                    f"{message} The columns are {shown}. If a row is {_A[of_row]} and each other column {_A[what]}, "
+                    f"say so: {say_so}. Otherwise say which column it is: {option}='{column}=NAME'."
+                )
         if missing == ["position"]:
             message += " A sequence needs one row a token, with the token's position from 0."
         which = "it is"
