@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -10,6 +11,7 @@ from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError
 from crowdzoo.quality import krippendorff_alpha
+from crowdzoo.reading.instances.gold import read_gold_labels, read_gold_ratings
 from crowdzoo.sequences import read_conll
 
 
@@ -113,6 +115,80 @@ def test_a_table_with_a_row_for_each_annotator_comes_in_every_form(tmp_path):
     (tmp_path / "c.csv").write_text("rater,date,q1\nann,x,y\n")
     with pytest.raises(DataError, match=r"column 'date' does not look like a task.*columns='annotator=rater,task=q1'"):
         Annotations.read(tmp_path / "c.csv", wide=True, columns="annotator=rater")
+
+
+NONE = "task,annotator,label\nt1,a,None|artist\nt1,b,artist\nt1,c,None\nt2,a,None\nt2,b,None\nt2,c,artist\n"
+
+
+def test_an_answer_of_no_label_and_a_label_is_a_bad_row(report, here, capsys):
+    file = report("F3/none.csv", NONE)
+    words = ["aggregate", str(file), "--multi-label", "--label-separator", "|", "--no-label", "None", "--out", "o.csv"]
+    assert cli.main(words) == 3
+    said = capsys.readouterr().err
+    assert "1 bad row" in said
+    assert f"{file}, row 2, column 'label': 'None' is of an answer of 'a' to task 't1' that holds 'None'" in said
+    assert cli.main([*words, "--on-bad-rows", "reject", "--rejects", "r.csv", "--method", "majority-vote"]) == 0
+    assert "answers        5\n" in capsys.readouterr().out
+    assert pd.read_csv("o.csv")["probability_artist"].tolist() == [0.5, pytest.approx(1 / 3)]
+    assert pd.read_csv("r.csv")["row"].tolist() == [2, 2]  # both labels
+
+
+def test_an_answer_in_rows_of_its_own_may_not_be_no_label_and_a_label(tmp_path):
+    (tmp_path / "a.csv").write_text("task,annotator,label\n1,a,x\n1,b,(none)\n1,a,(none)\n2,a,(none)\n")
+    how = {"on_duplicate": "all", "no_label": "(none)"}
+    with pytest.raises(DataError, match=r"row 2, column 'label': 'x' is of an answer of 'a' to task 1 that holds"):
+        Annotations.read(tmp_path / "a.csv", **how)
+    with pytest.warns(UserWarning, match="2 rows were left out"):
+        kept = Annotations.read(tmp_path / "a.csv", **how, on_bad_rows="reject")
+    assert rows(kept) == [("1", "b", "(none)"), ("2", "a", "(none)")]
+
+
+GOLD = "w1,1,a,a\nw2,1,b,a\nw3,1,a,a\nw1,2,b,b\nw2,2,b,b\nw3,2,a,b\n"
+
+
+def test_gold_that_repeats_is_read_once_and_different_gold_is_an_error(report, here, capsys):
+    file = report("F5/cf.csv", GOLD)
+    words = ["aggregate", str(file), "--no-header", "--columns", "annotator=1,task=2,label=3", "--gold", str(file)]
+    words += ["--method", "majority-vote", "--out", "out", "--force"]
+    assert cli.main([*words, "--gold-columns", "task=2,gold=4"]) == 0
+    assert "1.0000 (on 2 tasks with gold" in capsys.readouterr().out
+    assert cli.main([*words, "--gold-columns", "task=2,gold=3"]) == 3
+    said = capsys.readouterr().err
+    assert f"{file}, row 2, column '3': 'b' is another value of task '1' than 'a' in row 1." in said
+    assert f"{file}, row 6, column '3': 'a' is another value of task '2' than 'b' in row 4." in said
+
+
+def test_gold_of_every_kind_may_repeat(tmp_path):
+    file, tasks = tmp_path / "gold.csv", np.array(["1", "2"], object)
+    file.write_text("task,gold\n1,\n1,2.5\n2,3\n1,2.50\n")
+    assert read_gold_ratings(file, tasks).tolist() == [2.5, 3]
+    file.write_text("task,gold\n1,x|y\n2,(none)\n1,y | x\n")
+    assert {name: holds.tolist() for name, holds in read_gold_labels(file, tasks, ["x", "y"]).items()} == {
+        "x": [1, 0], "y": [1, 0]}  # fmt: skip
+    file.write_text("task,gold\n1,x|y\n1,y\n")
+    with pytest.raises(DataError, match=r"row 3, column 'gold': 'y' is another value of task '1' than 'x.y' in row 2"):
+        read_gold_labels(file, tasks, ["x", "y"])
+
+
+EXTRACT = """classification_id,user_name,task,subject_id,data.yes,data.no,data.fox
+1,a,T0,7,1.0,,
+1,a,T1,7,,,1.0
+2,b,T0,7,,1.0,
+3,a,T0,8,,1.0,
+4,b,T0,8,,1.0,
+"""
+
+
+def test_blanks_in_the_columns_of_all_labels_are_called_so(report, here, capsys):
+    file = report("F17/question_extractor.csv", EXTRACT)
+    columns = "task=subject_id,annotator=user_name,label=data.yes,data.no"
+    words = ["aggregate", str(file), "--method", "majority-vote", "--columns", columns, "--out", "out.csv"]
+    assert cli.main(words) == 3
+    said = capsys.readouterr().err
+    assert f"{file}, row 3, column 'data.yes': '' stands in the columns of all labels, which are blank." in said
+    assert "Leave such rows out by --missing '', or" in said
+    assert cli.main([*words, "--missing", ""]) == 0
+    assert pd.read_csv("out.csv")["annotations"].tolist() == [2, 2]
 
 
 def test_tags_of_bilou_are_read_as_those_of_iobes(report, tmp_path):

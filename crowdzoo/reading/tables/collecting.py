@@ -100,6 +100,7 @@ class Collector(RowChecks):
             self._check_given(column)
         self._check_different()
         self._check_repeats()
+        self._check_none()
         if self.source.label_kind.has_positions:
             self._check_lengths()
         self._stop_if_bad()
@@ -299,6 +300,26 @@ class Collector(RowChecks):
         self._leave_out(rows, describe, np.arange(len(rows) if policy == "error" else 0))
         if policy != "error":
             self.repeat = self._bad_row(self.late[-1], 0)
+
+    def _check_none(self) -> None:
+        """Drops answers, where an answer is a set of labels, that hold the label for none of them and another one."""
+        none, labels = self.source.layout.no_label, self.rows.get("label")
+        if none is None or labels is None or "label" not in self.vocabularies or self.rules.on_duplicate != "all":
+            return
+        key, kept = self._pair_keys(), np.flatnonzero(self.keep)
+        codes = [code for code in np.unique(labels).tolist() if str(self.vocabularies["label"].name(code)) == none]
+        is_none = np.isin(labels[kept], codes)
+        is_both = np.isin(key, np.intersect1d(key[is_none], key[~is_none]))
+        both, firsts = kept[is_both], np.unique(key[is_both], return_index=True)[1]
+        if not len(both):
+            return
+
+        def describe(number: int) -> tuple[str, Any, str]:
+            who, what = (self._name(column, both[number]) for column in ("annotator", "task"))
+            reason = f"is of an answer of {who!r} to task {what!r} that holds {none!r}, for no label, and a label. "
+            return "label", self._name("label", both[number]), f"{reason}Remove one of them."
+
+        self._leave_out(both, describe, np.sort(firsts))
 
     def _check_lengths(self) -> None:
         """Drops annotators who leave out positions of a task, or stop before another annotator of it does."""

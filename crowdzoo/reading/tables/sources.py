@@ -267,19 +267,16 @@ class Source:
         if self.sparse:  # optional ones were added to those that the first row has
             header = [name for name in header if name not in OPTIONAL]
         shown = ", ".join(f"'{name}'" for name in header[:20]) + (", ..." if len(header) > 20 else "")
-        if self.layout.wide and (names := usual_columns(free, ["annotator"])):
-            way_out = f"columns={f'annotator={names[0]}'!r}"
+        if self.layout.wide and (people := usual_columns(free, ["annotator"])):
+            way_out = f"columns={f'annotator={people[0]}'!r}"
             return f"{message} If a row is an annotator and each other column a task: {way_out}."
         if self.layout.wide:
             message += " Where no column names it, columns='task=' takes the number of the row."
-        for of_row, what in (("task", "annotator"), ("annotator", "task")):
-            if not sets and {what, "label"} <= {*missing} and of_row in found and len(free) > 1 and not numbers:
-                option = self.layout.option
-                say_so = "wide=True" + f" {option}={f'annotator={found[of_row]}'!r}" * (what == "task")
-                return (
-                    f"{message} The columns are {shown}. If a row is {_A[of_row]} and each other column {_A[what]}, "
-                    f"say so: {say_so}. Otherwise say which column it is: {option}='{column}=NAME'."
-                )
+        if not sets and {"annotator", "label"} <= {*missing} and "task" in found and len(free) > 1 and not numbers:
+            return (
+                f"{message} The columns are {shown}. If a row is a task and each other column an annotator, say so: "
+                f"wide=True. Otherwise say which column it is: {self.layout.option}='{column}=NAME'."
+            )
         if missing == ["position"]:
             message += " A sequence needs one row a token, with the token's position from 0."
         which = "it is"
@@ -289,6 +286,9 @@ class Source:
             message, which = message + "".join(dict.fromkeys(near.values())), "they are"
         if "label" in missing and len(free) > 2 and not (self.sparse or no_header):
             no_header = f" If each label has a column of 0 and 1: {self.layout.option}='label=FIRST,SECOND'."
+            if "annotator" in found and "task" in missing:
+                way_out = f"wide=True {self.layout.option}={'annotator=' + found['annotator']!r}"
+                no_header += f" If a row is an annotator and each other column a task: {way_out}."
         names = ",".join(f"{ours}=NAME" for ours in missing)
         return f"{message} The columns are {shown}. Say which {which}: {self.layout.option}='{names}'.{no_header}"
 
