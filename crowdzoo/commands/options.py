@@ -3,14 +3,13 @@
 import argparse
 import csv
 import inspect
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from crowdzoo.checks.constraints import Flag, Number
-from crowdzoo.checks.option_types import date, integer, number, path
+from crowdzoo.checks.option_types import date, integer, number, path, setting_value
 from crowdzoo.commands.outputs import Output, is_rejects
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, shorten
@@ -399,9 +398,7 @@ def settings_of(
         if name in own_options:
             raise ConfigError(f"{flag} {name}: use the option {own_options[name]}.")
         try:
-            settings[name] = json.loads(value)
-        except ValueError:
-            settings[name] = value
+            settings[name] = setting_value(value)
         except RecursionError:
             raise ConfigError(f"{flag} {shorten(f'{name}={value}')}: the value is nested too deep.") from None
     return settings
