@@ -1,6 +1,8 @@
 """Files whose shape is that of public bug reports: those below CROWDZOO_DATA/reports, and invented ones like them."""
 
+import json
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +11,10 @@ import pytest
 
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
-from crowdzoo.errors import DataError
+from crowdzoo.errors import CrowdzooError, DataError
 from crowdzoo.quality import krippendorff_alpha
 from crowdzoo.reading.instances.gold import read_gold_labels, read_gold_ratings
+from crowdzoo.reading.tables import sources
 from crowdzoo.sequences import read_conll
 
 
@@ -214,3 +217,94 @@ def test_messages_about_bilou_have_the_letters_of_the_file(tmp_path):
     classes = ["O", "B-PER", "I-PER", "L-PER", "U-PER"]
     file.write_text("Ana U-PER O\n")
     assert read_conll(file, scheme="BILOU", classes=classes).classes == ["O", "B-PER", "I-PER", "E-PER", "S-PER"]
+
+
+MARK = "\ufeff"
+
+
+@pytest.mark.parametrize("size", [None, 7])
+def test_a_byte_order_mark_inside_a_file_is_no_part_of_an_id(size, tmp_path, monkeypatch):
+    if size is not None:  # the mark stands at the edge of a piece that is read
+        monkeypatch.setattr(sources, "CHUNK_BYTES", size)
+    one, two = "task,annotator,label\n1,a,x\n1,b,y\n", "2,a,x\n2,b,x\n"
+    expected = [("1", "a", "x"), ("1", "b", "y"), ("2", "a", "x"), ("2", "b", "x")]
+    (tmp_path / "a.csv").write_text(MARK + one + MARK + two)
+    assert rows(Annotations.read(tmp_path / "a.csv")) == expected
+    (tmp_path / "b.csv").write_text(MARK + one + f'{MARK}"2","a","x"\n2,b,x\n', encoding="utf-16-le")
+    assert rows(Annotations.read(tmp_path / "b.csv")) == expected
+    lines = [json.dumps(dict(zip(("task", "annotator", "label"), row, strict=True))) for row in expected]
+    (tmp_path / "a.jsonl").write_text(MARK + f"\n{MARK}".join(lines))
+    assert rows(Annotations.read(tmp_path / "a.jsonl")) == expected
+
+
+def test_a_byte_order_mark_inside_a_file_of_sentences_is_no_part_of_a_token(tmp_path):
+    (tmp_path / "a.txt").write_text(f"{MARK}Ana B-PER\n\n{MARK}Jo B-PER\n")
+    assert read_conll(tmp_path / "a.txt").tokens == (("Ana",), ("Jo",))
+
+
+@pytest.mark.parametrize("size", [None, 9])
+def test_the_header_of_a_second_file_behind_the_first_is_a_bad_row(size, tmp_path, monkeypatch):
+    if size is not None:
+        monkeypatch.setattr(sources, "CHUNK_BYTES", size)
+    one, two = "task,annotator,label\r\n1,a,x\r\n", "task,annotator,label\ntask,b,y\n"
+    (tmp_path / "a.csv").write_text(MARK + one + MARK + two)
+    with pytest.raises(DataError, match="row 3: 'task,annotator,label' repeats the names of the columns"):
+        Annotations.read(tmp_path / "a.csv")
+    with pytest.warns(UserWarning, match="1 row was left out"):
+        kept = Annotations.read(tmp_path / "a.csv", on_bad_rows="reject")
+    assert rows(kept) == [("1", "a", "x"), ("task", "b", "y")]
+
+
+def test_messages_about_json_have_a_row_or_none_and_the_columns_of_the_file(tmp_path):
+    for content in ("[" * 200, "9" * 5000, b"\xff\xfe\xff" * 9):
+        (tmp_path / "a.json").write_bytes(content if isinstance(content, bytes) else content.encode())
+        with pytest.raises(DataError) as caught:
+            Annotations.read(tmp_path / "a.json")
+        assert "None" not in str(caught.value)
+    (tmp_path / "a.jsonl").write_text('{"task": 1, "annotator": "a", "seconds": 3}\n')
+    with pytest.raises(DataError, match=r"no column 'said'.*The columns are 'task', 'annotator', 'seconds'\."):
+        Annotations.read(tmp_path / "a.jsonl", columns="label=said")
+    with pytest.raises(DataError, match=r"'label' is missing. The columns are 'task', 'annotator', 'seconds'\."):
+        Annotations.read(tmp_path / "a.jsonl")
+    (tmp_path / "a.jsonl").write_text('none\n{"task": 1, "annotator": "a", "said": 3}\n')
+    with pytest.raises(DataError, match="row 1: 'none' is not JSON"):
+        Annotations.read(tmp_path / "a.jsonl", columns="label=said")
+    (tmp_path / "a.jsonl").write_text('{"task": 1, "annotator": "a", "label": "x"}\n')  # a time in later lines alone
+    assert len(Annotations.read(tmp_path / "a.jsonl", columns="timestamp=when")) == 1
+
+
+LONG = {"a word": "w" * 3000, "quotes": "a' \" " * 800, "lines": "x\ny " * 800}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_value_is_cut_in_every_message(name, tmp_path):
+    long, said = LONG[name], []
+
+    def read(content, **options):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                Annotations.read(content, **options)
+            except CrowdzooError as error:
+                said.append(str(error))
+        said.extend(str(each.message) for each in caught)
+
+    def table(rows, columns=("task", "annotator", "label")):
+        pd.DataFrame(rows, columns=columns).to_csv(tmp_path / "a.csv", index=False)
+        return tmp_path / "a.csv"
+
+    for place in range(3):
+        row = ["1", "a", "x"]
+        row[place] = long
+        read(table([row, row]))
+        read(table([row]), kind="regression")
+        read(table([row]), classes=["p", "q"])
+        (tmp_path / "a.jsonl").write_text(json.dumps({"task": "1", "annotator": "a", "label": [long], long: 1}))
+        read(tmp_path / "a.jsonl")
+        read(table([row], [long, "b", "c"]))
+    read(table([["1", "a", f"{long}A"], ["1", "b", f"{long}a"], ["1", "c", f"{long}|{long}"]]), rename=f"{long}=x")
+    (tmp_path / "a.jsonl").write_text(json.dumps({"task": "1", "annotator": "a", "label": f" {long} "}))
+    read(tmp_path / "a.jsonl")
+    read(tmp_path / "a.jsonl", columns=f"task={long}")
+    assert len(said) > 12
+    assert max(map(len, said)) < 1200, max(said, key=len)

@@ -145,7 +145,7 @@ class CellSource(Source):
                 self._fill(batch)
             yield batch
         if unmet := [name for name in self.layout.rename if name not in self._renamed]:
-            warnings.warn(f"{self.name}: rename: no label is {unmet[0]!r}.", DataWarning, stacklevel=6)
+            warnings.warn(f"{self.name}: rename: no label is {short_repr(unmet[0])}.", DataWarning, stacklevel=6)
 
     def _present(self, values: pa.Array) -> np.ndarray:
         """Where a cell holds no mark of a missing label, bool [n]. The mark -1 is also written -1.0."""

@@ -114,7 +114,7 @@ def _squeezed(name: str) -> str:
 
 def column_not_there(source: str, ours: str, theirs: str, header: Sequence[str]) -> str:
     """Says that a column that was given is not in a header."""
-    shown = ", ".join(f"'{name}'" for name in header[:20]) + (", ..." if len(header) > 20 else "")
+    shown = ", ".join(map(short_repr, header[:20])) + (", ..." if len(header) > 20 else "")
     return (
         f"{source}: there is no column {short_repr(theirs)}, which was given for '{ours}'. The columns are {shown}."
         f"{did_you_mean(theirs, header)}"

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdzoo.data.label_kinds import label_kind
-from crowdzoo.errors import BadRow, ConfigError, DataError, DataWarning, did_you_mean
+from crowdzoo.errors import BadRow, ConfigError, DataError, DataWarning, did_you_mean, short_repr
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import LONGEST_LINE, readable
 from crowdzoo.files.utf8_blocks import utf8_blocks
@@ -40,6 +40,7 @@ SEVERAL = {"task": PART_OF, "label": LABEL_OF}
 IN_LISTS = {"annotator": ("annotators", "workers", "annotatorids"), "label": ("annotations",)}  # usual names there
 _A = {"task": "a task", "annotator": "an annotator"}
 LIKENESS = 0.75  # of a column's name to ours, from which it may be a slip
+_MARK = b"\xef\xbb\xbf"  # of UTF-8
 NUL = "holds a NUL byte. Save the file as UTF-8 text."
 _NO_TEXT = {  # what a file begins with -> what it is, and what to do
     b"\x1f\x8b": "compressed with gzip; let its name end in .gz",
@@ -264,9 +265,7 @@ class Source:
         numbers = self.layout.header and any(name.strip().isdecimal() for name in header)
         nothing = self.layout.header and not (found or self.layout.columns)
         no_header = " If the file has no header, say so: header=False." if numbers or nothing else ""
-        if self.sparse:  # optional ones were added to those that the first row has
-            header = [name for name in header if name not in OPTIONAL]
-        shown = ", ".join(f"'{name}'" for name in header[:20]) + (", ..." if len(header) > 20 else "")
+        shown = ", ".join(map(short_repr, header[:20])) + (", ..." if len(header) > 20 else "")
         if self.layout.wide and (people := usual_columns(free, ["annotator"])):
             way_out = f"columns={f'annotator={people[0]}'!r}"
             return f"{message} If a row is an annotator and each other column a task: {way_out}."
@@ -392,6 +391,8 @@ class TextSource(Source):
         """Batches of a chunk; puts the bytes that belong to the next one into `left`."""
         if not chunk.strip():
             return
+        if _MARK in chunk:  # at the beginning of lines it is left of a file whose lines were put behind another's
+            chunk = re.sub(rb"(?m)^" + _MARK, b"", chunk)
         ends = np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n"))
         # an odd number of quotes: the cut is perhaps inside a quoted value
         cut_inside = self.quotes_span_lines and chunk.count(b'"') % 2 == 1
