@@ -46,6 +46,7 @@ class Annotations(AnnotationRows):
         timestamp: float64 [A], seconds since 1970-01-01 UTC where the source held dates, or None.
         seconds: float64 [A], time that an answer took, or None; NaN where it is unknown.
         num_rejected: rows of the source that were left out by `on_bad_rows` or `on_duplicate`.
+        num_replaced: of these, the ones in whose place `on_duplicate` keeps another answer.
         repeats: an annotator may have several rows of one task (`on_duplicate="all"`).
         classes_sorted: a reader sorted the classes, as none were given.
 

@@ -80,6 +80,7 @@ class Collector(RowChecks):
         # which of `rows` stay, and what is wrong with others
         self.keep = np.empty(0, dtype=bool)
         self.late: list[Late] = []
+        self.num_replaced = 0  # rows that `on_duplicate` drops
 
     def run(self) -> dict[str, Any]:
         """Reads the source to its end; see `collect`."""
@@ -111,6 +112,7 @@ class Collector(RowChecks):
         self._tell_left_out(num_left_out, len(self.rows["annotator"]))
         kind = self.source.label_kind.name
         result: dict[str, Any] = {"kind": kind, "num_rejected": num_left_out, "repeats": self.repeats}
+        result["num_replaced"] = self.num_replaced
         if self.source.label_kind.has_pairs:
             result |= self._finished_sides()
         for column in list(self.rows):
@@ -299,7 +301,7 @@ class Collector(RowChecks):
 
         self._leave_out(rows, describe, np.arange(len(rows) if policy == "error" else 0))
         if policy != "error":
-            self.repeat = self._bad_row(self.late[-1], 0)
+            self.repeat, self.num_replaced = self._bad_row(self.late[-1], 0), len(rows)
 
     def _check_none(self) -> None:
         """Drops answers, where an answer is a set of labels, that hold the label for none of them and another one."""
