@@ -97,7 +97,10 @@ CASES = {
     "no header": Advice("1,a,x\n2,a,y\n", ["header", "columns"], "header"),
     "a wide table": Advice("task,ann,bob\n1,x,y\n", ["wide"], "each other column an annotator"),
     "a row for each annotator": Advice(
-        "rater,i1,i2,i3\nann,x,y,x\nbob,x,x,y\n", ["wide", "columns"], "each other column a task"
+        "rater,i1,i2,i3\nann,x,y,x\nbob,x,x,y\n",
+        ["wide", "columns"],
+        "each other column a task",
+        fill={"columns='task='": "", "--columns task= ": "", "annotator=NAME": "annotator=rater"},
     ),
     "a wide table with a row for each annotator": Advice(
         "rater,i1,i2\nann,x,y\nbob,x,x\n",
@@ -105,6 +108,7 @@ CASES = {
         "each other column a task",
         words="aggregate --method majority-vote --wide",
         python={"wide": True},
+        fill={"columns='task='": "", "--columns task= ": "", "annotator=NAME": "annotator=rater"},
     ),
     "a wide table with other columns": Advice(
         "no,Title,ann,bob\n1,t,x,y\n",

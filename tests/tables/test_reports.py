@@ -188,7 +188,7 @@ def test_blanks_in_the_columns_of_all_labels_are_called_so(report, here, capsys)
     words = ["aggregate", str(file), "--method", "majority-vote", "--columns", columns, "--out", "out.csv"]
     assert cli.main(words) == 3
     said = capsys.readouterr().err
-    assert f"{file}, row 3, column 'data.yes': '' stands in the columns of all labels, which are blank." in said
+    assert f"{file}, row 3, column 'data.yes': '' is blank or 0, and so are the columns of all other" in said
     assert "Leave such rows out by --missing '', or" in said
     assert cli.main([*words, "--missing", ""]) == 0
     assert pd.read_csv("out.csv")["annotations"].tolist() == [2, 2]
@@ -308,3 +308,13 @@ def test_a_long_value_is_cut_in_every_message(name, tmp_path):
     read(tmp_path / "a.jsonl", columns=f"task={long}")
     assert len(said) > 12
     assert max(map(len, said)) < 1200, max(said, key=len)
+
+
+def test_three_independent_annotators_are_read_as_they_stand():
+    file = Path(os.environ.get("CROWDZOO_DATA", "nowhere"), "reports", "F22", "three.csv")
+    if not file.exists():
+        pytest.skip("CROWDZOO_DATA names no folder with reports")
+    crowd = Annotations.read(file)
+    frame = pd.read_csv(file)
+    assert rows(crowd) == sorted(frame.astype(str).itertuples(index=False, name=None))
+    assert (crowd.num_tasks, crowd.annotators.tolist(), crowd.classes.tolist()) == (200, ["a", "b", "c"], [0, 1])

@@ -20,7 +20,8 @@ from crowdzoo.reading.tables.sources import LABEL_OF, PART_OF, Batch, Source
 
 SEPARATORS = ("|", ";", ",", "\n")  # of several labels in a cell
 NO_ONE = (
-    "stands in the columns of all labels{}. Leave such rows out by missing={!r}, or name the answer: no_label='none'."
+    "is blank or 0, and so are the columns of all other labels. Leave such rows out by missing={!r}, or name the "
+    "answer: no_label='none'."
 )
 JOINT = " | "  # between the columns that name a task
 YES, NO = ("1", "1.0", "true", "yes", "x"), ("", "0", "0.0", "false", "no")  # in the column of a label
@@ -285,15 +286,8 @@ class CellSource(Source):
         })  # fmt: skip
         if not self.layout.missing and self.layout.no_label is None:
             none = ~given.any(axis=0) & ~wrong
-            marks = {
-                row: next(filter(None, (values[row].as_py() for values in cells.values())), "")
-                for row in np.flatnonzero(none).tolist()
-            }
-            blank = {"": ", which are blank"}
-            self._refuse(batch, {
-                row: (self.found[names[0]], mark, NO_ONE.format(blank.get(mark, ""), mark))
-                for row, mark in marks.items()
-            })  # fmt: skip
+            first = [(self.found[names[0]], text, NO_ONE.format(text)) for text in cells[names[0]].to_pylist()]
+            self._refuse(batch, {row: first[row] for row in np.flatnonzero(none).tolist()})
             wrong |= none
         row, place = np.nonzero((np.vstack([given, ~given.any(axis=0)]) & ~wrong).T)
         labels = np.array([*(name[len(LABEL_OF) :] for name in names), ""], object)

@@ -266,11 +266,11 @@ class Source:
         nothing = self.layout.header and not (found or self.layout.columns)
         no_header = " If the file has no header, say so: header=False." if numbers or nothing else ""
         shown = ", ".join(map(short_repr, header[:20])) + (", ..." if len(header) > 20 else "")
-        if self.layout.wide and (people := usual_columns(free, ["annotator"])):
-            way_out = f"columns={f'annotator={people[0]}'!r}"
-            return f"{message} If a row is an annotator and each other column a task: {way_out}."
         if self.layout.wide:
-            message += " Where no column names it, columns='task=' takes the number of the row."
+            message += (
+                " Where no column names it, columns='task=' takes the number of the row; where a row is an annotator "
+                "and each other column a task, columns='annotator=NAME' says who it is."
+            )
         if not sets and {"annotator", "label"} <= {*missing} and "task" in found and len(free) > 1 and not numbers:
             return (
                 f"{message} The columns are {shown}. If a row is a task and each other column an annotator, say so: "
@@ -285,9 +285,10 @@ class Source:
             message, which = message + "".join(dict.fromkeys(near.values())), "they are"
         if "label" in missing and len(free) > 2 and not (self.sparse or no_header):
             no_header = f" If each label has a column of 0 and 1: {self.layout.option}='label=FIRST,SECOND'."
-            if "annotator" in found and "task" in missing:
-                way_out = f"wide=True {self.layout.option}={'annotator=' + found['annotator']!r}"
-                no_header += f" If a row is an annotator and each other column a task: {way_out}."
+            if "task" in missing:
+                no_header += (
+                    " If a row is an annotator and each other column a task: wide=True columns='annotator=NAME'."
+                )
         names = ",".join(f"{ours}=NAME" for ours in missing)
         return f"{message} The columns are {shown}. Say which {which}: {self.layout.option}='{names}'.{no_header}"
 
