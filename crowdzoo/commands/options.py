@@ -77,7 +77,7 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
         help="the annotations have no header; give --columns as numbers, such as task=1,annotator=2,label=3",
     )  # fmt: skip
     command.add_argument("--wide", action="store_true", default=None,
-        help="a row a task, a column an annotator; with --columns annotator=NAME a row an annotator, a column a task; an "
+        help="a row per task and a column per annotator, or with --columns annotator=NAME the other way round; an "
         "empty cell is no label",
     )  # fmt: skip
     command.add_argument(
