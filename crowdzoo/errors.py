@@ -3,6 +3,7 @@
 import difflib
 import re
 import reprlib
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ __all__ = [
     "PipelineError",
     "ServingError",
     "did_you_mean",
+    "option_text",
     "short_message",
     "short_repr",
     "shorten",
@@ -167,6 +169,13 @@ def unknown(what: str, name: object, known: Iterable[Any]) -> str:
     if len(names) > MOST_LISTED:
         listed += f", ... {len(names) - MOST_LISTED:,} more"
     return f"unknown {what} {short_repr(name)}: choose one of {listed}.{did_you_mean(name, names)}"
+
+
+def option_text(option: str, value: str) -> str:
+    """An option of the command line with its value, quoted for a shell: "--missing=-1", "--columns 'task=my id'"."""
+    quoted = shlex.quote(value)
+    quoted = quoted if quoted != value or re.search(r"\w", value) else f"'{value}'"  # a mark alone is easily overlooked
+    return f"{option}{'=' if value.startswith('-') else ' '}{quoted}"
 
 
 def shorten(text: str) -> str:

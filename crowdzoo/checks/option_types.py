@@ -1,10 +1,13 @@
 """Types of the command line's options."""
 
 import argparse
+import json
 import math
+import re
 from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 from crowdzoo.errors import ConfigError, shorten
 from crowdzoo.files.paths import local_path
@@ -52,6 +55,20 @@ def number(low: float = -math.inf, high: float = math.inf) -> Callable[[str], fl
         return value
 
     return read
+
+
+def setting_value(text: str) -> Any:
+    """The value of a setting: JSON where the text is that, also with numbers such as .3 and 1.; else the text itself.
+
+    Raises:
+        RecursionError: nested too deep.
+    """
+    for form in (text, re.sub(r"(?<![\w.])\.(?=\d)", "0.", re.sub(r"(?<=\d)\.(?!\d)", ".0", text))):
+        try:
+            return json.loads(form)
+        except ValueError:
+            continue
+    return text
 
 
 def date(text: str) -> float:

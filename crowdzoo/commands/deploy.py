@@ -1,6 +1,7 @@
 """`crowdzoo deploy`: files that run TensorFlow Serving in containers."""
 
 import argparse
+import shlex
 from importlib.metadata import distributions
 
 from crowdzoo.checks.option_types import path
@@ -41,7 +42,7 @@ def run(arguments: argparse.Namespace) -> None:
     for name in written:
         print(arguments.out / name)
     print(f"image {image}{reason}")
-    file = arguments.out / written[0]
+    file = shlex.quote(str(arguments.out / written[0]))
     start = f"docker compose -f {file} up -d --wait" if arguments.target == "compose" else f"kubectl apply -f {file}"
     print(f"change what you need in the files, and start it: {start}")
 

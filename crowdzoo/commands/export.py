@@ -6,7 +6,7 @@ from crowdzoo.checks.option_types import path
 from crowdzoo.commands import options
 from crowdzoo.commands.outputs import names_path
 from crowdzoo.data.instance_kinds import VECTORS
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import ConfigError, DataError, option_text
 from crowdzoo.files.model_files import read_model_names
 from crowdzoo.files.paths import check_output_folder
 from crowdzoo.files.version_folders import next_version
@@ -48,9 +48,8 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.saving import load_model
 
     if not arguments.model.exists():
-        raise DataError(
-            f"{arguments.model}: the file does not exist. `crowdzoo train --out {arguments.model}` makes one."
-        )
+        option = option_text("--out", str(arguments.model))
+        raise DataError(f"{arguments.model}: the file does not exist. `crowdzoo train {option}` makes one.")
     target = arguments.out if hub else arguments.out / str(next_version(arguments.out))
     check_output_folder(target, "out")
     beside = names_path(arguments.model)

@@ -4,8 +4,6 @@ import argparse
 import errno
 import importlib
 import os
-import re
-import sys
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from functools import partial
@@ -75,9 +73,6 @@ def _main(argv: Sequence[str] | None) -> int:
         parser.commands()
         argcomplete.autocomplete(parser)  # ends the process
     try:
-        words = sys.argv[1:] if argv is None else argv
-        if empty := next((word for word in words if re.fullmatch(r"--[a-z-]+=--", word)), None):
-            parser.error(f"argument {empty[:-3]}: expected one argument")  # argparse takes it for an empty list
         arguments = parser.parse_args(argv)
     except (SystemExit, OSError) as end:  # --help, --version, wrong arguments
         if reason := finish_output(after_failure=isinstance(end, OSError)):
@@ -165,6 +160,14 @@ class _Parser(argparse.ArgumentParser):
         """See argparse's."""
         self.describe()
         return super().parse_known_args(*words, **given)
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """As argparse's, which drops the value of `--missing=--`."""
+        if action.option_strings and arg_strings == ["--"]:
+            value = self._get_value(action, "--")
+            self._check_value(action, value)
+            return value
+        return super()._get_values(action, arg_strings)
 
     def error(self, message: str) -> NoReturn:
         unknown = message.removeprefix("unrecognized arguments: ").partition("=")[0].split(" ")[0]

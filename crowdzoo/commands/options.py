@@ -3,14 +3,13 @@
 import argparse
 import csv
 import inspect
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from crowdzoo.checks.constraints import Flag, Number
-from crowdzoo.checks.option_types import date, integer, number, path
+from crowdzoo.checks.option_types import date, integer, number, path, setting_value
 from crowdzoo.commands.outputs import Output, is_rejects
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, shorten
@@ -62,7 +61,9 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
         help="the annotations are an export of this labelling platform: a file, a zip archive or a folder; an unknown "
         "name prints the list",
     )  # fmt: skip
-    command.add_argument("--field", metavar="NAME", help="with --platform: the question that is meant, of several")
+    command.add_argument("--field", metavar="NAME",
+        help="the question that is meant, of several in an export (--platform) or in cells of JSON objects",
+    )  # fmt: skip
     command.add_argument("--columns", metavar="NAME=COLUMN,…",
         help="columns of the annotations, such as task=HITId,annotator=WorkerId,label=Answer; without it they are "
         "found by their names",
@@ -76,7 +77,8 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
         help="the annotations have no header; give --columns as numbers, such as task=1,annotator=2,label=3",
     )  # fmt: skip
     command.add_argument("--wide", action="store_true", default=None,
-        help="a row a task, a column an annotator; an empty cell is no label",
+        help="a row per task and a column per annotator, or with --columns annotator=NAME the other way round; an "
+        "empty cell is no label",
     )  # fmt: skip
     command.add_argument(
         "--missing", metavar="A,B,…", help="labels that mean that there is none, such as --missing=-1,NA"
@@ -397,9 +399,7 @@ def settings_of(
         if name in own_options:
             raise ConfigError(f"{flag} {name}: use the option {own_options[name]}.")
         try:
-            settings[name] = json.loads(value)
-        except ValueError:
-            settings[name] = value
+            settings[name] = setting_value(value)
         except RecursionError:
             raise ConfigError(f"{flag} {shorten(f'{name}={value}')}: the value is nested too deep.") from None
     return settings

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 import crowdzoo
 from crowdzoo.aggregation.named import result_of
 from crowdzoo.aggregation.registry import create
+from crowdzoo.checks.option_types import setting_value
 from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.kinds import KINDS, kind_of
 from crowdzoo.kinds.compared import Compared, Scores
@@ -201,8 +201,5 @@ def _named(word: str | tuple[str, Mapping[str, Any]]) -> tuple[str, Mapping[str,
         key, equals, value = setting.partition("=")
         if not key or not equals:
             raise ConfigError(f"method {word!r}: write settings as NAME=VALUE, as in 'dawid-skene prior=0.1'.")
-        try:
-            found[key] = json.loads(value)
-        except ValueError:
-            found[key] = value
+        found[key] = setting_value(value)
     return name, found

@@ -48,6 +48,7 @@ class AnnotationRows:
     right_ids: np.ndarray | None = None
     classes_sorted: bool = False
     seconds: np.ndarray | None = None
+    num_replaced: int = 0
 
     def __post_init__(self) -> None:
         facts = label_kind(self.kind)

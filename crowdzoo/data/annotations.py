@@ -46,6 +46,7 @@ class Annotations(AnnotationRows):
         timestamp: float64 [A], seconds since 1970-01-01 UTC where the source held dates, or None.
         seconds: float64 [A], time that an answer took, or None; NaN where it is unknown.
         num_rejected: rows of the source that were left out by `on_bad_rows` or `on_duplicate`.
+        num_replaced: of these, the ones in whose place `on_duplicate` keeps another answer.
         repeats: an annotator may have several rows of one task (`on_duplicate="all"`).
         classes_sorted: a reader sorted the classes, as none were given.
 
@@ -190,7 +191,8 @@ class Annotations(AnnotationRows):
                 `to_parquet` says, and otherwise "classification".
             platform: name of the labelling platform whose export this is, such as "label-studio" (see
                 `crowdzoo.reading.platforms.export.PLATFORMS`), for kinds "classification" and "regression"; None: none.
-            field: question of the export that is meant; None where it has only one.
+            field: question of the export that is meant; None where it has only one. In a table the question whose
+                answer is read out of cells that hold JSON objects.
             image: name each task of the export after the file of its image, without the ending, as
                 `crowdzoo.instances.read_instances` names the images of a folder: the export's column of the image, or
                 True to find it. None keeps the platform's own names.

@@ -50,6 +50,7 @@ def retokenized(sequences: CrowdSequences) -> CrowdSequences:
         crowd.classes,
         positions=begins[of_rows[rows]] + within,
         num_rejected=crowd.num_rejected,
+        num_replaced=crowd.num_replaced,
     )
     cut = [split_tokens(text) for text in texts]
     gold = None

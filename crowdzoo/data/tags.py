@@ -13,6 +13,8 @@ from crowdzoo.errors import SHOWN, BadRow, DataError
 OUTSIDE = "O"
 # scheme -> the letters a tag may begin with, beside O
 SCHEMES = {"BIO": "BI", "IOBES": "BIES"}
+READ_AS = {"BIO": "BIO", "IOBES": "IOBES", "BILOU": "IOBES"}  # scheme of a file -> that of its tags once they are read
+_OTHERS = dict.fromkeys("ES", "IOBES") | dict.fromkeys("LU", "BILOU")
 
 
 class Span(NamedTuple):
@@ -200,8 +202,8 @@ def tag_problem(tag: object, scheme: str) -> str:
         hint = " Did you mean 'O'?"
     elif letter.upper() in letters and dash in ("-", "_") and type_:
         hint = f" Did you mean '{letter.upper()}-{type_}'?"
-    elif scheme == "BIO" and letter in "ES" and dash == "-":
-        hint = " The letters E and S belong to the scheme IOBES."
+    elif letter in _OTHERS and dash == "-":
+        hint = f" {letter}- belongs to the scheme {_OTHERS[letter]}."
     return f"is no tag of {scheme}: {forms}.{hint}"
 
 

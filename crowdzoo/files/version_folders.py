@@ -1,6 +1,7 @@
 """The folder of a served model: one subfolder a version, named by a number; the largest number is served."""
 
 import os
+import shlex
 from pathlib import Path
 
 from crowdzoo.errors import ServingError
@@ -63,7 +64,8 @@ def newest_version(path: str | os.PathLike[str]) -> Path:
         return path
     if path.is_file() and path.suffix == ".keras":
         raise ServingError(
-            f"{path}: a saved model, not an exported one. Run `crowdzoo export {path} FOLDER`, and give that folder."
+            f"{path}: a saved model, not an exported one. Run `crowdzoo export {shlex.quote(str(path))} FOLDER`, and "
+            "give that folder."
         )
     if path.is_file():
         raise ServingError(f"{path}: a file, not the folder of an exported model")

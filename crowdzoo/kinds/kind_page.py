@@ -156,7 +156,7 @@ class KindPage(ABC):
         """Adds counts to `overall`: `sizes` are the annotations of each task."""
         self.overall |= {
             "annotations": int(sizes.sum()),
-            "rows_left_out": self.table.num_rejected,
+            "rows_left_out": self.table.num_rejected - self.table.num_replaced,
             "tasks": len(sizes),
             "annotators": self.table.num_annotators,
             "tasks_without_annotations": int((sizes == 0).sum()),

@@ -200,7 +200,7 @@ def quality_report(
     worth = (None, None, None) if worths is None else worths if bootstrap else (worths[0], None, None)
     overall = {
         "annotations": len(annotations),
-        "rows_left_out": annotations.num_rejected,
+        "rows_left_out": annotations.num_rejected - annotations.num_replaced,
         "tasks": annotations.num_tasks,
         "annotators": annotations.num_annotators,
         "classes": annotations.num_classes,

@@ -9,7 +9,6 @@ import json
 import operator
 import re
 import secrets
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -26,7 +25,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.data.vocabulary import name_texts
-from crowdzoo.errors import ConditionError, ConfigError, DataError, shorten, unknown
+from crowdzoo.errors import ConditionError, ConfigError, DataError, option_text, shorten, unknown
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.kinds.kind_page import Asked, KindPage
 from crowdzoo.kinds.page_parts import DIGITS, FLAGS, MOST_NAMED, Numbers, PageTable
@@ -345,7 +344,7 @@ def _advised(numbers: Numbers, crowd: Any, aggregation: Result, seed: int, hashe
     gain = left_out(crowd, aggregation.method, gone, seed, getattr(aggregation, "label_names", None))
     names = [str(annotators["annotator"][place]) for place in np.flatnonzero(gone)]
     few = not hashed and len(names) <= MOST_NAMED and not any("," in name for name in names)
-    option = f"--exclude {shlex.quote(','.join(names))}" if few else "--exclude FILE, a name a line"
+    option = option_text("--exclude", ",".join(names)) if few else "--exclude FILE, a name a line"
     value, low, high = gain or (None, None, None)
     rounded = [round(100 * each, 1) + 0.0 for each in gain or ()]  # no "-0.0"
     points = "{:+.1f} points ({:+.1f} to {:+.1f})".format(*rounded) if rounded else ""

@@ -138,13 +138,21 @@ def _people(table: pa.Table, notes: list[list[str]], flagged: NDArray[np.bool_])
     names = [sorted(each, key=lambda note: not FLAGS[note].serious) for each in notes]
     texts = {
         "flag": [", ".join(FLAGS[note].title for note in each if FLAGS[note].serious) for each in names],
-        "reason": [", ".join((FLAGS[note].words or FLAGS[note].text).format_map(row) for note in each)
-                   for each, row in zip(names, rows, strict=True)],
+        "reason": [", ".join(_reason(note, row) for note in each) for each, row in zip(names, rows, strict=True)],
         "advice": ["; ".join(FLAGS[note].said_of(1)[1] for note in each if FLAGS[note].serious) for each in names],
     }  # fmt: skip
     columns = {name: table[name] for name in FIRST if name in table.column_names}
     columns |= {name: pa.array(values, pa.string()) for name, values in texts.items()}
     return {name: columns[name] for name in FIRST if name in columns}
+
+
+def _reason(note: str, row: dict[str, Any]) -> str:
+    """What an annotator does: in words with columns of the table, or in the note's own where the kind has none."""
+    try:
+        words = FLAGS[note].words.format_map({name: value for name, value in row.items() if value is not None})
+    except KeyError:
+        words = ""
+    return words or FLAGS[note].said_of(1)[0]
 
 
 def _agree_most(annotations: Annotations) -> dict[str, Any]:

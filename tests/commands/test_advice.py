@@ -3,8 +3,11 @@
 import ast
 import io
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +19,7 @@ import crowdzoo
 from crowdzoo import Annotations
 from crowdzoo.aggregation import MultiLabel
 from crowdzoo.commands import main as cli
+from crowdzoo.commands.messages import as_options
 from crowdzoo.errors import CrowdzooError
 from crowdzoo.quality import krippendorff_alpha
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
@@ -92,6 +96,20 @@ CASES = {
     "another sheet": Advice(two_sheets, ["sheet"], "has one column", name="a.xlsx", fill={"NAME": "answers"}),
     "no header": Advice("1,a,x\n2,a,y\n", ["header", "columns"], "header"),
     "a wide table": Advice("task,ann,bob\n1,x,y\n", ["wide"], "each other column an annotator"),
+    "a row for each annotator": Advice(
+        "rater,i1,i2,i3\nann,x,y,x\nbob,x,x,y\n",
+        ["wide", "columns"],
+        "each other column a task",
+        fill={"columns='task='": "", "--columns task= ": "", "annotator=NAME": "annotator=rater"},
+    ),
+    "a wide table with a row for each annotator": Advice(
+        "rater,i1,i2\nann,x,y\nbob,x,x\n",
+        ["columns"],
+        "each other column a task",
+        words="aggregate --method majority-vote --wide",
+        python={"wide": True},
+        fill={"columns='task='": "", "--columns task= ": "", "annotator=NAME": "annotator=rater"},
+    ),
     "a wide table with other columns": Advice(
         "no,Title,ann,bob\n1,t,x,y\n",
         ["columns"],
@@ -116,6 +134,20 @@ CASES = {
     ),
     "several labels in a cell": Advice(
         HEAD + "1,a,x|y\n1,b,x\n2,a,y\n", ["label_separator", "on_duplicate"], "made of other"
+    ),
+    "a line break between labels": Advice(
+        HEAD + '1,a,"born in\nlives in"\n1,b,born in\n1,c,lives in\n', ["label_separator", "on_duplicate"], "made of"
+    ),
+    "two dashes": Advice(HEAD + "1,a,x\n2,a,--\n", ["missing"], "counts as a class", failing=(0,)),
+    "columns with signs of a shell": Advice(
+        "no,Title,it's,$HOME,a&b;c\n1,t,x,y,x\n",
+        ["columns"],
+        "does not look like",
+        words="aggregate --method majority-vote --wide --columns task=no",
+        python={"wide": True, "columns": "task=no"},
+    ),
+    "a question with signs of a shell": Advice(
+        studio("x", names=("what's $it?", "topic")), ["field"], "several questions", **STUDIO
     ),
     "a blank between labels": Advice(HEAD + "1,a,0 0\n1,b,0\n", ["label_separator", "on_duplicate"], "made of other"),
     "a class with a comma": Advice(
@@ -221,13 +253,20 @@ def filled(text, fill):
 def option_in(message, name):
     """The words of an option as a message has them, to be typed."""
     flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
-    found = re.search(rf"(?<!\S)\(?({flag}(?:[ =](?:'[^']*'|[^\s']+?))?)(?=[.,;:)]*(?:\s|$))", message)
-    return shlex.split(found[1]) if found else []
+    value = r"""(?:'[^']*'|"[^"]*"|[^\s'"])+?"""
+    found = re.search(rf"(?<!\S)\(?({flag}(?:(?: (?!--)|=){value})?)(?=[.,;:)]*(?:\s|$))", message)
+    return in_a_shell(found[1]) if found else []
+
+
+def in_a_shell(words):
+    """The words that a shell makes of what is pasted into it."""
+    done = subprocess.run(["sh", "-c", f"printf '%s\\0' {words}"], capture_output=True, text=True, check=True)
+    return done.stdout.split("\0")[:-1]
 
 
 def argument_in(message, name):
-    found = re.search(rf"\b{name}=('(?:[^'\\]|\\.)*'|[\w,]+)", message)
-    return found and (found[1].strip("'") if found[1] not in ("True", "False") else ast.literal_eval(found[1]))
+    found = re.search(rf"""\b{name}=('(?:[^'\\]|\\.)*'|"[^"]*"|[\w,]+)""", message)
+    return found and (ast.literal_eval(found[1]) if found[1][0] in "\"'" or found[1] in ("True", "False") else found[1])
 
 
 @pytest.mark.filterwarnings("default")
@@ -316,3 +355,34 @@ def test_the_advice_for_several_labels_works(tmp_path, here, capsys):
     assert pd.read_csv("out.csv")["labels"].tolist() == ["x", "y"]
     with pytest.raises(CrowdzooError, match="split them with label_separator"):
         MultiLabel().fit(Annotations.read("a.csv", on_duplicate="all", classes=["x|y", "x", "y"]))
+
+
+def test_the_separator_that_is_a_line_break_can_be_pasted_into_a_shell(tmp_path, here, capsys):
+    file = Path(os.environ.get("CROWDZOO_DATA", "nowhere")) / "reports/F1/nl.csv"
+    if not file.exists():
+        file = tmp_path / "nl.csv"
+        file.write_text(HEAD + '1,a,"born in\nlives in"\n1,b,born in\n1,c,lives in\n')
+    words = ["aggregate", str(file), "--multi-label", "--out", "labels.csv"]
+    assert cli.main(words) == 3
+    option = re.search(r"split them with (.*?);", capsys.readouterr().err)[1]
+    command = f"{shlex.quote(sys.executable)} -m crowdzoo {' '.join(words)} {option}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert [*pd.read_csv("labels.csv").filter(regex="^probability_")] == ["probability_born in", "probability_lives in"]
+
+
+def test_a_value_is_quoted_for_a_shell_in_every_form_that_messages_have():
+    options = {"columns": "--columns", "task": "--task", "missing": "--missing", "label_separator": "--label-separator"}
+    for text, words in {
+        "columns='task=a b'": ["--columns", "task=a b"],
+        'columns="task=it\'s"': ["--columns", "task=it's"],
+        "columns='label=is_*'": ["--columns", "label=is_*"],
+        "columns='task=task=1,label=NAME'": ["--columns", "task=task=1,label=NAME"],
+        "missing='-1,NA'": ["--missing=-1,NA"],
+        "missing='$(ls)'": ["--missing", "$(ls)"],
+        r"label_separator='\n'": ["--label-separator", r"\n"],
+        "label_separator='|'": ["--label-separator", "|"],
+    }.items():
+        assert in_a_shell(as_options(f"Say so: {text}", options).removeprefix("Say so: ")) == words
+    options = {"on_duplicate": "--on-duplicate"}
+    assert as_options("on_duplicate='first' or 'last'.", options) == "--on-duplicate first or last."

@@ -205,8 +205,13 @@ sys.exit(cli.main({words}))
     assert "not foreseen" not in done.stderr
 
 
-def test_two_dashes_are_no_value_of_an_option(capsys):
+def test_two_dashes_are_the_value_of_an_option(tmp_path, here, capsys):
+    (tmp_path / "crowd.csv").write_text("task,annotator,label\n1,a,--\n1,b,x\n")
+    assert cli.main(["aggregate", "crowd.csv", "--missing=--", "--out", "labels.csv"]) == 0
+    assert " --  " not in capsys.readouterr().out
+    assert cli.main(["report", "crowd.csv", "--out", "r.html", "--fail-if=--"]) == 4
+    assert "'--' is not a condition" in capsys.readouterr().err
     with pytest.raises(SystemExit) as ended:
-        cli.main(["report", "crowd.csv", "--out", "r.html", "--fail-if=--"])
+        cli.main(["report", "crowd.csv", "--out", "r.html", "--decimal=--"])
     assert ended.value.code == 2
-    assert "argument --fail-if: expected one argument" in capsys.readouterr().err
+    assert "argument --decimal: invalid choice: '--'" in capsys.readouterr().err

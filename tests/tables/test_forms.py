@@ -144,7 +144,7 @@ REFUSED = {
     ),
     "a row without a label": (
         GO_EMOTIONS, {"columns": "task=id,annotator=rater_id,label=admiration,neutral"},
-        "row 4, column 'label': '0' stands in the columns of all labels. Leave such rows out by missing='0', or name",
+        "row 4, column 'admiration': '0' is blank or 0, and so are the columns of all other labels. Leave such rows",
     ),
     "no such column of a label": (
         "task,worker,cat\n1,x,1\n", {"columns": "label=cat,dgo"},

@@ -247,7 +247,7 @@ def _check_categories(path: Path, names: set[str], others: set[str]) -> None:
         near = max(sorted(others), key=lambda name: SequenceMatcher(None, strange[0].lower(), name.lower()).ratio())
         message = (
             f"{path}: has the categories {short_repr(strange)}, and annotators have {short_repr(sorted(others))} "
-            f"alone. If they are the same, name them alike, such as rename='{strange[0]}={near}'."
+            f"alone. If they are the same, name them alike, such as rename={f'{strange[0]}={near}'!r}."
         )
         if names.isdisjoint(others):
             raise DataError(message)

@@ -16,7 +16,7 @@ from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.drawn_spans import GOLD, outermost, side_by_side
 from crowdzoo.data.instance_kinds import SENTENCES, InstanceKind
 from crowdzoo.data.retokenized import retokenized
-from crowdzoo.data.tags import spans_of
+from crowdzoo.data.tags import READ_AS, spans_of
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows
@@ -70,7 +70,7 @@ class Sentences(Kind):
     def add_arguments(self, command: argparse.ArgumentParser) -> None:
         """How tags are written."""
         command.add_argument(
-            "--scheme", choices=("BIO", "IOBES"), default="BIO", help="sentences: tagging scheme (default BIO)"
+            "--scheme", choices=tuple(READ_AS), default="BIO", help="sentences: tagging scheme (default BIO)"
         )
         command.add_argument(
             "--on-bad-tags", choices=("error", "mend"), default="error",

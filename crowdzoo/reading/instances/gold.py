@@ -12,7 +12,7 @@ import pyarrow as pa
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.numbers import numbers_of
 from crowdzoo.data.vocabulary import as_named
-from crowdzoo.errors import DataError, DataWarning, did_you_mean, short_repr
+from crowdzoo.errors import BadRow, DataError, DataWarning, did_you_mean, short_repr
 from crowdzoo.reading.instances.table import Table, read_table, shown_names, task_names
 from crowdzoo.reading.tables.layout import Layout
 
@@ -35,8 +35,8 @@ def read_gold(path: str | Path, tasks: np.ndarray, classes: np.ndarray, layout: 
         Class codes, int64 [N], -1 where the file does not know.
 
     Raises:
-        DataError: no such file or columns, a repeated or empty task, none of the tasks that are wanted, a class that is
-            not among `classes`; names file, row, column and value.
+        DataError: no such file or columns, an empty task, one with different gold, none of the tasks that are wanted,
+            a class that is not among `classes`; names file, row, column and value.
     """
     return _gold_of(path, tasks, lambda table, gold: parse_classes(table, gold, classes), -1, layout)
 
@@ -64,8 +64,8 @@ def read_gold_labels(
         takes them.
 
     Raises:
-        DataError: no such file or columns, a repeated or empty task, none of the tasks that are wanted, a label that is
-            not among `labels`, or one beside `none`; names file, row, column and value.
+        DataError: no such file or columns, an empty task, one with different gold, none of the tasks that are wanted,
+            a label that is not among `labels`, or one beside `none`; names file, row, column and value.
     """
     names = [str(name) for name in labels]
     holds = np.zeros((0, len(names)), bool)
@@ -79,7 +79,9 @@ def read_gold_labels(
         both = [none in each and len(each) > 1 for each in sets]
         table.complain(np.flatnonzero(both), "gold", gold, f"has {none!r}, for no label, and a label.", "true labels")
         holds = np.array([[name in each for name in names] for each in sets], bool).reshape(len(sets), len(names))
-        return np.where([bool(each) for each in sets], np.arange(len(sets)), -1)
+        first: dict[frozenset[str], int] = {}
+        alike = [first.setdefault(frozenset(each), row) for row, each in enumerate(sets)]
+        return np.where([bool(each) for each in sets], alike, -1)
 
     row = _gold_of(path, tasks, rows, -1, layout)
     return {
@@ -92,7 +94,7 @@ def gold_by_task(path: str | Path, layout: Layout | None = None) -> dict[str, st
     """What a file says of each task, as text, empty where unknown; arguments and errors as for `read_gold`."""
     needed = ("task", "gold")
     table = read_table(path, needed, layout=layout, usual=needed)
-    return dict(zip(map(str, task_names(table).tolist()), table.names("gold").tolist(), strict=True))
+    return _by_task(table, table.names("gold").tolist(), "")
 
 
 def read_gold_ratings(path: str | Path, tasks: np.ndarray, layout: Layout | None = None) -> np.ndarray:
@@ -107,8 +109,8 @@ def read_gold_ratings(path: str | Path, tasks: np.ndarray, layout: Layout | None
         float64 [N], NaN where the file does not know.
 
     Raises:
-        DataError: no such file or columns, a repeated or empty task, none of the tasks that are wanted, gold that is no
-            number or infinite; names file, row, column and value.
+        DataError: no such file or columns, an empty task, one with different gold, none of the tasks that are wanted,
+            gold that is no number or infinite; names file, row, column and value.
     """
     return _gold_of(path, tasks, parse_ratings, np.nan, layout)
 
@@ -174,11 +176,32 @@ def _gold_of(
     """Gold of the tasks, [N], out of a file whose gold [n] is parsed."""
     needed = ("task", "gold")
     table = read_table(path, needed, layout=layout, usual=needed)
-    names = map(str, task_names(table).tolist())
     found = parse(table, table.names("gold"))
-    known = dict(zip(names, found.tolist(), strict=True))
+    known = _by_task(table, found.tolist(), missing)
     check_shared(path, known, tasks)
     return np.array([known.get(str(task), missing) for task in tasks.tolist()], found.dtype)
+
+
+def _by_task(table: Table, values: list[Any], missing: Any) -> dict[str, Any]:
+    """What is known of each task, where several rows of one say the same, or nothing.
+
+    Raises:
+        DataError: an empty task, or one with different values; names both rows.
+    """
+    first: dict[str, int] = {}
+    bad: list[BadRow] = []
+    column, numbers, texts = table.theirs.get("gold", "gold"), np.asarray(table.rows), table.names("gold")
+    unknown = [value == missing or value != value for value in values]
+    for row, name in enumerate(map(str, task_names(table, repeats=True).tolist())):
+        earlier = first.setdefault(name, row)
+        if unknown[earlier]:
+            first[name] = row
+        elif not unknown[row] and values[row] != values[earlier]:
+            reason = f"is another value of task {name!r} than {texts[earlier]!r} in row {numbers[earlier]}. Keep one."
+            bad.append(BadRow(table.name, int(numbers[row]), column, texts[row], f"{reason} Are these annotations?"))
+    if bad:
+        raise DataError("Some true labels cannot be used.", bad)
+    return {name: values[row] for name, row in first.items()}
 
 
 def check_shared(path: str | Path, names: Collection[str], tasks: np.ndarray) -> None:

@@ -205,7 +205,7 @@ def read_instances(
     values, names = reader.values(table)
     learned = [name for name in (values if isinstance(values, dict) else names or ()) if may_be_gold(name)]
     if gold is None and learned:
-        option = f"instance_columns='gold={learned[0]}'"
+        option = f"instance_columns={f'gold={learned[0]}'!r}"
         text = (
             f"{path}: column '{learned[0]}' is taken for what a model learns from. If it is the truth, give {option}."
         )

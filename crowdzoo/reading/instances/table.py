@@ -420,16 +420,24 @@ def check_has(name: str, header: Sequence[str], needed: Sequence[str]) -> None:
             raise DataError(f"{name}: has no column {each!r}; its columns are {shown_names(header)}.")
 
 
-def task_names(table: Table) -> np.ndarray:
-    """Names of the tasks, [N]: int64 where every name is an integer; empty and repeated ones are refused."""
+def task_names(table: Table, repeats: bool = False) -> np.ndarray:
+    """Names of the tasks, [N]: int64 where every name is an integer; empty and repeated ones are refused.
+
+    Args:
+        table: the rows.
+        repeats: whether a task may have several.
+    """
     names = table.names("task")
     empty = np.flatnonzero([not name.strip() for name in names.tolist()])
     table.complain(empty, "task", names, "is empty. Give every instance a task id.")
     array = pa.array(names, pa.large_string())
-    codes = array.dictionary_encode().indices.to_numpy()
-    # codes count up where a name is new
-    repeated = np.flatnonzero(codes <= np.maximum.accumulate(np.concatenate([[-1], codes[:-1]])))
-    table.complain(repeated, "task", names, "stands here a second time. Keep one row a task. Are these annotations?")
+    if not repeats:
+        codes = array.dictionary_encode().indices.to_numpy()
+        # codes count up where a name is new
+        repeated = np.flatnonzero(codes <= np.maximum.accumulate(np.concatenate([[-1], codes[:-1]])))
+        table.complain(
+            repeated, "task", names, "stands here a second time. Keep one row a task. Are these annotations?"
+        )
     integers = text_as_integers(array)
     return names if integers is None else integers
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.checks.constraints import Choice, checked
 from crowdzoo.data.crowd_sequences import CrowdSequences, sentence_annotations
-from crowdzoo.data.tags import OUTSIDE, TagSet, allowed_tags, check_scheme, mended, tag_problem, tag_problems
+from crowdzoo.data.tags import OUTSIDE, READ_AS, TagSet, allowed_tags, mended, tag_problem, tag_problems
 from crowdzoo.data.vocabulary import names_array
 from crowdzoo.errors import BadRow, DataError, did_you_mean, shorten
 from crowdzoo.files.text import is_text
@@ -50,7 +51,7 @@ def read_conll(
         path: path of the file, or of the folder.
         gold: path of a file with the same sentences in the same order and the true tag in its last column; `?` at each
             token of a sentence whose truth is unknown.
-        scheme: "BIO" or "IOBES".
+        scheme: "BIO", "IOBES", or "BILOU" (L and U for E and S), whose tags become those of IOBES.
         annotators: names of the columns, or None for 1, 2, 3 ... (or the header's).
         classes: tags in the order of their codes, each type with all its tags; or None for "O", then all tags of the
             types that occur, sorted.
@@ -93,7 +94,7 @@ def read_gold(
 
     Args:
         path: path of the file.
-        scheme: "BIO" or "IOBES".
+        scheme: as in `read_conll`.
         classes: as in `read_conll`.
         header: the first line holds names of columns.
         on_bad_tags: as in `read_conll`.
@@ -208,11 +209,12 @@ class _Conll:
         *,
         last_only: bool = False,
     ):
-        check_scheme(scheme)
+        Choice(READ_AS).checked("", "scheme", scheme)
         self.file = TextFile(path)
-        self.scheme = scheme
+        self.own = _bilou if scheme == "BILOU" else str  # from the file's letters to those of the scheme, and back
+        self.scheme = READ_AS[scheme]
         self.on_bad_tags = on_bad_tags
-        self.given = None if classes is None else TagSet(classes, scheme).classes
+        self.given = None if classes is None else TagSet(map(self.own, classes), self.scheme).classes
         self.header = header
         self.last_only = last_only  # a gold file: only the last column counts
         self.names: NDArray[Any] | None = None
@@ -295,7 +297,7 @@ class _Conll:
         for annotator, column in enumerate(columns[-1:] if self.last_only else columns):
             count = column.count(MISSING)
             if count < len(column):
-                column = tuple(tag.strip(" ") for tag in column)
+                column = tuple(self.own(tag.strip(" ")) for tag in column)
                 count = column.count(MISSING)
             if 0 < count < len(column):
                 self._note_missing(annotator, column, start, count)
@@ -315,7 +317,7 @@ class _Conll:
         for place, tag in enumerate(tags):
             if tag not in known:
                 if reason := self._unknown(tag):
-                    self.file.note(start + place, self._column(annotator), tag, reason)
+                    self.file.note(start + place, self._column(annotator), self.own(tag), self.own(reason))
                     unknown = True
                 else:
                     known[tag] = len(known)
@@ -326,7 +328,7 @@ class _Conll:
                 return [known.setdefault(tag, len(known)) for tag in right]
             self.breaks_scheme = True
             for place, reason in problems:
-                self.file.note(start + place, self._column(annotator), tags[place], reason)
+                self.file.note(start + place, self._column(annotator), self.own(tags[place]), self.own(reason))
         return [known.get(tag, -1) for tag in tags]
 
     def _unknown(self, tag: str) -> str:
@@ -352,6 +354,13 @@ class _Conll:
 
 
 _WAY = " Fix tags that break the scheme, or read with on_bad_tags='mend' (corrects the letters and keeps the spans)."
+
+
+def _bilou(text: str) -> str:
+    """Tags of BILOU as those of IOBES, and the other way round, in a text that names them."""
+    pairs = ("L", "E"), ("U", "S"), ("BILOU", "IOBES")
+    other = {one: two for pair in pairs for one, two in (pair, pair[::-1])}
+    return re.sub(r"(?<![\w-])(?:[LEUS](?=-)|BILOU|IOBES)", lambda found: other[found[0]], text)
 
 
 def _sequences(known: _Conll | None, *readers: _Conll) -> CrowdSequences:

@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.drawn_spans import GOLD
-from crowdzoo.data.tags import TagSet
+from crowdzoo.data.tags import READ_AS, TagSet
 from crowdzoo.errors import ConfigError
 from crowdzoo.reading.sentences.conll_files import read_conll
 from crowdzoo.reading.sentences.span_files import read_spans
@@ -33,7 +33,7 @@ def read_sentences(
     Args:
         path: spans in .jsonl, gold among them; columns under any other ending.
         gold: file of columns with the true tags.
-        scheme: "BIO" or "IOBES".
+        scheme: "BIO", "IOBES" or "BILOU"; see `read_conll`.
         classes: the tags; of spans their types count, not their order.
         on_bad_tags: "error" or "mend"; see `read_conll` and `read_spans`.
         platform: name of the labelling platform whose export this is; see `read_spans`.
@@ -57,6 +57,7 @@ def read_sentences(
     if gold is not None:
         end = "Of an export make such a file: `crowdzoo convert EXPORT --task sequence --platform NAME --out DIR`."
         raise ConfigError(f'gold: spans have their gold in the same file, {path}, in lines with "gold": true. {end}')
+    scheme = READ_AS.get(scheme, scheme)
     types = classes and TagSet(classes, scheme).types
     found = read_spans(
         path,

@@ -367,7 +367,7 @@ class _Spans:
             names,
             tag_set.classes,
         )
-        crowd = replace(crowd, num_rejected=self.file.num_bad + len(self.repeated))
+        crowd = replace(crowd, num_rejected=self.file.num_bad + len(self.repeated), num_replaced=len(self.repeated))
         with_text = sentences[0].text is not None
         drawn = None
         if not self.flat:

@@ -69,8 +69,7 @@ class TextFile:
         with open_regular(self.name) as stream:
             while raw := stream.readline(LONGEST_LINE):
                 number += 1
-                if number == 1:
-                    raw = _without_mark(self.name, raw)
+                raw = _without_mark(self.name, raw) if number == 1 else raw.removeprefix(b"\xef\xbb\xbf")
                 if len(raw) >= LONGEST_LINE:
                     raise DataError(f"{self.name}, row {number}: the line is longer than {LONGEST_LINE >> 20} MiB.")
                 raw = raw.removesuffix(b"\n").removesuffix(b"\r")

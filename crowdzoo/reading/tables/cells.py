@@ -1,6 +1,7 @@
 """Labels out of cells: of wide tables, without the marks of a missing label, several labels of a cell apart."""
 
 import ast
+import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,12 +13,16 @@ import pyarrow.compute as pc
 
 from crowdzoo.data.numbers import parse_numbers, without_zeros
 from crowdzoo.data.regions import MarkedImage
-from crowdzoo.errors import BadRow, DataError, DataWarning, short_repr
+from crowdzoo.errors import BadRow, DataError, DataWarning, short_repr, unknown
+from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.reading.tables.options import Rules
 from crowdzoo.reading.tables.sources import LABEL_OF, PART_OF, Batch, Source
 
 SEPARATORS = ("|", ";", ",", "\n")  # of several labels in a cell
-NO_ONE = "stands in the columns of all labels. Leave such rows out by missing='0', or name the answer: no_label='none'."
+NO_ONE = (
+    "is blank or 0, and so are the columns of all other labels. Leave such rows out by missing={!r}, or name the "
+    "answer: no_label='none'."
+)
 JOINT = " | "  # between the columns that name a task
 YES, NO = ("1", "1.0", "true", "yes", "x"), ("", "0", "0.0", "false", "no")  # in the column of a label
 HEAD = 1000  # rows that show whether a cell holds several annotators
@@ -36,6 +41,19 @@ def listed(text: str, of: tuple[type, ...] = (str, int, float)) -> list[str] | N
         return None
     of_labels = isinstance(found, (list, tuple, set)) and all(isinstance(each, of) for each in found)
     return ["" if each is None else str(each).strip() for each in found] if of_labels else None
+
+
+def json_answers(text: str) -> dict[str, Any]:
+    """Question -> answer of a cell such as {"T0": "yes"} or [{"task": "T0", "value": "yes"}]; of other cells {}."""
+    try:
+        found = parse_json(text) if text.lstrip()[:1] in ("[", "{") else []
+    except JsonError:
+        return {}
+    objects = found if isinstance(found, list) else [found]
+    if not all(isinstance(each, dict) for each in objects):
+        return {}
+    parts = [{str(each["task"]): each["value"]} if {"task", "value"} <= each.keys() else each for each in objects]
+    return {name: answer for part in parts for name, answer in part.items()}
 
 
 def check_pairs(source: Source, rules: Rules, batch: Batch) -> None:
@@ -100,7 +118,7 @@ class CellSource(Source):
         """Walks through the source from its start."""
         for number, batch in enumerate(self.inner.batches()):
             # the inner source finds its columns when it is opened
-            self.found, self.guessed = self.inner.found, self.inner.guessed
+            self.found, self.guessed, self.axes = self.inner.found, self.inner.guessed, self.inner.axes
             if self.inner.by_winner:
                 self._mix_sides(batch)
             batch = self._named(batch)
@@ -110,6 +128,8 @@ class CellSource(Source):
                 batch = self._long(batch)
             elif any(name.startswith(LABEL_OF) for name in batch.columns):
                 batch = self._chosen(batch)
+            if self.layout.question is not None:
+                batch = self._of_question(batch)
             if self.layout.missing and not self.layout.wide:
                 label = batch.columns["label"]
                 present = self._present(label)
@@ -126,7 +146,7 @@ class CellSource(Source):
                 self._fill(batch)
             yield batch
         if unmet := [name for name in self.layout.rename if name not in self._renamed]:
-            warnings.warn(f"{self.name}: rename: no label is {unmet[0]!r}.", DataWarning, stacklevel=6)
+            warnings.warn(f"{self.name}: rename: no label is {short_repr(unmet[0])}.", DataWarning, stacklevel=6)
 
     def _present(self, values: pa.Array) -> np.ndarray:
         """Where a cell holds no mark of a missing label, bool [n]. The mark -1 is also written -1.0."""
@@ -180,11 +200,12 @@ class CellSource(Source):
         starts = np.arange(len(cells)) * batch.num_rows
         label = pa.concat_arrays(arrays).take(pa.array(starts[column] + row))
         names = np.fromiter(cells, dtype=object, count=len(cells))
-        columns = {
-            "task": batch.columns["task"].take(pa.array(row)),
-            "annotator": pa.array(names[column], pa.large_string()),
-            "label": label,
+        of_row, of_column = self.axes
+        sides = {
+            of_row: batch.columns[of_row].take(pa.array(row)),
+            of_column: pa.array(names[column], pa.large_string()),
         }
+        columns = {"task": sides["task"], "annotator": sides["annotator"], "label": label}
         lines, originals = batch.line_numbers()[row], batch.originals
         return Batch(
             columns,
@@ -193,6 +214,19 @@ class CellSource(Source):
             batch.bad,
             lambda one: str(names[column[one]]),
         )
+
+    def _of_question(self, batch: Batch) -> Batch:
+        """The answers to the question; a cell without one is no answer, and lists are in order."""
+        cells = [json_answers(text) for text in _texts(batch.columns["label"]).to_pylist()]
+        found = [cell.get(str(self.layout.question)) for cell in cells]
+        if batch.num_rows and not any(self.layout.question in cell for cell in cells):
+            names = dict.fromkeys(name for cell in cells for name in cell)
+            raise DataError(f"{self.name}: {unknown('field', self.layout.question, names)}")
+        kept = _taken(batch, np.flatnonzero([answer is not None for answer in found]))
+        lists = [sorted(map(str, answer)) if isinstance(answer, list) else answer for answer in found]
+        texts = [answer if isinstance(answer, str) else json.dumps(answer) for answer in lists if answer is not None]
+        kept.columns["label"] = pa.array(texts, pa.large_string())
+        return kept
 
     def _named(self, batch: Batch) -> Batch:
         """Tasks named after several columns, or after their rows."""
@@ -252,7 +286,8 @@ class CellSource(Source):
         })  # fmt: skip
         if not self.layout.missing and self.layout.no_label is None:
             none = ~given.any(axis=0) & ~wrong
-            self._refuse(batch, dict.fromkeys(np.flatnonzero(none).tolist(), ("label", "0", NO_ONE)))
+            first = [(self.found[names[0]], text, NO_ONE.format(text)) for text in cells[names[0]].to_pylist()]
+            self._refuse(batch, {row: first[row] for row in np.flatnonzero(none).tolist()})
             wrong |= none
         row, place = np.nonzero((np.vstack([given, ~given.any(axis=0)]) & ~wrong).T)
         labels = np.array([*(name[len(LABEL_OF) :] for name in names), ""], object)

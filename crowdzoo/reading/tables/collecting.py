@@ -10,7 +10,7 @@ import numpy as np
 from crowdzoo.data.annotations import VOCABULARIES
 from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, short_repr
 from crowdzoo.files.paths import check_output_file
-from crowdzoo.reading.tables.cells import CellSource, listed, made_of_others
+from crowdzoo.reading.tables.cells import CellSource, json_answers, listed, made_of_others
 from crowdzoo.reading.tables.layout import OPTIONAL
 from crowdzoo.reading.tables.naming import warn_of_guess
 from crowdzoo.reading.tables.options import Rules, not_excluded
@@ -31,6 +31,7 @@ LONG, DISTINCT = 3, 20  # words of a class that looks like a text, and number of
 LEAST_LABELS = 5  # of a column of a wide table of which no other column has one, from which on it is no annotator
 COUNTED = 20  # labels that are integers up to this, most of them 0, look like counts
 COUNTS = ": its labels look like counts of votes, which do not say who voted. Write a row for each annotator"
+LOOKED_AT = 100  # classes of which one may be an object of JSON
 MOST_CLASSES = 10_000  # with more, a label made of others is not looked for
 
 SEVERAL_HOLD = "where several may hold for a task, give --multi-label to crowdzoo aggregate or report."
@@ -79,6 +80,7 @@ class Collector(RowChecks):
         # which of `rows` stay, and what is wrong with others
         self.keep = np.empty(0, dtype=bool)
         self.late: list[Late] = []
+        self.num_replaced = 0  # rows that `on_duplicate` drops
 
     def run(self) -> dict[str, Any]:
         """Reads the source to its end; see `collect`."""
@@ -99,6 +101,7 @@ class Collector(RowChecks):
             self._check_given(column)
         self._check_different()
         self._check_repeats()
+        self._check_none()
         if self.source.label_kind.has_positions:
             self._check_lengths()
         self._stop_if_bad()
@@ -109,6 +112,7 @@ class Collector(RowChecks):
         self._tell_left_out(num_left_out, len(self.rows["annotator"]))
         kind = self.source.label_kind.name
         result: dict[str, Any] = {"kind": kind, "num_rejected": num_left_out, "repeats": self.repeats}
+        result["num_replaced"] = self.num_replaced
         if self.source.label_kind.has_pairs:
             result |= self._finished_sides()
         for column in list(self.rows):
@@ -123,7 +127,8 @@ class Collector(RowChecks):
                 result[VOCABULARIES[column]] = names if objects is None else objects[names]
             result[_ATTRIBUTES.get(column, column)] = values
         if result.get("classes") is not None:
-            self._check_wide(result["annotator_ids"], result["annotators"], result["labels"], result["classes"])
+            what = self.source.axes[1]
+            self._check_wide(result[f"{what}_ids"], result[f"{what}s"], result["labels"], result["classes"])
             result["classes_sorted"] = self.rules.names["label"] is None
             self._tell_suspicious(result["classes"], np.bincount(result["labels"], minlength=len(result["classes"])))
         return result
@@ -198,9 +203,16 @@ class Collector(RowChecks):
         """Refuses a file with a label that is made of its other labels, unless the classes are given."""
         source = self.source
         no_cells = (source.path is None and not source.found) or source.label_kind.is_text
-        if no_cells or source.own or source.layout.label_separator or len(names) > MOST_CLASSES:
+        if no_cells or source.own or self.rules.names["label"] is not None or names.dtype.kind == "i":
             return
-        if self.rules.names["label"] is not None or names.dtype.kind == "i":
+        questions = [*dict.fromkeys(each for name in names[:LOOKED_AT].tolist() for each in json_answers(str(name)))]
+        if questions:
+            raise DataError(
+                f"{source.name}: labels such as {short_repr(names[0])} hold answers as JSON objects, to the questions "
+                f"{short_repr(questions)}. Choose one: field={questions[0]!r}. If they are classes, name all of them, "
+                "as in classes=A,B."
+            )
+        if source.layout.label_separator or len(names) > MOST_CLASSES:
             return
         found = made_of_others(names.tolist())
         lists = [name for name in names.tolist() if isinstance(name, str) and listed(name) is not None]
@@ -216,7 +228,7 @@ class Collector(RowChecks):
 
     def _check_wide(self, who: np.ndarray, annotators: np.ndarray, labels: np.ndarray, classes: np.ndarray) -> None:
         """Refuses counts of votes, and a column that nobody named as an annotator with labels of no other column."""
-        if not self.source.layout.wide or "annotator" in self.source.layout.columns:
+        if not self.source.layout.wide or self.source.axes[1] in self.source.layout.columns:
             return
         whole = classes.dtype.kind == "i" and classes.max(initial=0) >= COUNTED
         if whole and 2 * np.count_nonzero(classes[labels] == 0) > len(labels):
@@ -289,7 +301,27 @@ class Collector(RowChecks):
 
         self._leave_out(rows, describe, np.arange(len(rows) if policy == "error" else 0))
         if policy != "error":
-            self.repeat = self._bad_row(self.late[-1], 0)
+            self.repeat, self.num_replaced = self._bad_row(self.late[-1], 0), len(rows)
+
+    def _check_none(self) -> None:
+        """Drops answers, where an answer is a set of labels, that hold the label for none of them and another one."""
+        none, labels = self.source.layout.no_label, self.rows.get("label")
+        if none is None or labels is None or "label" not in self.vocabularies or self.rules.on_duplicate != "all":
+            return
+        key, kept = self._pair_keys(), np.flatnonzero(self.keep)
+        codes = [code for code in np.unique(labels).tolist() if str(self.vocabularies["label"].name(code)) == none]
+        is_none = np.isin(labels[kept], codes)
+        is_both = np.isin(key, np.intersect1d(key[is_none], key[~is_none]))
+        both, firsts = kept[is_both], np.unique(key[is_both], return_index=True)[1]
+        if not len(both):
+            return
+
+        def describe(number: int) -> tuple[str, Any, str]:
+            who, what = (self._name(column, both[number]) for column in ("annotator", "task"))
+            reason = f"is of an answer of {who!r} to task {what!r} that holds {none!r}, for no label, and a label. "
+            return "label", self._name("label", both[number]), f"{reason}Remove one of them."
+
+        self._leave_out(both, describe, np.sort(firsts))
 
     def _check_lengths(self) -> None:
         """Drops annotators who leave out positions of a task, or stop before another annotator of it does."""

@@ -35,6 +35,7 @@ class CsvSource(TextSource):
 
     trim = True
     quotes_span_lines = True
+    top = b""  # the line of the header
     longest_quoted = 1 << 17  # letters of a value that spans lines: more is a quote that nobody meant to open
 
     def __init__(self, path: str | os.PathLike[str], kind: str, delimiter: str = ",", layout: Layout | None = None):
@@ -81,6 +82,7 @@ class CsvSource(TextSource):
         # the first of the best is the usual one where that is among them
         self.delimiter = max(headers, key=lambda mark: (self._num_wanted(headers[mark]), len(headers[mark]) > 1))
         self.header = headers[self.delimiter]
+        self.top = head[:end].rstrip(b"\r")
         return min(end + 1, len(head)), line + 1
 
     def _num_wanted(self, header: Sequence[str]) -> int:
@@ -122,6 +124,8 @@ class CsvSource(TextSource):
             place: pa.float64() if column in self.numeric else pa.large_string()
             for column, place in zip(self.found, self.places, strict=True)
         }
+        if self.top and (chunk.startswith(self.top) or b"\n" + self.top in chunk):
+            return None  # perhaps the header again
         columns = parse_csv(chunk, ends, self.delimiter, len(self.header), types)
         if columns is None or not self._separated(chunk) or not self._closes([chunk[chunk.rfind(b"\n", 0, -1) + 1 :]]):
             return None  # Arrow takes the end of the chunk for the end of a quote
@@ -203,6 +207,8 @@ class CsvSource(TextSource):
                 f"has {len(fields)} value{'s' * (len(fields) != 1)} where the {first} has {len(self.header)}. "
                 'Put quotes (") around a value that holds the separator.'
             )
+        elif not trouble and self.top and [field.strip() for field in fields] == self.header:
+            trouble = "repeats the names of the columns. Remove the line."
         if trouble:
             return BadRow(self.name, line, None, shorten(readable(original)), trouble)
         for place in self.places:

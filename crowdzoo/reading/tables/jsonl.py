@@ -36,14 +36,15 @@ class JsonlSource(TextSource):
         if head.startswith(b"["):
             raise DataError(f"{self.name}: a JSON list, not one object a line; let its name end in .json.")
         # with a first line that is no object there is no telling which columns exist; the rows will complain
-        self.header = list(self.first) or list(self.required)
+        self.header = list(self.first) or [self.layout.columns.get(name, name) for name in self.required]
         return 0, line
 
     def _choose_columns(self) -> None:
         example = self.first
         # what is optional may be missing from the first line
         optional = {name: theirs for name in OPTIONAL if (theirs := self.layout.columns.get(name, name))}
-        self.found = self.match(list(dict.fromkeys([*self.header, *optional.values()]))) | optional
+        given = [name for ours, name in optional.items() if ours in self.layout.columns]
+        self.found = self.match(list(dict.fromkeys([*self.header, *given]))) | optional
         self.keys = frozenset(self.found.values())
         self.types = {}
         self.expected: dict[str, tuple[str, tuple[type, ...]]] = {}
@@ -112,7 +113,8 @@ class JsonSource(JsonlSource):
             line, _, rest = content.lstrip().partition(b"\n")
             if line.startswith(b"{") and (line.rstrip().endswith(b"}") or not rest.strip()):  # as lines of objects are
                 return io.BytesIO(content)
-            raise DataError(f"{self.name}, row {error.line}: {error}.") from None
+            place = f", row {error.line}" if error.line else ""
+            raise DataError(f"{self.name}{place}: {error}.") from None
         if isinstance(value, dict) and all(isinstance(said, dict) for said in value.values()):
             value = self._rows(value)
         rows = value if isinstance(value, (list, Iterator)) else [value]

@@ -39,6 +39,7 @@ class Layout:
         annotator_separator: between several annotators of a cell, and their labels in another; lists are taken apart.
         rename: a label as it stands in the file -> the one that it is.
         no_label: the label that an empty cell of a long table stands for; None: an empty cell is a bad row.
+        question: of which the answer is read, where cells hold JSON objects with those to several; None: no such cells.
         option: what `columns` is called in messages.
     """
 
@@ -54,6 +55,7 @@ class Layout:
     annotator_separator: str | None = None
     rename: Mapping[str, str] = field(default_factory=dict)
     no_label: str | None = None
+    question: str | None = None
     option: str = "columns"
 
     @classmethod
@@ -111,7 +113,8 @@ class Layout:
     @property
     def takes_apart(self) -> bool:
         """Whether rows of the file are not the rows of annotations."""
-        cells = self.missing, self.label_separator, self.annotator_separator, self.no_label, self.rename
+        apart = self.label_separator, self.annotator_separator, self.question
+        cells = self.missing, *apart, self.no_label, self.rename
         return any(cells) or self.wide or self.joins_columns
 
     @classmethod
@@ -148,7 +151,7 @@ def own_encoding(path: str | Path, layout: Layout) -> Layout:
 
 
 OF_LABELS = ("missing", "label_separator", "no_label", "rename")  # which mean the same in a platform's export
-LAYOUT_OPTIONS = tuple(each.name for each in fields(Layout) if each.name != "option")
+LAYOUT_OPTIONS = tuple(each.name for each in fields(Layout) if each.name not in ("option", "question"))
 
 
 def _columns(given: Any, known: Sequence[str], option: str) -> dict[str, str]:

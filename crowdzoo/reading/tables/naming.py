@@ -80,7 +80,7 @@ def find_columns(
             shown = " or ".join(f"'{name}'" for name in names)
             raise DataError(
                 f"{source}: there is no column '{ours}', and it may be {shown}. "
-                f"Say which: {layout.option}='{ours}={names[0]}'."
+                f"Say which: {layout.option}={f'{ours}={names[0]}'!r}."
             )
         if names:
             found[ours] = guessed[ours] = names[0]
@@ -114,7 +114,7 @@ def _squeezed(name: str) -> str:
 
 def column_not_there(source: str, ours: str, theirs: str, header: Sequence[str]) -> str:
     """Says that a column that was given is not in a header."""
-    shown = ", ".join(f"'{name}'" for name in header[:20]) + (", ..." if len(header) > 20 else "")
+    shown = ", ".join(map(short_repr, header[:20])) + (", ..." if len(header) > 20 else "")
     return (
         f"{source}: there is no column {short_repr(theirs)}, which was given for '{ours}'. The columns are {shown}."
         f"{did_you_mean(theirs, header)}"
@@ -125,5 +125,5 @@ def warn_of_guess(source: str, guessed: Mapping[str, str], option: str, stacklev
     """Says which columns were found by usual names, and how to say so oneself: with the option of this name."""
     if guessed:
         pairs = ",".join(f"{ours}={theirs}" for ours, theirs in guessed.items())
-        text = f"{source}: columns were found by usual names: {option}='{pairs}'. Give that option to be sure."
+        text = f"{source}: columns were found by usual names: {option}={pairs!r}. Give that option to be sure."
         warnings.warn(text, DataWarning, stacklevel=stacklevel + 1)

@@ -94,7 +94,9 @@ class FileOptions(FrameOptions, total=False):
         encoding: of a text file, by a name that Python knows. None (default): UTF-8, or what a byte order mark says.
         header: whether the first line of a CSV file holds names (default). If not, `columns` are numbers from 1.
         wide: a CSV or Parquet file has a row a task and a column an annotator: all columns but `task`, or those that
-            `columns` names, as "task=id,annotator=ann,bob" or "annotator=worker_*". An empty cell is no label.
+            `columns` names, as "task=id,annotator=ann,bob" or "annotator=worker_*". An empty cell is no label. Where
+            one column alone is the annotator's, as in "annotator=rater", a row is an annotator and a column a task: all
+            others, or those named, as "annotator=rater,task=q*".
     """
 
     separator: str | None

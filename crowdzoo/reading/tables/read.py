@@ -6,6 +6,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -112,10 +113,9 @@ def read_annotations(
 ) -> Annotations:
     """Reads a file by its suffix, or a platform's export: what `Annotations.read` is."""
     if platform is None:
-        for name, value in (("field", field), ("image", image)):
-            if value:
-                raise ConfigError(f"{name} belongs to an export of a labelling platform: name the platform as well.")
-        return _read(source_of(path, kind, Layout.of(options)), options)
+        if image:
+            raise ConfigError("image belongs to an export of a labelling platform: name the platform as well.")
+        return _read(source_of(path, kind, replace(Layout.of(options), question=field)), options)
     layout, usual = Layout.of(options), Layout()
     of_tables = [name for name in LAYOUT_OPTIONS if name not in OF_LABELS]
     if laid_out := [name for name in of_tables if getattr(layout, name) != getattr(usual, name)]:

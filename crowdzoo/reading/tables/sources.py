@@ -21,14 +21,14 @@ import numpy as np
 import pyarrow as pa
 
 from crowdzoo.data.label_kinds import label_kind
-from crowdzoo.errors import BadRow, ConfigError, DataError, DataWarning, did_you_mean
+from crowdzoo.errors import BadRow, ConfigError, DataError, DataWarning, did_you_mean, short_repr
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import LONGEST_LINE, readable
 from crowdzoo.files.utf8_blocks import utf8_blocks
 from crowdzoo.files.workbooks import is_workbook, sheet_csv
 from crowdzoo.reading.platforms.export import PLATFORMS
 from crowdzoo.reading.tables.layout import OPTIONAL, Layout
-from crowdzoo.reading.tables.naming import column_not_there, find_columns, is_no_annotator
+from crowdzoo.reading.tables.naming import column_not_there, find_columns, is_no_annotator, usual_columns
 
 BATCH_ROWS = 1 << 17
 CHUNK_BYTES = 8 << 20
@@ -38,7 +38,9 @@ LABEL_OF = "label of "  # with a name: what we call the columns of annotators in
 PART_OF = "part of "  # likewise the columns that make a task's name
 SEVERAL = {"task": PART_OF, "label": LABEL_OF}
 IN_LISTS = {"annotator": ("annotators", "workers", "annotatorids"), "label": ("annotations",)}  # usual names there
+_A = {"task": "a task", "annotator": "an annotator"}
 LIKENESS = 0.75  # of a column's name to ours, from which it may be a slip
+_MARK = b"\xef\xbb\xbf"  # of UTF-8
 NUL = "holds a NUL byte. Save the file as UTF-8 text."
 _NO_TEXT = {  # what a file begins with -> what it is, and what to do
     b"\x1f\x8b": "compressed with gzip; let its name end in .gz",
@@ -94,6 +96,8 @@ class Source:
         layout: how the source lays out its table.
         found: our name of each column -> the source's, once it is open.
         guessed: those of them that were found by a usual name.
+        axes: what a row and what a column of a wide table stands for: "task" and "annotator", or the other way round
+            where `columns` names one column of the annotator, and none or several of the task; known once it is open.
         by_winner: of preferences, whether the columns found for left and right are the better task and the worse one,
             and there is none of labels; known once it is open.
         names: column -> names in code order that the source brings itself.
@@ -109,6 +113,7 @@ class Source:
     repeats = False
     most_batches: int | None = None
     complete = True
+    axes = ("task", "annotator")
 
     def __init__(self, kind: str, layout: Layout | None = None):
         self.label_kind = label_kind(kind)
@@ -152,16 +157,21 @@ class Source:
         Raises:
             DataError: for a missing column, one that is there twice, or two that may be meant.
         """
-        wanted = ("task",) if self.layout.wide else (*self.required, *OPTIONAL)
+        one = "annotator" in self.layout.columns and not self.layout.several("annotator")
+        task = self.layout.several("task") if "task" in self.layout.columns else not usual_columns(header, ["task"])
+        self.axes = of_row, of_column = ("annotator", "task") if one and task else ("task", "annotator")
+        wanted = (of_row,) if self.layout.wide else (*self.required, *OPTIONAL)
         more = IN_LISTS if self.layout.annotator_separator else {"label": self.label_kind.label_names}
         several = {ours: self._several(header, ours) for ours in SEVERAL if self.layout.several(ours)}
+        if self.layout.wide and of_column == "task":
+            several = {}
         given = dict(self.layout.columns) | {ours: "" for ours, columns in several.items() if columns}
         parts = {ours: name for columns in several.values() for ours, name in columns.items()}
         rest = [name for name in header if name not in parts.values()]
         found, self.guessed = find_columns(self.name, rest, wanted, replace(self.layout, columns=given), more)
         found |= parts
-        if self.layout.wide and (parts or "task" in found or given.get("task") == ""):
-            return found | self._annotators(header, [*found.values()])
+        if self.layout.wide and (parts or of_row in found or given.get("task") == ""):
+            return found | self._of_columns(header, [*found.values()])
         if self.label_kind.has_pairs and not {"left", "right"} & found.keys():
             both, guessed = find_columns(self.name, header, ("winner", "loser", "annotator", *OPTIONAL), self.layout)
             if {"winner", "loser", "annotator"} <= both.keys():
@@ -198,30 +208,32 @@ class Source:
             found |= {SEVERAL[ours] + ("".join(match.groups()) if short else match[0]): match[0] for match in matches}
         return found
 
-    def _annotators(self, header: Sequence[str], tasks: Sequence[str]) -> dict[str, str]:
-        """The columns of annotators in a wide table: those that are given, or all but the tasks'."""
-        patterns = [pattern.strip() for pattern in self.layout.columns.get("annotator", "*").split(",")]
-        names = [name for name in header if name not in tasks and any(fnmatchcase(name, each) for each in patterns)]
+    def _of_columns(self, header: Sequence[str], rows: Sequence[str]) -> dict[str, str]:
+        """The columns of annotators (or tasks) in a wide table: those that are given, or all but those of the rows."""
+        what = self.axes[1]
+        patterns = [pattern.strip() for pattern in self.layout.columns.get(what, "*").split(",")]
+        names = [name for name in header if name not in rows and any(fnmatchcase(name, each) for each in patterns)]
         if not names:
-            raise DataError(f"{self.name}: no column of an annotator is named {' or '.join(map(repr, patterns))}.")
-        if "annotator" not in self.layout.columns and (others := [name for name in names if is_no_annotator(name)]):
+            raise DataError(f"{self.name}: no column of {_A[what]} is named {' or '.join(map(repr, patterns))}.")
+        if what not in self.layout.columns and (others := [name for name in names if is_no_annotator(name)]):
             raise self.no_annotators(names, others)
         if "" in names:
-            way_out = f"{self.layout.option}='annotator=FIRST,SECOND'"
-            raise DataError(f"{self.name}: a column has no name. Give it one, or name those of annotators: {way_out}.")
+            way_out = f"{self.layout.option}='{what}=FIRST,SECOND'"
+            raise DataError(f"{self.name}: a column has no name. Give it one, or name those of {what}s: {way_out}.")
         for name, times in Counter(names).items():
             if times > 1:
                 raise DataError(f"{self.name}: column '{name}' is there {times} times. Keep one.")
         return {f"{LABEL_OF}{name}": name for name in names}
 
     def no_annotators(self, names: Sequence[str], others: Sequence[str], why: str = "") -> DataError:
-        """Says that some columns of a wide table are no annotators, and how to name those that are."""
+        """Says that some columns of a wide table are no annotators (or tasks), and how to name those that are."""
         apart = set(others)
         rest = ",".join(name for name in names if name not in apart) or "FIRST,SECOND"
-        task = f"task={self.layout.columns['task']}," if "task" in self.layout.columns else ""
+        of_row, what = self.axes
+        row = f"{of_row}={self.layout.columns[of_row]}," if of_row in self.layout.columns else ""
         return DataError(
-            f"{self.name}: column '{others[0]}' does not look like an annotator{why}. Name the columns that are: "
-            f"{self.layout.option}='{task}annotator={rest}'; a * stands for any letters."
+            f"{self.name}: column '{others[0]}' does not look like {_A[what]}{why}. Name the columns that are: "
+            f"{self.layout.option}={f'{row}{what}={rest}'!r}; a * stands for any letters."
         )
 
     def _missing(self, missing: Sequence[str], header: Sequence[str], found: Mapping[str, str]) -> str:
@@ -253,11 +265,12 @@ class Source:
         numbers = self.layout.header and any(name.strip().isdecimal() for name in header)
         nothing = self.layout.header and not (found or self.layout.columns)
         no_header = " If the file has no header, say so: header=False." if numbers or nothing else ""
-        if self.sparse:  # optional ones were added to those that the first row has
-            header = [name for name in header if name not in OPTIONAL]
-        shown = ", ".join(f"'{name}'" for name in header[:20]) + (", ..." if len(header) > 20 else "")
+        shown = ", ".join(map(short_repr, header[:20])) + (", ..." if len(header) > 20 else "")
         if self.layout.wide:
-            message += " Where no column names it, columns='task=' takes the number of the row."
+            message += (
+                " Where no column names it, columns='task=' takes the number of the row; where a row is an annotator "
+                "and each other column a task, columns='annotator=NAME' says who it is."
+            )
         if not sets and {"annotator", "label"} <= {*missing} and "task" in found and len(free) > 1 and not numbers:
             return (
                 f"{message} The columns are {shown}. If a row is a task and each other column an annotator, say so: "
@@ -272,6 +285,10 @@ class Source:
             message, which = message + "".join(dict.fromkeys(near.values())), "they are"
         if "label" in missing and len(free) > 2 and not (self.sparse or no_header):
             no_header = f" If each label has a column of 0 and 1: {self.layout.option}='label=FIRST,SECOND'."
+            if "task" in missing:
+                no_header += (
+                    " If a row is an annotator and each other column a task: wide=True columns='annotator=NAME'."
+                )
         names = ",".join(f"{ours}=NAME" for ours in missing)
         return f"{message} The columns are {shown}. Say which {which}: {self.layout.option}='{names}'.{no_header}"
 
@@ -375,6 +392,8 @@ class TextSource(Source):
         """Batches of a chunk; puts the bytes that belong to the next one into `left`."""
         if not chunk.strip():
             return
+        if _MARK in chunk:  # at the beginning of lines it is left of a file whose lines were put behind another's
+            chunk = re.sub(rb"(?m)^" + _MARK, b"", chunk)
         ends = np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n"))
         # an odd number of quotes: the cut is perhaps inside a quoted value
         cut_inside = self.quotes_span_lines and chunk.count(b'"') % 2 == 1

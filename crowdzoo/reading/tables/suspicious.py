@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from crowdzoo.errors import short_repr
+
 NOTHING = frozenset({"na", "n/a", "nan", "none", "null", "-", "--", "?", "nil", "missing", "unknown label"})
 MOST_CLASSES = 10_000  # with more, nothing is looked for
 RARE = 1000  # annotations a class, on average, beside which a class with one looks like a typing mistake
@@ -45,18 +47,20 @@ def suspicious_classes(names: Sequence[object], counts: np.ndarray, no_label: st
         )
     commas = any("," in text for text in texts) and not any(re.search(r"\.|,\d{3}$", text) for text in texts)
     numbers = [_number(name.replace(",", ".") if commas and isinstance(name, str) else name) for name in names]
-    decimals = [repr(name) for name, number in zip(names, numbers, strict=True) if number is not None and number % 1]
+    decimals = [
+        short_repr(name) for name, number in zip(names, numbers, strict=True) if number is not None and number % 1
+    ]
     if len(decimals) > 2 and None not in numbers:  # fewer may be versions
         found.append(
             f"classes are numbers, some with decimals: {_listed(decimals)}. If they are ratings, use kind 'regression' "
             f"(--task regression{' --decimal ,' * commas})."
         )
-    ends = [repr(text) for text in texts if text != text.strip()]
+    ends = [short_repr(text) for text in texts if text != text.strip()]
     if ends:
         found.append(f"white space at the ends is part of a class's name: {_listed(ends)}.")
     single = np.flatnonzero(np.asarray(counts) == 1)
     if len(single) and np.sum(counts) >= RARE * max(len(names) - len(single), 1):
-        rare = [repr(names[code]) for code in single.tolist()]
+        rare = [short_repr(names[code]) for code in single.tolist()]
         found.append(f"only one of {int(np.sum(counts)):,} annotations says {_listed(rare)}. Is it written wrongly?")
     return found
 
@@ -74,7 +78,7 @@ def spelt_alike(names: Sequence[object], what: str) -> list[str]:
             number = _number(name)
             plain = "".join(sign for sign in name if unicodedata.category(sign) != "Cf")  # such as a blank of no width
             key = " ".join(unicodedata.normalize("NFKC", plain).casefold().split()) if number is None else number
-            alike.setdefault(key, []).append(repr(name))
+            alike.setdefault(key, []).append(short_repr(name))
     same = [" and ".join(each) for each in alike.values() if len(each) > 1]
     form = "case, white space, Unicode form or the form of a number"
     return [f"{what} differ only in {form}: {_listed(same)}. Write them alike."] if same else []
