@@ -67,6 +67,9 @@ class CrowdLayer(keras.layers.Layer):
     # whether answers are logits, whose probabilities need not sum to one; those of others are log-probabilities
     gives_logits: ClassVar[bool] = False
 
+    # whether its recipe can weigh tasks, `CrowdModel.fit(..., sample_weight=...)`
+    weighs_tasks: ClassVar[bool] = True
+
     # whether its recipe may train the base on the votes first
     votes_first: ClassVar[bool] = False
 

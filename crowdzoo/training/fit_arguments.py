@@ -9,7 +9,7 @@ import numpy as np
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.losses import MaskedCrossentropy
-from crowdzoo.training.batches import TargetBatches
+from crowdzoo.training.batches import TargetBatches, checked_weights
 from crowdzoo.training.data import ArrayData, answer_shape, split_row
 from crowdzoo.training.gold_targets import gold_targets
 from crowdzoo.training.mask_data import MaskData
@@ -237,13 +237,13 @@ def evaluation_batches(
     if model.crowd is None:
         return target_batches(target_arrays(model, x, y, sample_weight), **order)
     gold, crowd = None, model.crowd
+    more = {} if sample_weight is None else {"sample_weight": sample_weight}
     x, y, line = _of_frame(model, x, y, task, line)
     if not isinstance(y, Annotations) and not has_annotators(x):
         _build_on(model, instances_of(x))
         gold = gold_targets(y, crowd.kind, crowd.num_classes or 0, crowd.num_annotators)
     if gold is None:
-        refuse_weights(sample_weight, None)
-        return crowd_arrays(model, x, y, tasks, line=line).batches(**order)
+        return crowd_arrays(model, x, y, tasks, line=line).batches(**order, **more)
     if crowd.label_kind.has_pixels:
         _check_pixels(model, gold.shape[1:])
     arrays = instances_of(x), gold, sample_weight
@@ -257,6 +257,8 @@ def held_out(data: Any, fraction: float, order: dict[str, Any]) -> tuple[Any, An
     """What is left to train on, and batches of the last rows."""
     if isinstance(data, (ArrayData, MaskData)):
         kept, held = data.split(fraction)
+        if "sample_weight" in order:
+            order = order | {"sample_weight": order["sample_weight"][kept.num_tasks :]}
         return kept, held.batches(**order)
     if not isinstance(data, tuple):
         raise ConfigError("fit: validation_split is for arrays; of a dataset write validation_data=ANOTHER_DATASET")
@@ -266,18 +268,30 @@ def held_out(data: Any, fraction: float, order: dict[str, Any]) -> tuple[Any, An
     return kept, target_batches(held, **order)
 
 
-def refuse_weights(sample_weight: Any, class_weight: Any) -> None:
-    """A method's own steps (EM, votes, matrices) do not know weights."""
-    if sample_weight is not None:
-        raise ConfigError(
-            "fit: sample_weight is not for annotators' labels, which the crowd layer weighs itself. To leave "
-            "tasks out write fit(x, annotations.select_tasks(kept), tasks=ids)."
-        )
+def refuse_class_weight(class_weight: Any) -> None:
+    """A class weight is for tasks whose class is known."""
     if class_weight is not None:
         raise ConfigError(
             "fit: class_weight needs the tasks' classes, which nobody knows here. Aggregate first and write "
             "CrowdModel(base).fit(x, result.posteriors, class_weight=...)."
         )
+
+
+def task_weights(crowd: Any, data: Any, sample_weight: Any) -> np.ndarray:
+    """The weights of the tasks that a model with a crowd layer is trained on, `[N]`.
+
+    Raises:
+        ConfigError: a method that cannot weigh tasks, or data that are not in memory.
+        DataError: as `checked_weights`.
+    """
+    if not isinstance(data, (ArrayData, MaskData)):
+        raise ConfigError("fit: sample_weight is for arrays. Batches of your own hold the weights: (x, y, weights).")
+    if not crowd.weighs_tasks:
+        raise ConfigError(
+            f"fit: sample_weight is not for {type(crowd).__name__}, which compares tasks with each other. Leave tasks "
+            "out, fit(x, annotations.select_tasks(kept), tasks=ids), or use another layer, such as ConfusionMatrices."
+        )
+    return checked_weights(sample_weight, data.num_tasks)
 
 
 def _build_on(model: Any, x: Any) -> None:
