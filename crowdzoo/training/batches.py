@@ -202,9 +202,11 @@ class CrowdBatches(_Shuffled):
             positions, tokens = np.asarray(annotations.positions), arrays[0].shape[1] if arrays[0].ndim > 1 else 0
             self._length = int(positions.max()) + 1
             if self._length > tokens:
+                raw = arrays[0].dtype.kind in "OSU"
+                way_out = " Raw texts need crowdzoo.models.Preprocessed(tagger, preprocessor) as base." if raw else ""
                 raise DataError(
                     f"a label stands at position {self._length - 1}, but the instances have {tokens} tokens (their "
-                    "second axis; positions count from 0)"
+                    f"second axis; positions count from 0).{way_out}"
                 )
             self._lengths = np.zeros(annotations.num_tasks, dtype=np.int64)
             np.maximum.at(self._lengths, annotations.task_ids, positions + 1)
