@@ -95,7 +95,7 @@ def _files(kind: Kind) -> tuple[str, str]:
 
 def made_cards() -> dict[str, dict[str, Any]]:
     """The cards of crowdzoo's own methods as they are saved, without figures, by sort, kind and name."""
-    return {_key(card.sort, card.kind, card.name): card.to_dict() for card in _cards(KINDS.values(), {}, own=True)}
+    return {f"{card.sort}/{card.kind}/{card.name}": card.to_dict() for card in _cards(KINDS.values(), {}, own=True)}
 
 
 def _cards(kinds: Any, saved: dict[str, Any], own: bool = False) -> Iterator[MethodCard]:
@@ -107,15 +107,11 @@ def _cards(kinds: Any, saved: dict[str, Any], own: bool = False) -> Iterator[Met
         for kind in kinds:
             table: Any = table_of(kind.name)
             for name in table.own if own else table:
-                known = saved.get(_key(sort, kind.name, name)) if name in table.own else None
+                known = saved.get(f"{sort}/{kind.name}/{name}") if name in table.own else None
                 if known is None:
                     yield make(kind, name, table)
                 else:
                     yield MethodCard(**known | {part: tuple(known[part]) for part in ("extras", "settings")})
-
-
-def _key(*words: str) -> str:
-    return "/".join(words)
 
 
 def _deep(kind: Kind, name: str, methods: Any) -> MethodCard:
