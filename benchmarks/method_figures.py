@@ -4,6 +4,9 @@ Writes crowdzoo/report/method_figures.json, which a wheel holds. Run it after a 
 or benchmarks/results/reproduce_deep.json; a test compares. Processor times of aggregations are those that the file has;
 of a method that it does not have, they are measured.
 
+Writes crowdzoo/report/method_cards.json as well: what the cards of crowdzoo's own methods say, from their docstrings
+and settings. Run it after a change of these, too.
+
     python benchmarks/method_figures.py
 """
 
@@ -17,6 +20,7 @@ from typing import Any
 
 from crowdzoo.aggregation import METHODS, create
 from crowdzoo.datasets import load_labelme
+from crowdzoo.report.method_cards import made_cards
 from crowdzoo.training.methods import crowd_layer_class
 
 HERE = Path(__file__).resolve().parent
@@ -100,3 +104,4 @@ def figure(variant: str, accuracies: list[float], cpu_seconds: float, versions: 
 
 if __name__ == "__main__":
     SAVED.write_text(json.dumps(figures(), indent=1) + "\n")
+    SAVED.with_name("method_cards.json").write_text(json.dumps(made_cards(), indent=1, ensure_ascii=False) + "\n")

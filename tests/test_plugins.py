@@ -399,6 +399,14 @@ def test_the_page_on_a_method_of_ones_own_runs_and_shows_the_failure_as_it_is():
     names = {"__name__": __name__}
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(compile(block, "docs/own_method.md", "exec"), names)
+    names["test_the_layer"]()
+    layer, codes = names["OneNumber"](5, start=2.0), np.array([[3, -1]], "int32")
+    p = np.array([[0.5, 0.3, 0.2]], "float32")
+    right = np.exp(2) / (np.exp(2) + 2)  # by hand: an answer is right, or one of the two others
+    expected = p[0] * right + (1 - p[0]) * (1 - right) / 2
+    np.testing.assert_allclose(
+        np.exp(keras.ops.convert_to_numpy(layer(p, annotators=codes)))[0, 0], expected, rtol=1e-5
+    )
     with pytest.raises(AssertionError) as caught:
         names["test_the_aggregator"]()
     shown = page.partition("and fails:\n\n")[2]

@@ -49,7 +49,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.fetch:
         for path in datasets.fetch(arguments.name):
             print(path)
-        print(f"licence: {datasets.public_files()[arguments.name][0]['licence']}")
+        for licence in dict.fromkeys(row["licence"] for row in datasets.public_files()[arguments.name]):
+            print(f"licence: {licence}")
         return
     chosen = datasets.load(arguments.name)
     if arguments.write:

@@ -4,6 +4,8 @@ import argparse
 import errno
 import importlib
 import os
+import sys
+import traceback
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from functools import partial
@@ -123,6 +125,8 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno in (errno.EFBIG, errno.ENOSPC, errno.EDQUOT):
         return f"a file cannot be written: {error.strerror}. Make room on the disk, or raise the limit (ulimit -f)."
     reason = shorten(str(error).strip()) or "no message"
+    if sys.flags.optimize > 1 and "tensorflow" in traceback.extract_tb(error.__traceback__)[-1].filename:
+        return f"{type(error).__name__}: {reason}\n  TensorFlow does not start under python -OO: use -O, or no option."
     return f"{type(error).__name__}: {reason}\n  This was not foreseen; --debug shows where."
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import csv
-import inspect
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -274,9 +273,9 @@ def given(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]
     return {name: value for name in names if (value := getattr(arguments, name, None)) is not None}
 
 
-def add_settings(command: argparse.ArgumentParser, names: Iterable[str]) -> None:
-    """Adds an option for each of these settings of a training: what it may be and its help are those of the class."""
-    for name in names:
+def add_settings(command: argparse.ArgumentParser, helps: Mapping[str, str]) -> None:
+    """Adds an option for each of these settings of a training, by name with its help; the class says what it may be."""
+    for name, text in helps.items():
         cls = next(each for each in (TrainingSettings, TextSettings, ImageSettings) if hasattr(each, name))
         rule, kind = cls.rules.get(name), "" if hasattr(Settings, name) else f"{cls.instances.name}: "
         more: dict[str, Any] = {"metavar": name.rpartition("_")[2].upper()}
@@ -285,19 +284,8 @@ def add_settings(command: argparse.ArgumentParser, names: Iterable[str]) -> None
         elif isinstance(rule, Number):
             more["type"] = integer(int(rule.least), int(rule.most)) if rule.whole else number()
         usual = getattr(cls, name)
-        text = kind + _described(cls)[name] + ("" if usual is None or "action" in more else f" (default {usual})")
+        text = kind + text + ("" if usual is None or "action" in more else f" (default {usual})")
         command.add_argument(f"--{name.replace('_', '-')}", default=None, help=text, **more)
-
-
-def _described(cls: type) -> dict[str, str]:
-    """What the docstrings of a class and of its bases say of each attribute, without references."""
-    found: dict[str, str] = {}
-    for each in cls.__mro__:
-        section = (inspect.getdoc(each) or "").partition("\nAttributes:\n")[2].partition("\n\n")[0]
-        for name, text in re.findall(r"^    (\w+): (.*(?:\n        .*)*)", section, re.MULTILINE):
-            plain = re.sub(r" \(`[^`]*`\)", "", re.sub(r"\s+", " ", text)).replace("`", "")
-            found.setdefault(name, plain.rstrip("."))
-    return found
 
 
 def add_column_types(command: argparse.ArgumentParser) -> None:

@@ -23,12 +23,27 @@ from crowdzoo.training.length import num_labelled, with_length
 
 ENCODER = ("inputs", "form", "height", "width", "fit")  # those that the encoder of a base of one's own takes
 MOST_LAYERS, MOST_UNITS = 100, 1 << 16
-# Of settings, as options
-FIELDS = (
-    "dropout", "epochs", "batch_size", "learning_rate", "form", "height", "width", "fit", "backbone",
-    "backbone_weights", "pixel_scale", "fine_tune", "augment", "precision", "jit_compile",
-    "gradient_accumulation_steps", "patience", "devices",
-)  # fmt: skip
+# Settings that are options, and their help
+FIELDS = {
+    "dropout": "share of hidden units dropped in training",
+    "epochs": "passes over the tasks; follows from their number where it is not set",
+    "batch_size": "tasks in a batch; likewise",
+    "learning_rate": "learning rate of Adam",
+    "form": "convolutional, bag-of-words or characters; where it is not set, characters for texts without spaces",
+    "height": "rows that an image has for the model, in pixels; 128 for masks",
+    "width": "columns; likewise",
+    "fit": "how an image of another shape is made to fit: crop keeps the middle, stretch all of it",
+    "backbone": "a network in place of the residual one: a name in keras.applications, or the path of a .keras file",
+    "backbone_weights": "path of the weights of a named backbone; they are random where it is not set",
+    "pixel_scale": "what the backbone takes for a pixel: 0 to 255, 0 to 1, -1 to 1, imagenet or imagenet-bgr",
+    "fine_tune": "whether the backbone's weights are trained, too",
+    "augment": "whether images are mirrored and shifted in training; not for things such as letters",
+    "precision": "what the base computes in: float32, mixed_bfloat16 or mixed_float16",
+    "jit_compile": "whether XLA compiles the steps; Keras decides where it is not set",
+    "gradient_accumulation_steps": "batches whose mean gradient makes a step",
+    "patience": "for classes: end the training when so many epochs have not predicted held-out annotations better",
+    "devices": "devices that each batch is spread over, GPUs, or CPUs where there are none",
+}
 
 
 def describe(command: argparse.ArgumentParser) -> None:

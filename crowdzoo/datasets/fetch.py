@@ -1,8 +1,10 @@
 """Public crowd sets that may be downloaded: where each file is, its licence and its SHA-256. Nothing of them ships."""
 
 import csv
+import gzip
 import http.client
 import urllib.request
+import zlib
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
@@ -15,7 +17,10 @@ TIMEOUT = 60  # seconds without an answer
 
 
 def public_files() -> dict[str, list[dict[str, str]]]:
-    """Name of a set -> its files: licence, url, file (below `data_folder`) and sha256 of each."""
+    """Name of a set -> its files: licence, url, file (below `data_folder`) and sha256 (of what the url has) of each.
+
+    A file whose name ends in .gz, and its url does not, is compressed by `fetch`.
+    """
     found: dict[str, list[dict[str, str]]] = {}
     table = resources.files("crowdzoo.datasets").joinpath("public.csv").read_text("utf-8")
     for row in csv.DictReader(table.splitlines()):
@@ -43,7 +48,8 @@ def fetch(name: str, folder: str | Path | None = None) -> list[Path]:
     for row in files[name]:
         path = (data_folder() if folder is None else Path(folder)) / row["file"]
         paths.append(path)
-        if path.is_file() and sha256(path.read_bytes()).hexdigest() == row["sha256"]:
+        packed = path.suffix == ".gz" and not row["url"].endswith(".gz")
+        if path.is_file() and _sum(path, packed) == row["sha256"]:
             continue
         try:
             with urllib.request.urlopen(row["url"], timeout=TIMEOUT) as answer:
@@ -59,5 +65,13 @@ def fetch(name: str, folder: str | Path | None = None) -> list[Path]:
                 "the page of its source, and try again later."
             )
         with atomic_file(path) as file:
-            file.write(content)
+            file.write(gzip.compress(content, mtime=0) if packed else content)
     return paths
+
+
+def _sum(path: Path, packed: bool) -> str:
+    """SHA-256 of a file that is there, before it was compressed; empty where it is damaged."""
+    try:
+        return sha256(gzip.decompress(path.read_bytes()) if packed else path.read_bytes()).hexdigest()
+    except (EOFError, OSError, zlib.error):
+        return ""

@@ -67,6 +67,9 @@ class CrowdLayer(keras.layers.Layer):
     # whether answers are logits, whose probabilities need not sum to one; those of others are log-probabilities
     gives_logits: ClassVar[bool] = False
 
+    # whether its recipe can weigh tasks, `CrowdModel.fit(..., sample_weight=...)`
+    weighs_tasks: ClassVar[bool] = True
+
     # whether its recipe may train the base on the votes first
     votes_first: ClassVar[bool] = False
 
@@ -95,6 +98,33 @@ class CrowdLayer(keras.layers.Layer):
         self.supports_masking = True
 
     # === What a layer says ===
+
+    def build(self, inputs_shape: tuple[int | None, ...]) -> None:
+        """Notes the classes; a layer makes its weights in a `build` of its own, which ends in this one."""
+        if self._num_classes is None and self.label_kind.has_classes:
+            self._num_classes = self._check_shape(inputs_shape)
+        super().build(inputs_shape)
+
+    def _answers(self, inputs: Any, annotators: Any = None, features: Any = None, training: bool = False) -> Any:
+        """Log-probabilities of the labels, `log sum_k p_i(k) P(annotator m says l | truth k)`, by `log_confusions`.
+
+        Args:
+            inputs: class probabilities `[B, K]` (sequences `[B, T, K]`, masks `[B, H, W, K]`).
+            annotators: int `[B, M]`, -1 for padding; None: all annotators.
+            features: `[B, D]`, for layers with `uses_features`.
+            training: whether the layer is called in training.
+
+        Returns:
+            `[B, M, K]` (`[B, T, M, K]`, `[B, H, W, M, K]`).
+        """
+        self._check_call(inputs, training)
+        annotators = self._everybody(inputs) if annotators is None else annotators
+        logs = self.log_confusions(annotators, features) if self.uses_features else self.log_confusions(annotators)
+        for _ in self._axes[1:]:
+            logs = ops.expand_dims(logs, axis=1)
+        return ops.logsumexp(self._log_prior(inputs)[..., None, :, None] + logs, axis=-2)
+
+    call: Any = _answers  # layers with a `call` of their own take what they need
 
     @property
     def num_classes(self) -> int | None:
@@ -304,8 +334,20 @@ class CrowdLayer(keras.layers.Layer):
     def _cast(self, values: Any) -> Any:
         return ops.cast(values, self._computing_dtype())
 
+    def rows_of(self, weight: Any, annotators: Any) -> Any:
+        """The annotators' own rows of a weight, with a gradient that every optimizer reads correctly.
+
+        Args:
+            weight: `[R, ...]`.
+            annotators: int `[B, M]`, -1 for padding, which gets the row of another annotator of the task; None: all.
+
+        Returns:
+            `[B, M, ...]` (of None `[R, ...]`), float32 or wider.
+        """
+        return self._of(weight, annotators)
+
     def _of(self, weight: Any, annotators: Any) -> Any:
-        """The annotators' own rows of a weight `[R, ...]`, in the computing dtype: `[B, M, ...]`; of None all rows."""
+        """As `rows_of`."""
         return self._cast(weight if annotators is None else take_rows(weight, self._codes(annotators)))
 
     def _log_prior(self, inputs: Any) -> Any:

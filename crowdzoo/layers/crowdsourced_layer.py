@@ -237,10 +237,15 @@ class CrowdsourcedLayer(CrowdLayer):
 
     # === For the recipe ===
 
-    def anchor_biases(self, annotators: np.ndarray) -> None:
-        """Moves what the biases have in common to the estimate; `annotators` are those of all ratings, int `[A]`."""
+    def anchor_biases(self, annotators: np.ndarray, weights: np.ndarray | None = None) -> None:
+        """Moves what the biases have in common to the estimate.
+
+        Args:
+            annotators: of all ratings, int `[A]`.
+            weights: of all ratings, `[A]`; None: each counts once.
+        """
         bias = ops.convert_to_numpy(self.bias).astype("float64")
-        common = bias[annotators].mean()
+        common = np.average(bias[annotators], weights=weights)
         self.bias.assign(bias - common)
         self.shift.assign(float(ops.convert_to_numpy(self.shift)) + common)
 

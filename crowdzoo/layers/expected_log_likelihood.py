@@ -26,10 +26,14 @@ class ExpectedLogLikelihood(keras.losses.Loss):
         is the loss; for labels their mean.
     """
 
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        """The mean; see the class."""
+        if len(y_true.shape) < len(y_pred.shape):
+            return MaskedCrowdCrossentropy()(y_true, y_pred, sample_weight)
+        return super().__call__(y_true, y_pred, sample_weight)
+
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """See the class."""
-        if len(y_true.shape) < len(y_pred.shape):
-            return MaskedCrowdCrossentropy()(y_true, y_pred)
         costs = -ops.sum(ops.cast(y_true, y_pred.dtype) * y_pred, axis=-1)
         if len(costs.shape) == 3:
             return ops.mean(costs, axis=(1, 2))

@@ -100,6 +100,7 @@ class MaxMIG(ConfusionMatrices):
     takes_confidence: ClassVar[bool] = False
     kinds: ClassVar[tuple[str, ...]] = ("classification",)
 
+    weighs_tasks: ClassVar[bool] = False  # the other tasks of a batch stand for chance
     votes_first: ClassVar[bool] = False
     beyond_descent: ClassVar[str | None] = (
         "the matrices start from the votes, and the loss compares two views of the truth"

@@ -168,7 +168,9 @@ class RatingEM(CrowdLayer):
         """The M-step's of the base; in validation the squared error of the answers."""
         return RatingSquaredError(self.unit)
 
-    def start_from(self, num_tasks: int, tasks: np.ndarray, annotators: np.ndarray, ratings: np.ndarray) -> np.ndarray:
+    def start_from(
+        self, num_tasks: int, tasks: np.ndarray, annotators: np.ndarray, ratings: np.ndarray, weights: Any = None
+    ) -> np.ndarray:
         """Rounds without a network: it says the mean of the corrected ratings of every task.
 
         Args:
@@ -176,6 +178,7 @@ class RatingEM(CrowdLayer):
             tasks: int `[A]`.
             annotators: int `[A]`.
             ratings: `[A]`, in the labels' unit.
+            weights: as for `update`.
 
         Returns:
             The network's first targets, float32 `[N, 1]`, in the labels' unit.
@@ -186,15 +189,16 @@ class RatingEM(CrowdLayer):
         self.bias.assign(np.zeros(self.num_annotators))
         self.follows.assign(np.full(self.num_annotators, 1 - self.unrelated))
         estimates = np.zeros(num_tasks)
-        rated = np.bincount(tasks, minlength=num_tasks) > 0
+        rated = np.zeros(num_tasks)
+        rated[tasks] = 1 if weights is None else weights
         standardized = self._standardized(ratings)
         for _ in range(self.start_rounds):
-            targets, _ = self._round(estimates, tasks, annotators, standardized)
-            estimates[:] = self._standardized(targets[rated, 0].astype("float64")).mean()
+            targets, _ = self._round(estimates, tasks, annotators, standardized, weights)
+            estimates[:] = np.average(self._standardized(targets[:, 0].astype("float64")), weights=rated)
         return targets
 
     def update(
-        self, estimates: np.ndarray, tasks: np.ndarray, annotators: np.ndarray, ratings: np.ndarray
+        self, estimates: np.ndarray, tasks: np.ndarray, annotators: np.ndarray, ratings: np.ndarray, weights: Any = None
     ) -> tuple[np.ndarray, float]:
         """E-step and the M-step of the annotators.
 
@@ -203,18 +207,20 @@ class RatingEM(CrowdLayer):
             tasks: int `[A]`.
             annotators: int `[A]`.
             ratings: `[A]`, in the labels' unit.
+            weights: how often each rating counts in the M-step, `[A]`, one weight per task; None: once.
 
         Returns:
             The network's next targets, float32 `[N, 1]`, in the labels' unit; and the log-likelihood of the ratings
             before the M-step, in nats of standardised ratings, each by whether it follows the truth (expected).
         """
-        return self._round(self._standardized(estimates), tasks, annotators, self._standardized(ratings))
+        return self._round(self._standardized(estimates), tasks, annotators, self._standardized(ratings), weights)
 
     def _round(
-        self, estimates: np.ndarray, tasks: np.ndarray, annotators: np.ndarray, ratings: np.ndarray
+        self, estimates: np.ndarray, tasks: np.ndarray, annotators: np.ndarray, ratings: np.ndarray, weights: Any
     ) -> tuple[np.ndarray, float]:
         """See `update`; here estimates and ratings are standardised."""
-        number = np.bincount(annotators, minlength=self.num_annotators)
+        counts = np.ones(len(tasks)) if weights is None else weights
+        number = np.bincount(annotators, counts, self.num_annotators)
         bias, precision, spread_of_truth, follows = (
             ops.convert_to_numpy(weight).astype("float64")
             for weight in (self.bias, self.precision, self.variance, self.follows)
@@ -223,21 +229,22 @@ class RatingEM(CrowdLayer):
         means, variances, likelihood = posterior(
             estimates, variance, tasks, annotators, ratings, bias, precision, follows
         )
-        unrelated = _unrelated(annotators, ratings, self.num_annotators)
+        unrelated = _unrelated(annotators, ratings, self.num_annotators, counts)
         likelihood += float((1 - follows) @ unrelated)
         errors = ratings - means[tasks]
         spread = np.zeros(self.num_annotators)
         divergence = np.zeros(self.num_annotators)
         if self.has_bias:
             spread = 1 / (1 / float(ops.convert_to_numpy(self.bias_variance)) + number * precision)
-            bias = precision * np.bincount(annotators, errors, self.num_annotators) * spread
+            bias = precision * np.bincount(annotators, counts * errors, self.num_annotators) * spread
             among = float(np.average(np.square(bias) + spread, weights=follows * (number > 0)))
             self.bias_variance.assign(max(among, SMALLEST_VARIANCE))
             ratio = spread / max(among, SMALLEST_VARIANCE)
             divergence = (np.square(bias) / max(among, SMALLEST_VARIANCE) + ratio - 1 - np.log(ratio)) / 2
-            above = np.bincount(annotators, errors, self.num_annotators) / (number + WORTH)
+            above = np.bincount(annotators, counts * errors, self.num_annotators) / (number + WORTH)
             errors = errors - bias[annotators]
-        squares = np.bincount(annotators, np.square(errors) + variances[tasks], self.num_annotators) + number * spread
+        squares = counts * (np.square(errors) + variances[tasks])
+        squares = np.bincount(annotators, squares, self.num_annotators) + number * spread
         pooled = max(float(follows @ squares) / float(follows @ number), SMALLEST_VARIANCE)
         shapes, rates = self.prior + number / 2, self.prior * pooled + squares / 2
         precision = shapes / rates
@@ -253,8 +260,9 @@ class RatingEM(CrowdLayer):
             anchor = number if self.level == "all" else follows * number
             common = float(bias @ anchor / anchor.sum())
             bias, means = bias - common, means + common
-        rated = np.bincount(tasks, minlength=len(means)) > 0
-        variance = float((np.square(means - estimates) + variances)[rated].mean())
+        rated = np.zeros(len(means))
+        rated[tasks] = counts
+        variance = float(np.average(np.square(means - estimates) + variances, weights=rated))
         self.bias.assign(bias)
         self.precision.assign(precision)
         self.variance.assign(max(variance, SMALLEST_VARIANCE))
@@ -308,14 +316,14 @@ def posterior(
     return estimates + pull / total, 1 / total, float(likelihood / 2)
 
 
-def _unrelated(annotators: np.ndarray, ratings: np.ndarray, num_annotators: int) -> np.ndarray:
+def _unrelated(annotators: np.ndarray, ratings: np.ndarray, num_annotators: int, counts: np.ndarray) -> np.ndarray:
     """Log-probability of each annotator's standardised ratings if they have nothing to do with the truth, nats `[R]`.
 
     As in `crowdzoo.aggregation.RatingEM`: normal, with a normal-gamma prior of mean 0 and variance 1, integrated out.
     """
-    number = np.bincount(annotators, minlength=num_annotators)
-    sums = np.bincount(annotators, ratings, num_annotators)
-    squares = np.bincount(annotators, np.square(ratings) + RESOLUTION**2, num_annotators)
+    number = np.bincount(annotators, counts, num_annotators)
+    sums = np.bincount(annotators, counts * ratings, num_annotators)
+    squares = np.bincount(annotators, counts * (np.square(ratings) + RESOLUTION**2), num_annotators)
     shapes = WORTH + number / 2
     rates = WORTH + (squares - np.square(sums) / (WORTH + number)) / 2
     found = gammaln(shapes) - gammaln(WORTH) + WORTH * np.log(WORTH) - shapes * np.log(rates)

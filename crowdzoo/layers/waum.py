@@ -90,6 +90,7 @@ class WAUM(ConfusionMatrices):
     takes_confidence: ClassVar[bool] = False
     kinds: ClassVar[tuple[str, ...]] = ("classification",)
 
+    weighs_tasks: ClassVar[bool] = False  # tasks are ranked, and Dawid-Skene counts each once
     votes_first: ClassVar[bool] = False
     beyond_descent: ClassVar[str | None] = "the base is trained twice, without ambiguous tasks the second time"
 

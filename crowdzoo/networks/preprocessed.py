@@ -24,7 +24,7 @@ class Preprocessed(keras.Model):
         inputs: what the model takes.
 
     Call arguments:
-        inputs: strings `[B]` or `[B, 1]`, or images.
+        inputs: strings `[B]` or `[B, 1]`, or images; or what the preprocessor makes of strings, for the base alone.
 
     Returns:
         What the base gives.
@@ -54,6 +54,8 @@ class Preprocessed(keras.Model):
     def call(self, inputs: Any, training: bool = False) -> Any:
         """What the base gives for raw instances."""
         if self.shape is None:
+            if keras.backend.standardize_dtype(getattr(inputs, "dtype", "int32")) != "string":
+                return self.base(inputs, training=training)
             inputs = keras.ops.reshape(inputs, (-1,))
         return self.base(self.preprocessor(inputs), training=training)
 

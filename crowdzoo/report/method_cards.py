@@ -1,10 +1,15 @@
-"""Cards of all methods: made from the registries, the docstrings and the saved figures."""
+"""Cards of all methods: saved ones of crowdzoo's own, made ones of packages; and the saved figures.
+
+`benchmarks/method_figures.py` makes the saved cards from the classes and their docstrings, so that they need no Keras,
+and no docstrings where they are shown (`python -OO` has none).
+"""
 
 import functools
 import inspect
 import json
 import textwrap
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from typing import Any
 
@@ -73,8 +78,7 @@ def method_cards(kind: str | None = None, name: str | None = None) -> list[Metho
         ConfigError: an unknown kind or name, with the nearest known one.
     """
     kinds = [kind_of(kind)] if kind is not None else [KINDS[name] for name in LABEL_KINDS]
-    cards = [card for each in kinds for card in (*_deep(each), *_aggregations(each))]
-    cards.sort(key=lambda card: card.sort != "deep")  # stable: kinds and registries keep their order
+    cards = [replace(card, figures=_figures(card)) for card in _cards(kinds, _saved("method_cards.json"))]
     if name is None:
         return cards
     found = [card for card in cards if card.name == name]
@@ -89,34 +93,49 @@ def _files(kind: Kind) -> tuple[str, str]:
     return file, "" if kind is next(iter(KINDS.values())) else f" --task {kind.name}"
 
 
-def _deep(kind: Kind) -> list[MethodCard]:
-    from crowdzoo.training.methods import AGGREGATED, crowd_layer_class, hyperparameters_of, methods_of
+def made_cards() -> dict[str, dict[str, Any]]:
+    """The cards of crowdzoo's own methods as they are saved, without figures, by sort, kind and name."""
+    return {f"{card.sort}/{card.kind}/{card.name}": card.to_dict() for card in _cards(KINDS.values(), {}, own=True)}
 
-    cards = []
+
+def _cards(kinds: Any, saved: dict[str, Any], own: bool = False) -> Iterator[MethodCard]:
+    """Deep methods, then aggregations: of each, the saved card, or one that is made; packages' only without `own`."""
+    from crowdzoo.aggregation.registry import METHODS_OF
+    from crowdzoo.training.methods import methods_of
+
+    for sort, table_of, make in (("deep", methods_of, _deep), ("aggregation", METHODS_OF.get, _aggregation)):
+        for kind in kinds:
+            table: Any = table_of(kind.name)
+            for name in table.own if own else table:
+                known = saved.get(f"{sort}/{kind.name}/{name}") if name in table.own else None
+                if known is None:
+                    yield make(kind, name, table)
+                else:
+                    yield MethodCard(**known | {part: tuple(known[part]) for part in ("extras", "settings")})
+
+
+def _deep(kind: Kind, name: str, methods: Any) -> MethodCard:
+    from crowdzoo.training.methods import AGGREGATED, crowd_layer_class, hyperparameters_of
+
     file, option = _files(kind)
     file += " images" if kind.labels.learned.has_pixels else " instances.parquet" if "instances" in kind.needed else ""
-    methods = methods_of(kind.name)
-    for name in methods:
-        command = f"crowdzoo train {file}{option} --method {name} --out model.keras"
-        figures = _figures("deep", kind.name, name)
-        if name == AGGREGATED:
-            cards.append(MethodCard(
-                name, "deep", kind.name, None, "", "The base model alone, trained on the answers of an aggregation.",
-                "That of the aggregation.", "Instances, and what the aggregation needs.", (), (), kind.fit_aggregated,
-                command, figures,
-            ))  # fmt: skip
-            continue
-        layer, settings = crowd_layer_class(name, kind.name), hyperparameters_of(name, kind.name)
-        summary, sections = _described(layer)
-        extras = ("features",) * layer.uses_features + ("confidence",) * ("confidence" in settings)
-        said = "masks" if kind.labels.learned.has_pixels else "annotations, tasks=ids"
-        base = "RewardModel(base)" if kind.labels.has_pairs else "base"
-        python = f"CrowdModel({base}, {layer.__name__}({_required(layer, kind)})).fit(x, {said})"
-        cards.append(MethodCard(
-            name, "deep", kind.name, _class_name(layer, "crowdzoo.layers"), methods.version(name).partition(" ")[0],
-            summary, sections["Source"], sections["Needs"], extras, settings, python, command, figures,
-        ))  # fmt: skip
-    return cards
+    command = f"crowdzoo train {file}{option} --method {name} --out model.keras"
+    if name == AGGREGATED:
+        return MethodCard(
+            name, "deep", kind.name, None, "", "The base model alone, trained on the answers of an aggregation.",
+            "That of the aggregation.", "Instances, and what the aggregation needs.", (), (), kind.fit_aggregated,
+            command, (),
+        )  # fmt: skip
+    layer, settings = crowd_layer_class(name, kind.name), hyperparameters_of(name, kind.name)
+    summary, sections = _described(layer)
+    extras = ("features",) * layer.uses_features + ("confidence",) * ("confidence" in settings)
+    said = "masks" if kind.labels.learned.has_pixels else "annotations, tasks=ids"
+    base = "RewardModel(base)" if kind.labels.has_pairs else "base"
+    python = f"CrowdModel({base}, {layer.__name__}({_required(layer, kind)})).fit(x, {said})"
+    return MethodCard(
+        name, "deep", kind.name, _class_name(layer, "crowdzoo.layers"), methods.version(name).partition(" ")[0],
+        summary, sections["Source"], sections["Needs"], extras, settings, python, command, (),
+    )  # fmt: skip
 
 
 def _required(layer: Any, kind: Kind) -> str:
@@ -136,32 +155,30 @@ def _required(layer: Any, kind: Kind) -> str:
     return ", ".join(found)
 
 
-def _aggregations(kind: Kind) -> list[MethodCard]:
+def _aggregation(kind: Kind, name: str, methods: Any) -> MethodCard:
     from crowdzoo.aggregation.registry import METHODS_OF
     from crowdzoo.aggregation.sentences.token_aggregation import TokenAggregation
 
-    cards = []
-    for name, cls in METHODS_OF[kind.name].items():
-        summary, sections = _described(cls)
-        described, made = cls, f"{cls.__name__}()"
-        if cls is TokenAggregation:  # a method for classes, which says what it needs
-            described, made = METHODS_OF["classification"][name], f"{cls.__name__}({name!r})"
-            own, sections = _described(described)
-            summary = f"Token by token: {own[0].lower() + own[1:]}"
-        parameters = inspect.signature(cls.fit).parameters  # every aggregator has one
-        extras = [extra for extra in ("gold", "initial") if extra in parameters]
-        settings = tuple(inspect.signature(described).parameters)
-        if "confidence" in settings:
-            extras.append("confidence")
-        if most := getattr(described, "max_classes", None):
-            extras.append(f"at most {most} classes")
-        command = f"crowdzoo aggregate {''.join(_files(kind))} --method {name} --out labels"
-        cards.append(MethodCard(
-            name, "aggregation", kind.name, _class_name(cls, "crowdzoo.aggregation"),
-            METHODS_OF[kind.name].version(name).partition(" ")[0], summary, sections["Source"], sections["Needs"],
-            tuple(extras), settings, f"{made}.fit(annotations)", command, _figures("aggregation", kind.name, name),
-        ))  # fmt: skip
-    return cards
+    cls = methods[name]
+    summary, sections = _described(cls)
+    described, made = cls, f"{cls.__name__}()"
+    if cls is TokenAggregation:  # a method for classes, which says what it needs
+        described, made = METHODS_OF["classification"][name], f"{cls.__name__}({name!r})"
+        own, sections = _described(described)
+        summary = f"Token by token: {own[0].lower() + own[1:]}"
+    parameters = inspect.signature(cls.fit).parameters  # every aggregator has one
+    extras = [extra for extra in ("gold", "initial") if extra in parameters]
+    settings = tuple(inspect.signature(described).parameters)
+    if "confidence" in settings:
+        extras.append("confidence")
+    if most := getattr(described, "max_classes", None):
+        extras.append(f"at most {most} classes")
+    command = f"crowdzoo aggregate {''.join(_files(kind))} --method {name} --out labels"
+    return MethodCard(
+        name, "aggregation", kind.name, _class_name(cls, "crowdzoo.aggregation"),
+        methods.version(name).partition(" ")[0], summary, sections["Source"], sections["Needs"], tuple(extras),
+        settings, f"{made}.fit(annotations)", command, (),
+    )  # fmt: skip
 
 
 def _class_name(cls: type, room: str) -> str:
@@ -171,7 +188,7 @@ def _class_name(cls: type, room: str) -> str:
 def _described(cls: type) -> tuple[str, dict[str, str]]:
     """First sentence of a docstring, and its sections "Source" and "Needs" in a line each."""
     text = inspect.cleandoc(cls.__doc__ or "")
-    summary = " ".join(text.split("\n\n")[0].split())
+    summary = " ".join(text.split("\n\n")[0].split()) or "Not said."
     sections = {}
     for name in ("Source", "Needs"):
         _, found, rest = f"\n{text}\n".partition(f"\n{name}:\n")
@@ -185,9 +202,9 @@ def _described(cls: type) -> tuple[str, dict[str, str]]:
 
 
 @functools.cache
-def _saved() -> dict[str, Any]:
-    return json.loads(resources.files("crowdzoo.report").joinpath("method_figures.json").read_text("utf-8"))
+def _saved(file: str) -> dict[str, Any]:
+    return json.loads(resources.files("crowdzoo.report").joinpath(file).read_text("utf-8"))
 
 
-def _figures(sort: str, kind: str, name: str) -> tuple[dict[str, Any], ...]:
-    return tuple(_saved()[sort].get(kind, {}).get(name, ()))
+def _figures(card: MethodCard) -> tuple[dict[str, Any], ...]:
+    return tuple(_saved("method_figures.json")[card.sort].get(card.kind, {}).get(card.name, ()))

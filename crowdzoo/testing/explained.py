@@ -18,6 +18,8 @@ def explained(check: Callable[[Any], None], data: Callable[[Any], str]) -> Calla
 
     @functools.wraps(check)
     def run(subject: Any) -> None:
+        if not __debug__:
+            raise RuntimeError("python -O leaves out what checks assert: run the tests without -O and PYTHONOPTIMIZE.")
         try:
             check(subject)
         except Exception as error:  # whatever one's own code raises

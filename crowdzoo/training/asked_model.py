@@ -10,7 +10,7 @@ from crowdzoo.backend import as_strings
 from crowdzoo.training.compared_model import ComparedModel
 from crowdzoo.training.data import TrainingData
 from crowdzoo.training.expectation import annotation_columns, e_step, expected_counts
-from crowdzoo.training.fit_arguments import check_shapes, crowd_arrays
+from crowdzoo.training.fit_arguments import check_shapes, crowd_arrays, token_ids
 from crowdzoo.training.mask_data import MaskData
 from crowdzoo.training.pair_rows import instances_of
 from crowdzoo.training.sparse_batch import has_annotators
@@ -40,7 +40,7 @@ class AskedModel(ComparedModel):
             spec = x.element_spec
             if has_annotators(spec[0] if isinstance(spec, tuple) else spec):
                 x = x.map(lambda inputs, *_: inputs["instances"])
-        x = keras.tree.map_structure(as_strings, instances_of(x))
+        x = keras.tree.map_structure(as_strings, token_ids(self, instances_of(x)))
         if self.built:
             check_shapes(self, x)
         return super().predict(x, **kwargs)

@@ -97,7 +97,7 @@ class TargetBatches(_Shuffled):
         encode: from x to what the model takes, in TensorFlow operations, by which batches of `as_tf_dataset` go.
 
     Raises:
-        DataError: different numbers of rows.
+        DataError: different numbers of rows, or weights that `checked_weights` refuses.
     """
 
     def __init__(
@@ -116,9 +116,7 @@ class TargetBatches(_Shuffled):
         rows = num_rows(self.x)
         if rows != len(self.y):
             raise DataError(f"there are {rows:,} instances, but {len(self.y):,} targets")
-        self.sample_weight = None if sample_weight is None else np.asarray(sample_weight, dtype="float32")
-        if self.sample_weight is not None and self.sample_weight.shape != (rows,):
-            raise DataError(f"sample_weight has one number a row, {rows:,}, got shape {self.sample_weight.shape}")
+        self.sample_weight = None if sample_weight is None else checked_weights(sample_weight, rows)
         super().__init__(np.arange(rows), batch_size, seed, shuffle, encode)
 
     def __getitem__(self, index: int) -> tuple[Any, ...]:
@@ -135,7 +133,7 @@ class TargetBatches(_Shuffled):
 
 
 class CrowdBatches(_Shuffled):
-    """Batches `({"instances": x, "annotators": ids}, labels)` out of arrays and annotations.
+    """Batches `({"instances": x, "annotators": ids}, labels)` out of arrays and annotations, or with weights as third.
 
     Only tasks that somebody labelled appear. The annotations of a batch are padded to its own most annotated
     task (rounded up to a power of two, so that few shapes occur and little is compiled), so that one task with
@@ -160,6 +158,7 @@ class CrowdBatches(_Shuffled):
             it may be changed between epochs. For sequences `[N, T, ...]`, T the longest labelled one.
         answers: what takes the place of the labels as input, float32 `[N, W, K]` in the order of `Annotations.padded`,
             W the most annotations of a task; for classification.
+        sample_weight: weights of the rows of x, `[N]`, which the batches then have as well; None: they have none.
         encode: from instances to what the model takes, in TensorFlow operations, by which batches of `as_tf_dataset`
             go; None gives instances as they are.
 
@@ -168,8 +167,8 @@ class CrowdBatches(_Shuffled):
         (float32 and NaN for regression; int32 `[B, T, M]` for sequences, T the batch's longest sentence rounded up).
 
     Raises:
-        DataError: nothing says which row is which task, labelled tasks have no row, no annotation at all, or more
-            tokens labelled than an instance has.
+        DataError: nothing says which row is which task, labelled tasks have no row, no annotation at all, more
+            tokens labelled than an instance has, or weights that `checked_weights` refuses.
     """
 
     @checked(batch_size=BATCH)
@@ -185,6 +184,7 @@ class CrowdBatches(_Shuffled):
         inputs: Sequence[str] = ("annotators",),
         targets: np.ndarray | None = None,
         answers: np.ndarray | None = None,
+        sample_weight: Any = None,
         encode: Callable[[Any], Any] | None = None,
     ):
         if unknown := [name for name in inputs if name not in INPUTS]:
@@ -202,19 +202,22 @@ class CrowdBatches(_Shuffled):
             positions, tokens = np.asarray(annotations.positions), arrays[0].shape[1] if arrays[0].ndim > 1 else 0
             self._length = int(positions.max()) + 1
             if self._length > tokens:
+                raw = arrays[0].dtype.kind in "OSU"
+                way_out = " Raw texts need crowdzoo.models.Preprocessed(tagger, preprocessor) as base." if raw else ""
                 raise DataError(
                     f"a label stands at position {self._length - 1}, but the instances have {tokens} tokens (their "
-                    "second axis; positions count from 0)"
+                    f"second axis; positions count from 0).{way_out}"
                 )
             self._lengths = np.zeros(annotations.num_tasks, dtype=np.int64)
             np.maximum.at(self._lengths, annotations.task_ids, positions + 1)
         self.annotations = annotations
         self.inputs = tuple(inputs)
         self.targets, self.answers = targets, answers
+        self.sample_weight = None if sample_weight is None else checked_weights(sample_weight, num_rows(x), labelled)
         self._most = int(annotations.redundancy.max())
         super().__init__(labelled, batch_size, seed, shuffle, encode)
 
-    def __getitem__(self, index: int) -> tuple[Any, np.ndarray]:
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
         tasks = self._batch(index)
         x: dict[str, Any] = {"instances": keras.tree.map_structure(lambda array: self._rows(array, tasks), self.x)}
         y = None if self.targets is None else self._rows(self.targets, tasks)
@@ -224,7 +227,8 @@ class CrowdBatches(_Shuffled):
             if self.answers is not None:
                 x["labels"] = self.answers[tasks, : x["annotators"].shape[1]]
         x["tasks"] = tasks.astype("int32")
-        return ({name: x[name] for name in ("instances", *self.inputs)} if self.inputs else x["instances"]), y
+        inputs = {name: x[name] for name in ("instances", *self.inputs)} if self.inputs else x["instances"]
+        return (inputs, y) if self.sample_weight is None else (inputs, y, self.sample_weight[tasks])
 
     def _rows(self, array: np.ndarray, tasks: np.ndarray) -> np.ndarray:
         """Some tasks' rows; of sequences as many tokens as the batch needs."""
@@ -279,6 +283,7 @@ class CrowdBatches(_Shuffled):
             (
                 {name: specs[name] for name in ("instances", *self.inputs)} if self.inputs else instances,
                 labels if self.targets is None else spec(self.targets),
+                *([] if self.sample_weight is None else [tensor_spec(self.sample_weight)]),
             ),
             self._encoded if self.encode else None,
         )
@@ -286,6 +291,29 @@ class CrowdBatches(_Shuffled):
     def _encoded(self, x: Any) -> Any:
         assert self.encode is not None
         return {**x, "instances": self.encode(x["instances"])} if self.inputs else self.encode(x)
+
+
+def checked_weights(sample_weight: Any, rows: int, labelled: Any = slice(None)) -> np.ndarray:
+    """Weights of rows as float32 `[rows]`.
+
+    Args:
+        sample_weight: `[rows]`.
+        rows: number of rows.
+        labelled: rows that are learned from.
+
+    Raises:
+        DataError: another shape; a weight that is negative, NaN or infinite; or no labelled row has a weight above 0.
+    """
+    weights = np.asarray(sample_weight)
+    if weights.shape != (rows,) or weights.dtype.kind not in "fiub":
+        shape = f"{weights.dtype} of shape {weights.shape}"
+        raise DataError(f"sample_weight must have one number per row of x, shape ({rows},), got {shape}.")
+    weights = weights.astype("float32")
+    for row in np.flatnonzero(~(np.isfinite(weights) & (weights >= 0))):
+        raise DataError(f"sample_weight[{row}] is {weights[row]:g}: weights must be finite, and 0 or more.")
+    if not weights[labelled].any():
+        raise DataError("sample_weight is 0 for every labelled row, so there is nothing to learn from.")
+    return weights
 
 
 def tensor_spec(array: np.ndarray, open_axes: int = 1) -> Any:

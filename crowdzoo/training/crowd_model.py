@@ -17,16 +17,18 @@ from crowdzoo.layers.ranges import BATCH, EPOCHS
 from crowdzoo.training.asked_model import AskedModel
 from crowdzoo.training.checkpoint import Checkpoint, kept_in
 from crowdzoo.training.data import TrainingData
+from crowdzoo.training.digest import digest_of
 from crowdzoo.training.epoch_count import pinned_to_epochs
 from crowdzoo.training.faults import check_probabilities, look_for_lost_classes
 from crowdzoo.training.fit_arguments import (
     crowd_arrays,
     evaluation_batches,
     held_out,
-    refuse_weights,
+    refuse_class_weight,
     symbols,
     target_arrays,
     target_batches,
+    task_weights,
 )
 from crowdzoo.training.recipes import recipe_of
 from crowdzoo.training.sparse_batch import check_columns, has_annotators
@@ -235,11 +237,14 @@ class CrowdModel(AskedModel):
             seed: seed of the order of the tasks. Weights and dropout follow `keras.utils.set_random_seed` where
                 the base is made; with both, two runs on one CPU agree exactly.
             shuffle: False keeps the order.
-            validation_data: `(x, y)` like the above, or a dataset; also `(x, gold)`, as in `evaluate`.
+            validation_data: `(x, y)` or `(x, y, sample_weight)` like the above, or a dataset; also `(x, gold)`, as in
+                `evaluate`.
             validation_split: share of the rows of x, the last ones, that are held out in place of `validation_data`.
             validation_batch_size: None is `batch_size`.
-            sample_weight: `[N]`, and `class_weight`: as in Keras, for a model without a crowd layer only.
-            class_weight: see `sample_weight`.
+            sample_weight: weights of the rows of x, `[N]`, finite, 0 or more: a task's term in the loss, and what it
+                counts where EM estimates the annotators, is multiplied by its weight. As in Keras the loss is divided
+                by the number of labels all the same. Batches of your own hold the weights, `(x, y, weights)`.
+            class_weight: as in Keras, for a model without a crowd layer only.
             callbacks: Keras callbacks.
             checkpoint: folder in which the state is kept after each epoch. The same call in a new process, on a model
                 made by the same code after `keras.utils.set_random_seed`, goes on after the last epoch there and ends
@@ -254,8 +259,8 @@ class CrowdModel(AskedModel):
         Raises:
             DataError: nothing says which row is which task, labelled tasks without a row, labels of another kind, or
                 another number of annotators or classes than the model has.
-            ConfigError: weights for a model with a crowd layer, `validation_split` for data that are no arrays; or a
-                checkpoint of another training.
+            ConfigError: weights for a method that cannot weigh tasks (`CrowdLayer.weighs_tasks`), weights or
+                `validation_split` for data that are no arrays; or a checkpoint of another training.
 
         Warns:
             NotLearnedWarning: after five epochs or more the model never gives a class that a fair share of the votes is
@@ -268,7 +273,7 @@ class CrowdModel(AskedModel):
         order: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "shuffle": shuffle}
         held_order: dict[str, Any] = {"batch_size": validation_batch_size or batch_size, "seed": seed, "shuffle": False}
         if self.crowd is not None:
-            refuse_weights(sample_weight, class_weight)
+            refuse_class_weight(class_weight)
         data = x
         # of batches it is not known what they hold
         validation = validation_data if isinstance(validation_data, (tuple, list)) else None
@@ -279,8 +284,13 @@ class CrowdModel(AskedModel):
                 self.annotators, self.classes = known.annotators, known.classes
         elif y is not None:
             data = target_arrays(self, x, y, sample_weight)
+        weights: dict[str, Any] = {}  # of annotators' tasks; those of targets are in `data`
+        if sample_weight is not None and not isinstance(data, tuple):
+            weights["sample_weight"] = task_weights(self.crowd, data, sample_weight)
+            kept["sample_weight"] = digest_of(weights)
         if validation_split and validation_data is None:
-            data, validation_data = held_out(data, validation_split, held_order)
+            data, validation_data = held_out(data, validation_split, held_order | weights)
+            weights = {name: values[: data.num_tasks] for name, values in weights.items()}
         elif isinstance(validation_data, (tuple, list)) and len(validation_data) in (2, 3):
             column = task if hasattr(validation_data[1], "columns") else None
             validation_data = evaluation_batches(self, *validation_data, task=column, line=VALIDATION, **held_order)
@@ -288,16 +298,16 @@ class CrowdModel(AskedModel):
             "epochs": epochs, "validation_data": validation_data, "callbacks": callbacks, "verbose": verbose, **kwargs
         }  # fmt: skip
         if self.crowd is not None and isinstance(data, TrainingData):
-            first = next(iter(data.batches(1, seed, shuffle=False)))[0]
+            first = next(iter(data.batches(1, seed, shuffle=False, **weights)))[0]
             if not self.built:  # a method looks at sizes before the first step
                 self(first)
             check_probabilities(self, first)
             with self.crowd.being_fitted(), kept_in(self, checkpoint, data, **kept, **order):
-                history = recipe_of(self.crowd)(self, data, order, **arguments)
+                history = recipe_of(self.crowd)(self, data, order | weights, **arguments)
             of_pairs = isinstance(self.base.input, dict)  # "equal" is seldom the most probable of a pair
             judged = self.label_kind.one_class and not of_pairs
             if judged and len(getattr(history, "epoch", ())) >= JUDGED:
-                look_for_lost_classes(self, data, batch_size)
+                look_for_lost_classes(self, data, batch_size, **weights)
             return history
         if self.crowd is not None:  # batches made elsewhere, which are trained on as they come
             self.crowd.check_training()
@@ -359,7 +369,7 @@ class CrowdModel(AskedModel):
             tasks: ids of the rows of x, as in `fit`.
             task: a frame's column, as in `fit`.
             batch_size: tasks in a batch; None is 32.
-            sample_weight: `[N]`, for gold only.
+            sample_weight: weights of the rows of x, `[N]`.
             **kwargs: as for `keras.Model.evaluate`.
 
         Returns:
@@ -367,7 +377,6 @@ class CrowdModel(AskedModel):
 
         Raises:
             DataError: as in `fit`; gold that is no class of the model's, or says nothing.
-            ConfigError: weights for annotators' labels.
         """
         if y is None:
             spec = repr(getattr(x, "element_spec", None))

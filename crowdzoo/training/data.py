@@ -51,6 +51,7 @@ class TrainingData(Protocol):
         inputs: Sequence[str] = ("annotators",),
         targets: np.ndarray | None = None,
         answers: np.ndarray | None = None,
+        sample_weight: np.ndarray | None = None,
     ) -> Any:
         """One pass over the tasks as Keras takes it; every pass has an order of its own.
 
@@ -65,9 +66,11 @@ class TrainingData(Protocol):
                 made, so that they may be changed between passes; None is the labels `[B, M]`.
             answers: distributions in place of the "labels" that go in, float32 `[N, W, K]`, in the order of
                 `Annotations.padded`; for annotations in memory.
+            sample_weight: weights of the tasks, `[N]`, for data in memory; None: every task counts once.
 
         Returns:
-            Batches `(x, y)`: x the instances, or a dictionary of "instances" and the inputs named.
+            Batches `(x, y)`, or with weights `(x, y, weights)`: x the instances, or a dictionary of "instances" and the
+            inputs named.
         """
 
 

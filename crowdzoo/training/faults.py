@@ -96,11 +96,13 @@ def check_probabilities(model: Any, inputs: Any) -> None:
         )
 
 
-def look_for_lost_classes(model: Any, data: Any, batch_size: int) -> None:
+def look_for_lost_classes(model: Any, data: Any, batch_size: int, **weights: Any) -> None:
     """Looks at some training tasks of a trained `CrowdModel`; see `warn_if_classes_are_lost`."""
     predicted, votes, left = [], [], LOOKED_AT
-    for x, _ in data.batches(batch_size, 0, inputs=("labels",)):
+    for x, _, *weight in data.batches(batch_size, 0, inputs=("labels",), **weights):
         labels = np.asarray(x["labels"])
+        if weight:  # votes of weight 0 are not learned from
+            labels = np.where(np.asarray(weight[0])[:, None] > 0, labels, -1)
         answers = answers_of_batch(model, x["instances"], len(labels))
         predicted.append(answers.argmax(axis=-1))
         votes.append(labels.ravel())

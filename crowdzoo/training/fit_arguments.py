@@ -6,10 +6,12 @@ from typing import Any
 import keras
 import numpy as np
 
+from crowdzoo.backend import as_strings
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.losses import MaskedCrossentropy
-from crowdzoo.training.batches import TargetBatches
+from crowdzoo.networks.preprocessed import Preprocessed
+from crowdzoo.training.batches import TargetBatches, checked_weights
 from crowdzoo.training.data import ArrayData, answer_shape, split_row
 from crowdzoo.training.gold_targets import gold_targets
 from crowdzoo.training.mask_data import MaskData
@@ -58,7 +60,35 @@ def crowd_arrays(
         _check_annotators(crowd, annotations)
     if isinstance(y, Annotations):
         _check_classes(crowd, annotations)
-    return ArrayData(x, annotations, annotations.tasks)
+    ids = token_ids(model, x)
+    if ids is not x and isinstance(model.base.preprocessor, keras.layers.TextVectorization):
+        _check_tokens(ids, annotations)
+    return ArrayData(ids, annotations, annotations.tasks)
+
+
+def token_ids(model: Any, x: Any) -> Any:
+    """Raw texts of a tagger as its preprocessor gives them, all at once: batches are cut to their tokens; else x."""
+    base = model.base
+    if not (isinstance(base, Preprocessed) and base.shape is None and model.label_kind.has_positions):
+        return x
+    texts = np.asarray(x)
+    if texts.dtype.kind not in "OSU":
+        return x
+    return keras.tree.map_structure(keras.ops.convert_to_numpy, base.preprocessor(as_strings(texts.reshape(-1))))
+
+
+def _check_tokens(ids: np.ndarray, annotations: Annotations) -> None:
+    """Refuses word ids, 0 for padding, that are not one for each token that annotators saw."""
+    labelled = np.zeros(len(ids), dtype=np.int64)
+    np.maximum.at(labelled, annotations.task_ids, np.asarray(annotations.positions) + 1)
+    numbers = np.where(ids != 0, np.arange(1, ids.shape[1] + 1), 0).max(axis=1, initial=0)
+    for row in np.flatnonzero((labelled > 0) & (labelled != numbers)):
+        raise DataError(
+            f"task {annotations.tasks[row]!s} has {labelled[row]} labelled tokens, and the preprocessor makes "
+            f"{numbers[row]} of its text. They must be the same: write "
+            "x = np.array([' '.join(tokens) for tokens in crowd.tokens]) and "
+            "keras.layers.TextVectorization(standardize=None), without output_sequence_length."
+        )
 
 
 def _check_finite(model: Any, x: Any) -> None:
@@ -197,6 +227,7 @@ def target_arrays(model: Any, x: Any, y: Any, sample_weight: Any) -> tuple[Any, 
         )
     x, y = keras.tree.map_structure(np.asarray, instances_of(x)), np.asarray(y)
     _build_on(model, x)
+    x = token_ids(model, x)
     shape: tuple[Any, ...] = model.bottleneck_shape or ()
     kind = model.label_kind
     if isinstance(model.loss, (keras.losses.CategoricalCrossentropy, MaskedCrossentropy)) and y.ndim == len(shape) - 1:
@@ -212,11 +243,11 @@ def target_arrays(model: Any, x: Any, y: Any, sample_weight: Any) -> tuple[Any, 
 def _check_distributions(y: np.ndarray) -> None:
     """Refuses targets that are no distributions: on TensorFlow, Keras' gradient is wrong for them, even of zeros."""
     totals = y.sum(axis=-1)
-    wrong = np.flatnonzero(~(np.abs(totals - 1) <= SUM_TOLERANCE) | (y < 0).any(axis=-1))
+    wrong = np.argwhere(~(np.abs(totals - 1) <= SUM_TOLERANCE) | (y < 0).any(axis=-1))
     if len(wrong):
-        row = wrong[0]
+        row = tuple(wrong[0])
         raise DataError(
-            f"row {row} of the targets, {shown(y[row])}, is no distribution over classes; its sum is "
+            f"row {row[0]} of the targets, {shown(y[row])}, is no distribution over classes; its sum is "
             f"{totals[row]:.4g} ({len(wrong):,} of {len(y):,} rows). Divide each row by its sum, and leave out rows of "
             "zeros, of x as well: keep = y.any(axis=1); fit(x[keep], y[keep])."
         )
@@ -237,16 +268,21 @@ def evaluation_batches(
     if model.crowd is None:
         return target_batches(target_arrays(model, x, y, sample_weight), **order)
     gold, crowd = None, model.crowd
+    more = {} if sample_weight is None else {"sample_weight": sample_weight}
     x, y, line = _of_frame(model, x, y, task, line)
     if not isinstance(y, Annotations) and not has_annotators(x):
         _build_on(model, instances_of(x))
         gold = gold_targets(y, crowd.kind, crowd.num_classes or 0, crowd.num_annotators)
     if gold is None:
-        refuse_weights(sample_weight, None)
-        return crowd_arrays(model, x, y, tasks, line=line).batches(**order)
+        return crowd_arrays(model, x, y, tasks, line=line).batches(**order, **more)
     if crowd.label_kind.has_pixels:
         _check_pixels(model, gold.shape[1:])
-    arrays = instances_of(x), gold, sample_weight
+    x = instances_of(x)
+    ids = token_ids(model, x)
+    if ids is not x:  # the gold of a shorter sentence is unknown beyond its end
+        width = keras.tree.flatten(ids)[0].shape[1]
+        gold = np.pad(gold, ((0, 0), (0, max(width - gold.shape[1], 0))), constant_values=-1)
+    arrays = ids, gold, sample_weight
     if gold.ndim == 1 and num_rows(arrays[0]) == len(gold):  # Keras weighs a batch by all of its rows
         known = crowd.label_kind.observed(gold)
         arrays = keras.tree.map_structure(lambda each: None if each is None else np.asarray(each)[known], arrays)
@@ -257,6 +293,8 @@ def held_out(data: Any, fraction: float, order: dict[str, Any]) -> tuple[Any, An
     """What is left to train on, and batches of the last rows."""
     if isinstance(data, (ArrayData, MaskData)):
         kept, held = data.split(fraction)
+        if "sample_weight" in order:
+            order = order | {"sample_weight": order["sample_weight"][kept.num_tasks :]}
         return kept, held.batches(**order)
     if not isinstance(data, tuple):
         raise ConfigError("fit: validation_split is for arrays; of a dataset write validation_data=ANOTHER_DATASET")
@@ -266,18 +304,30 @@ def held_out(data: Any, fraction: float, order: dict[str, Any]) -> tuple[Any, An
     return kept, target_batches(held, **order)
 
 
-def refuse_weights(sample_weight: Any, class_weight: Any) -> None:
-    """A method's own steps (EM, votes, matrices) do not know weights."""
-    if sample_weight is not None:
-        raise ConfigError(
-            "fit: sample_weight is not for annotators' labels, which the crowd layer weighs itself. To leave "
-            "tasks out write fit(x, annotations.select_tasks(kept), tasks=ids)."
-        )
+def refuse_class_weight(class_weight: Any) -> None:
+    """A class weight is for tasks whose class is known."""
     if class_weight is not None:
         raise ConfigError(
             "fit: class_weight needs the tasks' classes, which nobody knows here. Aggregate first and write "
             "CrowdModel(base).fit(x, result.posteriors, class_weight=...)."
         )
+
+
+def task_weights(crowd: Any, data: Any, sample_weight: Any) -> np.ndarray:
+    """The weights of the tasks that a model with a crowd layer is trained on, `[N]`.
+
+    Raises:
+        ConfigError: a method that cannot weigh tasks, or data that are not in memory.
+        DataError: as `checked_weights`.
+    """
+    if not isinstance(data, (ArrayData, MaskData)):
+        raise ConfigError("fit: sample_weight is for arrays. Batches of your own hold the weights: (x, y, weights).")
+    if not crowd.weighs_tasks:
+        raise ConfigError(
+            f"fit: sample_weight is not for {type(crowd).__name__}, which compares tasks with each other. Leave tasks "
+            "out, fit(x, annotations.select_tasks(kept), tasks=ids), or use another layer, such as ConfusionMatrices."
+        )
+    return checked_weights(sample_weight, data.num_tasks)
 
 
 def _build_on(model: Any, x: Any) -> None:

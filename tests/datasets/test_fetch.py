@@ -8,6 +8,7 @@ import threading
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -22,6 +23,7 @@ CONTENT = b"item,worker,label\n1,2,0\n"
 
 class Files(BaseHTTPRequestHandler):
     asked = 0
+    files: ClassVar[dict[str, bytes]] = {}
 
     def log_message(self, *_: object) -> None:
         pass
@@ -30,7 +32,7 @@ class Files(BaseHTTPRequestHandler):
         type(self).asked += 1
         self.send_response(404 if self.path == "/gone.csv" else 200)
         self.end_headers()
-        self.wfile.write(CONTENT)
+        self.wfile.write(self.files.get(self.path, CONTENT))
 
 
 @pytest.fixture
@@ -49,6 +51,7 @@ def server(monkeypatch):
     }
     monkeypatch.setattr(MODULE, "public_files", lambda: table)
     monkeypatch.setattr("crowdzoo.datasets.public_files", lambda: table)
+    kind.address = address
     yield kind
     served.shutdown()
     served.server_close()
@@ -93,7 +96,8 @@ def test_every_file_has_a_commit_and_a_licence():
         for row in rows:
             assert row["url"].startswith("https://raw.githubusercontent.com/"), name
             assert len(row["url"].split("/")[5]) == 40
-            assert row["licence"] in {"MIT", "Apache-2.0", "BSD-3-Clause-Clear"}
+            known = {"MIT", "Apache-2.0", "BSD-3-Clause-Clear", "GPL-3.0", "none stated"}
+            assert row["licence"].partition(";")[0] in known
             assert ".." not in row["file"]
 
 
@@ -108,10 +112,44 @@ def test_the_page_names_every_crowd_of_the_tables_and_every_set():
     assert {*module.CROWDS, *public_files()} - words == set()
 
 
+def test_the_sets_of_the_papers_have_names():
+    assert {"labelme-amt", "music", "movie-reviews", "ner-amt"} <= {*public_files()}
+
+
+@pytest.mark.skipif(not (data_folder() / "truth-inference").is_dir(), reason="needs the raw data sets")
+@pytest.mark.parametrize("name", ["music", "movie-reviews", "ner-amt"])
+def test_what_is_fetched_of_a_paper_s_set_is_what_its_loader_reads(server, tmp_path, monkeypatch, capsys, name):
+    rows, files = public_files()[name], {}
+    for row in rows:
+        content = (data_folder() / row["file"]).read_bytes()
+        place = "/" + row["url"].rpartition("/")[2] + str(len(files))
+        files[place] = gzip.decompress(content) if row["file"].endswith(".gz") else content
+        row["url"] = f"{server.address}{place}"
+    server.files = files
+    monkeypatch.setattr(MODULE, "public_files", lambda: {name: rows})
+    monkeypatch.setattr("crowdzoo.datasets.public_files", lambda: {name: rows})
+    monkeypatch.setenv("CROWDZOO_DATA", str(tmp_path))
+    assert main(["datasets", name, "--fetch"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(rows) + len({row["licence"] for row in rows})
+    assert fetch(name)  # all files are kept
+    assert server.asked == len(rows)
+    for row in rows:
+        packed = row["file"].endswith(".gz")
+        content = (tmp_path / row["file"]).read_bytes()
+        assert sha256(gzip.decompress(content) if packed else content).hexdigest() == row["sha256"]
+    path = tmp_path / rows[-1]["file"]
+    path.write_bytes(path.read_bytes()[:-9])
+    assert fetch(name)
+    assert server.asked == len(rows) + 1  # the damaged one
+
+
 @pytest.mark.skipif(not (data_folder() / "truth-inference").is_dir(), reason="needs the raw data sets")
 def test_the_sums_are_those_of_the_sets_that_the_tables_were_made_of():
     for rows in public_files().values():
         for row in rows:
             path = data_folder() / row["file"]
-            content = path.read_bytes() if path.exists() else gzip.decompress(path.with_suffix(".csv.gz").read_bytes())
+            content = path.read_bytes() if path.exists() else path.with_suffix(".csv.gz").read_bytes()
+            if path.suffix == ".gz" or not path.exists():
+                content = gzip.decompress(content)
             assert sha256(content).hexdigest() == row["sha256"]

@@ -1,5 +1,8 @@
 """Every registered method has a card, and a card says what is true of the code and the saved results."""
 
+import json
+from importlib import resources
+
 import numpy as np
 import pytest
 
@@ -7,7 +10,7 @@ import crowdzoo
 from crowdzoo import aggregation, layers, models
 from crowdzoo.aggregation.registry import METHODS_OF
 from crowdzoo.commands.main import main
-from crowdzoo.report.method_cards import method_cards
+from crowdzoo.report.method_cards import made_cards, method_cards
 from crowdzoo.testing.aggregators import simulated_crowd
 from crowdzoo.training.methods import methods_of
 
@@ -19,6 +22,11 @@ def test_every_registered_method_has_a_card():
     registered |= {("deep", kind, name) for kind in METHODS_OF for name in methods_of(kind)}
     assert {(card.sort, card.kind, card.name) for card in CARDS} == registered
     assert len(CARDS) == len(registered)
+
+
+def test_saved_cards_are_what_the_classes_say():
+    saved = json.loads(resources.files("crowdzoo.report").joinpath("method_cards.json").read_text("utf-8"))
+    assert made_cards() == saved, "run python benchmarks/method_figures.py"
 
 
 @pytest.mark.parametrize("card", CARDS, ids=[f"{card.sort}-{card.kind}-{card.name}" for card in CARDS])

@@ -106,7 +106,8 @@ class DawidSkene(Incremental, Iterative):
     answers, as Platanios et al. (2020, equation 8) do. For the model see `SoftAnswers`.
 
     Args:
-        max_iter: most iterations (M-steps) of a start.
+        max_iter: most iterations of a start, an E-step and an M-step each; the M-step that makes the first parameters
+            of the votes comes before them, as in scikit-learn's mixtures.
         tol: it has converged when an iteration raises the objective by no more than this, in nats per annotation. EM's
             long tail past 1e-5 fits noise as a rule (web: .830 at 1e-5, .822 at 1e-6, .819 at 1e-9).
         prior: pseudo-count of every cell of a confusion matrix, and of every class. 0: maximum likelihood.

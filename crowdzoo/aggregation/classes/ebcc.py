@@ -55,7 +55,8 @@ class EBCC(Iterative):
     all cores.
 
     Args:
-        max_iter: most iterations of a start.
+        max_iter: most iterations of a start, an E-step and an M-step each; the M-step that makes the first parameters
+            of the votes comes before them, as in scikit-learn's mixtures.
         tol: a start has converged when an iteration raises the bound by no more than this, in nats per annotation.
         subtypes: M.
         subtype_prior: pseudo-count of all subtypes of a class together, 1e-5 or more.

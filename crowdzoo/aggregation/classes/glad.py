@@ -330,7 +330,7 @@ class GLAD(Iterative):
     A task with one annotation tells nothing of its difficulty beyond the prior.
 
     Args:
-        max_iter: most iterations (M-steps).
+        max_iter: most iterations, an E-step and an M-step each.
         tol: it has converged when an iteration raises the objective by no more than this, in nats per annotation.
         alpha_mean: mean of the abilities' prior.
         alpha_variance: its variance.

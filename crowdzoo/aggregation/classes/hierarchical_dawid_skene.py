@@ -128,7 +128,8 @@ class HierarchicalDawidSkene(Incremental, Iterative):
     - rho: the mean posterior, within a factor of 1.5 of the shares of the votes (`guarded_prior`).
 
     Args:
-        max_iter: most iterations.
+        max_iter: most iterations, an E-step and an M-step each; the M-step that makes the first parameters
+            of the votes comes before them, as in scikit-learn's mixtures.
         tol: it has converged when an iteration raises the bound by no more than this, in nats per annotation. The
             strength goes on rising slowly for long. A smaller tolerance is not better: where annotators are not
             independent, more iterations lead away from the votes.

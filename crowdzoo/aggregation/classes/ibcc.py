@@ -120,11 +120,15 @@ class IBCC(Incremental, Iterative):
     worker correlation for label aggregation in crowdsourcing", ICML 2019), and give their accuracies.
 
     Args:
-        max_iter: most iterations.
+        max_iter: most iterations, an E-step and an M-step each; the M-step that makes the first parameters
+            of the votes comes before them, as in scikit-learn's mixtures.
         tol: it has converged when an iteration raises the bound by no more than this, in nats per annotation. The
             published figures need 1e-8: the last tasks change long after the bound has all but stood still.
-        prior: pseudo-count of every cell of a confusion matrix, 1e-6 or more.
-        diagonal: further pseudo-count of the diagonal: the belief that annotators are right more often than not.
+        prior: pseudo-count of every cell of a confusion matrix, 1e-6 or more. None: `1 / (K - 1)` for K classes, so
+            that the wrong labels of a row share one pseudo-count (1 for two classes, .25 each for five).
+        diagonal: further pseudo-count of the diagonal: the belief that annotators are right more often than not. None:
+            what makes the diagonal 4 together with `prior`, `max(4 - prior, 0)`. With both None a row is worth five
+            labels, four of them right, whatever K.
         class_prior: pseudo-count of each class, 1e-6 or more.
         seed: seed of random ties.
 

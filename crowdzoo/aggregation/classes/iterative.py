@@ -13,6 +13,9 @@ P = TypeVar("P")
 class Iterative(Aggregator):
     """Base of the methods with the settings `max_iter` and `tol`, whose state between two iterations is a `Run`.
 
+    `max_iter` counts what comes after the start, as in scikit-learn: an E-step and an M-step each. Where the first
+    parameters are made of the votes, that M-step is not counted; a last E-step gives the posteriors.
+
     Attributes:
         title: the method's name in messages.
         unit: what `tol` is measured in.

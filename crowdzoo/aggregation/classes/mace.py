@@ -142,7 +142,8 @@ class MACE(Iterative):
     "vb" they end in the same place as a rule; "em" has more tops.
 
     Args:
-        max_iter: most iterations (M-steps) of a start.
+        max_iter: most iterations of a start, an E-step and an M-step each; the M-step that makes the first parameters
+            of the votes comes before them, as in scikit-learn's mixtures.
         tol: it has converged when an iteration raises the objective by no more than this, in nats per annotation.
         inference: "vb" or "em".
         know: first parameter of the Beta prior on theta ("vb").

@@ -93,7 +93,8 @@ class OneCoinDawidSkene(Incremental, Iterative):
     crowds the estimate costs accuracy on each: .001 on dog, .04 on web, .14 on bluebird (.583 against .722).
 
     Args:
-        max_iter: most iterations (M-steps).
+        max_iter: most iterations, an E-step and an M-step each; the M-step that makes the first parameters
+            of the votes comes before them, as in scikit-learn's mixtures.
         tol: it has converged when an iteration raises the objective by no more than this, in nats per annotation.
         right: pseudo-count of right annotations of each annotator.
         wrong: pseudo-count of wrong annotations of each annotator. With `right=0, wrong=0`: maximum likelihood.

@@ -78,7 +78,7 @@ def advance(
         objective: of `run.params`, nats.
         log_likelihood: of `run.params`, nats.
         num_annotations: all of them.
-        max_iter: most M-steps.
+        max_iter: most M-steps after the start.
         tol: converged when the objective rose by no more than this per annotation.
         m_step: gives the next parameters; called if there is a next iteration.
     """

@@ -30,7 +30,7 @@ class BayesianSequenceCombination(ChainMethod):
     are the annotators' rows averaged over what they said before, as often as each occurred.
 
     Args:
-        max_iter: most iterations.
+        max_iter: most iterations after the start, which is made of the votes.
         tol: it has converged when an iteration raises the bound by no more than this, in nats per annotation.
         prior: pseudo-count of every cell that the scheme allows, 1e-3 or more.
         diagonal: further pseudo-count of the right tag.

@@ -33,7 +33,7 @@ class HMMCrowd(ChainMethod):
     Paths: forward-backward with expected logarithms, exact. Labels: Viterbi. Starts from vote shares.
 
     Args:
-        max_iter: most iterations.
+        max_iter: most iterations after the start, which is made of the votes.
         tol: it has converged when an iteration raises the bound by no more than this, in nats per annotation.
         prior: pseudo-count of every cell of a confusion matrix, 1e-6 or more.
         diagonal: further pseudo-count of the diagonal: the belief that annotators are right more often than not.

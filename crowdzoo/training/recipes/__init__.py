@@ -11,7 +11,8 @@ from crowdzoo.training.recipes.descent import descend
 __all__ = ["Recipe", "recipe_of", "register_recipe"]
 
 # recipe(model, data, order, **kwargs): model is a compiled `CrowdModel`, data `crowdzoo.models.TrainingData`, order
-# holds batch_size, seed and shuffle, and kwargs are epochs, callbacks and more, as for `keras.Model.fit`
+# holds batch_size, seed and shuffle, and sample_weight `[N]` where tasks have weights; kwargs are epochs, callbacks and
+# more, as for `keras.Model.fit`
 Recipe = Callable[..., keras.callbacks.History]
 
 # class of the layer -> its recipe, function and module in this folder; subclasses have their parent's
@@ -50,6 +51,8 @@ def register_recipe(layer: type[CrowdLayer], recipe: Recipe) -> None:
         layer: the class; its subclasses are trained by the same recipe.
         recipe: called with the compiled model, the data (`crowdzoo.models.TrainingData`), a dictionary of
             `batch_size`, `seed` and `shuffle`, and the other arguments of `keras.Model.fit` by name; returns Keras'
-            `History`.
+            `History`. Where tasks have weights, the dictionary has `sample_weight` `[N]` as well, and batches of
+            `data.batches(**order)` hold them; what else the recipe counts, it weighs itself, or the layer declares
+            `weighs_tasks = False`.
     """
     _OWN[layer] = recipe

@@ -34,7 +34,7 @@ def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.ca
         copies = _compiled_copies(model, data, posteriors, order["seed"])
         learning = data.batches(**{**order, "seed": order["seed"] + 1}, inputs=("tasks",), targets=posteriors)
 
-        step = maximisation(layer, answers)
+        step = maximisation(layer, answers, order.get("sample_weight"))
 
         def maximise(posteriors: np.ndarray, first: bool) -> None:
             step(posteriors, first)
@@ -180,5 +180,5 @@ class _Copies(keras.Model):
 class _LearningTasks(ExpectedLogLikelihood):
     """`ExpectedLogLikelihood` of the first of the two."""
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
-        return super().call(y_true, y_pred[:, 0])
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        return super().__call__(y_true, y_pred[:, 0], sample_weight)

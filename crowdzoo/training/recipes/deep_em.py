@@ -16,16 +16,19 @@ def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.ca
     layer = model.crowd
 
     def rounds(answers: Answers, posteriors: np.ndarray) -> ExpectationStep:
-        return ExpectationStep(data, posteriors, every=layer.epochs_per_round, after=maximisation(layer, answers))
+        step = maximisation(layer, answers, order.get("sample_weight"))
+        return ExpectationStep(data, posteriors, every=layer.epochs_per_round, after=step)
 
     return fit_rounds(model, data, order, rounds, **kwargs)
 
 
-def maximisation(layer: Any, answers: Answers) -> Callable[[np.ndarray, bool], None]:
-    """The M-step of the matrices; see `after` of `ExpectationStep`."""
+def maximisation(layer: Any, answers: Answers, weights: Any = None) -> Callable[[np.ndarray, bool], None]:
+    """The M-step of the matrices, with weights of the tasks `[N]` or None; see `after` of `ExpectationStep`."""
 
     def maximise(posteriors: np.ndarray, first: bool) -> None:
         rows = posteriors.reshape(-1, posteriors.shape[-1])
+        if weights is not None:  # a task has as many rows as places
+            rows = rows * np.repeat(weights, len(rows) // len(weights))[:, None]
         # labels do not need the matrices there are, and mean answers have none yet
         confusions = None if first or not layer.confidence else layer.annotator_confusions()
         layer.update(answers.expected_counts(rows, layer.num_annotators, confusions))
@@ -41,7 +44,7 @@ def fit_rounds(
     Args:
         model: a compiled `CrowdModel`.
         data: `crowdzoo.models.TrainingData`.
-        order: `batch_size`, `seed` and `shuffle`.
+        order: `batch_size`, `seed` and `shuffle`, and `sample_weight` where tasks have weights.
         rounds: from all answers and the posteriors to what happens between epochs.
         **kwargs: as for `keras.Model.fit`.
     """
@@ -61,7 +64,8 @@ def fit_ratings(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> 
     ratings.
     """
     layer = model.crowd
-    columns = annotation_columns(data)
+    tasks, *rest = annotation_columns(data)
+    columns = tasks, *rest, order["sample_weight"][tasks] if "sample_weight" in order else None
     targets = layer.start_from(data.num_tasks, *columns)
 
     def e_step() -> tuple[np.ndarray, float]:

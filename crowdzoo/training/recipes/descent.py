@@ -23,7 +23,7 @@ def descend(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> kera
     Args:
         model: a compiled `CrowdModel`.
         data: `crowdzoo.models.TrainingData`.
-        order: `batch_size`, `seed` and `shuffle`.
+        order: `batch_size`, `seed` and `shuffle`, and `sample_weight` where tasks have weights `[N]`.
         **kwargs: as for `keras.Model.fit`.
     """
     votes_first(model, data, order, kwargs.get("verbose", "auto"))
@@ -78,7 +78,9 @@ def descend_and_anchor(model: Any, data: Any, order: dict[str, Any], **kwargs: A
     """The recipe of `CrowdsourcedLayer`: with `anchor` the biases of ratings are anchored at the end."""
     history = descend(model, data, order, **kwargs)
     if model.crowd.anchor:
-        model.crowd.anchor_biases(annotation_columns(data)[1])
+        tasks, annotators, _ = annotation_columns(data)
+        weights = order.get("sample_weight", np.ones(data.num_tasks))
+        model.crowd.anchor_biases(annotators, weights[tasks])
     return history
 
 

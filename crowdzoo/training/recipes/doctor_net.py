@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from crowdzoo.layers.doctor_net import VoteShareCrossentropy
+from crowdzoo.training.data import answer_shape
 from crowdzoo.training.expectation import annotation_columns
 from crowdzoo.training.phases import compiled_with, joined
 from crowdzoo.training.recipes.descent import descend
@@ -21,7 +22,11 @@ def fit(
     the callbacks as they were before the first, for which no loss of the first is the best so far.
     """
     layer = model.crowd
-    layer.count_labels(np.bincount(annotation_columns(data)[1], minlength=layer.num_annotators))
+    tasks, annotators, _ = annotation_columns(data)
+    if "sample_weight" in order:  # a head of tasks of weight 0 alone is not trained
+        places = np.prod(answer_shape(data)[1:], dtype=int)
+        annotators = annotators[order["sample_weight"][tasks // places] > 0]
+    layer.count_labels(np.bincount(annotators, minlength=layer.num_annotators))
     # copied before the first phase: a callback may change the learning rate in it, and remembers its best loss
     optimizer = type(model.optimizer).from_config(model.optimizer.get_config())
     callbacks = [copy.copy(callback) for callback in keras.tree.flatten(kwargs.get("callbacks") or [])]

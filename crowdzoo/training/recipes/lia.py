@@ -40,14 +40,15 @@ def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.ca
             model, data, order, **phase, validation_data=validation_data, callbacks=callbacks, **kwargs
         )
         history = joined(model, history, more)
-    _keep_typical_tasks(model, data, order["batch_size"])
+    _keep_typical_tasks(model, data, order["batch_size"], order.get("sample_weight"))
     return history
 
 
-def _keep_typical_tasks(model: Any, data: Any, batch_size: int) -> None:
+def _keep_typical_tasks(model: Any, data: Any, batch_size: int, weights: np.ndarray | None) -> None:
     """Draws tasks of each class in proportion to the posteriors, and keeps their rows of difficulty in the layer."""
     typical = model.crowd.typical_difficulties
     posteriors = model.e_step(data, batch_size=batch_size)[0].astype("float64")
+    posteriors *= 1.0 if weights is None else weights[:, None]
     posteriors += 1e-9 * posteriors.sum(axis=1, keepdims=True)  # a class that no task has gets any tasks
     steps = (np.arange(typical.shape[0]) + 0.5) / typical.shape[0]
     # systematic sampling: [typical, K] task numbers

@@ -32,7 +32,7 @@ class InstanceConfusions(CrowdLayer):
 
     def build(self, inputs_shape, features_shape=None):
         """Makes A `[R, K, K]` and B `[D, K * K]`."""
-        classes = self._num_classes = inputs_shape[-1]
+        classes = inputs_shape[-1]
         identity = keras.initializers.Constant(self.start * ops.convert_to_numpy(ops.eye(classes)))
         shape = (self.num_annotators, classes, classes)
         self.own = self.add_weight(shape=shape, initializer=identity, name="own", autocast=False)
@@ -42,17 +42,11 @@ class InstanceConfusions(CrowdLayer):
 
     def log_confusions(self, annotators, features=None):
         """Log-probabilities `[B, M, K, K]`; without features those of a task at the origin."""
-        logits = self._of(self.own, annotators)  # gathered so that optimizers can take sparse gradients
+        logits = self.rows_of(self.own, annotators)
         if features is not None:
-            moved = ops.matmul(self._cast(features), self.common)
+            moved = ops.matmul(ops.cast(features, logits.dtype), self.common)
             logits = logits + ops.reshape(moved, (-1, 1, *logits.shape[2:]))
         return ops.log_softmax(logits, axis=-1)
-
-    def call(self, inputs, annotators=None, features=None, training=None):
-        """Log-probabilities of the labels `[B, M, K]` of class probabilities `[B, K]`; None: of all annotators."""
-        annotators = self._everybody(inputs) if annotators is None else annotators
-        logs = self._log_prior(inputs)[:, None, :, None] + self.log_confusions(annotators, features)
-        return ops.logsumexp(logs, axis=2)
 
     def get_config(self):
         """The arguments; `CrowdLayer` adds its own."""

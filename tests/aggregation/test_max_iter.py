@@ -1,0 +1,111 @@
+"""max_iter counts what comes after the start, as in scikit-learn, in every method and on Beam's forms."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.mixture import GaussianMixture
+
+import crowdzoo
+from crowdzoo.aggregation import IBCC, ConvergenceWarning, create
+from crowdzoo.aggregation.classes import dawid_skene, hierarchical_dawid_skene, ibcc, mace, one_coin
+from crowdzoo.aggregation.engine.block import blocks_of
+from crowdzoo.aggregation.engine.run import Run
+from crowdzoo.aggregation.registry import METHODS_OF
+from crowdzoo.large.forms.job import form_of
+from crowdzoo.testing.aggregators import simulated_crowd
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning"),
+    pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning"),
+]
+RATED = crowdzoo.Annotations.from_dense(np.random.default_rng(0).normal(size=(20, 5)), kind="regression")
+ITERATIVE = [
+    (kind, name)
+    for kind in ("classification", "regression", "sequence")
+    for name, method in METHODS_OF[kind].items()
+    if "max_iter" in getattr(method, "rules", {})
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), ITERATIVE, ids=["-".join(each) for each in ITERATIVE])
+def test_so_many_iterations_are_made_and_counted(kind, name):
+    if kind == "classification":
+        data = simulated_crowd(redundancy=3)[0]
+    else:
+        data = RATED if kind == "regression" else crowdzoo.datasets.generated_ner(10)
+    few = {"num_starts": 1} if name == "ebcc" else {}
+    histories = [create(name, kind=kind, max_iter=most, tol=0, **few).fit(data).history for most in (1, 3)]
+    starts = kind != "regression"  # whose bound needs an iteration
+    assert [len(history) - starts for history in histories] == [1, 3]
+    assert histories[1][: len(histories[0])] == pytest.approx(histories[0])
+
+
+def counted(monkeypatch, module, **arguments) -> int:
+    """How often a method's M-step is made in a fit."""
+    calls, m_step = [], module.update
+
+    def update(*given):
+        calls.append(given)
+        return m_step(*given)
+
+    monkeypatch.setattr(module, "update", update)
+    name = module.__name__.rpartition(".")[2].replace("_", "-")
+    create(name, tol=0, **arguments).fit(simulated_crowd(redundancy=3)[0])
+    return len(calls)
+
+
+@pytest.mark.parametrize("module", [dawid_skene, one_coin, mace, ibcc], ids=lambda module: module.__name__[28:])
+def test_the_m_step_of_the_start_is_not_one_of_them_as_in_scikit_learn(monkeypatch, module):
+    made = []
+
+    class Mixture(GaussianMixture):
+        def _initialize(self, *given):
+            made.append("start")
+            return super()._initialize(*given)
+
+        def _m_step(self, *given):
+            made.append("iteration")
+            return super()._m_step(*given)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        Mixture(max_iter=3, tol=0).fit(np.random.default_rng(0).normal(size=(30, 1)))
+    assert made == ["start", *["iteration"] * 3]
+    assert counted(monkeypatch, module, max_iter=3) == len(made)
+
+
+def test_the_common_matrix_of_the_hierarchy_is_started_by_another_function(monkeypatch):
+    assert counted(monkeypatch, hierarchical_dawid_skene, max_iter=3) == 3
+
+
+@pytest.mark.parametrize("name", ["dawid-skene", "one-coin", "glad", "ibcc", "hierarchical-dawid-skene"])
+def test_forms_on_beam_end_after_as_many_iterations(name):
+    """Steps of a pass, without a runner."""
+    data, method = simulated_crowd(redundancy=3)[0], create(name, max_iter=2, tol=0)
+    form = form_of(method, data.num_annotators, data.num_classes)
+    block, run, states = blocks_of(data, None)[0], Run(None), []
+    while not run.done:
+        total, state = form.zero(), states[-1] if states else None
+        if run.params is None:
+            states.append(form.first(total, block, 0, None))
+            begun = getattr(form, "begin", None)
+            run = Run(begun) if begun is not None else form.next_run(run, total)
+        else:
+            states.append(form.expect(total, block, form.prepared(run.params), state, True))
+            run = form.next_run(run, total)
+    assert run.num_iterations == 2
+    assert run.history == pytest.approx(method.fit(data).history)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 6])
+def test_ibcc_s_none_is_one_wrong_and_four_right_answers(classes):
+    data = simulated_crowd(num_classes=classes, redundancy=3)[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = IBCC(prior=None, diagonal=None).fit(data).posteriors
+        wrong = 1 / (classes - 1)
+        np.testing.assert_allclose(found, IBCC(prior=wrong, diagonal=4 - wrong).fit(data).posteriors, atol=1e-12)
+        np.testing.assert_allclose(
+            IBCC(prior=0.5).fit(data).posteriors, IBCC(prior=0.5, diagonal=3.5).fit(data).posteriors, atol=1e-12
+        )
