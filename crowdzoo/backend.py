@@ -156,8 +156,9 @@ def activation_of(tensor: Any) -> str | None:
     layer = None
     while history := getattr(tensor, "_keras_history", None):
         layer, tensor = history.operation, None
-        if len(outputs := getattr(layer, "outputs", None) or ()) == 1:  # a nested model, which is not subclassed
-            [tensor] = outputs
+        outputs = getattr(layer, "outputs", None)
+        if outputs and len(outputs) == 1:  # a nested model, which is not subclassed
+            tensor = outputs[0]
     if isinstance(layer, keras.layers.Activation):  # of which "linear" only changes the precision
         return None
     return getattr(getattr(layer, "activation", None), "__name__", None)

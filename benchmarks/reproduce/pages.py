@@ -274,7 +274,7 @@ def starts_development() -> str:
 
 @table
 def starts_confirmation() -> str:
-    """The default against the one before, and against the papers' start, paired; trained by `fit` where that was run."""
+    """The default against the one before and the papers' start, paired; trained by `fit` where that was run."""
     rows, by_fit = [], saved("starts").get("by fit", {})
     for method, after in starts.AFTER.items():
         before = starts.BEFORE[method]
