@@ -96,6 +96,7 @@ class CrowdLayer(keras.layers.Layer):
         self._num_classes: int | None = None
         self.is_fitted_now = False
         self._has_seen_probabilities = False
+        self._refusal: str | None = None
         # A mask of padded tokens ends here: their labels are missing, and the loss goes by the labels.
         self.supports_masking = True
 
@@ -227,14 +228,15 @@ class CrowdLayer(keras.layers.Layer):
     def check_probabilities(self, inputs: Any) -> None:
         """Refuses an input that is not probabilities of the classes, such as logits; rows of zeros are padding.
 
-        Of a symbolic tensor the activation that it comes from is looked at. In a compiled step, of which neither
-        activation nor values are known, the step fails when it runs (on TensorFlow not where XLA compiles it).
+        Of a symbolic tensor the activation that it comes from is looked at, and its refusal waits for the training:
+        a model that is loaded may still answer. In a compiled step, of which neither activation nor values are known,
+        the step fails when it runs (on TensorFlow not where XLA compiles it).
 
         Args:
             inputs: of the layer, `[..., K]`.
 
         Raises:
-            ConfigError: a row is negative or its sum is not one, or the activation is one that gives such rows.
+            ConfigError: a row is negative or its sum is not one.
         """
         message = (
             f"{type(self).__name__}: the model below this layer gives {{}}, which are not probabilities of the "
@@ -244,8 +246,8 @@ class CrowdLayer(keras.layers.Layer):
             return
         if keras.backend.is_keras_tensor(inputs):
             activation = activation_of(inputs)
-            if activation in UNBOUNDED:
-                raise ConfigError(message.format(f"values of the activation {activation!r}"))
+            unbounded = f"values of the activation {activation!r}"
+            self._refusal = message.format(unbounded) if activation in UNBOUNDED else None
             self._has_seen_probabilities |= activation == "softmax"
             return
         rows = self._cast(inputs)
@@ -372,6 +374,8 @@ class CrowdLayer(keras.layers.Layer):
         self.check_training(training)
         self._check_shape(inputs.shape)
         if training and self.takes_probabilities and not self._has_seen_probabilities:
+            if self._refusal is not None:
+                raise ConfigError(self._refusal)
             self.check_probabilities(inputs)
 
     def _check_shape(self, shape: tuple[int | None, ...]) -> int:
