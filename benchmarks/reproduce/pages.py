@@ -266,10 +266,20 @@ def starts_development() -> str:
         default = starts.CANDIDATES.index(starts.AFTER[method])
         cells[default] = f"**{cells[default]}**"
         rows.append([_method(method), *cells])
-    for method in starts.COUNTED:
-        if cells := [part[method] for part in parts if method in part]:
-            rows.append([_method(method), _of_start(cells), "", "", ""])
     return grid(["method", "as in the papers", "1/2", ".65", ".8"], rows)
+
+
+@table
+def starts_without() -> str:
+    """The methods that have no start, by crowd."""
+    rows = []
+    for method in starts.COUNTED:
+        cells = [
+            [part[method] for rate in starts.RATES if method in (part := saved("starts")[starts.cell(name, rate)])]
+            for name in starts.DEVELOPMENT
+        ]
+        rows.append([_method(method), *(_of_start(each) if each else "" for each in cells)])
+    return grid(["method", *starts.DEVELOPMENT], rows)
 
 
 @table
