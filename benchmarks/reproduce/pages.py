@@ -30,6 +30,7 @@ import imagenet_features as images
 import lia
 import numpy as np
 import recipe
+import starts
 from intervals import shown as interval
 from rows import grid, shown
 
@@ -254,17 +255,72 @@ def music_and_labelme() -> str:
 
 
 @table
-def lost_classes() -> str:
-    parts = saved("lost_classes")
-    before = {row.removesuffix(": identity"): one for row, one in parts["digits"].items() if row.endswith("identity")}
-    before |= parts["digits, before"]
-    after = {row.removesuffix(": half"): one for row, one in parts["digits"].items() if row.endswith(": half")}
+def starts_development() -> str:
+    """Accuracy of each start, and the runs that lose a class."""
+    parts = [saved("starts")[starts.cell(name, rate)] for name in starts.DEVELOPMENT for rate in starts.RATES]
     rows = []
-    for method, one in before.items():
-        now = after.get(method) if method != "ccem" else None  # which keeps its start
-        cells = [cell for each in (one, now) if each for cell in (_accuracy(each), _lost(each))]
-        rows.append([f"`{method}`", *cells, *([] if now else ["as before", ""])])
-    return grid(["method", "`scale: 1`", "lose a class", "today's start", "lose a class"], rows)
+    for method in starts.STARTED:
+        cells = [
+            _of_start([part[f"{method}: {starts.called(start)}"] for part in parts]) for start in starts.CANDIDATES
+        ]
+        default = starts.CANDIDATES.index(starts.AFTER[method])
+        cells[default] = f"**{cells[default]}**"
+        rows.append([_method(method), *cells])
+    return grid(["method", "as in the papers", "1/2", ".65", ".8"], rows)
+
+
+@table
+def starts_without() -> str:
+    """The methods that have no start, by crowd."""
+    rows = []
+    for method in starts.COUNTED:
+        cells = [
+            [part[method] for rate in starts.RATES if method in (part := saved("starts")[starts.cell(name, rate)])]
+            for name in starts.DEVELOPMENT
+        ]
+        rows.append([_method(method), *(_of_start(each) if each else "" for each in cells)])
+    return grid(["method", *starts.DEVELOPMENT], rows)
+
+
+@table
+def starts_confirmation() -> str:
+    """The default against the one before and the papers' start, paired; trained by `fit` where that was run."""
+    rows, by_fit = [], saved("starts").get("by fit", {})
+    for method, after in starts.AFTER.items():
+        before = starts.BEFORE[method]
+        against = [_less(method, after, start) if after != start else "" for start in (before, None)]
+        lost = [
+            sum(run["lost"] > 0 for one in _confirmed(method, start) for run in one["runs"]) for start in (None, after)
+        ]
+        fits = [by_fit.get(f"{method}: {starts.called(start)}") for start in (before, after)] if by_fit else []
+        cells = [f"{_accuracy(one)} ({_lost(one)})" if one else "" for one in fits]
+        rows.append([_method(method), starts.called(before), f"{after:g}", *against, *lost, *cells])
+    header = ["method", "before", "now", "now less before", "now less papers", "papers lose", "now lose"]
+    return grid([*header, *(["`fit`, before", "`fit`, now"] if by_fit else [])], rows)
+
+
+def _confirmed(method: str, start: float | None) -> list[dict[str, Any]]:
+    """Rows of the confirmation, set by set."""
+    row = f"{method}: {starts.called(start)}"
+    return [saved("starts")[starts.cell(name, rate)][row] for name in starts.OTHERS for rate in starts.OTHER_RATES]
+
+
+def _method(name: str) -> str:
+    method, *more = name.split()
+    return " ".join([f"`{method}`", *more])
+
+
+def _of_start(cells: Sequence[dict[str, Any]]) -> str:
+    """Mean accuracy over the cells, and how many of all runs lose a class."""
+    runs = [run for cell in cells for run in cell["runs"]]
+    mean = statistics.mean(statistics.mean(per_cent(cell, "test")) for cell in cells)
+    return f"{mean:.1f}, {sum(run['lost'] > 0 for run in runs)} of {len(runs)}"
+
+
+def _less(method: str, start: float | None, other: float | None) -> str:
+    """Paired difference of two starts; a set is a group, a run the mean of its rates."""
+    one, two = (np.array([per_cent(row, "test") for row in _confirmed(method, each)]) for each in (start, other))
+    return interval([geo.Runs(rates.mean(axis=0)) for rates in np.split(one - two, len(starts.OTHERS))])
 
 
 def _accuracy(row: dict[str, Any]) -> str:

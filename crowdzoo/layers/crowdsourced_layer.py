@@ -9,7 +9,7 @@ from keras import ops
 
 from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.errors import ConfigError
-from crowdzoo.layers.crowd_layer import SEQUENCE_MAJORITY_EPOCHS, CrowdLayer
+from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.ranges import CENTER, SCALE, UNIT
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
@@ -28,7 +28,7 @@ class CrowdsourcedLayer(CrowdLayer):
         |------------|---------------------------------|---------------------|
         | MW         | a[l] = sum_k p[k] W_r[k, l]     | kernel [K, K]       |
         | VW         | a = w_r * p                     | kernel [K]          |
-        | VB         | a = p + b_r                     | bias [K]            |
+        | VB         | a = c p + b_r                   | bias [K]            |
         | VW+B       | a = w_r * p + b_r               | kernel [K], bias [K] |
         | S          | a = s_r p                       | kernel, one number  |
 
@@ -47,15 +47,15 @@ class CrowdsourcedLayer(CrowdLayer):
     the annotators who labelled, so that cost follows the annotations and a million annotators train.
 
     Weights start at `scale` times the identity (kernels) and at zero (biases): at first everybody says what the base
-    says. Computation is in float32 (or wider) under mixed precision too.
+    says. For VB `scale` is c, which is not trained. Computation is in float32 (or wider) under mixed precision too.
 
     Args:
         num_annotators: R, number of annotators.
         connection: `"MW"`, `"VW"`, `"VB"`, `"VW+B"` or `"S"`; for regression `"S"`, `"B"` or `"S+B"`.
         kind: `"classification"`, `"sequence"` or `"regression"`.
-        scale: factor of the identity that kernels start at. With 1, the paper's choice, no annotator's
+        scale: factor of the identity that kernels start at, and c of VB. With 1, the paper's choice, no annotator's
             probability can exceed e / (e + K - 1) at first, and the base may lose classes (docs/methods.md). None is
-            log(K - 1) for classes, with which it is 1/2, and 1 at least; for sequences and ratings 1.
+            log(13/7 (K - 1)) for classes, with which it is .65, and 1 at least; for sequences and ratings 1.
         majority_epochs: see `CrowdLayer`; None is 5 for sequences, where hardly anything is learnt without, and else 0.
         center: regression only: mean of the ratings, in their unit; see `crowdzoo.models.rating_unit`.
         unit: regression only: standard deviation of the ratings, above 0.
@@ -91,6 +91,7 @@ class CrowdsourcedLayer(CrowdLayer):
     kinds: ClassVar[tuple[str, ...]] = ("classification", "sequence", "regression")
     votes_first: ClassVar[bool] = True
     gives_logits: ClassVar[bool] = True
+    safe_start: ClassVar[float] = 0.65
 
     @checked(scale=replace(SCALE, optional=True), center=CENTER, unit=UNIT, anchor=FLAG)
     def __init__(
@@ -123,6 +124,7 @@ class CrowdsourcedLayer(CrowdLayer):
             raise ConfigError(f"CrowdsourcedLayer: center and unit belong to a regression, got kind={self.kind!r}")
         self.kernel: Any = None
         self.bias: Any = None
+        self.factor: Any = None
         self.shift: Any = None
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
@@ -136,11 +138,19 @@ class CrowdsourcedLayer(CrowdLayer):
         if self.connection not in ("B", "VB"):
             own = {"MW": (classes, classes), "S": ()}.get(self.connection, vector)
             self.kernel = self._weight("kernel", (self.num_annotators, *own), self._identity)
+        if self.connection == "VB":  # c, a weight because models of earlier releases have 1
+            self.factor = self._weight("factor", (), self._identity, trainable=False)
         if self.connection.endswith("B"):
             self.bias = self._weight("bias", (self.num_annotators, *vector))
         if self.anchor:  # what the biases had in common, in their unit
             self.shift = self._weight("shift", (), trainable=False)
         super().build(inputs_shape)
+
+    def load_own_variables(self, store: Any) -> None:
+        """Loads the weights; of connection VB also without a factor, which was 1 in earlier releases."""
+        if self.factor is not None and "1" not in store:
+            store = {"0": store["0"], "1": 1.0}
+        super().load_own_variables(store)
 
     def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
         """Answers of all annotators, or of the given ones; see the class for shapes."""
@@ -168,6 +178,8 @@ class CrowdsourcedLayer(CrowdLayer):
             weights = "bmkl" if sparse else "mkl"
             return ops.einsum(f"{self._axes}k,{weights}->{self._axes}ml", p, kernel)
         p = ops.expand_dims(p, axis=-2)  # [B, (T,) 1, K]
+        if self.factor is not None:
+            p = p * self._cast(self.factor)
         # gathered weights [B, M, K] of a sequence need a token axis: [B, 1, M, K]
         own = (slice(None), None) if sparse and self.label_kind.has_positions else (...,)
         if kernel is not None:
@@ -182,6 +194,8 @@ class CrowdsourcedLayer(CrowdLayer):
         if self.connection == "MW":
             return ops.log_softmax(self._of(self.kernel, annotators), axis=-1)
         logits = ops.eye(self._num_classes, dtype=self._computing_dtype())
+        if self.factor is not None:
+            logits = logits * self._cast(self.factor)
         if self.kernel is not None:
             kernel = self._of(self.kernel, annotators)
             logits = logits * (kernel[..., None, None] if self.connection == "S" else kernel[..., None, :])
@@ -250,13 +264,6 @@ class CrowdsourcedLayer(CrowdLayer):
         self.shift.assign(float(ops.convert_to_numpy(self.shift)) + common)
 
     @property
-    def num_majority_epochs(self) -> int:
-        """See `CrowdLayer`."""
-        if self.majority_epochs is None and self.label_kind.has_positions:
-            return SEQUENCE_MAJORITY_EPOCHS
-        return super().num_majority_epochs
-
-    @property
     def beyond_descent(self) -> str | None:  # type: ignore[override]
         """See `CrowdLayer`."""
         return "the annotators' biases are anchored when fit ends (anchor=True)" if self.anchor else None
@@ -265,7 +272,7 @@ class CrowdsourcedLayer(CrowdLayer):
         """`scale` times the identity for every annotator: matrices for MW, factors otherwise."""
         scale = self.scale
         if scale is None:
-            scale = self._half(self._num_classes or 1) if self.label_kind.one_class else 1.0
+            scale = self._safe_scale(self._num_classes or 1) if self.label_kind.has_classes else 1.0
         if self.connection != "MW":
             return ops.full(shape, scale, dtype=dtype)
         return self._identities(shape, dtype, scale)

@@ -19,7 +19,7 @@ from crowdzoo.training.checkpoint import Checkpoint, kept_in
 from crowdzoo.training.data import TrainingData
 from crowdzoo.training.digest import digest_of
 from crowdzoo.training.epoch_count import pinned_to_epochs
-from crowdzoo.training.faults import check_probabilities, look_for_lost_classes
+from crowdzoo.training.faults import check_probabilities, is_judged, look_for_lost_classes
 from crowdzoo.training.fit_arguments import (
     crowd_arrays,
     evaluation_batches,
@@ -33,7 +33,6 @@ from crowdzoo.training.fit_arguments import (
 from crowdzoo.training.recipes import recipe_of
 from crowdzoo.training.sparse_batch import check_columns, has_annotators
 
-JUDGED = 5  # epochs after which a model that never gives a class is no beginner
 # Lines that messages tell to write; see `pair_rows`
 EVALUATE = "evaluate(x, annotations, tasks={})"
 VALIDATION = "validation_data=({{'instances': x, 'tasks': {}}}, annotations)"
@@ -101,7 +100,10 @@ class CrowdModel(AskedModel):
         shape = input_shape["instances"] if has_annotators(input_shape) else input_shape
         # a symbolic call builds any base and tells its output's shape, which `build` of a subclassed model does not
         tensors = symbols(shape)
-        self.bottleneck_shape = self.base(tensors).shape
+        bottleneck = self.base(tensors)
+        self.bottleneck_shape = bottleneck.shape
+        if self.crowd is not None:
+            self.crowd.check_probabilities(bottleneck)
         if self.crowd is not None and self.crowd.uses_features:
             self._base_and_features = self._with_features()
             features_shape = self._base_and_features(tensors)[1].shape
@@ -263,8 +265,8 @@ class CrowdModel(AskedModel):
                 `validation_split` for data that are no arrays; or a checkpoint of another training.
 
         Warns:
-            NotLearnedWarning: after five epochs or more the model never gives a class that a fair share of the votes is
-                for.
+            NotLearnedWarning: after five epochs or more the model gives one class to all tasks (tokens), or never gives
+                a class that a fair share of the votes is for.
         """
         if not self.compiled:
             self.compile()
@@ -304,9 +306,7 @@ class CrowdModel(AskedModel):
             check_probabilities(self, first)
             with self.crowd.being_fitted(), kept_in(self, checkpoint, data, **kept, **order):
                 history = recipe_of(self.crowd)(self, data, order | weights, **arguments)
-            of_pairs = isinstance(self.base.input, dict)  # "equal" is seldom the most probable of a pair
-            judged = self.label_kind.one_class and not of_pairs
-            if judged and len(getattr(history, "epoch", ())) >= JUDGED:
+            if is_judged(self):
                 look_for_lost_classes(self, data, batch_size, **weights)
             return history
         if self.crowd is not None:  # batches made elsewhere, which are trained on as they come
