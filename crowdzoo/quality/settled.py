@@ -1,14 +1,14 @@
-"""settled, consensus_of: would labels stay the same if many more annotators of the crowd answered?"""
+"""settlement, consensus_of: would labels stay the same if many more annotators of the crowd answered?"""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
+from scipy.special import expit, logit, rel_entr
 
 from crowdzoo.aggregation import Robust, VotesWarning
 from crowdzoo.aggregation.checks import check_classification
@@ -33,8 +33,11 @@ PASSES = 3  # over all tasks, where some were drawn
 CANDIDATES = 6  # classes of a task that are considered
 SMALLEST = 1e-4  # count of each answer
 ENDS = (0.005, 0.995)  # of probabilities whose logits are calibrated
-CALIBRATION = (0.082, 0.315, 1.139, 0.0)  # see `settled`; `python benchmarks/settled.py` fits them
-LARGEST = 2**27  # annotations times classes
+CALIBRATION = (-0.013, 0.445, 0.925, -0.310)  # see `settled`; `python benchmarks/settled.py` fits them
+TARGET = 0.95  # settled labels are not asked about
+WORTH = 20.0  # answers that a label put right is worth
+MOST = 1000  # further answers; more tell nothing
+OVERSHOOT = 1.4  # further answers over those of a test that stops exactly at TARGET
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +88,61 @@ class _Difficulty:
     other: Array
 
 
-def settled(annotations: Annotations, result: Aggregation) -> Array:
+def with_settled(annotations: Annotations, result: Aggregation) -> Aggregation:
+    """The result with `settled` and `further_answers`, see `settlement`; unchanged where it has them.
+
+    Args:
+        annotations: N tasks, R annotators, K classes.
+        result: labels of these tasks, by any method.
+
+    Raises:
+        DataError: annotations of another kind.
+    """
+    if result.settled is not None:
+        return result
+    found = settlement(annotations, result)
+    return replace(result, settled=found.settled, further_answers=found.further)
+
+
+@dataclass(frozen=True, eq=False)
+class Settlement:
+    """How settled labels are, and what further answers would change.
+
+    Attributes:
+        settled: probability that the label stays the same with many more answers of this crowd, float64 [N].
+        further: about how many further answers settle the label (probability .95), int64 [N]; 0 where it is settled, -1
+            where answers tell nothing.
+        consensus: the model of the crowd.
+    """
+
+    settled: Array
+    further: NDArray[np.int64]
+    consensus: Consensus
+
+
+def worth_asking(
+    settled: ArrayLike, further: ArrayLike, *, worth: float = WORTH, target: float | None = None
+) -> NDArray[np.bool_]:
+    """Tasks that are worth further answers, bool [N].
+
+    Args:
+        settled: see `Settlement`, [N].
+        further: see `Settlement`, [N].
+        worth: how many answers a label put right is worth: its value over the price of an answer. A task is asked about
+            if settling it is expected to put more labels right than its answers are worth.
+        target: mean of `settled` that is enough: of these tasks the cheapest for what they bring, until it is reached.
+    """
+    stay, number = np.asarray(settled, np.float64), np.asarray(further, np.int64)
+    brings = np.maximum(TARGET - stay, 0)
+    chosen = (number > 0) & (brings * worth >= number)
+    if target is not None:
+        order = np.argsort(np.where(chosen, -brings / np.maximum(number, 1), np.inf), kind="stable")
+        before = stay.sum() + np.cumsum(brings[order]) - brings[order]
+        chosen[order[before >= target * len(stay)]] = False
+    return chosen
+
+
+def settlement(annotations: Annotations, result: Aggregation) -> Settlement:
     """Probability that each label would stay the same if many more annotators of this crowd answered.
 
     This is not the probability that the label is correct: annotators may agree on a mistake. More answers make labels
@@ -100,10 +157,11 @@ def settled(annotations: Annotations, result: Aggregation) -> Array:
         result: labels of these tasks, by any method.
 
     Returns:
-        float64 [N], from 0 to 1.
+        The probabilities and the number of further answers: the log odds that a label lacks, over what an answer of a
+        usual annotator is expected to add (A. Wald: Sequential Tests of Statistical Hypotheses, 1945).
 
     Raises:
-        DataError: annotations of another kind, or more than 2**27 annotations times classes.
+        DataError: annotations of another kind.
     """
     base = result
     if result.method != "robust":
@@ -114,7 +172,31 @@ def settled(annotations: Annotations, result: Aggregation) -> Array:
     stays = logit(np.clip(consensus.posteriors[rows, result.labels], *ENDS))
     robust = logit(np.clip(base.posteriors[rows, result.labels], *ENDS))
     constant, slope, other, below = CALIBRATION
-    return np.asarray(expit(constant + slope * stays + other * robust + below * np.minimum(stays, 0)))
+    stay = np.asarray(expit(constant + slope * stays + other * robust + below * np.minimum(stays, 0)))
+    return Settlement(stay, _further(annotations, consensus, stay, result.labels), consensus)
+
+
+def _further(
+    annotations: Annotations, consensus: Consensus, stay: Array, labels: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """See `Settlement.further`."""
+    rows, number = np.arange(len(labels)), consensus.posteriors.shape[1]
+    if number < 2:
+        return np.zeros(len(labels), np.int64)
+    answers = np.bincount(annotations.annotator_ids, minlength=annotations.num_annotators)
+    usual = np.einsum("r,rkl->kl", answers / max(answers.sum(), 1), consensus.confusions)
+    others = consensus.posteriors.copy()
+    others[rows, labels] = -1
+    rival = others.argmax(axis=1)
+    seen = consensus.seen.sum(axis=0) + SMALLEST * np.eye(number, number + 1)
+    seen /= seen.sum(axis=1, keepdims=True)
+    # what a usual annotator says of a usual task
+    said = np.maximum(seen[:, :number] @ usual + seen[:, number:] / number, 1e-6)
+    gain = rel_entr(said[labels], said[rival]).sum(axis=1)
+    lacking = logit(TARGET) - logit(np.clip(stay, 0.01, 0.999))
+    needed = np.ceil(OVERSHOOT * lacking / np.maximum(gain, 1e-6))
+    enough = (stay >= TARGET) & (annotations.redundancy > 0)
+    return np.where(enough, 0, np.where(needed > MOST, -1, np.maximum(needed, 1))).astype(np.int64)
 
 
 def consensus_of(annotations: Annotations, posteriors: ArrayLike, *, seed: int = 0) -> Consensus:
@@ -232,9 +314,9 @@ def _iterate(
     weights = np.log((weights + usual) / (weights.sum() + usual.sum()))
     pulled, vague = weights[: len(USUAL)], np.concatenate([weights[:1], weights[len(USUAL) :]])
     other = (other + 2 / number) * (1 - np.eye(number)) + 1e-12
-    return new, _Difficulty(
-        np.log((classes + 1) / (classes.sum() + number)), pulled, vague, np.log(other / other.sum(axis=1, keepdims=True))
-    ), found, joint  # fmt: skip
+    log_classes = np.log((classes + 1) / (classes.sum() + number))
+    difficulty = _Difficulty(log_classes, pulled, vague, np.log(other / other.sum(axis=1, keepdims=True)))
+    return new, difficulty, found, joint
 
 
 @compiled()
