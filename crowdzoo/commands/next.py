@@ -79,8 +79,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     command.add_argument("--sure", type=number(0, 1), metavar="P",
         help=f"do not ask about tasks with two answers or more that are this sure (default {SURE:g}): of several "
-        "labels each of them, of free texts their confidence, of regions also the mean Dice coefficient of two answers, "
-        "of people and models the class; of classes: or that are settled with this probability",
+        "labels each of them, of free texts their confidence, of regions also the mean Dice coefficient of two "
+        "answers, of people and models the class; of classes: or that are settled with this probability",
     )  # fmt: skip
     command.add_argument("--method", metavar="NAME",
         help=f"aggregation method with confusion matrices (default {kind_of('classification').aggregation}; where "

@@ -29,7 +29,7 @@ USUAL_TASKS = 20.0  # that USUAL counts for
 STRENGTH = 8.0  # answers that the common matrix counts for, in a row and for an annotator's accuracy
 ITERATIONS = 25
 DRAWN = 4000  # tasks that the iterations use
-PASSES = 3  # over all tasks, where some were drawn
+PASSES = 6  # over all tasks, where some were drawn
 CANDIDATES = 6  # classes of a task that are considered
 SMALLEST = 1e-4  # count of each answer
 ENDS = (0.005, 0.995)  # of probabilities whose logits are calibrated
@@ -65,10 +65,10 @@ class Consensus:
             [B, M, K, K], `[consensus, said]`, as `next_annotations` takes them.
         """
         number = self.posteriors.shape[1]
-        seen = self.seen[tasks] / np.maximum(self.posteriors[tasks], 1e-12)[:, :, None]
+        seen = self.seen[tasks] + 1e-9 * np.eye(number, number + 1)  # also of a class that is no candidate
+        seen /= seen.sum(axis=2, keepdims=True)
         said = np.einsum("bkz,bmzl->bmkl", seen[:, :, :number], self.confusions[annotators])
-        said += seen[:, None, :, number:] / number
-        return np.asarray(said / said.sum(axis=3, keepdims=True))
+        return np.asarray(said + seen[:, None, :, number:] / number)
 
 
 @dataclass(frozen=True, eq=False)
