@@ -55,6 +55,10 @@ class Aggregation(Result):
         difficulty: one number a task, higher is harder, [N]; None where the method has no such number.
         effective_votes: how many independent votes the annotations of each task are worth, [N]; None where the method
             takes annotators as independent.
+        settled: probability that each label stays the same with many more answers of this crowd, [N]; None until
+            `crowdzoo.quality.with_settled` (or a command or a page) has added it.
+        further_answers: about how many answers more settle each label, int64 [N], -1 where answers tell nothing; None
+            likewise.
         confidence: whether annotations counted by their confidence; those of other tasks then do, too.
         accuracy_interval: estimate of the accuracy of the labels of tasks without gold, and ends of its interval; None
             unless the result comes from `calibrate`.
@@ -71,6 +75,8 @@ class Aggregation(Result):
     annotations_per_annotator: NDArray[np.int64]
     difficulty: NDArray[np.float64] | None = None
     effective_votes: NDArray[np.float64] | None = None
+    settled: NDArray[np.float64] | None = None
+    further_answers: NDArray[np.int64] | None = None
     confidence: bool = False
     accuracy_interval: tuple[float, float, float] | None = None
 
@@ -205,6 +211,10 @@ class Aggregation(Result):
             **found.names_and_counts(tasks, annotators),
             "difficulty": found.optional(tasks, "difficulty"),
             "effective_votes": found.optional(tasks, "effective_votes"),
+            "settled": found.optional(tasks, "settled"),
+            "further_answers": (
+                found.numbers(tasks, "further_answers", whole=True) if found.has(tasks, "further_answers") else None
+            ),
             "confidence": found.value("confidence", bool) if "confidence" in found.summary else False,
             "accuracy_interval": None if interval is None else (interval[0], interval[1], interval[2]),
         }
@@ -215,7 +225,9 @@ class Aggregation(Result):
             "label": self.classes[self.labels],
             "label_code": self.labels,
             "probability": self.posteriors[np.arange(len(self.labels)), self.labels],
+            "settled": self.settled,
             "annotations": self.annotations_per_task,
+            "further_answers": self.further_answers,
             "posteriors": self.posteriors,
             "difficulty": self.difficulty,
             "effective_votes": self.effective_votes,

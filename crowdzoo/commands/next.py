@@ -20,7 +20,8 @@ from crowdzoo.files.writing import atomic_file, write_rows
 from crowdzoo.kinds import KINDS, Kind, kind_of
 from crowdzoo.kinds.parts import has_part, part_of
 from crowdzoo.quality.model_agreement import codes_of
-from crowdzoo.quality.next_annotation import SURE, next_questions
+from crowdzoo.quality.next_annotation import SURE, class_gains, next_questions
+from crowdzoo.quality.settled import WORTH, settlement, worth_asking
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
@@ -69,10 +70,17 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--per-annotator", type=integer(1, options.MOST), metavar="N",
         help="at most so many questions for an annotator (default: twice an even share, of those who can answer more)",
     )  # fmt: skip
-    command.add_argument("--sure", type=number(0, 1), default=SURE, metavar="P",
-        help="do not ask about tasks with two answers or more whose class has this probability (default "
-        f"{SURE:g}: those that report calls sure); of several labels each of them, of free texts their confidence, "
-        "of regions also the mean Dice coefficient of two answers",
+    command.add_argument("--worth", type=number(0), metavar="X",
+        help="classes: what a label put right is worth, in the unit of --pay: tasks are asked about whose answers cost "
+        "less than what they are expected to put right (default: twenty answers)",
+    )  # fmt: skip
+    command.add_argument("--target", type=number(0, 1), metavar="P",
+        help="classes: share of settled labels that is enough: with it, no further question is asked",
+    )  # fmt: skip
+    command.add_argument("--sure", type=number(0, 1), metavar="P",
+        help=f"do not ask about tasks with two answers or more that are this sure (default {SURE:g}): of several "
+        "labels each of them, of free texts their confidence, of regions also the mean Dice coefficient of two "
+        "answers, of people and models the class; of classes: or that are settled with this probability",
     )  # fmt: skip
     command.add_argument("--method", metavar="NAME",
         help=f"aggregation method with confusion matrices (default {kind_of('classification').aggregation}; where "
@@ -137,22 +145,42 @@ def run(arguments: argparse.Namespace) -> None:
     most = min(options.MOST, math.floor(arguments.budget / costs[who].min() + 1e-9))
     if most < 1:
         raise ConfigError(f"--budget {arguments.budget:g}: is less than one answer costs, {costs[who].min():g}.")
-    done = part.sure(result, arguments.sure, crowd)
+    plain = kind.labels.one_class and not arguments.multi_label and mixed is None
+    if plain:
+        labels = settlement(crowd, result)
+        worth = WORTH if arguments.worth is None else arguments.worth / float(costs[who].mean())
+        done = ~worth_asking(labels.settled, labels.further, worth=worth, target=arguments.target)
+        if arguments.sure is not None:
+            done |= labels.settled >= arguments.sure
+        consensus = labels.consensus
+        answers = (consensus if arguments.prior is None else replace(consensus, confusions=skills)).answers
+        gains = class_gains(consensus.posteriors, answers)
+    else:
+        done, gains = part.sure(result, arguments.sure or SURE, crowd), part.gains(result, skills, crowd)
     pairs = np.unique(crowd.annotator_ids.astype(np.int64) * crowd.num_tasks + crowd.task_ids)
     pairs = pairs[~done[pairs % crowd.num_tasks]]  # an annotator may have given a task several labels
     answered = np.bincount(pairs // crowd.num_tasks, minlength=crowd.num_annotators)[who]
     able = int((answered < (~done).sum()).sum())  # who have not answered all that is open
     share = arguments.per_annotator or 2 * math.ceil(most / max(able, 1))
     found = next_questions(
-        part.gains(result, skills, crowd), crowd.num_tasks, most, annotators=who, cells=cells,
+        gains, crowd.num_tasks, most, annotators=who, cells=cells,
         asked=crowd, per_task=arguments.per_task, per_annotator=share, costs=costs, budget=arguments.budget,
         sure=done,
     )  # fmt: skip
-    labelled = int((result.annotations_per_task > 0).sum())
+    asked_once = result.annotations_per_task > 0
+    labelled = int(asked_once.sum())
     rows = [
         *kind.size_rows(crowd),
         *([] if mixed is None else [("correlation of models' errors", str(mixed.correlation))]),
-        (f"sure tasks ({arguments.sure:g} or more)", f"{done.sum():,} of {labelled:,}"),
+        *(
+            [
+                ("settled labels (estimated)", f"{labels.settled[asked_once].mean():.1%}"),
+                ("tasks worth further answers", f"{(~done).sum():,} of {labelled:,}"),
+                ("answers to settle them, about", f"{labels.further[~done].sum():,}"),
+            ]
+            if plain
+            else [(f"sure tasks ({arguments.sure or SURE:g} or more)", f"{done.sum():,} of {labelled:,}")]
+        ),
         ("questions", f"{len(found.tasks):,}"),
         ("cost", f"{found.costs.sum():g} of {arguments.budget:g}"),
         ("annotators asked", f"{len(np.unique(found.annotators)):,}"),
@@ -275,10 +303,10 @@ def _why_stopped(
     if found.costs.sum() + costs.min() > arguments.budget + 1e-9:
         return []
     if num_open == 0:
-        reason = "all tasks are sure: stop here"
+        reason = "no task is worth a further answer: stop here"
     elif int((np.bincount(found.tasks) >= arguments.per_task).sum()) == num_open:
         each = "one question" if arguments.per_task == 1 else f"{arguments.per_task:,} questions"
-        reason = f"each task that is not sure has {each} (--per-task)"
+        reason = f"each task that is asked about has {each} (--per-task)"
     elif (np.bincount(found.annotators) >= share).any():
         reason = f"who can answer the rest has {share:,} questions (--per-annotator), or costs more than is left"
     else:

@@ -13,7 +13,7 @@ from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import Kind, kind_of
 
-OF_CLASSES = ("gold", "models", "annotator_table", "epsilon", "plot")  # options
+OF_CLASSES = ("gold", "models", "annotator_table", "epsilon", "plot", "worth", "target")  # options
 
 
 def describe(command: argparse.ArgumentParser) -> None:
@@ -29,8 +29,15 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="format of the tables in --out (default parquet)",
     )  # fmt: skip
     command.add_argument("--pay", type=number(0), metavar="X",
-        help="what an answer costs: the tables say what each annotator is due and what tasks cost that are not sure "
+        help="what an answer costs: the tables say what each annotator is due and what tasks to redo cost "
         "(by annotator: column cost of --annotator-table)",
+    )  # fmt: skip
+    command.add_argument("--worth", type=number(0), metavar="X",
+        help="classes: what a label put right is worth, in the unit of --pay: tasks are to be redone whose answers "
+        "cost less than what they are expected to put right (default: twenty answers)",
+    )  # fmt: skip
+    command.add_argument("--target", type=number(0, 1), metavar="P",
+        help="classes: share of settled labels that is enough",
     )  # fmt: skip
     command.add_argument("--gold", type=path, metavar="FILE",
         help="true classes of some tasks, columns task, gold: the tables say how many answers of each are right",
@@ -78,6 +85,8 @@ def run(arguments: argparse.Namespace) -> None:
         _by_page(arguments, kind)
         return
     options.refuse(arguments, ["sure"], "classes")
+    if arguments.worth is not None and arguments.pay is None and arguments.annotator_table is None:
+        raise ConfigError("--worth: is compared with what answers cost; add --pay, such as --pay 0.04.")
     named = arguments.models is not None or arguments.annotator_table is not None
     if arguments.epsilon is not None and not named:
         raise ConfigError("--epsilon is what the test of --models compares with: name the models, or leave it out.")
@@ -113,7 +122,10 @@ def run(arguments: argparse.Namespace) -> None:
     if prices is None and arguments.annotator_table is not None:
         prices = options.annotator_table(arguments, annotations).costs
     if gold is not None or prices is not None or arguments.out is not None:
-        report = with_sheets(report, annotations, aggregation, gold=gold, prices=prices, seed=arguments.seed)
+        report = with_sheets(
+            report, annotations, aggregation, gold=gold, prices=prices, worth=arguments.worth,
+            target=arguments.target, seed=arguments.seed,
+        )  # fmt: skip
     print_quality(report, arguments.top)
     print_sheets(report)
     if report.replacements:

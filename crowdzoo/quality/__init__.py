@@ -19,6 +19,7 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.quality.mixed_crowd": "PeopleAndModels people_and_models",
         "crowdzoo.quality.model_agreement": "class_agreement",
         "crowdzoo.quality.next_annotation": "NextAnnotations information_gain next_annotations sure_tasks",
+        "crowdzoo.quality.settled": "Consensus Settlement consensus_of settlement with_settled worth_asking",
         "crowdzoo.quality.notes": "data_notes",
         "crowdzoo.quality.over_time": "drift",
         "crowdzoo.quality.reliability": "judged_by_others",

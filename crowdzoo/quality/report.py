@@ -32,6 +32,7 @@ from crowdzoo.quality.krippendorff import Alpha, coincidence_matrix, krippendorf
 from crowdzoo.quality.model_agreement import class_agreement
 from crowdzoo.quality.notes import data_notes
 from crowdzoo.quality.ratings import Ratings, ratings_of
+from crowdzoo.quality.settled import with_settled
 from crowdzoo.quality.spread import Redundancy, redundancy
 from crowdzoo.quality.tasks import task_table
 from crowdzoo.reading.tables.suspicious import suspicious_classes
@@ -53,7 +54,7 @@ class QualityReport:
             `tasks`, `annotators`, `classes`, `tasks_without_annotations`, `tasks_with_one`, `tasks_tied`), `agreement`
             (raw, per task), `fleiss_kappa`, `mean_entropy` (nats, over annotated tasks), `effective_votes` (see the
             function of that name; `effective_votes_low` and `effective_votes_high` are the ends of its 95 % interval,
-            None without a bootstrap) and `aggregation` (the method's name, or None).
+            None without a bootstrap), `aggregation` (the method's name, or None) and `settled` (mean over tasks).
         alpha: Krippendorff's alpha, or None where it is not defined.
         redundancy: how annotations are spread over tasks and annotators.
         tasks: one row a task, see `task_table`.
@@ -186,6 +187,8 @@ def quality_report(
     """
     require_annotations(annotations, "A quality report")
     tests = alternative_annotator_test(annotations, models, epsilon=epsilon) if models else []
+    if aggregation is not None:
+        aggregation = with_settled(annotations, aggregation)
     # each measure reads the rows task by task: put them in that order once
     annotations = annotations.select_rows(np.argsort(annotations.task_ids, kind="stable"))
     ratings = ratings_of(annotations, "A quality report")
@@ -214,6 +217,7 @@ def quality_report(
         "effective_votes_low": worth[1],
         "effective_votes_high": worth[2],
         "aggregation": None if aggregation is None else aggregation.method,
+        "settled": _mean_settled(aggregation),
     }
     return QualityReport(
         overall=overall,
@@ -234,6 +238,13 @@ def quality_report(
         replacements=tuple(tests),
         agreements=class_agreement(annotations, models) if models else None,
     )
+
+
+def _mean_settled(aggregation: Aggregation | None) -> float | None:
+    """Mean over the tasks with annotations."""
+    if aggregation is None or aggregation.settled is None or not (aggregation.annotations_per_task > 0).any():
+        return None
+    return float(aggregation.settled[aggregation.annotations_per_task > 0].mean())
 
 
 def _people(annotations: Annotations, models: Sequence[Any] | None) -> NDArray[np.bool_]:

@@ -26,7 +26,8 @@ def task_table(annotations: Annotations, aggregation: Aggregation | None = None)
       1 is all different (or evenly spread over all classes).
 
     With an aggregation also `label` (name) and `probability` of its answer, `support` (share of the votes for that
-    answer) and `posterior_entropy` (nats).
+    answer) and `posterior_entropy` (nats); and, where the aggregation has them, `settled` (probability that the label
+    stays the same with many more answers) and `further_answers` (about how many settle it; null if they tell nothing).
 
     Args:
         annotations: kind classification; N tasks.
@@ -63,10 +64,19 @@ def task_table(annotations: Annotations, aggregation: Aggregation | None = None)
         columns |= {
             "label": name_column(np.asarray(annotations.classes), answers),
             "probability": pa.array(posteriors[tasks, answers]),
+            **_of_settled(aggregation),
             "support": defined(support, some),
             "posterior_entropy": pa.array(np.maximum(-np.einsum("nk,nk->n", posteriors, logs), 0.0)),
         }
     return pa.table(columns)
+
+
+def _of_settled(aggregation: Aggregation) -> dict[str, Any]:
+    """Columns on further answers."""
+    if aggregation.settled is None or aggregation.further_answers is None:
+        return {}
+    further = aggregation.further_answers
+    return {"settled": pa.array(aggregation.settled), "further_answers": defined(further, further >= 0)}
 
 
 def entropies(ratings: Ratings) -> NDArray[np.float64]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +13,11 @@ from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.dependence import SharedTasks
 from crowdzoo.kinds.page_parts import FLAGS, median_seconds
 from crowdzoo.kinds.parts import has_part, part_of
-from crowdzoo.quality import QualityReport, redundancy, sure_tasks
+from crowdzoo.quality import QualityReport, redundancy, worth_asking
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.copies import LEAST_SHARED
 from crowdzoo.quality.krippendorff import Alpha
-from crowdzoo.quality.next_annotation import FEWEST, SURE
+from crowdzoo.quality.settled import WORTH
 from crowdzoo.quality.wilson import wilson
 from crowdzoo.report.left_out import left_out
 from crowdzoo.report.tables import print_table
@@ -45,6 +44,8 @@ def with_sheets(
     *,
     gold: NDArray[np.int64] | None = None,
     prices: NDArray[np.float64] | None = None,
+    worth: float | None = None,
+    target: float | None = None,
     seed: int = 0,
 ) -> QualityReport:
     """A report whose tables of annotators and tasks say what to do, the first rows first.
@@ -54,8 +55,8 @@ def with_sheets(
     ones) and its interval; `agrees_with` (whose answers agree most, of those who share seven tasks), `agrees_share`;
     `due` (annotations by price); of up to twenty flagged `gain_without` and its interval (see `left_out`).
 
-    Tasks that are not sure come first, the least probable label first: `redo` says why, `further_answers` about how
-    many answers would make them sure, and `cost` what these cost at the mean price of those without a note. Of `due`,
+    Tasks that are worth further answers come first, the least settled first: `redo` says why, `further_answers` about
+    how many answers settle their label, and `cost` what these cost at the mean price of those without a note. Of `due`,
     `further_answers` and `cost` the sums stand in `overall`, as `total_due` and so on.
 
     Args:
@@ -64,6 +65,8 @@ def with_sheets(
         aggregation: a result for them; without it no reliability and no tasks to redo.
         gold: true classes, codes [N], -1 where unknown.
         prices: of an answer by each annotator, [R].
+        worth: what a label put right is worth, in the unit of the prices; None is twenty answers.
+        target: share of settled labels that is enough; None is all that are worth their answers.
         seed: of `left_out`.
     """
     notes = [text.split(",") if text else [] for text in report.annotators["notes"].to_pylist()]
@@ -86,7 +89,7 @@ def with_sheets(
     tasks = report.tasks
     if aggregation is not None:
         people |= _gains(annotations, aggregation, flagged, seed)
-        tasks = _to_redo(report, annotations, aggregation, flagged, prices)
+        tasks = _to_redo(report, aggregation, flagged, prices, worth, target)
     rest = {name: report.annotators[name] for name in report.annotators.column_names if name not in people}
     table = pa.table({**people, **rest})
     worst = report.annotators["reliability" if aggregation is not None else "agreement"].to_numpy()
@@ -183,30 +186,30 @@ def _gains(annotations: Annotations, aggregation: Aggregation, flagged: NDArray[
 
 def _to_redo(
     report: QualityReport,
-    annotations: Annotations,
     aggregation: Aggregation,
     flagged: NDArray[np.bool_],
     prices: NDArray[np.float64] | None,
+    worth: float | None,
+    target: float | None,
 ) -> pa.Table:
     """The table of tasks, those to redo first."""
-    sizes, open_tasks = aggregation.annotations_per_task, ~sure_tasks(aggregation)
-    probability = report.tasks["probability"].to_numpy()
-    tied = report.tasks["tied"].fill_null(False).to_numpy()
-    few = [sizes == 0, sizes < FEWEST, tied]
-    reasons = np.select(few, ["no answer", "one answer", "tied votes"], f"less sure than {SURE:g}")
-    trusted = report.annotators["reliability"].filter(pa.array(~flagged | flagged.all()))
-    further = further_answers(probability, sizes, pc.mean(trusted).as_py() or 0.0, annotations.num_classes)
-    columns: dict[str, Any] = {
-        "task": report.tasks["task"],
-        "redo": pa.array(np.where(open_tasks, reasons, "").tolist(), pa.string()),
-        "further_answers": pa.array(further, pa.int64(), mask=~open_tasks | (further < 0)),
-    }
+    sizes, settled = aggregation.annotations_per_task, report.tasks["settled"].to_numpy()
+    further = report.tasks["further_answers"].fill_null(-1).to_numpy()
+    price = 1.0
     if prices is not None:
         price = prices[~flagged].mean() if not flagged.all() else prices.mean()
-        columns["cost"] = pa.array(np.round(further * price, 6), mask=~open_tasks | (further < 0))
+    redo = worth_asking(settled, further, worth=WORTH if worth is None else worth / price, target=target)
+    tied = report.tasks["tied"].fill_null(False).to_numpy()
+    reasons = np.select([sizes == 0, sizes == 1, tied], ["no answer", "one answer", "tied votes"], "not settled")
+    columns: dict[str, Any] = {
+        "task": report.tasks["task"],
+        "redo": pa.array(np.where(redo, reasons, "").tolist(), pa.string()),
+        "further_answers": pa.array(further, pa.int64(), mask=~redo),
+    }
+    if prices is not None:
+        columns["cost"] = pa.array(np.round(further * price, 6), mask=~redo)
     rest = {name: report.tasks[name] for name in report.tasks.column_names if name not in columns}
-    order = np.lexsort((probability, ~open_tasks))
-    return pa.table({**columns, **rest}).take(order)
+    return pa.table({**columns, **rest}).take(np.lexsort((settled, ~redo)))
 
 
 def print_sheets(report: QualityReport) -> None:
@@ -224,31 +227,3 @@ def print_sheets(report: QualityReport) -> None:
     if rows:
         print()
         print_table("what is due and what is left", ("", ""), rows)
-
-
-def further_answers(
-    probabilities: NDArray[np.float64], sizes: NDArray[np.int64], accuracy: float, num_classes: int
-) -> NDArray[np.int64]:
-    """About how many more answers make each label sure, [N]; -1 where answers tell nothing.
-
-    The log odds of a label lack as much as they have to rise, and an answer of the accuracy `a` raises them by
-    (a - b) log(a / b) on average, where b = (1 - a) / (K - 1) is the chance of each other class.
-
-    Args:
-        probabilities: of the labels, [N].
-        sizes: annotations of each task, [N]; a sure task has two at least.
-        accuracy: of an answer.
-        num_classes: K.
-
-    Source:
-        The mean number of observations in A. Wald: Sequential Tests of Statistical Hypotheses. Annals of Mathematical
-        Statistics 16(2), 1945.
-    """
-    right = min(accuracy, 0.99)
-    wrong = (1 - right) / max(num_classes - 1, 1)
-    if not right > wrong:
-        return np.full(len(probabilities), -1)
-    kept = np.clip(probabilities, 1e-6, 1 - 1e-6)
-    lacking = math.log(SURE / (1 - SURE)) - np.log(kept / (1 - kept))
-    found = np.ceil(lacking / ((right - wrong) * math.log(right / wrong)))
-    return np.maximum(found, np.maximum(FEWEST - sizes, 1)).astype(np.int64)

@@ -47,9 +47,10 @@ class Classification(Kind):
     # === Aggregation ===
 
     def noted(self, result: Any, crowd: Annotations) -> Any:
-        """Adds `crowdzoo.quality.data_notes`; none to a result that gold has corrected."""
-        from crowdzoo.quality import data_notes
+        """Adds how settled labels are and `crowdzoo.quality.data_notes`; no notes to a result that gold corrected."""
+        from crowdzoo.quality import data_notes, with_settled
 
+        result = with_settled(crowd, result)
         if result.accuracy_interval is not None:
             return result
         return replace(result, notes=(*result.notes, *data_notes(crowd, result.method)))
@@ -58,6 +59,8 @@ class Classification(Kind):
         """How often each class is the label, the accuracy, and how far the probabilities are from it."""
         counts = np.bincount(result.labels, minlength=len(result.classes)).tolist()
         rows = [(f"label {name}", f"{count:,}") for name, count in zip(result.classes, counts, strict=True)]
+        if result.settled is not None:
+            rows.append(("settled labels (estimated)", f"{result.settled.mean():.1%}"))
         if gold is None:
             return rows
         known = int((gold >= 0).sum())

@@ -16,8 +16,7 @@ from crowdzoo.kinds.confused_pairs import UNCLEAR, confused_pairs, rows_confused
 from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage
 from crowdzoo.kinds.page_parts import PageTable, Warned, percent, plain, warning
 from crowdzoo.metrics import lost_classes
-from crowdzoo.quality import AlternativeAnnotator, coincidence_matrix, drift, quality_report, sure_tasks
-from crowdzoo.quality.next_annotation import SURE
+from crowdzoo.quality import AlternativeAnnotator, coincidence_matrix, drift, quality_report
 from crowdzoo.quality.wilson import wilson
 
 MOST_CLASSES = 24  # of a picture of who says what
@@ -36,7 +35,7 @@ class ClassPage(KindPage):
     kind, labels, given = "classification", CLASSIFICATION, "classes"
     metrics = ("nominal", "ordinal", "interval", "ratio")
     own_values = (
-        "agreement", "fleiss_kappa", "effective_votes", "tasks_tied_share", "sure_share", "model_agreement",
+        "agreement", "fleiss_kappa", "effective_votes", "tasks_tied_share", "settled", "model_agreement",
         "aggregate_accuracy", "aggregate_ece", "model_accuracy", "model_ece",
     )  # fmt: skip
     calm = "No annotator has to be checked, and no pair of classes stands out."
@@ -66,11 +65,9 @@ class ClassPage(KindPage):
         )  # fmt: skip
         self.alpha, self.overall = report.alpha, dict(report.overall)
         self.against = model_numbers(table, found, asked.predictions, asked.gold)
-        labelled = self.overall["tasks"] - self.overall["tasks_without_annotations"]
         self.overall |= {
             "annotations_per_task": report.redundancy.tasks.mean,
             "tasks_tied_share": self.overall["tasks_tied"] / self.labelled,
-            "sure_share": float(sure_tasks(found).sum()) / labelled if labelled else None,
             **self.against.values,
         }
         if (low := self.overall["effective_votes_low"]) is not None:
@@ -189,13 +186,14 @@ class ClassPage(KindPage):
     def second(self) -> str:
         """See `KindPage.second`."""
         overall = self.overall
-        mean, worth, sure = overall["annotations_per_task"] or 0, overall["effective_votes"], overall["sure_share"]
+        mean, worth, settled = overall["annotations_per_task"] or 0, overall["effective_votes"], overall["settled"]
         found = f"A task has {mean:.3g} annotation{'' if mean == 1 else 's'} on average"
         if worth is not None and worth < mean:
             found += f", which are worth {worth:.3g} independent ones"
-        if sure is not None:
-            of_tasks = f"{percent(sure)} of the tasks ({round(sure * self.labelled):,} of {self.labelled:,})"
-            found += f"; {overall['aggregation']} is sure ({percent(SURE)} or more) of the label of {of_tasks}"
+        if settled is not None:
+            found += (
+                f"; about {percent(settled)} of the labels would stay the same with many more answers of this crowd"
+            )
         if (right := overall["aggregate_accuracy"]) is not None:
             known = self.against.calibration["tasks"] if self.against.calibration else 0
             low, high = (percent(float(end)) for end in wilson(right, known))

@@ -1,0 +1,168 @@
+"""How settled labels are: estimates against labels from many more answers, on simulated and on real crowds.
+
+    python benchmarks/settled.py                   # the rows that the results do not have
+    python benchmarks/settled.py --fit             # the coefficients of CALIBRATION in crowdzoo/quality/settled.py
+    python benchmarks/settled.py --print           # the table of the saved results
+
+**What is estimated.** `crowdzoo.quality.settled` says for each label how probable it is to stay the same if many more
+annotators of the crowd answered. The figure of a crowd is the mean of `settled` less the share of labels that stay.
+
+**Simulated crowds.** 2, 3, 5 or 8 classes, 150, 400 or 1,000 tasks, 12, 40 or 200 annotators who give 3, 4, 5 or 7
+answers per task, and 200 further annotators of the same crowd who answer every task; the label of all is `robust`'s.
+"independent": annotators of different skill, some with confusions of their own, up to a fifth at random. "difficulty":
+tasks are easy or hard alike for all (log-normal), and classes pull on a task for all. "copies": as hard, without a
+pull, and a tenth or three tenths of all annotators repeat one other annotator nine times in ten.
+
+**Real crowds.** All sets of classes in CROWDZOO_DATA with ten answers per task or more (median). Three, four and five
+answers of each task are kept, and the label from all of a task's answers is `robust`'s.
+
+**Protocol.** A pilot (not saved) chose the model and its constants on two seeds of both sorts. Then, with other seeds:
+the coefficients of the calibration are fitted by logistic regression with a penalty of .001, where families of real
+crowds count as one and each sort of simulated crowds counts as three families. A real crowd's figure is made with
+coefficients that were fitted without its family. Simulated crowds are drawn anew (another seed) for their figures.
+Accepted if the mean over simulated crowds of each sort and over real crowds lies within .03, and nine in ten real
+crowds lie within .08.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from real_crowds import read
+from scipy.special import expit, logit
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import Robust
+from crowdzoo.quality.settled import ENDS, consensus_of
+from crowdzoo.report.tables import print_table
+
+RESULTS = Path(__file__).parent / "results" / "settled.json"
+SORTS = ("independent", "difficulty", "copies")
+KEPT = (3, 4, 5)
+ENOUGH = 10  # answers per task of a real crowd
+MANY = 200  # further annotators of a simulated one
+FIT_SEED, SHOWN_SEED, CROWDS = 909, 4242, 30
+WEIGHT = 12.0  # of each sort of simulated crowds, in families
+PENALTY = 1e-3
+
+# family, name, features [n, 4], whether the label stays [n]
+Sample = tuple[str, str, np.ndarray, np.ndarray]
+
+
+def simulate(rng: np.random.Generator, sort: str) -> tuple[Annotations, Annotations]:
+    """A few answers per task, and these with those of 200 further annotators; see the page."""
+    classes, tasks = int(rng.choice([2, 3, 5, 8])), int(rng.choice([150, 400, 1000]))
+    per_task, pool = int(rng.choice([3, 4, 5, 7])), int(rng.choice([12, 40, 200]))
+    people = MANY + pool
+    skill = (
+        rng.uniform(0.6, 2.5) + rng.choice([0.2, 0.6, 1.0]) * rng.normal(size=people) + np.log(max(classes - 1, 1)) / 2
+    )
+    skill[rng.random(people) < rng.choice([0, 0.1, 0.2])] = 0
+    truth = rng.choice(classes, tasks, p=rng.dirichlet(np.full(classes, rng.choice([3.0, 10.0]))))
+    logits = (rng.normal(size=(people, classes, classes)) * rng.choice([0, 0.5]))[:, truth]
+    ease = np.ones(tasks) if sort == "independent" else np.exp(rng.normal(0, 0.8, tasks))
+    if sort == "difficulty":
+        logits = logits + rng.normal(size=(tasks, classes)) * rng.choice([0, 0.7, 1.2])
+    logits[:, np.arange(tasks), truth] += skill[:, None] * ease
+    labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=2)
+    if sort == "copies":
+        for copyist in np.flatnonzero(rng.random(people) < rng.choice([0.1, 0.3])):
+            copied = rng.random(tasks) < 0.9
+            labels[copyist, copied] = labels[rng.integers(people), copied]
+    keys = np.log(rng.random((tasks, pool))) / (rng.pareto(2.0, pool) + 0.3)
+    who = np.argsort(-keys, axis=1)[:, :per_task]
+    few = np.repeat(np.arange(tasks), who.shape[1]), who.ravel()
+    many = np.tile(np.arange(tasks), MANY), np.repeat(np.arange(pool, people), tasks)
+    both = np.concatenate([few[0], many[0]]), np.concatenate([few[1], many[1]])
+    crowds = (Annotations.from_arrays(*ids, labels[ids[::-1]], classes=range(classes)) for ids in (few, both))
+    return next(crowds), next(crowds)
+
+
+def kept_rows(annotations: Annotations, number: int, rng: np.random.Generator) -> np.ndarray:
+    """Rows of so many annotations of each task, drawn at random."""
+    order = rng.permutation(len(annotations))
+    order = order[np.argsort(annotations.task_ids[order], kind="stable")]
+    places = np.arange(len(order)) - np.searchsorted(annotations.task_ids[order], annotations.task_ids[order])
+    return np.sort(order[places < number])
+
+
+def features(annotations: Annotations) -> tuple[np.ndarray, np.ndarray]:
+    """What `settled` combines, [N, 4], and the labels."""
+    base = Robust().fit(annotations)
+    rows = np.arange(annotations.num_tasks)
+    posteriors = consensus_of(annotations, base.posteriors).posteriors
+    stays, robust = (logit(np.clip(each[rows, base.labels], *ENDS)) for each in (posteriors, base.posteriors))
+    return np.stack([np.ones(len(rows)), stays, robust, np.minimum(stays, 0)], axis=1), base.labels
+
+
+def simulated(seed: int) -> Iterator[Sample]:
+    """Thirty crowds of each sort."""
+    rng = np.random.default_rng(seed)
+    for sort in SORTS:
+        for number in range(CROWDS):
+            few, many = simulate(rng, sort)
+            columns, labels = features(few)
+            yield sort, f"{sort} {number}", columns, labels == Robust().fit(many).labels
+
+
+def real(seed: int) -> Iterator[Sample]:
+    """The real crowds, three times each."""
+    rng = np.random.default_rng(seed)
+    for crowd, annotations, _ in read():
+        enough = annotations.redundancy >= ENOUGH
+        if np.median(annotations.redundancy) >= ENOUGH:
+            truth = Robust().fit(annotations).labels
+            for number in KEPT:
+                columns, labels = features(annotations.select_rows(kept_rows(annotations, number, rng)))
+                yield crowd.family, f"{crowd.name}, {number}", columns[enough], (labels == truth)[enough]
+
+
+def coefficients(samples: list[Sample]) -> np.ndarray:
+    """Logistic regression by Newton's method; families weigh the same, and so do the crowds of one."""
+    families = {family: [each for each in samples if each[0] == family] for family, *_ in samples}
+    weights = [
+        np.full(len(y), (WEIGHT if family in SORTS else 1.0) / len(families[family]) / len(y))
+        for family, _, _, y in samples
+    ]
+    x, y, w = (np.concatenate(parts) for parts in ([s[2] for s in samples], [s[3] for s in samples], weights))
+    w, found = w / len(families), np.zeros(x.shape[1])
+    for _ in range(30):
+        p = expit(x @ found)
+        hessian = (x * (w * p * (1 - p))[:, None]).T @ x + PENALTY * np.eye(len(found))
+        found += np.linalg.solve(hessian, x.T @ (w * (y - p)) - PENALTY * found)
+    return found
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fit", action="store_true", help="print the coefficients, and stop")
+    parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved results and stop")
+    arguments = parser.parse_args()
+    if not arguments.only_print:
+        sample = [*simulated(FIT_SEED), *real(FIT_SEED)]
+        print("CALIBRATION =", tuple(coefficients(sample).round(3).tolist()))
+        if arguments.fit:
+            return
+        rows = []
+        for family, name, columns, stays in [*simulated(SHOWN_SEED), *real(SHOWN_SEED)]:
+            others = [each for each in sample if each[0] != family or family in SORTS]
+            estimate = expit(columns @ coefficients(others)).mean()
+            rows.append({"family": family, "crowd": name, "settled": estimate, "stays": stays.mean()})
+        RESULTS.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    rows = json.loads(RESULTS.read_text(encoding="utf-8"))
+    table = []
+    for title, chosen in (*((sort, lambda row, sort=sort: row["family"] == sort) for sort in SORTS),
+                          ("real", lambda row: row["family"] not in SORTS)):  # fmt: skip
+        gaps = {row["crowd"]: row["settled"] - row["stays"] for row in rows if chosen(row)}
+        values = np.array(list(gaps.values()))
+        table.append((title, len(values), f"{values.mean():+.3f}", f"{np.abs(values).mean():.3f}",
+                      f"{(np.abs(values) > 0.08).mean():.0%}"))  # fmt: skip
+    print_table("settled less the share of labels that stay",
+                ("crowds", "number", "mean", "mean size", "beyond .08"), table)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

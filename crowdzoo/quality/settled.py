@@ -1,0 +1,400 @@
+"""settlement, consensus_of: would labels stay the same if many more annotators of the crowd answered?"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit, rel_entr
+
+from crowdzoo.aggregation import Robust, VotesWarning
+from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.engine.block import Block, whole_block
+from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.aggregation.engine.threads import in_threads, num_threads
+
+if TYPE_CHECKING:
+    from crowdzoo.aggregation.result import Aggregation
+    from crowdzoo.data.annotations import Annotations
+
+Array = NDArray[np.float64]
+
+PULLED = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.47])  # shares of a task's answers that one other class draws
+VAGUE = np.array([0.0, 0.2, 0.4, 0.6, 0.75, 0.9])  # shares that are given without seeing anything
+USUAL = np.array([0.7, 0.1, 0.06, 0.05, 0.05, 0.04])  # how frequent each share is, before any answer is seen
+USUAL_TASKS = 20.0  # that USUAL counts for
+STRENGTH = 8.0  # answers that the common matrix counts for, in a row and for an annotator's accuracy
+ITERATIONS = 25
+DRAWN = 4000  # tasks that the iterations use
+PASSES = 6  # over all tasks, where some were drawn
+CANDIDATES = 6  # classes of a task that are considered
+SMALLEST = 1e-4  # count of each answer
+ENDS = (0.005, 0.995)  # of probabilities whose logits are calibrated
+CALIBRATION = (-0.013, 0.445, 0.925, -0.310)  # see `settled`; `python benchmarks/settled.py` fits them
+TARGET = 0.95  # settled labels are not asked about
+WORTH = 20.0  # answers that a label put right is worth
+MOST = 1000  # further answers; more tell nothing
+OVERSHOOT = 1.4  # further answers over those of a test that stops exactly at TARGET
+
+
+@dataclass(frozen=True, eq=False)
+class Consensus:
+    """What a crowd would agree on if many more of its annotators answered, and how they answer.
+
+    Attributes:
+        posteriors: P(class k is what most annotators would see in the task), [N, K], rows sum to one.
+        confusions: P(annotator says l | sees class k), `[annotator, seen, said]`, [R, K, K], rows sum to one.
+        seen: P(consensus is k, and an annotator sees class z or, last, nothing), [N, K, K + 1].
+    """
+
+    posteriors: Array
+    confusions: Array
+    seen: Array
+
+    def answers(self, tasks: NDArray[np.int64], annotators: NDArray[np.int64]) -> Array:
+        """P(annotator says l | the consensus on the task is k), which depends on the task's difficulty.
+
+        Args:
+            tasks: codes, int64 [B].
+            annotators: codes, int64 [B, M].
+
+        Returns:
+            [B, M, K, K], `[consensus, said]`, as `next_annotations` takes them.
+        """
+        number = self.posteriors.shape[1]
+        seen = self.seen[tasks] + 1e-9 * np.eye(number, number + 1)  # also of a class that is no candidate
+        seen /= seen.sum(axis=2, keepdims=True)
+        said = np.einsum("bkz,bmzl->bmkl", seen[:, :, :number], self.confusions[annotators])
+        return np.asarray(said + seen[:, None, :, number:] / number)
+
+
+@dataclass(frozen=True, eq=False)
+class _Difficulty:
+    """Log-probabilities of what a task may be.
+
+    Attributes:
+        classes: of each consensus, [K].
+        pulled: of each share of PULLED, [H].
+        vague: of each share of VAGUE, [H].
+        other: of the class that pulls, given the consensus, [K, K].
+    """
+
+    classes: Array
+    pulled: Array
+    vague: Array
+    other: Array
+
+
+def with_settled(annotations: Annotations, result: Aggregation) -> Aggregation:
+    """The result with `settled` and `further_answers`, see `settlement`; unchanged where it has them.
+
+    Args:
+        annotations: N tasks, R annotators, K classes.
+        result: labels of these tasks, by any method.
+
+    Raises:
+        DataError: annotations of another kind.
+    """
+    if result.settled is not None:
+        return result
+    found = settlement(annotations, result)
+    return replace(result, settled=found.settled, further_answers=found.further)
+
+
+@dataclass(frozen=True, eq=False)
+class Settlement:
+    """How settled labels are, and what further answers would change.
+
+    Attributes:
+        settled: probability that the label stays the same with many more answers of this crowd, float64 [N].
+        further: about how many further answers settle the label (probability .95), int64 [N]; 0 where it is settled, -1
+            where answers tell nothing.
+        consensus: the model of the crowd.
+    """
+
+    settled: Array
+    further: NDArray[np.int64]
+    consensus: Consensus
+
+
+def worth_asking(
+    settled: ArrayLike, further: ArrayLike, *, worth: float = WORTH, target: float | None = None
+) -> NDArray[np.bool_]:
+    """Tasks that are worth further answers, bool [N].
+
+    Args:
+        settled: see `Settlement`, [N].
+        further: see `Settlement`, [N].
+        worth: how many answers a label put right is worth: its value over the price of an answer. A task is asked about
+            if settling it is expected to put more labels right than its answers are worth.
+        target: mean of `settled` that is enough: of these tasks the cheapest for what they bring, until it is reached.
+    """
+    stay, number = np.asarray(settled, np.float64), np.asarray(further, np.int64)
+    brings = np.maximum(TARGET - stay, 0)
+    chosen = (number > 0) & (brings * worth >= number)
+    if target is not None:
+        order = np.argsort(np.where(chosen, -brings / np.maximum(number, 1), np.inf), kind="stable")
+        before = stay.sum() + np.cumsum(brings[order]) - brings[order]
+        chosen[order[before >= target * len(stay)]] = False
+    return chosen
+
+
+def settlement(annotations: Annotations, result: Aggregation) -> Settlement:
+    """Probability that each label would stay the same if many more annotators of this crowd answered.
+
+    This is not the probability that the label is correct: annotators may agree on a mistake. More answers make labels
+    more settled; only tasks of known class say how many settled labels are correct.
+
+    The logit of the consensus' probability and that of `Robust`'s probability of the label are combined with
+    coefficients that were fitted on simulated crowds and on real ones with many answers per task, of which three to
+    five were kept (docs/quality.md has the figures on families of crowds that were left out).
+
+    Args:
+        annotations: N tasks, R annotators, K classes.
+        result: labels of these tasks, by any method.
+
+    Returns:
+        The probabilities and the number of further answers: the log odds that a label lacks, over what an answer of a
+        usual annotator is expected to add (A. Wald: Sequential Tests of Statistical Hypotheses, 1945).
+
+    Raises:
+        DataError: annotations of another kind.
+    """
+    base = result
+    if result.method != "robust":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", VotesWarning)
+            base = Robust().fit(annotations)
+    consensus, rows = consensus_of(annotations, base.posteriors), np.arange(len(result.labels))
+    stays = logit(np.clip(consensus.posteriors[rows, result.labels], *ENDS))
+    robust = logit(np.clip(base.posteriors[rows, result.labels], *ENDS))
+    constant, slope, other, below = CALIBRATION
+    stay = np.asarray(expit(constant + slope * stays + other * robust + below * np.minimum(stays, 0)))
+    return Settlement(stay, _further(annotations, consensus, stay, result.labels), consensus)
+
+
+def _further(
+    annotations: Annotations, consensus: Consensus, stay: Array, labels: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """See `Settlement.further`."""
+    rows, number = np.arange(len(labels)), consensus.posteriors.shape[1]
+    if number < 2:
+        return np.zeros(len(labels), np.int64)
+    answers = np.bincount(annotations.annotator_ids, minlength=annotations.num_annotators)
+    usual = np.einsum("r,rkl->kl", answers / max(answers.sum(), 1), consensus.confusions)
+    others = consensus.posteriors.copy()
+    others[rows, labels] = -1
+    rival = others.argmax(axis=1)
+    seen = consensus.seen.sum(axis=0) + SMALLEST * np.eye(number, number + 1)
+    seen /= seen.sum(axis=1, keepdims=True)
+    # what a usual annotator says of a usual task
+    said = np.maximum(seen[:, :number] @ usual + seen[:, number:] / number, 1e-6)
+    gain = rel_entr(said[labels], said[rival]).sum(axis=1)
+    lacking = logit(TARGET) - logit(np.clip(stay, 0.01, 0.999))
+    needed = np.ceil(OVERSHOOT * lacking / np.maximum(gain, 1e-6))
+    enough = (stay >= TARGET) & (annotations.redundancy > 0)
+    return np.where(enough, 0, np.where(needed > MOST, -1, np.maximum(needed, 1))).astype(np.int64)
+
+
+def consensus_of(annotations: Annotations, posteriors: ArrayLike, *, seed: int = 0) -> Consensus:
+    """Fits a model of the annotators and of the difficulty of tasks.
+
+    A task has a consensus, the class that most annotators see in it. On a plain task all see it; on others a share
+    below one half sees one other class, or a share sees nothing and answers at random. An annotator says what he sees
+    through a confusion matrix of his own, whose rows have the crowd's common matrix, shifted to his accuracy, as prior.
+    Expectation maximisation; the answers to a task do not count in the matrices that judge that task, or tasks would
+    confirm themselves.
+
+    Args:
+        annotations: N tasks, R annotators, K classes.
+        posteriors: class probabilities to start from, [N, K], such as those of `Robust`.
+        seed: of the draw of 4,000 tasks that the iterations use, where there are more.
+
+    Raises:
+        DataError: annotations of another kind.
+
+    Source:
+        Our own: the confusion matrices of Dawid and Skene (1979), where annotators see a mixture of classes as in
+        mixed-membership models (E. A. Erosheva, S. E. Fienberg, J. Lafferty, PNAS 101, 2004).
+    """
+    check_classification(annotations, "consensus_of")
+    block, start = whole_block(annotations), np.asarray(posteriors, np.float64)
+    num_tasks, num_classes = start.shape
+    votes = np.bincount(block.index * num_classes + block.labels, minlength=start.size).reshape(start.shape)
+    common = votes.sum(axis=0) / max(votes.sum(), 1)
+    most = min(num_classes, CANDIDATES)
+    candidates = np.argsort(-(votes + common / 2), axis=1, kind="stable")[:, :most]
+    shares = start.sum(axis=0)
+    difficulty = _Difficulty(
+        np.log((shares + 1) / (shares.sum() + num_classes)), np.log(USUAL), np.log(USUAL),
+        np.full((num_classes, num_classes), -np.log(max(num_classes - 1, 1))),
+    )  # fmt: skip
+    seen = start[block.index]
+    counts = _counts(block, seen, annotations.num_annotators)
+    if num_tasks > DRAWN:
+        drawn = np.sort(np.random.default_rng(seed).choice(num_tasks, DRAWN, replace=False))
+        rows = np.isin(block.index, drawn)
+        some = Block(np.searchsorted(drawn, block.index[rows]), block.annotator_ids[rows], block.labels[rows],
+                     np.arange(DRAWN))  # fmt: skip
+        part, rest = seen[rows], counts - _counts(some, seen[rows], annotations.num_annotators)
+        for _ in range(ITERATIONS):
+            part, difficulty, _, _ = _iterate(some, part, candidates[drawn], counts, difficulty)
+            counts = rest + _counts(some, part, annotations.num_annotators)
+        seen[rows] = part
+    for _ in range(PASSES if num_tasks > DRAWN else ITERATIONS):
+        seen, difficulty, found, joint = _iterate(block, seen, candidates, counts, difficulty)
+        counts = _counts(block, seen, annotations.num_annotators)
+    confusions = counts + STRENGTH * _expected(counts) + SMALLEST
+    return Consensus(found, confusions / confusions.sum(axis=2, keepdims=True), joint)
+
+
+def _counts(block: Block, seen: Array, num_annotators: int) -> Array:
+    """How often each annotator is expected to see a class and say another, [R, K, K]."""
+    number = seen.shape[1]
+    cells = block.annotator_ids.astype(np.int64) * number + block.labels
+    columns = [np.bincount(cells, seen[:, k], num_annotators * number) for k in range(number)]
+    return np.stack(columns, axis=1).reshape(num_annotators, number, number).transpose(0, 2, 1)
+
+
+def _expected(counts: Array) -> Array:
+    """The common matrix of a crowd, shifted to the accuracy of each annotator, [R, K, K]; rows sum to one."""
+    number = counts.shape[1]
+    ones, total = np.eye(number), counts.sum(axis=0)
+    common = total + 2 * ones + 0.5 / number
+    common /= common.sum(axis=1, keepdims=True)
+    usual = (np.trace(total) + 2) / (total.sum() + 4)
+    right = np.einsum("rkk->r", counts)
+    accuracy = (right + STRENGTH * usual) / (counts.sum(axis=(1, 2)) + STRENGTH)
+    ends = (1e-3, 1 - 1e-3)
+    shift = logit(np.clip(accuracy, *ends)) - logit(np.clip(usual, *ends))
+    diagonal = expit(logit(np.clip(np.diag(common), *ends)) + shift[:, None])[:, :, None]
+    wrong = common * (1 - ones)
+    wrong /= np.maximum(wrong.sum(axis=1, keepdims=True), 1e-12)
+    return np.asarray(diagonal * ones + (1 - diagonal) * wrong)
+
+
+def _iterate(
+    block: Block, seen: Array, candidates: NDArray[np.int64], counts: Array, difficulty: _Difficulty
+) -> tuple[Array, _Difficulty, Array, Array]:
+    """One iteration.
+
+    Args:
+        block: T tasks, A answers.
+        seen: P(the annotator saw class k) of each answer, [A, K]; what is left of 1 saw nothing.
+        candidates: classes of each task that are considered, [T, C].
+        counts: of the annotators, [R, K, K].
+        difficulty: of tasks.
+
+    Returns:
+        The new `seen` and `difficulty`, and posteriors and seen shares of the tasks as in `Consensus`.
+    """
+    num_tasks, number = len(block.tasks), counts.shape[1]
+    prior, totals = STRENGTH * _expected(counts), counts.sum(axis=2)
+    new, found = np.zeros_like(seen), np.zeros((num_tasks, number))
+    joint = np.zeros((num_tasks, number, number + 1))
+    of = difficulty
+
+    def work(tasks: range) -> tuple[Array, Array, Array]:
+        sums = np.zeros(len(USUAL)), np.zeros(len(USUAL)), np.zeros((number, number))
+        if len(tasks):
+            _pass(
+                tasks[0], tasks[-1] + 1, block.starts, block.annotator_ids, block.labels, candidates, counts, totals,
+                prior, seen, of.classes, of.pulled, of.vague, of.other, PULLED, VAGUE, STRENGTH, SMALLEST, new, found,
+                joint, *sums,
+            )  # fmt: skip
+        return sums
+
+    pulled, vague, other = (sum(each) for each in zip(*in_threads(work, range(num_tasks), num_threads()), strict=True))
+    classes = found.sum(axis=0)
+    weights = np.concatenate([pulled[:1], pulled[1:], vague[1:]])
+    usual = USUAL_TASKS * np.concatenate([USUAL, USUAL[1:]])
+    weights = np.log((weights + usual) / (weights.sum() + usual.sum()))
+    pulled, vague = weights[: len(USUAL)], np.concatenate([weights[:1], weights[len(USUAL) :]])
+    other = (other + 2 / number) * (1 - np.eye(number)) + 1e-12
+    log_classes = np.log((classes + 1) / (classes.sum() + number))
+    difficulty = _Difficulty(log_classes, pulled, vague, np.log(other / other.sum(axis=1, keepdims=True)))
+    return new, difficulty, found, joint
+
+
+@compiled()
+def _pass(  # type: ignore[no-untyped-def]  # for Numba
+    first, end, starts, annotators, labels, candidates, counts, totals, prior, before, classes, pulled, vague, other,
+    pulls, voids, strength, smallest, seen, posteriors, joint, of_pulled, of_vague, of_other,
+):  # fmt: skip
+    number, most, shares = counts.shape[1], candidates.shape[1], len(pulls)
+    largest = 0
+    for task in range(first, end):
+        largest = max(largest, starts[task + 1] - starts[task])
+    says = np.empty((largest, number + 1))  # P(answer | the annotator sees class k, or nothing)
+    states = np.empty((most, most + 1, shares))  # of consensus, other class (last: nothing) and share
+    for task in range(first, end):
+        begin = starts[task]
+        answers = starts[task + 1] - begin
+        for i in range(answers):
+            who, label = annotators[begin + i], labels[begin + i]
+            for k in range(number):
+                own = before[begin + i, k]
+                count = counts[who, k, label] - own + prior[who, k, label] + smallest
+                says[i, k] = count / (totals[who, k] - own + strength + smallest * number)
+            says[i, number] = 1 / number
+        highest = -np.inf
+        for x in range(most):
+            k = candidates[task, x]
+            for y in range(most + 1):
+                if y == x:
+                    continue
+                j = candidates[task, y] if y < most else number
+                for h in range(0 if y == most else 1, shares):
+                    share = pulls[h] if y < most else voids[h]
+                    value = classes[k] + (pulled[h] + other[k, j] if y < most else vague[h])
+                    product = 1.0
+                    for i in range(answers):
+                        product *= (1 - share) * says[i, k] + share * says[i, j]
+                        if product < 1e-200:
+                            value += np.log(product)
+                            product = 1.0
+                    value += np.log(product)
+                    states[x, y, h] = value
+                    highest = max(highest, value)
+        total = 0.0
+        for x in range(most):
+            for y in range(most + 1):
+                if y == x:
+                    continue
+                for h in range(0 if y == most else 1, shares):
+                    states[x, y, h] = np.exp(states[x, y, h] - highest)
+                    total += states[x, y, h]
+        for x in range(most):
+            k = candidates[task, x]
+            for y in range(most + 1):
+                if y == x:
+                    continue
+                j = candidates[task, y] if y < most else number
+                for h in range(0 if y == most else 1, shares):
+                    p = states[x, y, h] / total
+                    if p < 1e-9:
+                        continue
+                    share = pulls[h] if y < most else voids[h]
+                    posteriors[task, k] += p
+                    joint[task, k, k] += p * (1 - share)
+                    joint[task, k, j] += p * share
+                    if h == 0 or y < most:
+                        of_pulled[h] += p
+                    else:
+                        of_vague[h] += p
+                    if y < most:
+                        of_other[k, j] += p
+                    for i in range(answers):
+                        right = (1 - share) * says[i, k]
+                        part = p * right / (right + share * says[i, j])
+                        seen[begin + i, k] += part
+                        if y < most:
+                            seen[begin + i, j] += p - part
+        mass = 0.0
+        for k in range(number):
+            mass += posteriors[task, k]
+        for k in range(number):
+            posteriors[task, k] /= mass
