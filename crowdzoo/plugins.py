@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from hashlib import sha256
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, distributions, entry_points
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -202,7 +202,21 @@ def _installed(sort: str) -> dict[str, list[_Added]]:
 @cache  # reading what is installed takes some 20 ms
 def _installed_on(sort: str, path: tuple[str, ...]) -> dict[str, list[_Added]]:
     found: dict[str, list[_Added]] = {}
-    for point in entry_points(group=f"crowdzoo.{sort}s"):
+    for point in _entry_points(f"crowdzoo.{sort}s"):
         package = f"{point.dist.name}=={point.dist.version}" if point.dist else ""
         found.setdefault(point.name, []).append(_Added(point.value, point.load, package, ""))
     return found
+
+
+def _entry_points(group: str) -> Iterator[EntryPoint]:
+    """The entry points of installed packages; those of a package whose file is malformed are left out."""
+    try:
+        yield from entry_points(group=group)
+    except Exception:  # of any package, also of one that adds nothing to crowdzoo
+        for distribution in distributions():
+            try:
+                yield from distribution.entry_points.select(group=group)
+            except Exception as error:
+                place = f"{getattr(distribution, '_path', 'a package')}: entry_points.txt cannot be read"
+                what = f"{place} ({type(error).__name__}: {error}). Install that package again, or uninstall it."
+                warnings.warn(what, UserWarning, stacklevel=2)

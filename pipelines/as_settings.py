@@ -5,7 +5,7 @@ import re
 # Arguments of readers that the section data has under the same name
 _KEYS = (
     "annotator_separator|classes|columns|decimal|encoding|exclude|field|header|high|image|instance_columns|"
-    "label_separator|low|missing|on_bad_rows|on_bad_tags|on_duplicate|platform|rename|separator|sheet|wide"
+    "label_separator|low|missing|on_bad_rows|on_bad_tags|on_duplicate|outside_images|platform|rename|separator|sheet|wide"
 )
 _LISTS = ("classes", "exclude", "missing")
 _MAPPINGS = ("columns", "instance_columns", "rename")

@@ -19,7 +19,7 @@ from crowdzoo.reading.platforms.export import PLATFORMS
 from crowdzoo.training.bases import is_own, source_hash
 
 # Settings of AnnotationExampleGen beside options of the kind's reader
-_READING = ("instance_columns", "eval_fraction")
+_READING = ("instance_columns", "outside_images", "eval_fraction")
 # Settings of Evaluator beside the minimum, which goes by kind
 _EVALUATION = {"tolerance", "undecided", "compare", "annotation_tolerance", "new_signatures"}
 

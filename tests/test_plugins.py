@@ -471,3 +471,17 @@ def test_the_example_package_is_installed_and_all_that_the_guide_says_works(tmp_
 def test_a_name_that_cannot_be_written_where_methods_are_named_is_refused(name):
     with pytest.raises(ConfigError, match="a name has small letters"):
         crowdzoo.register("aggregator", name)
+
+
+@pytest.mark.parametrize(
+    "content", [b"[crowdzoo.aggregators]\nmine\n", b"[a\nx = \xff\n"], ids=["no value", "no UTF-8"]
+)
+def test_malformed_entry_points_of_a_package_are_left_out_with_a_warning(content, tmp_path, monkeypatch):
+    for name, text in (("broken", content), ("sound", b"[crowdzoo.aggregators]\nsound = crowdzoo.aggregation:Wawa\n")):
+        info = tmp_path / f"{name}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_bytes(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.warns(UserWarning, match=r"broken-1\.0\.dist-info: entry_points.txt cannot be read .* or uninstall it"):
+        assert plugins._installed("aggregator")["sound"][0].value == "crowdzoo.aggregation:Wawa"

@@ -250,7 +250,7 @@ def bluebirds(data: Path) -> Iterator[tuple[int, Any]]:
 
     with zipfile.ZipFile(data / "bluebirds-lia" / "resized_images.zip") as archive:
         for number, name in sorted((int(Path(name).stem), name) for name in archive.namelist() if name.endswith("jpg")):
-            yield number, Image.open(io.BytesIO(archive.read(name)))
+            yield number, Image.open(io.BytesIO(archive.read(name)), formats=("JPEG",))
 
 
 SETS: dict[str, Callable[[Path], Iterator[tuple[int, Any]]]] = {"labelme": labelme, "bluebirds": bluebirds}

@@ -246,7 +246,7 @@ def read_images(path):
                 stem, task = file.removesuffix(".jpg").rsplit("-", 1)
                 members.append((int(task), label, f"{stem}.jpg", name))
         for task, label, file, name in sorted(members):
-            image = np.asarray(Image.open(io.BytesIO(archive.read(name))).convert("RGB"))
+            image = np.asarray(Image.open(io.BytesIO(archive.read(name)), formats=("JPEG",)).convert("RGB"))
             yield task, label, file, image
 
 

@@ -30,7 +30,7 @@ OUT = ROOT / "crowdzoo" / "datasets" / "labelme_images"
 def small(content):
     """A photograph's bytes in small."""
     stream = io.BytesIO()
-    with Image.open(io.BytesIO(content)) as image:
+    with Image.open(io.BytesIO(content), formats=("JPEG",)) as image:
         image.convert("RGB").resize((SIZE, SIZE), Image.Resampling.LANCZOS).save(stream, "JPEG", quality=QUALITY)
     return stream.getvalue()
 

@@ -105,13 +105,15 @@ def run(arguments: argparse.Namespace) -> None:
     """Chooses the questions and writes them."""
     from crowdzoo.reading.instances.export_instances import named_by_image
     from crowdzoo.reading.instances.instances import read_instances
+    from crowdzoo.reading.tables.layout import Layout
 
+    anywhere = Layout(outside_images=True)  # no image is shown or copied
     kind = kind_of(arguments.task)
     _check(arguments, kind)
     part = part_of("multi-label" if arguments.multi_label else kind.name, "questions")
     settings = options.given(arguments, kind.scale) | options.settings_of(arguments.settings)
     aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **settings)
-    instances = None if arguments.instances is None else read_instances(arguments.instances)
+    instances = None if arguments.instances is None else read_instances(arguments.instances, layout=anywhere)
     reading = options.reading_options(arguments, kind)
     if instances is not None:
         reading = {**named_by_image(reading, arguments.instances), "tasks": instances.tasks}
@@ -243,6 +245,8 @@ def _with_new(crowd: Annotations, names: str | None) -> Annotations:
 def _earlier(folder: Path, result: Any, part: Any) -> tuple[Any, np.ndarray]:
     """What an earlier result knows of the annotators of this one, [R, …], and from how many annotations, [R]."""
     earlier = type(result).from_parquet(folder)
+    if not len(earlier.annotators):
+        raise DataError(f"--prior {folder}: has no annotators. Give a result of annotations, or leave --prior out.")
     places: Any = slice(None)
     if part.NAMES is not None:
         then, now = ([str(name) for name in getattr(each, part.NAMES)] for each in (earlier, result))

@@ -231,6 +231,10 @@ def add_second_columns(command: argparse.ArgumentParser, second: str) -> None:
         help=f"columns of the {'gold' if second == 'gold' else 'instances'} under other names ({names}), such as "
         "task=image; numbers count the columns of a file without a header",
     )  # fmt: skip
+    if second == "instance":
+        command.add_argument("--outside-images", action="store_true",
+            help="the table of instances may name images outside of its own folder",
+        )  # fmt: skip
 
 
 def add_kinds(command: argparse.ArgumentParser) -> None:

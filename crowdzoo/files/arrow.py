@@ -5,10 +5,10 @@ Chunks of CSV and JSON lines are parsed here where Arrow and Python's own parser
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -237,23 +237,38 @@ def read_dataset_folder(path: str | os.PathLike[str]) -> pa.Table | dict[str, pa
         DataError: another folder, a part that is missing or damaged; a string that is not UTF-8.
     """
     folder = Path(path)
-    try:
-        if (folder / "dataset_dict.json").is_file():
-            splits = read_json(folder / "dataset_dict.json")["splits"]
-            return {split: cast(pa.Table, read_dataset_folder(folder / Path(split).name)) for split in splits}
-        if not (folder / "state.json").is_file():
-            named = "a file in it, a folder by Dataset.save_to_disk, or its platform, such as platform='png-masks'"
-            raise DataError(f"{folder} is a folder. Name {named}.")
-        files = [folder / Path(each["filename"]).name for each in read_json(folder / "state.json")["_data_files"]]
-    except (KeyError, TypeError) as error:
-        raise DataError(f"{folder}: is no folder as Dataset.save_to_disk writes it. Save it again.") from error
+    if not os.path.isfile(folder / "dataset_dict.json"):
+        return _read_split(folder)
+    splits = _part_names(folder / "dataset_dict.json", lambda content: content["splits"])
+    return {split: _read_split(folder / split) for split in splits}
+
+
+def _read_split(folder: Path) -> pa.Table:
+    if not os.path.isfile(folder / "state.json"):
+        named = "a file in it, a folder by Dataset.save_to_disk, or its platform, such as platform='png-masks'"
+        raise DataError(f"{folder} is a folder. Name {named}.")
     parts = []
-    for file in files:
-        check_regular(file)
-        with parquet_errors(file, " inside"):
-            parts.append(pa.ipc.open_stream(pa.memory_map(os.fspath(file))).read_all())
+    names = lambda content: [Path(each["filename"]).name for each in content["_data_files"]]  # noqa: E731
+    for name in _part_names(folder / "state.json", names):
+        check_regular(folder / name)
+        with parquet_errors(folder / name, " inside"):
+            parts.append(pa.ipc.open_stream(pa.memory_map(os.fspath(folder / name))).read_all())
             parts[-1].validate(full=True)
-    return pa.concat_tables(parts)
+    with parquet_errors(folder, " inside"):
+        return pa.concat_tables(parts)
+
+
+def _part_names(file: Path, names_of: Callable[[Any], Any]) -> list[str]:
+    """Names of files or folders next to a JSON file, from what it holds: at least one, each once."""
+    try:
+        names = names_of(read_json(file))
+        sound = isinstance(names, list) and 0 < len(names) == len({*names})
+        sound = sound and all(Path(name).name == name not in ("", "..") for name in names)
+    except (KeyError, TypeError):
+        sound = False
+    if not sound:
+        raise DataError(f"{file}: is no file as Dataset.save_to_disk writes it. Save it again.")
+    return names
 
 
 def parse_csv(

@@ -130,20 +130,24 @@ def _only_member(name: str, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
     (member,) = members
     if member.flag_bits & 1:
         raise DataError(f"{name}: the zip archive has a password; unpack it.")
-    check_member(name, member)
+    check_growth(name, member.compress_size, member.file_size)
     return member
 
 
-def check_member(name: str, member: zipfile.ZipInfo) -> None:
-    """Refuses a file of a zip archive that would become far larger than it is.
+def check_growth(name: str, packed: int, unpacked: int) -> None:
+    """Refuses a zip archive, or a file in it, that would become far larger than it is.
+
+    Args:
+        name: of the archive, for the message.
+        packed: its bytes.
+        unpacked: bytes that they become.
 
     Raises:
         DataError: it would.
     """
-    if member.file_size > max(_BOMB_BYTES, _MOST_GROWTH * member.compress_size):
+    if unpacked > max(_BOMB_BYTES, _MOST_GROWTH * packed):
         raise DataError(
-            f"{name}: {member.compress_size:,} bytes would become {member.file_size:,}, as in a zip bomb. If that is "
-            "right, unpack it."
+            f"{name}: {packed:,} bytes would become {unpacked:,}, as in a zip bomb. If that is right, unpack it."
         )
 
 

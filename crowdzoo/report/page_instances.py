@@ -72,7 +72,7 @@ def _thumbnail(path: Any) -> str:
     """A small JPEG as a data URL."""
     from PIL import Image
 
-    with Image.open(io.BytesIO(read_image(path).content)) as image:
+    with Image.open(io.BytesIO(read_image(path).content), formats=("JPEG", "PNG")) as image:
         image.draft("RGB", (SIDE, SIDE))
         small = image.convert("RGBA")
     small.thumbnail((SIDE, SIDE))

@@ -81,7 +81,7 @@ class PipelineConfig(Section):
                 raise ValueError(f"model.base '{self.model.base}': sentences are tagged by {kind.bases[0]}")
         elif self.base not in kind.bases:
             raise ValueError(f"model.base '{self.base}' is not for task {kind.name}; it is {' or '.join(kind.bases)}")
-        second = ("instance_columns",) if "instances" in kind.inputs else ()
+        second = ("instance_columns", "outside_images") if "instances" in kind.inputs else ()
         owner = (
             "a base of your own"
             if is_own(self.base)

@@ -85,6 +85,7 @@ class DataConfig(Section):
         annotator_separator: what separates several annotators in a cell, and their labels in another.
         rename: labels that are taken for others, such as `{tie (bothbad): tie}`.
         instance_columns: the same for instances: task, gold, split, text, image, features.
+        outside_images: whether a table of instances may name images outside of its own folder.
         eval_fraction: share of the tasks held out for evaluation where `instances` has no column split.
     """
 
@@ -115,6 +116,7 @@ class DataConfig(Section):
     annotator_separator: str | None = None
     rename: dict[str, str] | None = None
     instance_columns: dict[str, str | int] | None = None
+    outside_images: Bool = False
     eval_fraction: EvalFraction = 0.25
 
     @model_validator(mode="after")

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.special import digamma, gammaln, logsumexp
 
-from crowdzoo import DataError
+from crowdzoo import Annotations, DataError
 from crowdzoo.aggregation import ConvergenceWarning
 from crowdzoo.aggregation.classes import ebcc
 from crowdzoo.aggregation.classes.ebcc import EBCC
@@ -138,6 +138,20 @@ def test_too_many_annotators_are_refused(monkeypatch):
     with pytest.raises(DataError, match=r"8 annotators and 3 classes: use fewer subtypes, or IBCC"):
         EBCC().fit(annotations)
     EBCC(subtypes=9, num_starts=1).fit(annotations)
+
+
+def test_more_work_than_can_end_is_refused_with_the_starts_that_fit(monkeypatch):
+    monkeypatch.setattr(ebcc, "MAX_WORK", 8 * 10 * 9 * 3 + 1)
+    annotations, _ = simulated_crowd()
+    with pytest.raises(DataError, match=r"8 annotators, 3 classes, 10 subtypes and 40 starts\. Set num_starts to 3 or"):
+        EBCC().fit(annotations)
+    EBCC(num_starts=3).fit(annotations)
+
+
+def test_five_hundred_classes_end_at_once_in_the_message():
+    annotations = Annotations.from_arrays(range(500), [task % 5 for task in range(500)], range(500))
+    with pytest.raises(DataError, match=r"5 annotators, 500 classes, .* Set num_starts to 21 or less, or use IBCC"):
+        EBCC().fit(annotations)
 
 
 # === Published figures ===

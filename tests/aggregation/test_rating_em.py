@@ -1,5 +1,6 @@
 """RatingEM against its equations in loops, on simulated crowds, and on what data can be at worst."""
 
+import dataclasses
 import warnings
 
 import numpy as np
@@ -220,6 +221,27 @@ def test_estimates_keep_to_a_scale_and_ratings_outside_are_named():
     message = r"annotations, row 6, column 'label': 6\.5 \(task 'c', annotator 3\) is outside of the scale 1 to 6"
     with pytest.raises(DataError, match=message):
         RatingEM(low=1, high=6).fit(annotations)
+
+
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
+def test_estimates_beyond_the_ratings_of_a_scale_are_said():
+    """Who rates lower than others gives the highest rating of all to a task that nobody else rates."""
+    dense = np.array([[1.0, 2.0, 3.0], [2.0, 3.0, 4.0], [3.0, 4.0, 5.0], [2.0, 3.0, 4.0], [5.0, NAN, NAN]])
+    annotations = Annotations.from_dense(dense, kind="regression")
+    with pytest.warns(VotesWarning, match="1 estimates lie beyond 1 to 5, .* set low to 1 and high to 5"):
+        found = RatingEM().fit(annotations)
+    assert found.estimates.max() > 5
+    assert RatingEM(low=1, high=5).fit(annotations).estimates.max() <= 5
+    halves = Annotations.from_dense(dense / 2, kind="regression")
+    assert RatingEM().fit(halves).notes == ()  # not those of a scale, as far as one can tell
+
+
+def test_an_earlier_result_without_annotators_changes_nothing():
+    annotations, *_ = crowd(50)
+    fitted = RatingEM().fit(annotations)
+    empty = dict.fromkeys(("annotators", "biases", "precisions", "skills", "annotations_per_annotator"))
+    earlier = dataclasses.replace(fitted, **{name: getattr(fitted, name)[:0] for name in empty})
+    np.testing.assert_array_equal(RatingEM().partial_fit(annotations, earlier).estimates, fitted.estimates)
 
 
 def with_constant_annotators(honest, constant, seed=0, num_tasks=80):

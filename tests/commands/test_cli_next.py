@@ -4,6 +4,7 @@ import csv
 import json
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from csv_files import read_csv
 
@@ -250,3 +251,11 @@ def test_texts_that_annotators_disagree_on_are_asked_of_those_who_agree_with_oth
         "is for classes, free texts, regions. Of ratings crowdzoo report FILE --task regression --out report.html"
         in advice
     )
+
+
+def test_an_earlier_result_without_annotators_is_refused(folder, capsys):
+    assert cli.main(["aggregate", "a.csv", "--method", "dawid-skene", "--out", "then"]) == 0
+    table = pq.read_table("then/annotators.parquet")
+    pq.write_table(table[:0], "then/annotators.parquet")
+    assert run("a.csv", "--prior", "then") == 3
+    assert "--prior then: has no annotators. Give a result of annotations" in capsys.readouterr().err

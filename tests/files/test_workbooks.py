@@ -1,8 +1,11 @@
 """Excel workbooks: what is in a sheet is read, what is written is text and numbers and no formula."""
 
 import datetime
+import shutil
+import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -115,3 +118,71 @@ def test_without_openpyxl_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(ConfigError, match=r"workbooks need openpyxl: pip install 'crowdzoo\[excel\]'"):
         Annotations.read("a.xlsx")
+
+
+def edited(name, sheet=lambda xml: xml, **members):
+    """A workbook of one row with its sheet's XML changed, and members replaced or added."""
+    workbook("sound.xlsx", s=[("task", "annotator", "label"), (1, "x", "a")])
+    with zipfile.ZipFile("sound.xlsx") as old, zipfile.ZipFile(name, "w", zipfile.ZIP_DEFLATED) as new:
+        for member in old.namelist():
+            content = old.read(member)
+            new.writestr(member, sheet(content) if member == "xl/worksheets/sheet1.xml" else content)
+        for member, content in members.items():
+            new.writestr(member, content)
+
+
+def with_rows(xml):
+    return lambda content: content.replace(b"</sheetData>", xml + b"</sheetData>")
+
+
+CELL = b'<c r="%s" t="n"><v>1</v></c>'
+TOO_LARGE = {
+    "a row of a high number": (
+        with_rows(b'<row r="1000000000">' + CELL % b"A1" + b"</row>"), "after row 2: a sheet has at most 1,048,576 rows"
+    ),
+    "the row after the last": (with_rows(b'<row r="1048577"/>'), "1,048,576 rows"),
+    "the column after the last": (with_rows(b'<row r="3">' + CELL % b"XFE3" + b"</row>"), "16,384 columns"),
+    "a far column before a near one": (with_rows(b'<row r="3">' + CELL % b"ZZZ3" + CELL % b"A3" + b"</row>"), "16,384"),
+    "many cells in a row": (with_rows(b"<row>" + b"<c/>" * 300_000 + b"</row>"), "16,384 columns"),
+    "many rows with one far cell": (
+        with_rows(b"".join(b'<row r="%d">%s</row>' % (row, CELL % b"XFD%d" % row) for row in range(3, 4101))),
+        "more than 67,108,864 cells",
+    ),
+    "rows out of order": (with_rows(b'<row r="9"/><row r="3"/>'), "row 3 comes after row 9"),
+    "a number of a row that is none": (with_rows(b'<row r="x"/>'), r"not a sound workbook \(could not"),
+    "a shared text that is not there": (with_rows(b'<row r="3"><c t="s"><v>99</v></c></row>'), "not a sound workbook"),
+    "a column that is none": (with_rows(b'<row r="3"><c r="??"/></row>'), "not a sound workbook"),
+    "a bomb": (with_rows(b" " * (9 << 20)), r"would become 9,\d{3},\d{3} bytes, as a zip bomb does"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("sheet", "message"), TOO_LARGE.values(), ids=TOO_LARGE)
+def test_a_small_file_that_stands_for_a_large_or_damaged_sheet_is_refused(sheet, message):
+    edited("a.xlsx", sheet)
+    with pytest.raises(DataError, match=rf"^a\.xlsx.*{message}"):
+        Annotations.read("a.xlsx")
+
+
+def test_the_last_row_that_excel_has_is_read():
+    cells = b'<c t="n"><v>2</v></c><c t="inlineStr"><is><t>x</t></is></c><c t="inlineStr"><is><t>b</t></is></c>'
+    edited("a.xlsx", with_rows(b'<row r="1048576">%s</row>' % cells))
+    assert rows_of(Annotations.read("a.xlsx")) == [(1, "x", "a"), (2, "x", "b")]
+
+
+def test_members_that_are_bombs_together_are_refused():
+    edited("a.xlsx", **{f"{place}.xml": b" " * (1 << 20) for place in range(9)})
+    with pytest.raises(DataError, match=r"a\.xlsx: would become 9,\d{3},\d{3} bytes, as a zip bomb does"):
+        Annotations.read("a.xlsx")
+
+
+@pytest.mark.skipif(shutil.which("prlimit") is None, reason="needs prlimit, of util-linux")
+@pytest.mark.parametrize("limit", [1000, 200_000])
+def test_a_full_disk_has_one_message_and_no_traceback(limit):
+    rows = "".join(f"{task * 0.1},a{task % 5},c{task % 3}\n" for task in range(3000))
+    Path("a.csv").write_text(f"task,annotator,label\n{rows}")
+    words = [sys.executable, "-m", "crowdzoo", "aggregate", "a.csv", "--method", "majority-vote", "--out", "o.xlsx"]
+    ended = subprocess.run(["prlimit", f"--fsize={limit}", *words], capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert ended.stderr.strip().endswith("File too large")
+    assert len(ended.stderr.splitlines()) == 1, ended.stderr
+    assert not Path("o.xlsx").exists()

@@ -107,19 +107,42 @@ def request(content):
 
 
 def tables(content):
-    """A table of images is read, or refused."""
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "a.png").write_bytes(sound_files()[5])
+    """A table of images is read, or refused; no image is outside of the table's folder, or behind a link."""
+    with tempfile.TemporaryDirectory() as outer:
+        folder = Path(outer, "set")
+        folder.mkdir()
+        for place in (folder / "a.png", Path(outer, "private.png")):
+            place.write_bytes(sound_files()[5])
+        (folder / "up").symlink_to("..")
         Path(folder, "images.csv").write_bytes(content)
         for path in (folder, Path(folder, "images.csv")):
             try:
                 instances = read_instances(path, IMAGES)
                 assert len(instances.values) == len({*instances.tasks.tolist()})
+                assert all(value.resolve().is_relative_to(folder.resolve()) for value in instances.values)
             except DataError:
                 pass
 
 
-NAMES = st.sampled_from(["task", "image", "path", "file", "gold", "a.png", "", "..", "/", "a.png/", "\0", ".png", "é"])
+NAMES = st.sampled_from(
+    [
+        "task",
+        "image",
+        "path",
+        "file",
+        "gold",
+        "a.png",
+        "../private.png",
+        "up/private.png",
+        "",
+        "..",
+        "/",
+        "a.png/",
+        "\0",
+        ".png",
+        "é",
+    ]
+)
 ROWS = st.lists(st.lists(NAMES, min_size=1, max_size=3), min_size=1, max_size=4)
 TARGETS = {
     "image-files": Target(images(), door, 60),

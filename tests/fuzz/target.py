@@ -1,11 +1,14 @@
 """What a fuzzing target is: a strategy for inputs, and the check that each of them has to pass."""
 
+import contextlib
 import faulthandler
 import os
 import resource
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -24,11 +27,46 @@ class Target:
         check: gives the input to crowdzoo. Expected errors (`CrowdzooError`, a status 4xx) are part of the check;
             whatever it raises is unforeseen.
         examples: inputs that `make test` tries.
+        seconds: CPU-seconds that one input may take, of small ones that must not stand for much work; None: no limit.
     """
 
     inputs: st.SearchStrategy[Any]
     check: Callable[[Any], None]
     examples: int = 30
+    seconds: float | None = None
+
+
+class TooLongError(Exception):
+    """An input took more CPU-seconds than its target allows."""
+
+
+class _TimeIsUp(BaseException):
+    """As `TooLongError`, which no `except Exception` of a reader catches."""
+
+
+@contextlib.contextmanager
+def limited(seconds: float | None) -> Iterator[None]:
+    """Ends what takes longer than so many CPU-seconds, or MEMORY_BYTES more of address space than there is."""
+    if seconds is None:
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise _TimeIsUp
+
+    before, limits = signal.signal(signal.SIGPROF, stop), resource.getrlimit(resource.RLIMIT_AS)
+    if (size := Path("/proc/self/statm")).exists():
+        now = int(size.read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (now + 2 * MEMORY_BYTES, limits[1]))
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    except _TimeIsUp:
+        raise TooLongError(f"took more than {seconds:g} CPU-seconds") from None
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+        resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 class TooMuchMemoryError(Exception):
@@ -74,7 +112,8 @@ def run(target: Target, seed: int, examples: int, watch: bool = False) -> int:
         if watch:
             faulthandler.dump_traceback_later(HANG_SECONDS, exit=True, file=sys.__stderr__)
         try:
-            target.check(value)
+            with limited(target.seconds):
+                target.check(value)
         finally:
             faulthandler.cancel_dump_traceback_later()
         checked += 1

@@ -12,6 +12,7 @@ from crowdzoo.commands.main import main
 from crowdzoo.data.regions import MarkedImage, mask_tools
 from crowdzoo.errors import DataError, DataWarning
 from crowdzoo.kinds import kind_of
+from crowdzoo.reading.platforms import png_masks
 from crowdzoo.tables import Annotations
 
 pytest.importorskip("pycocotools")
@@ -121,3 +122,18 @@ def test_a_report_does_not_doubt_regions_of_which_all_mark_the_same_objects(tmp_
     place = masks(tmp_path / "empty", ann=ann * 0, bob=ann * 0)
     assert main(["report", str(place), *PNG, "--out", f"{tmp_path}/empty.html"]) == 0
     assert "nobody marked one" in json.loads((tmp_path / "empty.json").read_text())["warnings"][0]["finding"]
+
+
+def test_masks_of_too_many_values_or_pixels_are_refused_at_once(tmp_path, monkeypatch):
+    place = masks(tmp_path / "masks", ann=np.zeros((9, 9)), bob=np.zeros((9, 9))) / "ann" / "a.png"
+
+    def refused(image, message):
+        image.save(place)
+        with pytest.raises(DataError, match=message):
+            kind_of("region").read(tmp_path / "masks", platform="png-masks")
+
+    every = np.arange(1 << 16, dtype=np.uint16).reshape(256, 256)
+    refused(Image.fromarray(every), "by ann has 65,535 values, each a class, in 65,536 pixels")
+    refused(Image.new("L", (8000, 6500), 1), "more than 50 megapixels")
+    monkeypatch.setattr(png_masks, "MOST_WORK", 1000)
+    refused(Image.fromarray(every[:1, :100].astype(np.uint8)), "has 99 values, each a class, in 100 pixels")

@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from crowdzoo.commands import main as cli
-from crowdzoo.errors import DataError
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.pipelines.as_settings import as_settings
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.config.data_checks import check_data
 from crowdzoo.reading.tables import sources
@@ -100,6 +101,19 @@ def test_of_images_some_are_opened_and_all_are_counted(photographs):
     (photographs / "photos/9.jpg").write_bytes(b"the last by name")
     with pytest.raises(DataError, match=r"'9\.jpg' is no image"):
         check_data(config)
+
+
+def test_a_table_names_no_images_from_elsewhere_unless_the_file_says_so(photographs):
+    (photographs / "tables").mkdir()
+    rows = "".join(f"{task},../photos/{task}.jpg\n" for task in range(80))
+    (photographs / "tables/i.csv").write_text(f"task,image\n{rows}")
+    text = (photographs / "pets.yaml").read_text().replace("photos}", "tables/i.csv}")
+    (photographs / "pets.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=r"leads out of the table's folder") as refused:
+        load_config(photographs / "pets.yaml")
+    assert "allow such paths: data.outside_images: true." in as_settings(str(refused.value))
+    (photographs / "pets.yaml").write_text(text.replace("i.csv}", "i.csv, outside_images: true}"))
+    assert check_data(load_config(photographs / "pets.yaml"), whole=True) == "160 annotations, 80 instances"
 
 
 def test_a_task_without_an_image_is_named_where_only_some_are_opened(photographs):

@@ -6,7 +6,10 @@ import zipfile
 
 import pytest
 
+from crowdzoo import Annotations
 from crowdzoo.errors import DataError
+from crowdzoo.files import regular
+from crowdzoo.reading.platforms import export_file
 from crowdzoo.sequences import read_spans
 
 ANN = [{"id": 1, "text": "Zoë met Bob", "label": ["glad"], "Comments": []}, {"id": 2, "text": "No", "label": ["sad"]}]
@@ -92,3 +95,22 @@ def test_the_file_unknown_is_no_annotator(write, said, place):
     assert list(crowd.answers(0)) == ["ann"]
     # somebody may be called so
     assert said(write("export.zip", archive(ann=ANN, unknown=ANN)), "doccano")[-1] == (2, "unknown", "sad")
+
+
+def test_an_archive_of_many_files_is_opened_once(tmp_path, monkeypatch):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for number in range(50):
+            archive.writestr(f"{number:02}.jsonl", json.dumps({"id": number, "text": "x", "label": ["a"]}))
+    opened = []
+    monkeypatch.setattr(export_file, "zip_archive", lambda *words: opened.append(words) or regular.zip_archive(*words))
+    crowd = Annotations.read(tmp_path / "a.zip", platform="doccano")
+    assert crowd.num_annotators == 50
+    assert len(opened) == 1
+
+
+def test_members_that_are_bombs_together_are_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(3):
+            archive.writestr(f"{number}.jsonl", b" " * (30 << 20))
+    with pytest.raises(DataError, match=r"a\.zip: .* bytes would become 94,371,840, as in a zip bomb"):
+        Annotations.read(tmp_path / "a.zip", platform="doccano")

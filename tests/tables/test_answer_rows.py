@@ -189,3 +189,52 @@ def test_the_library_itself(tmp_path):
     assert Annotations.from_frame(rows.select([1, 0])).tasks[0] == "a"
     back = datasets.Dataset.from_pandas(EXPECTED.to_frame())
     assert Annotations.from_frame(back, classes=NAMES) == EXPECTED
+
+
+DAMAGED = {
+    "a split that is the folder": ({"splits": ["."]}, None),
+    "a split that is the folder above": ({"splits": [".."]}, None),
+    "a split elsewhere": ({"splits": ["train/../../other"]}, None),
+    "a split twice": ({"splits": ["train", "train"]}, None),
+    "no splits": ({"splits": []}, None),
+    "splits that are a text": ({"splits": "train"}, None),
+    "a split of a long name": ({"splits": ["x" * 300]}, None),
+    "no files": ({"splits": ["train"]}, {"_data_files": []}),
+    "a file twice": ({"splits": ["train"]}, {"_data_files": [{"filename": "data-00000-of-00001.arrow"}] * 2}),
+    "a file without a name": ({"splits": ["train"]}, {"_data_files": [{}]}),
+    "the folder for a file": ({"splits": ["train"]}, {"_data_files": [{"filename": "."}]}),
+    "a splits folder for a split": ({"splits": ["loop"]}, None),
+}
+
+
+@pytest.mark.parametrize(("splits", "state"), DAMAGED.values(), ids=DAMAGED)
+def test_a_folder_names_parts_of_its_own_each_once(splits, state, tmp_path):
+    saved(tmp_path / "other", table(LONG))
+    folder = tmp_path / "sets"
+    saved(folder / "train", table(LONG))
+    (folder / "loop").symlink_to(folder)
+    (folder / "dataset_dict.json").write_text(json.dumps(splits))
+    if state is not None:
+        (folder / "train" / "state.json").write_text(json.dumps(state))
+    with pytest.raises(DataError, match=r"is no file as Dataset.save_to_disk writes it|is a folder\."):
+        Annotations.read(folder)
+
+
+def test_parts_with_other_columns_are_refused(tmp_path):
+    folder = saved(tmp_path / "folder", table(LONG), pa.table({"a": [1]}))
+    with pytest.raises(DataError, match="the file is damaged inside"):
+        Annotations.read(folder)
+
+
+@pytest.mark.parametrize("zone", ["+99:00", "-24:00", "Nowhere/Else"])
+def test_a_time_zone_that_python_does_not_know_counts_for_nothing(zone, tmp_path):
+    moments = pa.array([1_000_000_000, 1_500_000_000, 2_000_000_000], pa.timestamp("s", zone))
+    rows = pa.table({"task": [1, 2, 2], "annotator": ["a", "b", None], "label": ["x", "y", "x"], "timestamp": moments})
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    for read in (
+        lambda **how: Annotations.read(tmp_path / "rows.parquet", **how),
+        lambda **how: Annotations.from_frame(rows, **how),
+    ):
+        found = read(on_bad_rows="reject", rejects=tmp_path / "rejects.csv")
+        assert found.timestamp.tolist() == [1e9, 1.5e9]
+        assert "2033-05-18 03:33:20+00:00" in (tmp_path / "rejects.csv").read_text()

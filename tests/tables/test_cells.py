@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -277,3 +278,16 @@ def test_an_option_that_is_no_utf_8_is_refused(tmp_path, option):
     (tmp_path / "a.csv").write_text("task,annotator,label\n1,a,x\n2,b,y\n")
     with pytest.raises(ConfigError, match=option):
         Annotations.read(tmp_path / "a.csv", **{option: "\udc80"})
+
+
+def test_columns_of_numbers_that_are_no_annotators_are_named_as_well(here):
+    """Names that are all numbers become numbers."""
+    rows = "".join(f"id{row},a,b\njd{row},b,a\n" for row in range(5))
+    Path("a.csv").write_text(rows)
+    with pytest.raises(DataError, match=r"column '1' does not look like an annotator.*columns='task=,annotator=2,3'"):
+        Annotations.read("a.csv", wide=True, header=False, columns="task=")
+    read = Annotations.read("a.csv", wide=True, header=False, columns="task=,annotator=2,3")
+    assert read.num_annotators == 2
+    Path("b.csv").write_text("0,0,70\n" * 5)
+    with pytest.raises(DataError, match="does not look like an annotator"):
+        Annotations.read("b.csv", wide=True, header=False, columns="task=")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 LEAST_PRIOR = 1e-6  # a Dirichlet distribution has positive parameters
 MAX_CELLS = 2**27  # of the parameters' table: a gibibyte
+MAX_WORK = 2**28  # cells of the tables of all starts, each of which is computed in up to max_iter iterations
 U = np.uint64  # signed indices cost a wrap-around check each
 
 
@@ -113,17 +114,23 @@ class EBCC(Iterative):
 
         Raises:
             DataError: annotations are not of kind classification, `gold` or `initial` does not fit them, or the table
-                of annotators, R M K**2 numbers, would not fit a gibibyte.
+                of annotators, R M K**2 numbers, would not fit a gibibyte, or has more than 2**28 in all starts.
 
         Warns:
             ConvergenceWarning: `max_iter` was not enough for the start that is kept.
         """
         check_classification(annotations, self.title)
         num_annotators, num_classes = annotations.num_annotators, annotations.num_classes
-        if num_annotators * self.subtypes * num_classes**2 > MAX_CELLS:
+        cells = num_annotators * self.subtypes * num_classes**2
+        if cells > MAX_CELLS:
             raise DataError(
                 f"EBCC keeps {self.subtypes} confusion matrices an annotator, at most {MAX_CELLS:,} numbers in all, "
                 f"got {num_annotators:,} annotators and {num_classes} classes: use fewer subtypes, or IBCC."
+            )
+        if cells * self.num_starts > MAX_WORK:
+            raise DataError(
+                f"EBCC would take hours: {num_annotators:,} annotators, {num_classes} classes, {self.subtypes} "
+                f"subtypes and {self.num_starts} starts. Set num_starts to {MAX_WORK // cells} or less, or use IBCC."
             )
         block = whole_block(annotations, gold)
         votes = vote_shares(block, np.ones(num_annotators), num_classes)

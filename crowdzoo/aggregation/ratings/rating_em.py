@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 SHRUNK = 0.5  # of the mean ratings' spread, under which the estimates may have collapsed
 APART = 0.25  # of the ratings' spread, by which ratings that do not follow the truth may move the level unsaid
+LONGEST_SCALE = 10  # of whole numbers, from the lowest to the highest
 CONSTANT = 0.2  # of the ratings' spread, under which an annotator's own say little
 
 
@@ -128,7 +129,8 @@ class RatingEM(Aggregator):
         Warns:
             VotesWarning: the estimates follow an annotator who gives nearly the same rating each time, which happens
                 with `unrelated=0`; or ratings that do not follow the truth move the level of all estimates by more
-                than a quarter of the ratings' standard deviation. `notes` says so.
+                than a quarter of the ratings' standard deviation; or, without `low` and `high`, estimates lie beyond
+                the ratings, which are a few whole numbers. `notes` says so.
         """
         self.check(annotations)
         if np.ptp(annotations.labels) == 0:
@@ -207,6 +209,7 @@ class RatingEM(Aggregator):
         estimates = np.clip(origin + crowd.centre + (crowd.mean + truth + common) * crowd.unit, *ends)
         errors = 1 / beliefs.precision + np.square(above - common)
         notes = _notes(annotations, estimates, number, beliefs.weight)
+        notes += () if (self.low, self.high) != (None, None) else _scale_note(annotations.labels, estimates)
         if self.level == "all" and abs(of_all - of_following) > APART:
             moved = (of_all - of_following) * crowd.unit
             notes = (*notes, _level_note(annotations, number, beliefs.follows, moved))
@@ -254,6 +257,8 @@ def _continued(beliefs: RatingBeliefs, earlier: RatingAggregation, annotations: 
     place = {name: code for code, name in enumerate(earlier.annotators.tolist())}
     old = np.array([place.get(name, -1) for name in annotations.annotators.tolist()], np.int64)
     found, unit = beliefs.annotators, beliefs.crowd.unit
+    if (old < 0).all():
+        return beliefs
     if earlier.biases is not None:
         found = found._replace(bias=np.where(old >= 0, earlier.biases[old] / unit, found.bias))
     if earlier.precisions is not None:
@@ -287,6 +292,18 @@ def _notes(
         f"The estimates have a standard deviation of {estimates[rated].std():.2g}, the mean ratings of {spread:.2g}: "
         f"they follow annotator {short_repr(annotations.annotators[first])}, who gives nearly the same rating each "
         "time. Set unrelated to 0.1, leave that annotator out, or take method mean.",
+    )
+
+
+def _scale_note(ratings: NDArray[np.float64], estimates: NDArray[np.float64]) -> tuple[str, ...]:
+    """A sentence if estimates lie beyond all ratings, where these look like those of a scale: a few whole numbers."""
+    low, high = float(ratings.min()), float(ratings.max())
+    beyond = int(((estimates < low) | (estimates > high)).sum())
+    if not beyond or high - low > LONGEST_SCALE or (ratings % 1).any():
+        return ()
+    return (
+        f"{beyond:,} estimates lie beyond {low:g} to {high:g}, the ratings that occur. If that is the scale, set low "
+        f"to {low:g} and high to {high:g}.",
     )
 
 

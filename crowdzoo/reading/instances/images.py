@@ -25,6 +25,7 @@ _URL = (
     "is a URL. Download the images, and give the paths of the files; beside an export of a labelling platform give "
     "their folder, as in crowdzoo train EXPORT FOLDER --platform NAME."
 )
+_OUTSIDE = "leads out of the table's folder. Move the image into it, or allow such paths: outside_images=True."
 MOST_PASSED = 50_000  # files that are looked through for an image in a hundred
 
 
@@ -34,7 +35,8 @@ def read_image_table(path: str | Path, layout: Layout | None = None) -> Table:
     Args:
         path: a folder, whose images (in its folders, too) are taken by their endings, hidden files left out; or a
             .csv, .csv.gz or .parquet file with a column of paths (`image`, `path`, `file` or `filename`), relative to
-            the file's folder, and optional `task`, `gold` and `split`.
+            the file's folder and inside of it (unless the layout has `outside_images`), and
+            optional `task`, `gold` and `split`.
         layout: names of the columns in the file.
 
     Returns:
@@ -71,10 +73,21 @@ def holds_images(path: str | Path, layout: Layout | None = None) -> bool:
 
 
 def image_paths(table: Table) -> np.ndarray:
-    """Where the images of a table (of `read_image_table`) are: N objects of type `Path`."""
-    home = Path(table.name)
-    home = home if home.is_dir() else home.parent
-    return np.array([home / name for name in table.names("image")], object)
+    """Where the images of a table (of `read_image_table`) are: N objects of type `Path`.
+
+    Raises:
+        DataError: some lead out of the table's folder, also by a link, which the table does not allow.
+    """
+    home, names = Path(table.name), table.names("image")
+    if home.is_dir():
+        return np.array([home / name for name in names], object)
+    paths = np.array([home.parent / name for name in names], object)
+    if not table.outside_images:
+        root = os.path.realpath(home.parent)
+        real = [root if "\0" in name else os.path.realpath(path) for name, path in zip(names, paths, strict=True)]
+        outside = [place for place, path in enumerate(real) if os.path.commonpath((root, path)) != root]
+        table.complain(outside, "image", names, _OUTSIDE)
+    return paths
 
 
 def checked_images(table: Table, max_megapixels: float = MAX_MEGAPIXELS, most: int | None = None) -> np.ndarray:

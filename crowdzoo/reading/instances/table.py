@@ -60,6 +60,7 @@ class Table:
         theirs: our name of a column -> the file's, where it differs.
         folder: of a table that is too large for memory: where its columns stand, all but those of BESIDE. These columns
             are chunked arrays then, mapped from a file.
+        outside_images: whether paths of images may lead out of the table's own folder.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Table:
     decimal: str = "."
     theirs: Mapping[str, str] = dataclasses.field(default_factory=dict)
     folder: Path | None = None
+    outside_images: bool = False
 
     def parts(self) -> "Iterator[Table]":
         """The table itself; of one in a folder its rows part by part, without the columns of BESIDE."""
@@ -248,6 +250,7 @@ def read_table(
         guessed = source.guessed
     warn_of_guess(name, guessed, layout.option, stacklevel=3)
     assert found.rows is not None  # a file of columns has rows
+    found.outside_images = layout.outside_images
     if most_rows is None and not len(found.rows):
         raise DataError(f"{name}: holds no instances, only column names.")
     if most_rows is not None:

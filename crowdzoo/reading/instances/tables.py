@@ -144,7 +144,7 @@ def given_columns(x: Any, inputs: Mapping[str, str] | None = None) -> dict[str, 
     if len(set(lengths.values())) > 1:
         raise DataError(f"instances: columns have different lengths: {lengths}")
     rows = np.arange(next(iter(lengths.values()), 0))
-    return table_columns(Table("instances", columns, rows), inputs)
+    return table_columns(Table("instances", columns, rows, outside_images=True), inputs)
 
 
 def typed_columns(table: Table, types: Mapping[str, str]) -> dict[str, np.ndarray]:

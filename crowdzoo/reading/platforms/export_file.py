@@ -6,12 +6,12 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from crowdzoo.errors import DataError
-from crowdzoo.files.regular import check_member, check_regular, open_regular, zip_archive
+from crowdzoo.files.regular import check_growth, check_regular, open_regular, zip_archive
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,13 @@ class ExportFile:
         member: name in the archive, or None.
         annotator: who annotated it, where the export itself does not say: its name, as far as it differs from those of
             the other files.
+        archive: the open archive that it is in, which all its files share, or None.
     """
 
     path: Path
     member: str | None = None
     annotator: str = ""
+    archive: zipfile.ZipFile | None = field(default=None, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -41,14 +43,12 @@ class ExportFile:
         Raises:
             DataError: as `open_regular`; a damaged or encrypted archive.
         """
-        if self.member is None:
+        if self.member is None or self.archive is None:
             with open_regular(self.path, unzip=False) as stream:
                 yield stream
             return
-        with _archive(self.path) as archive:
-            check_member(str(self.path), archive.getinfo(self.member))
-            with archive.open(self.member) as member:
-                yield member
+        with _archive_errors(self.path), self.archive.open(self.member) as member:
+            yield member
 
 
 def export_files(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> list[ExportFile]:
@@ -82,22 +82,26 @@ def export_files(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> lis
 
 def _files(path: Path, suffixes: tuple[str, ...]) -> list[ExportFile]:
     if path.suffix.lower() == ".zip":
-        with _archive(path) as archive:
-            names = sorted(name for name in archive.namelist() if not name.startswith(("__", ".")))
-        return [ExportFile(path, name) for name in names if PurePosixPath(name).suffix.lower() in suffixes]
+        check_regular(path)
+        with _archive_errors(path):
+            archive = zip_archive(path, str(path))
+        names = sorted(name for name in archive.namelist() if not name.startswith(("__", ".")))
+        names = [name for name in names if PurePosixPath(name).suffix.lower() in suffixes]
+        check_growth(str(path), path.stat().st_size, sum(archive.getinfo(name).file_size for name in names))
+        return [ExportFile(path, name, archive=archive) for name in names]
     return [ExportFile(path)] if Path(path.name.removesuffix(".gz")).suffix.lower() in suffixes else []
 
 
 @contextmanager
-def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    with open_regular(path, unzip=False) as stream:
-        try:
-            with zip_archive(stream, str(path)) as archive:
-                yield archive
-        except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError) as error:
-            raise DataError(f"{path}: not a sound zip archive ({error}). Download it again.") from None
-        except (NotImplementedError, RuntimeError) as error:  # a method of compression, a password
-            raise DataError(f"{path}: the archive cannot be unpacked ({error}). Unpack it into a folder.") from None
+def _archive_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError) as error:
+        raise DataError(f"{path}: not a sound zip archive ({error}). Download it again.") from None
+    except (NotImplementedError, RuntimeError) as error:  # a method of compression, a password
+        raise DataError(f"{path}: the archive cannot be unpacked ({error}). Unpack it into a folder.") from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
 def _parts(file: ExportFile, root: Path) -> list[str]:

@@ -13,12 +13,14 @@ import numpy as np
 
 from crowdzoo.data.regions import mask_tools
 from crowdzoo.errors import DataError, DataWarning
+from crowdzoo.reading.instances.upright_image import MAX_MEGAPIXELS
 from crowdzoo.reading.platforms.export_file import ExportFile
 from crowdzoo.reading.platforms.image_entry import read_image
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import BadValue, Marked, Record
 
 MOST_PARTS, MOST_VALUES = 500, 50  # regions of a class in a mask, and classes, from where it is said
+MOST_WORK = 1 << 31  # pixels that are looked at, once for each class
 SPECK, BESIDE = 4, 100  # pixels of a speck at most, where the largest part is so many times as large
 
 
@@ -26,7 +28,7 @@ def read_mask(file: ExportFile) -> tuple[list[int], list[dict[str, Any]], int]:
     """Height and width of a mask; its regions, see `MarkedImage.of`, of each value that is not 0; and how many specks.
 
     Raises:
-        DataError: it cannot be read, or has more than one number a pixel; the end of a sentence.
+        DataError: it is not a PNG file, damaged or too large, or has colours or too many values; the end of a sentence.
 
     Warns:
         DataWarning: very many values, or parts of a value.
@@ -36,13 +38,17 @@ def read_mask(file: ExportFile) -> tuple[list[int], list[dict[str, Any]], int]:
     from scipy.ndimage import label
 
     try:
-        with file.open() as stream, Image.open(stream) as image:
+        with file.open() as stream, Image.open(stream, formats=("PNG",)) as image:
+            if image.width * image.height > MAX_MEGAPIXELS * 1e6:
+                raise ValueError(f"more than {MAX_MEGAPIXELS:g} megapixels")
             pixels = np.asarray(image)
     except Exception as error:  # a damaged file ends in whatever a parser raises
         raise DataError(f"is no sound image ({str(error).partition(' <')[0]}). Save it again.") from None
     if pixels.ndim != 2:
         raise DataError("has colours. Save one number a pixel, the class: grey, or a palette.")
     regions, specks, values = [], 0, np.unique(pixels[pixels > 0]).tolist()
+    if len(values) > 255 or len(values) * pixels.size > MOST_WORK:
+        raise DataError(f"has {len(values):,} values, each a class, in {pixels.size:,} pixels. Save fewer classes.")
     if len(values) > MOST_VALUES:
         _warn(f"more than {MOST_VALUES} values, each a class. If they are smoothed edges, save it without.")
     for value in values:

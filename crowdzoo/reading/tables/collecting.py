@@ -230,15 +230,16 @@ class Collector(RowChecks):
         """Refuses counts of votes, and a column that nobody named as an annotator with labels of no other column."""
         if not self.source.layout.wide or self.source.axes[1] in self.source.layout.columns:
             return
+        names = [*map(str, annotators)]
         whole = classes.dtype.kind == "i" and classes.max(initial=0) >= COUNTED
         if whole and 2 * np.count_nonzero(classes[labels] == 0) > len(labels):
-            raise self.source.no_annotators(annotators.tolist(), annotators.tolist(), COUNTS)
+            raise self.source.no_annotators(names, names, COUNTS)
         pairs = np.unique(np.stack([labels, who]), axis=1)
         shared = np.isin(labels, np.flatnonzero(np.bincount(pairs[0]) > 1))
         counts, common = (np.bincount(rows, minlength=len(annotators)) for rows in (who, who[shared]))
-        others = annotators[(common == 0) & (counts >= LEAST_LABELS)].tolist()
+        others = [names[one] for one in np.flatnonzero((common == 0) & (counts >= LEAST_LABELS))]
         if others and common.any():
-            raise self.source.no_annotators(annotators.tolist(), others, ": none of its labels is in another column")
+            raise self.source.no_annotators(names, others, ": none of its labels is in another column")
 
     # === All rows at once, after reading ===
 

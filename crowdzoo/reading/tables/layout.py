@@ -40,6 +40,7 @@ class Layout:
         rename: a label as it stands in the file -> the one that it is.
         no_label: the label that an empty cell of a long table stands for; None: an empty cell is a bad row.
         question: of which the answer is read, where cells hold JSON objects with those to several; None: no such cells.
+        outside_images: whether a table of instances may name images outside of its own folder.
         option: what `columns` is called in messages.
     """
 
@@ -56,6 +57,7 @@ class Layout:
     rename: Mapping[str, str] = field(default_factory=dict)
     no_label: str | None = None
     question: str | None = None
+    outside_images: bool = False
     option: str = "columns"
 
     @classmethod
@@ -123,7 +125,7 @@ class Layout:
 
         Args:
             columns: its own; where all of them are numbers, the file has no header.
-            options: of the annotations; encoding and decimal mark count here, too.
+            options: of the annotations; encoding and decimal mark count here, too, and `outside_images`.
             option: what `columns` is called in messages.
 
         Raises:
@@ -132,7 +134,7 @@ class Layout:
         shared = {name: options.get(name) for name in ("encoding", "decimal")}
         layout = cls.of({**shared, "columns": columns}, _SECOND, option)
         numbered = bool(layout.columns) and all(name.isdecimal() for name in layout.columns.values())
-        return replace(layout, header=not numbered)
+        return replace(layout, header=not numbered, outside_images=bool(options.get("outside_images")))
 
 
 def own_encoding(path: str | Path, layout: Layout) -> Layout:
@@ -151,7 +153,9 @@ def own_encoding(path: str | Path, layout: Layout) -> Layout:
 
 
 OF_LABELS = ("missing", "label_separator", "no_label", "rename")  # which mean the same in a platform's export
-LAYOUT_OPTIONS = tuple(each.name for each in fields(Layout) if each.name not in ("option", "question"))
+LAYOUT_OPTIONS = tuple(
+    each.name for each in fields(Layout) if each.name not in ("option", "question", "outside_images")
+)
 
 
 def _columns(given: Any, known: Sequence[str], option: str) -> dict[str, str]:

@@ -63,7 +63,8 @@ def _plain(array: pa.Array, column: str) -> pa.Array | None:
     if column == "timestamp" and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
         # a unit finer than microseconds is cut, a time beyond what microseconds can count is refused
         finer = pa.types.is_timestamp(kind) and kind.unit == "ns"
-        return array.cast(pa.timestamp("us", tz=getattr(kind, "tz", None)), safe=not finer)
+        # a zone counts for nothing but how a bad row is shown, and may be none that Python knows
+        return array.cast(pa.timestamp("us", "UTC" if getattr(kind, "tz", None) else None), safe=not finer)
     return None
 
 
