@@ -26,8 +26,8 @@ _MENU = (
 
 def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
     """Images with the lines on which they begin."""
-    images = _Images(file.name)
-    with file.open() as stream:
+    images = _Images(file)
+    with file.open() if file.encoding is None else file.text() as stream:
         while block := stream.read(_BLOCK):
             yield from images.read(block)
         yield from images.read(b"", final=True)
@@ -36,14 +36,14 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
 class _Images:
     """Images of a document, which is parsed in blocks. A document type is refused, and with it every entity."""
 
-    def __init__(self, name: str):
-        self.name = name
+    def __init__(self, file: ExportFile):
+        self.name = file.name
         self.found: list[tuple[int, dict[str, Any] | BadRow]] = []
         self.image: dict[str, Any] | None = None
         self.tag: dict[str, Any] | None = None
         self.attribute: str | None = None
         self.text: list[str] = []
-        self.parser = expat.ParserCreate()
+        self.parser = expat.ParserCreate(None if file.encoding is None else "utf-8")  # else what the document says
         self.parser.StartElementHandler = self.start
         self.parser.EndElementHandler = self.end
         self.parser.CharacterDataHandler = self.text.append

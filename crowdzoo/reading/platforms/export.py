@@ -5,6 +5,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
@@ -18,6 +19,7 @@ from crowdzoo.plugins import Table
 from crowdzoo.reading.platforms.argilla import ARGILLA
 from crowdzoo.reading.platforms.brat import BRAT
 from crowdzoo.reading.platforms.coco import COCO
+from crowdzoo.reading.platforms.csv_records import csv_records
 from crowdzoo.reading.platforms.cvat import CVAT
 from crowdzoo.reading.platforms.doccano import DOCCANO
 from crowdzoo.reading.platforms.export_file import ExportFile, export_files
@@ -50,6 +52,8 @@ class Export:
             url1, url2 become url.
         image: name a task after the file of its image, without its ending: the column of the image, or True to find
             it. None keeps the platform's own names.
+        encoding: of its text, see `FileOptions`.
+        separator: between the values of CSV, see `FileOptions`.
 
     Attributes:
         name: the path, for messages.
@@ -57,7 +61,7 @@ class Export:
         empty: the answers without a label, likewise.
 
     Raises:
-        ConfigError: an unknown platform.
+        ConfigError: an unknown platform; an encoding or a separator of files that have none.
         DataError: no such file, or no file of such an ending.
     """
 
@@ -68,6 +72,8 @@ class Export:
         kind: str = "classification",
         field: str | None = None,
         image: str | bool | None = None,
+        encoding: str | None = None,
+        separator: str | None = None,
     ):
         if platform not in PLATFORMS:
             raise ConfigError(unknown("platform", platform, PLATFORMS))
@@ -80,7 +86,12 @@ class Export:
         sorts = ("class", "number") if label_kind(kind).has_classes else ("number", "class")  # the preferred one first
         self._items: dict[str, str] = {}  # of an entry with several: number -> question
         self._sorts, self._field, self._image = ("spans",) if self.spans else sorts, field, image
-        self._files = export_files(path, self.platform.suffixes)
+        is_csv, is_text = self.platform.records is csv_records, self.platform.suffixes[0] not in _ENDINGS
+        for name, value, fits in (("encoding", encoding, is_text), ("separator", separator, is_csv)):
+            if value is not None and not fits:
+                raise ConfigError(f"{name}: exports of {self.platform.title} have none. Leave it out.")
+        files = export_files(path, self.platform.suffixes)
+        self._files = [replace(file, encoding=encoding, separator=separator) for file in files]
         if not self._files:
             endings = " or ".join(self.platform.suffixes)
             raise DataError(

@@ -20,7 +20,7 @@ from crowdzoo.reading.tables.collecting import collect
 from crowdzoo.reading.tables.csv import CsvSource
 from crowdzoo.reading.tables.frames import array_source, frame_source
 from crowdzoo.reading.tables.jsonl import JsonlSource
-from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, OF_LABELS, Layout
+from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, OF_EXPORTS, Layout
 from crowdzoo.reading.tables.options import FileOptions, Rules
 from crowdzoo.reading.tables.parquet import ParquetSource
 from crowdzoo.reading.tables.sources import REQUIRED, SLOW_ROWS, Batch, Source
@@ -38,7 +38,8 @@ class PlatformSource(Source):
         platform: see `Export`.
         field: see `Export`.
         image: see `Export`.
-        layout: which labels are none, and which one stands for none; None: an answer without a label is left out.
+        layout: which labels are none, and which one stands for none; None: an answer without a label is left out; and
+            encoding and separator.
 
     Raises:
         ConfigError: kind "sequence", whose readers are others; or as `Export`.
@@ -59,7 +60,8 @@ class PlatformSource(Source):
         super().__init__(kind, layout)
         if self.label_kind.has_positions:
             raise ConfigError("an export with spans is read by crowdzoo.sequences.read_spans(path, platform=...).")
-        self.export = Export(path, platform, kind, field, image)
+        more = self.layout.encoding, self.layout.separator
+        self.export = Export(path, platform, kind, field, image, *more)
         self.path = self.export.path
         self.name = self.export.name
 
@@ -117,7 +119,7 @@ def read_annotations(
                 raise ConfigError(f"{name} belongs to an export of a labelling platform: name the platform as well.")
         return _read(source_of(path, kind, Layout.of(options)), options)
     layout, usual = Layout.of(options), Layout()
-    of_tables = [name for name in LAYOUT_OPTIONS if name not in OF_LABELS]
+    of_tables = [name for name in LAYOUT_OPTIONS if name not in OF_EXPORTS]
     if laid_out := [name for name in of_tables if getattr(layout, name) != getattr(usual, name)]:
         raise ConfigError(f"{laid_out[0]} is for tables; an export of a labelling platform has a form of its own.")
     source = PlatformSource(path, kind or "classification", platform, field, image, layout)
