@@ -1,7 +1,8 @@
-"""What all exports that are text have in common: their encoding and their separator."""
+"""What all exports that are text have in common: their encoding, their separator, and when an answer was given."""
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from crowdzoo import Annotations
@@ -66,3 +67,62 @@ def test_a_separator_that_is_given_counts(write):
         Annotations.read(write("b.jsonl", EXPORTS["doccano"][1]), platform="doccano", separator="|")
     with pytest.raises(ConfigError, match="encoding: exports of PNG masks have none"):
         Annotations.read(write("m/a/b.png", b"").parents[1], platform="png-masks", kind="region", encoding="cp1252")
+
+
+# === When an answer was given ===
+
+SECONDS = 1_709_403_072  # date -u -d "2024-03-02 18:11:12 UTC" +%s
+DATES = [
+    "Sat Mar 02 10:11:12 PST 2024", "Sat, 02 Mar 2024 18:11:12 GMT", "2024-03-02 18:11:12 UTC", "2024-03-02 18:11:12",
+    "2024-03-02T18:11:12Z", "2024-03-02 18:11:12 +0000", "2024-03-02T19:11:12+01:00", str(SECONDS), f"{SECONDS}000",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("date", DATES)
+def test_a_date_of_a_table_and_of_an_export_is_one_time(write, date):
+    table = write("t.csv", f'task,annotator,label,timestamp\n1,ann,cat,"{date}"\n1,bob,cat,\n')
+    np.testing.assert_array_equal(Annotations.read(table).timestamp, [SECONDS, np.nan])
+    batch = write("b.csv", f'HITId,WorkerId,SubmitTime,Answer.x\n1,ann,"{date}",cat\n1,bob,,cat\n')
+    np.testing.assert_array_equal(Annotations.read(batch, platform="mturk").timestamp, [SECONDS, np.nan])
+
+
+def test_each_platform_says_when_an_answer_was_given(write):
+    said = {"completed_by": 4, "created_at": "2024-03-02T18:11:12.000000Z", "lead_time": 2.5,
+            "result": [{"type": "choices", "from_name": "a", "value": {"choices": ["cat"]}}]}  # fmt: skip
+    short = {
+        "id": 1,
+        "a": "cat",
+        "annotator": 4,
+        "annotation_id": 1,
+        "created_at": said["created_at"],
+        "lead_time": 2.5,
+    }
+    shown = {"text": "x", "_input_hash": 1, "_annotator_id": "ann", "answer": "accept", "accept": ["cat"]}
+    exports = {
+        "label-studio": write("a.json", [{"id": 1, "data": {"text": "x"}, "annotations": [said]}]),
+        "toloka": write(
+            "p.tsv",
+            "INPUT:t\tOUTPUT:a\tASSIGNMENT:worker_id\tASSIGNMENT:submitted\nx\tcat\tw\t2024-03-02T18:11:12.000\n",
+        ),
+        "prodigy": write("p.jsonl", [{**shown, "_timestamp": SECONDS}]),
+    }
+    for platform, path in [*exports.items(), ("label-studio", write("min.json", [short]))]:
+        crowd = Annotations.read(path, platform=platform)
+        assert crowd.timestamp.tolist() == [SECONDS]
+        assert (crowd.seconds is None) == (platform != "label-studio")
+
+
+@pytest.mark.filterwarnings("default")
+def test_answers_since_a_date_are_chosen_and_times_that_are_no_dates_are_counted(write, tmp_path, capsys):
+    path = write("b.csv", BATCH.format("yesterday"))
+    words = ["aggregate", str(path), "--platform", "mturk", "--out", str(tmp_path / "o.csv"), "--force"]
+    assert main([*words, "--since", "2024-03-02T18:11:12"]) == 0
+    assert "left out: times that are not dates: 1" in capsys.readouterr().err
+    assert (tmp_path / "o.csv").read_text(encoding="utf-8").count("\n") == 2
+    words[1:4] = [str(write("d.jsonl", '{"id": 1, "text": "x", "label": ["cat"]}\n')), "--platform", "doccano"]
+    assert main([*words, "--since", "2024-03-02"]) == 3
+    assert "has no timestamps, which --since needs: leave it out." in capsys.readouterr().err
+    words[1:4] = [str(write("t.csv", "task,annotator,label,when\n1,ann,cat,2024-03-02 10:11:12 UTC\n"))]
+    assert main([*words, "--since", "2024-03-02"]) == 3
+    assert "name their column, --columns timestamp=COLUMN." in capsys.readouterr().err
+    assert main([*words, "--since", "2024-03-02", "--columns", "timestamp=when"]) == 0

@@ -37,7 +37,8 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         return record
     annotator = id_text("WorkerId", entry.get("WorkerId"), _MISSING)
     said = [text for one in _answers(entry).get(question, []) if (text := label_text(_ANSWER + question, one))]
-    record.add(annotator, said, f"assignments without an answer to '{question}'", entry.get("WorkTimeInSeconds"))
+    record.add(annotator, said, f"assignments without an answer to '{question}'", entry.get("WorkTimeInSeconds"),
+               entry.get("SubmitTime"))  # fmt: skip
     return record
 
 

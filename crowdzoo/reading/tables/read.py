@@ -26,7 +26,7 @@ from crowdzoo.reading.tables.parquet import ParquetSource
 from crowdzoo.reading.tables.sources import REQUIRED, SLOW_ROWS, Batch, Source
 from crowdzoo.reading.tables.suffixes import source_of
 
-_Row = tuple[Record, str, str, float]  # with the annotator, the label and the seconds that it took
+_Row = tuple[Record, str, str, float, float]  # with the annotator, the label, the seconds that it took, and when
 
 
 class PlatformSource(Source):
@@ -79,9 +79,9 @@ class PlatformSource(Source):
             if isinstance(record, BadRow):
                 bad.append((record, str(record.value)))
             else:
-                for (who, labels), seconds in zip(record.answers, record.seconds, strict=True):
+                for (who, labels), seconds, time in zip(record.answers, record.seconds, record.times, strict=True):
                     if who is not None:
-                        rows += [(record, who, label, seconds) for label in labels or nothing]
+                        rows += [(record, who, label, seconds, time) for label in labels or nothing]
             if len(rows) + len(bad) >= SLOW_ROWS:
                 yield _batch(rows, bad)
                 rows, bad = [], []
@@ -89,13 +89,13 @@ class PlatformSource(Source):
 
 
 def _batch(rows: list[_Row], bad: list[tuple[BadRow, str]]) -> Batch:
-    columns = zip(*((record.task, who, label) for record, who, label, _ in rows), strict=True) if rows else ((),) * 3
+    columns = zip(*((record.task, who, label) for record, who, label, *_ in rows), strict=True) if rows else ((),) * 3
 
     def originals(wanted: Sequence[int]) -> list[str]:
         return [readable(json.dumps(rows[row][0].entry, ensure_ascii=False, default=str)) for row in wanted]
 
     arrays = {name: pa.array(values, pa.large_string()) for name, values in zip(REQUIRED, columns, strict=True)}
-    arrays["seconds"] = pa.array([row[3] for row in rows], pa.float64())
+    arrays["seconds"], arrays["timestamp"] = (pa.array([row[at] for row in rows], pa.float64()) for at in (3, 4))
     return Batch(arrays, np.array([record.row for record, *_ in rows], np.int64), originals, bad)
 
 
