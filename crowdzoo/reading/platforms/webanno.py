@@ -69,6 +69,10 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
                 label = question.partition(".")[0] if value == "*" else _plain(value)
                 found.setdefault((label, mark or row), {"start": start, "label": label})["end"] = end
     task = f"{name}/{number}" if name else number
+    if who == "INITIAL_CAS":  # the document as it was imported
+        return Record(
+            task, {"text": text}, left_out=["sentences of INITIAL_CAS, which nobody annotated"], tokens=tokens
+        )
     gold = who == "CURATION_USER"
     return Record(task, {"text": text}, [(None if gold else who, [*found.values()])], left_out, tokens=tokens)
 
