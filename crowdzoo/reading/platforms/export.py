@@ -25,7 +25,7 @@ from crowdzoo.reading.platforms.doccano import DOCCANO
 from crowdzoo.reading.platforms.export_file import ExportFile, export_files
 from crowdzoo.reading.platforms.label_studio import LABEL_STUDIO
 from crowdzoo.reading.platforms.mturk import MTURK
-from crowdzoo.reading.platforms.platform import Platform
+from crowdzoo.reading.platforms.platform import Platform, joined_sorts
 from crowdzoo.reading.platforms.png_masks import PNG_MASKS
 from crowdzoo.reading.platforms.prodigy import PRODIGY
 from crowdzoo.reading.platforms.record import BadValue, Record
@@ -122,7 +122,7 @@ class Export:
                 is_first, first = False, entry if first is None else first
                 try:
                     for name, sort in self.platform.questions(entry):
-                        found[name] = sort if found.get(name, sort) == sort else "other"
+                        found[name] = joined_sorts(found.get(name, sort), sort)
                 except BadValue as value:
                     bad.append(_bad_row(file, number, value))
                 del bad[SHOWN:]
@@ -132,7 +132,7 @@ class Export:
             raise DataError(f"{self.name}: holds no entries of {self.platform.title}. {self._other(self._files[0])}")
         if not found and (lacking := self.platform.lacking(first, "label")):
             raise DataError(f"{self.name}: has no answers{lacking}. {self.platform.menu}")
-        return self._chosen(found)
+        return self._chosen({name: sort.partition("\n")[0].replace("order", "class") for name, sort in found.items()})
 
     def _chosen(self, found: Mapping[str, str]) -> str:
         if self.regions and self._field is None:
@@ -146,6 +146,9 @@ class Export:
             self._items = {item: name for item, name in ends.items() if item}
             if self._items:
                 return self._field
+        if {found.get(name) for name in ([*found] if self._field is None else [self._field])} == {"ranking"}:
+            advice = "Write a row for each pair of a ranking (docs/platforms.md), and read them with kind='preference'."
+            raise DataError(f"{self.name}: the answers are rankings. {advice}")
         if self._field is not None and self._field in found:
             if (found[self._field] == "spans") == self.spans:
                 return self._field
