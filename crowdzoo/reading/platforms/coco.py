@@ -36,6 +36,7 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
         )
     found: dict[int, dict[str, Any]] = {
         key: {"image": image["file_name"], "tags": [], "shapes": 0, "size": [image.get("height"), image.get("width")],
+              "attributes": 0, "who": "", "of": str(key),
               "marked": {str(who): [] for who in image.get("annotators", () if is_shared else [""])}}
         for key, image in images.items()
     }  # fmt: skip

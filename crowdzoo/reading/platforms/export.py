@@ -23,6 +23,7 @@ from crowdzoo.reading.platforms.csv_records import csv_records
 from crowdzoo.reading.platforms.cvat import CVAT
 from crowdzoo.reading.platforms.doccano import DOCCANO
 from crowdzoo.reading.platforms.export_file import ExportFile, export_files
+from crowdzoo.reading.platforms.image_entry import is_image_entry
 from crowdzoo.reading.platforms.label_studio import LABEL_STUDIO
 from crowdzoo.reading.platforms.mturk import MTURK
 from crowdzoo.reading.platforms.platform import Platform, joined_sorts
@@ -84,6 +85,7 @@ class Export:
         self.left_out: Counter[str] = Counter()
         self.empty: Counter[str] = Counter()
         sorts = ("class", "number") if label_kind(kind).has_classes else ("number", "class")  # the preferred one first
+        self._images: dict[str, set[str]] = {}  # name of an image -> ids of what the platform has under it
         self._items: dict[str, str] = {}  # of an entry with several: number -> question
         self._sorts, self._field, self._image = ("spans",) if self.spans else sorts, field, image
         is_csv, is_text = self.platform.records is csv_records, self.platform.suffixes[0] not in _ENDINGS
@@ -120,12 +122,19 @@ class Export:
                     what = f"does not look like an export of {self.platform.title}{lacking}"
                     raise DataError(f"{file.name}: {what}. {self._other(file)}")
                 is_first, first = False, entry if first is None else first
+                if is_image_entry(entry) and entry["of"]:
+                    self._images.setdefault(str(entry["image"]), set()).add(entry["of"])
                 try:
                     for name, sort in self.platform.questions(entry):
                         found[name] = joined_sorts(found.get(name, sort), sort)
                 except BadValue as value:
                     bad.append(_bad_row(file, number, value))
                 del bad[SHOWN:]
+        if several := [name for name, ids in self._images.items() if len(ids) > 1]:
+            ids = " and ".join(sorted(self._images[several[0]])[:2])
+            text = f"different images have one name, such as {several[0]!r} with the ids {ids}"
+            advice = "Tasks are named after both. If they are one image, name tasks after its file: image='image'."
+            warnings.warn(f"{self.name}: {text}. {advice}", UserWarning, stacklevel=2)
         if bad and not found:
             raise DataError(f"{self.name}: no entry can be read.", bad)
         if first is None:
@@ -256,6 +265,8 @@ class Export:
                 if isinstance(entry, BadRow):
                     yield entry
                     continue
+                if is_image_entry(entry) and entry["of"] and len(self._images[str(entry["image"])]) > 1:
+                    entry["task"] = f"{entry['of']}/{entry['image']}"
                 for place, (item, name) in enumerate((self._items or {"": question}).items()):
                     try:
                         read = partial(region_record, self.platform, sizes) if self.regions else self.platform.read
