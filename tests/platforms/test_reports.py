@@ -1,5 +1,6 @@
 """Exports as public bug reports have them, read with one command; see the README of CROWDZOO_DATA/reports."""
 
+import json
 import os
 import re
 from pathlib import Path
@@ -65,3 +66,19 @@ def test_f19_the_assignee_of_a_job_is_the_annotator(tmp_path, said):
         ("a.jpg", "dora", "cat"), ("a.jpg", "emil", "cat"), ("b.jpg", "dora", "dog"), ("b.jpg", "emil", "dog")
     ]  # fmt: skip
     assert aggregated("F19", tmp_path / "o.csv", "--platform cvat") == {"a.jpg": "cat", "b.jpg": "dog"}
+
+
+def test_f11_a_written_coco_file_has_the_ids_of_the_annotators_files(tmp_path):
+    coco = pytest.importorskip("pycocotools.coco")
+    cocoeval = pytest.importorskip("pycocotools.cocoeval")
+    words = ["--platform", "coco", "--task", "region", "--out", str(tmp_path / "o")]
+    assert main(["aggregate", str(report("F11") / "crowd"), *words]) == 0
+    found = json.loads((tmp_path / "o" / "regions.json").read_text())
+    gold = json.loads((report("F11") / "gold.json").read_text())
+    for part, name in (("images", "file_name"), ("categories", "name")):
+        assert {each["id"]: each[name] for each in found[part]} == {each["id"]: each[name] for each in gold[part]}
+    true = coco.COCO(str(report("F11") / "gold.json"))
+    score = cocoeval.COCOeval(true, true.loadRes(found["annotations"]), "bbox")
+    for step in (score.evaluate, score.accumulate, score.summarize):
+        step()
+    assert score.stats[0] == pytest.approx(1)

@@ -36,7 +36,7 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
         )
     found: dict[int, dict[str, Any]] = {
         key: {"image": image["file_name"], "tags": [], "shapes": 0, "size": [image.get("height"), image.get("width")],
-              "attributes": 0, "who": "", "of": str(key),
+              "attributes": 0, "who": "", "of": str(key), "image_id": key,
               "marked": {str(who): [] for who in image.get("annotators", () if is_shared else [""])}}
         for key, image in images.items()
     }  # fmt: skip
@@ -75,10 +75,10 @@ def _by_id(file: ExportFile, part: str, values: list[Any], name: str) -> dict[in
 
 
 def _region(annotation: dict[str, Any], label: Any) -> dict[str, Any]:
-    shape = annotation.get("segmentation")
+    shape, about = annotation.get("segmentation"), {"category": label, "category_id": annotation["category_id"]}
     if isinstance(shape, dict):
-        return {"category": label, "counts": shape.get("counts"), "size": shape.get("size")}
-    return {"category": label, **({"polygons": shape} if shape else {"bbox": annotation.get("bbox")})}
+        return {**about, "counts": shape.get("counts"), "size": shape.get("size")}
+    return {**about, **({"polygons": shape} if shape else {"bbox": annotation.get("bbox")})}
 
 
 COCO = Platform(

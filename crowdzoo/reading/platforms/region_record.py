@@ -34,7 +34,7 @@ def region_record(
     for name, regions, *seconds in marked:
         who = annotator if name == "" else name
         try:
-            text = MarkedImage.of(size, regions).text
+            text = MarkedImage.of(size, regions, entry.get("image_id")).text
             first, one = sizes.setdefault(record.task, (size, who))
             if [*first] != [*size]:
                 raise DataError(f"has {size[0]} x {size[1]} pixels, {first[0]} x {first[1]} by {one!r}. Correct one.")
