@@ -82,3 +82,14 @@ def test_f11_a_written_coco_file_has_the_ids_of_the_annotators_files(tmp_path):
     for step in (score.evaluate, score.accumulate, score.summarize):
         step()
     assert score.stats[0] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("path", ["out.manifest", "annotations/worker-response"])
+def test_f12_answers_of_sagemaker_are_read(path):
+    crowd = Annotations.read(report("F12") / path, platform="sagemaker")
+    tasks, workers = crowd.tasks[crowd.task_ids].tolist(), crowd.annotators[crowd.annotator_ids].tolist()
+    names = ["s3://b/img1.jpg", "s3://b/img2.jpg"] if path == "out.manifest" else [0, 1]
+    assert tasks == [names[0]] * 3 + [names[1]] * 3
+    assert workers == ["private.eu.0", "private.eu.1", "private.eu.2"] * 2
+    assert crowd.classes[crowd.labels].tolist() == ["cat", "cat", "dog", "dog", "dog", "dog"]
+    assert crowd.seconds is None if path == "out.manifest" else crowd.seconds.tolist() == [9.1] * 6

@@ -25,16 +25,22 @@ from crowdzoo.reading.platforms.doccano import DOCCANO
 from crowdzoo.reading.platforms.export_file import ExportFile, export_files
 from crowdzoo.reading.platforms.image_entry import is_image_entry
 from crowdzoo.reading.platforms.label_studio import LABEL_STUDIO
+from crowdzoo.reading.platforms.labelbox import LABELBOX
 from crowdzoo.reading.platforms.mturk import MTURK
 from crowdzoo.reading.platforms.platform import Platform, joined_sorts
 from crowdzoo.reading.platforms.png_masks import PNG_MASKS
+from crowdzoo.reading.platforms.potato import POTATO
 from crowdzoo.reading.platforms.prodigy import PRODIGY
 from crowdzoo.reading.platforms.record import BadValue, Record
 from crowdzoo.reading.platforms.region_record import region_record
+from crowdzoo.reading.platforms.sagemaker import SAGEMAKER
 from crowdzoo.reading.platforms.toloka import TOLOKA
 from crowdzoo.reading.platforms.webanno import WEBANNO
 
-_OWN = (LABEL_STUDIO, MTURK, TOLOKA, PRODIGY, DOCCANO, ARGILLA, CVAT, COCO, BRAT, WEBANNO, PNG_MASKS)
+_OWN = (
+    LABEL_STUDIO, MTURK, SAGEMAKER, TOLOKA, PRODIGY, DOCCANO, ARGILLA, LABELBOX, POTATO, CVAT, COCO, BRAT, WEBANNO,
+    PNG_MASKS,
+)  # fmt: skip
 # one of a package that is no `Platform` has no suffixes, and is refused
 PLATFORMS = Table("platform", {one.name: one for one in _OWN}, lambda one: one if one.suffixes else None)
 
