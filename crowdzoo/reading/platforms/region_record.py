@@ -29,7 +29,8 @@ def region_record(
         ConfigError: the platform has no regions.
     """
     if platform.regions is None:
-        raise ConfigError(f"crowdzoo reads no regions of {platform.title}: export them as COCO, with platform='coco'.")
+        fix = "Write them as a table (docs/platforms.md has code), or as files of COCO, for platform='coco'."
+        raise ConfigError(f"crowdzoo does not read regions of {platform.title}. {fix}")
     record, size, marked = platform.regions(entry, question)
     for name, regions, *seconds in marked:
         who = annotator if name == "" else name
