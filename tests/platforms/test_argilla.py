@@ -110,11 +110,14 @@ def columns(text, users, values, statuses, **more):
 
 def test_a_table_of_argilla_1_is_read(write, said):
     path = write("old.jsonl", [
-        columns("a", ["u1", "u2"], ["glad", "sad"], ["submitted", "discarded"], external_id="e0"),
         columns("b", [], [], [], external_id="e1"),
+        columns("a", ["u1", "u2"], ["glad", "sad"], ["submitted", "discarded"], external_id="e0"),
     ])  # fmt: skip
     with pytest.warns(UserWarning, match="discarded responses: 1"):
         assert said(path, "argilla") == [("e0", "u1", "glad")]
+    path = write("uneven.jsonl", [columns("a", ["u1", "u2"], ["glad"], ["submitted"], external_id="e0")])
+    with pytest.raises(DataError, match=r"column 'mood'.*is not a list of responses"):
+        said(path, "argilla")
     path = write("none.jsonl", [columns("a", ["u1"], ["glad"], ["submitted"], external_id=None)])
     with pytest.raises(DataError, match=r"column 'id': None is missing\. Give records an external_id."):
         said(path, "argilla")

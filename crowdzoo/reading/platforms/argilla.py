@@ -27,7 +27,7 @@ def _is_own(entry: Mapping[str, Any]) -> bool:
     return (
         ("fields" in entry and "responses" in entry)
         or "annotation_agent" in entry
-        or any(name.endswith(_FLAT) or _is_responses(_rows(value)) for name, value in entry.items())
+        or any(name.endswith(_FLAT) or _is_responses(value) for name, value in entry.items())
     )
 
 
@@ -96,8 +96,8 @@ def _responses(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, _Response]]
             statuses = statuses if len(statuses) == len(values) else [None] * len(values)
             question = column.removesuffix(_FLAT)
             yield from ((question, column, one) for one in zip(users, statuses, values, strict=True))
-        elif _is_responses(values := _rows(values)):  # of a feedback dataset as a table
-            yield from _of_dicts(column, column, values)
+        elif _is_responses(values):  # of a feedback dataset as a table
+            yield from _of_dicts(column, column, _rows(values))
 
 
 def _of_dicts(question: str, key: str, responses: Any) -> Iterator[tuple[str, str, _Response]]:
@@ -118,6 +118,8 @@ def _rows(values: Any) -> Any:
 
 
 def _is_responses(values: Any) -> bool:
+    if isinstance(values, dict):
+        return {"user_id", "value"} <= values.keys()
     if not isinstance(values, list) or not values:
         return False
     return all(isinstance(one, dict) and "user_id" in one and "value" in one for one in values)
