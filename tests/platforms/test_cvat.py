@@ -73,7 +73,7 @@ def test_an_attribute_of_a_label_is_chosen_and_named_where_it_is_left_out(write,
 
 def test_attributes_of_shapes_are_named_where_they_are_left_out(write):
     path = write("ann.xml", job(image("a.jpg", ("cat", "yes"), shapes=BOX)))
-    with pytest.warns(UserWarning, match="left out: attributes of shapes: 1"):
+    with pytest.warns(UserWarning, match="left out: attributes: 2"):
         assert len(Annotations.read(path, platform="cvat", kind="region")) == 1
 
 
@@ -112,7 +112,7 @@ def test_images_of_one_name_in_two_tasks_are_two_unless_tasks_are_named_after_th
         write(f"jobs/{who}.xml", assigned(image("f.png", shapes=BOX), image(f"{who}.png"), task=(number, "")))
     options = {"platform": "cvat", "kind": "region"}
     with (
-        pytest.warns(UserWarning, match="attributes of shapes: 2"),
+        pytest.warns(UserWarning, match="attributes: 2"),
         pytest.warns(UserWarning, match=r"have one name, such as 'f.png' with the ids 220 and 221.*image='im"),
     ):
         crowd = Annotations.read(tmp_path / "jobs", **options)
@@ -169,6 +169,18 @@ def test_coco_names_images_and_categories_and_counts_a_category_once(write, said
     with pytest.warns(UserWarning, match="images without 'stars': 1"):
         ratings = Annotations.read(tmp_path / "jobs", platform="coco", kind="regression", field="stars")
     assert ratings.labels.tolist() == [4.0] * 3
+
+
+def test_tags_of_one_file_belong_to_its_annotators(write, said):
+    """They were all of one annotator, who was named after the file."""
+    content = coco((1, 7), (1, 8), (2, 8))
+    for annotation, who in zip(content["annotations"], ("ann", "bob", "bob"), strict=True):
+        annotation |= {"annotator": who, "attributes": {"occluded": False}}
+    for image in content["images"]:
+        image["annotators"] = ["ann", "bob"]
+    with pytest.warns(UserWarning, match="left out: images without a tag: 1"):
+        found = said(write("all.json", content), "coco")
+    assert found == [("a.jpg", "ann", "cat"), ("a.jpg", "bob", "dog"), ("b.jpg", "bob", "dog")]
 
 
 @pytest.mark.parametrize(

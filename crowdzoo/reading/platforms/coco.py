@@ -36,7 +36,7 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
         )
     found: dict[int, dict[str, Any]] = {
         key: {"image": image["file_name"], "tags": [], "shapes": 0, "size": [image.get("height"), image.get("width")],
-              "attributes": 0, "who": "", "of": str(key), "image_id": key,
+              "attributes": 0, "of": str(key), "image_id": key,
               "marked": {str(who): [] for who in image.get("annotators", () if is_shared else [""])}}
         for key, image in images.items()
     }  # fmt: skip
@@ -53,14 +53,15 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
                     found[where["image_id"]]["marked"].setdefault(str(where.get("annotator", "")), []).append({})
                 break
         else:
-            attributes = where.get("attributes")
+            attributes, who = where.get("attributes"), str(where.get("annotator", ""))
             tag = {
+                "annotator": who,
                 "label": names[where["category_id"]]["name"],
                 "attributes": attributes if isinstance(attributes, dict) else {},
             }
             image = found[where["image_id"]]
             image["tags"].append(tag)
-            image["marked"].setdefault(str(where.get("annotator", "")), []).append(_region(where, tag["label"]))
+            image["marked"].setdefault(who, []).append(_region(where, tag["label"]))
     yield from enumerate(found.values(), start=1)
 
 

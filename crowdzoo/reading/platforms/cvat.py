@@ -76,9 +76,9 @@ class _Images:
             self.line = self.parser.CurrentLineNumber
             size = [int(text) if (text := attributes.get(key, "")).isdecimal() else text for key in ("height", "width")]
             task = attributes.get("task_id", self.ids.get("task", ""))
-            who = self.people.get(("job", self.ids.get("job", "")), self.people.get(("task", task), ""))
+            self.who = self.people.get(("job", self.ids.get("job", "")), self.people.get(("task", task), ""))
             self.image, self.tag = {"image": attributes.get("name"), "tags": [], "shapes": 0, "attributes": 0}, None
-            self.image |= {"size": size, "marked": {who: []}, "who": who, "of": task}
+            self.image |= {"size": size, "marked": {self.who: []}, "of": task}
         elif self.image is None:
             self.path.append(element)
         elif element == "tag":
@@ -89,7 +89,7 @@ class _Images:
             self.image["attributes"] += self.tag is None
         else:
             self.image["shapes"] += 1
-            self.image["marked"][self.image["who"]].append((element, attributes))
+            self.image["marked"][self.who].append((element, attributes))
 
     def end(self, element: str) -> None:
         text = "".join(self.text).strip()

@@ -13,7 +13,7 @@ def is_image_entry(entry: Mapping[str, Any]) -> bool:
     """Whether an entry is `{"image": name, "tags": [{"label": ..., "attributes": {...}}, ...], "shapes": number, ...}`.
 
     It has the `size` of the image, and `marked`: annotator ("": of the file) -> regions; `attributes`: how many of
-    shapes there are; `who` annotated it and `of`, what tells images of one name apart, or "".
+    shapes there are; and `of`, what tells images of one name apart, or "". A tag may have its `annotator`.
     """
     return {"image", "tags", "shapes", "of"} <= set(entry)
 
@@ -27,27 +27,28 @@ def image_questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def read_image(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
-    """What an annotator says of an image; one label is counted once, however often it is there."""
-    record, values = _record(entry), []
+    """What annotators say of an image; one label is counted once, however often it is there."""
+    record, empty = _record(entry), f"images without {'a tag' if question == LABEL else repr(question)}"
     record.left_out = ["boxes, polygons and other shapes"] * entry["shapes"]
-    for tag in entry["tags"]:
-        if question == LABEL:
-            names = (f"{tag[LABEL]}.{name}" for name in tag["attributes"] if name not in _USUAL)
-            record.left_out += [f"attributes of tags, which are read with field={name!r}" for name in names]
-            values.append(tag[LABEL])
-        else:
-            values.append(tag["attributes"].get(question.removeprefix(f"{tag[LABEL]}.")))
-    said = dict.fromkeys(text for one in values if (text := label_text(question, one)) is not None)
-    record.add(
-        entry["who"] or file_annotator, list(said), f"images without {'a tag' if question == LABEL else repr(question)}"
-    )
+    if question == LABEL:
+        names = [f"{tag[LABEL]}.{name}" for tag in entry["tags"] for name in tag["attributes"] if name not in _USUAL]
+        record.left_out += [f"attributes of tags, which are read with field={name!r}" for name in names]
+    for who in entry["marked"]:
+        labels = dict.fromkeys(_label(tag, question) for tag in entry["tags"] if tag.get("annotator", who) == who)
+        record.add(who or file_annotator, [label for label in labels if label is not None], empty)
     return record
+
+
+def _label(tag: Mapping[str, Any], question: str) -> str | None:
+    attribute = question.removeprefix(f"{tag[LABEL]}.")
+    return label_text(question, tag[LABEL] if question == LABEL else tag["attributes"].get(attribute))
 
 
 def image_regions(entry: Mapping[str, Any], question: str) -> Marked:
     """What annotators marked on an image."""
     record = _record(entry)
-    record.left_out = ["attributes of shapes"] * entry["attributes"]
+    others = sum(name not in _USUAL for tag in entry["tags"] for name in tag["attributes"])
+    record.left_out = ["attributes"] * (entry["attributes"] + others)
     return record, entry["size"], entry["marked"].items()
 
 
