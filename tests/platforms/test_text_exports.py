@@ -112,6 +112,15 @@ def test_each_platform_says_when_an_answer_was_given(write):
         assert (crowd.seconds is None) == (platform != "label-studio")
 
 
+def test_a_wrong_encoding_and_an_infinite_time_are_named(write):
+    path = write("b.csv", EXPORTS["mturk"][1].encode("cp1252"))
+    with pytest.raises(DataError, match=r"b.csv: byte .* is not ascii"):
+        Annotations.read(path, platform="mturk", encoding="ascii")
+    path = write("c.csv", "HITId,WorkerId,WorkTimeInSeconds,SubmitTime,Answer.x\n1,ann,inf,1e999,cat\n")
+    with pytest.warns(UserWarning, match="times that are not dates: 1"):
+        assert Annotations.read(path, platform="mturk").seconds is None
+
+
 @pytest.mark.filterwarnings("default")
 def test_answers_since_a_date_are_chosen_and_times_that_are_no_dates_are_counted(write, tmp_path, capsys):
     path = write("b.csv", BATCH.format("yesterday"))

@@ -56,13 +56,11 @@ class Record:
             time: when it was given, a date or seconds since 1970; one that cannot be read is left out and counted.
         """
         self.answers.append((annotator, labels))
-        try:
-            self.seconds.append(float(seconds))
-        except (TypeError, ValueError):
-            self.seconds.append(math.nan)
-        moment = parse_number("timestamp", str(time or "nan").strip())
-        self.times.append(math.nan if moment is None else moment)
-        self.left_out += ["times that are not dates"] * (moment is None)
+        for times, column, value in ((self.seconds, "seconds", seconds), (self.times, "timestamp", time)):
+            number = parse_number(column, str(value).strip()) if value else math.nan
+            is_bad = number is None or math.isinf(number)
+            times.append(math.nan if number is None or is_bad else number)
+            self.left_out += ["times that are not dates"] * (is_bad and column == "timestamp")
         if not labels:
             self.empty.append(empty)
 
