@@ -58,6 +58,7 @@ ARGILLA = [
         {"user_id": "a", "status": "submitted", "values": {"mood": {"value": "sad"}, "stars": {"value": 3}}}]},
     {"id": "3", "text": TEXT, "mood.responses": ["glad"], "mood.responses.users": ["b"],
      "mood.responses.status": ["discarded"]},
+    {"id": "5", "text": TEXT, "mood": {"user_id": ["a"], "value": [["b", "a"]], "status": ["submitted"]}},
     {"id": 4, "text": TEXT, "annotation": [["PER", 6, 9]], "annotation_agent": "a", "status": "Validated"},
 ]  # fmt: skip
 COCO = {
@@ -72,7 +73,8 @@ COCO = {
 }  # fmt: skip
 PNG = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAMAAAACCAAAAAC4HznGAAAAEElEQVR4nGNkYGRgYGBgAgAAGAAF5rOdagAAAABJRU5ErkJggg==")
 CVAT = (
-    '<?xml version="1.0" encoding="utf-8"?><annotations><meta><job><id>1</id></job></meta>'
+    '<?xml version="1.0" encoding="utf-8"?><annotations><meta><task><id>1</id><assignee><username>ann</username>'
+    '</assignee></task></meta><image id="0" name="a.jpg" task_id="2"></image>'
     '<image id="0" name="a.jpg"><tag label="cat"><attribute name="sure">yes</attribute></tag><box label="b"/></image>'
     '<image id="1" name="b.jpg"></image></annotations>'
 )

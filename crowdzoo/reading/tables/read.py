@@ -69,7 +69,7 @@ class PlatformSource(Source):
         """Walks through the export from its start."""
         platform, image = self.export.platform, self.export.image
         ends = {"label": self.export.question}
-        self.found = {what: platform.column(what, ends.get(what, "")) for what in platform.columns if what in REQUIRED}
+        self.found = {what: platform.column(what, ends.get(what, "")) for what in REQUIRED}  # "": it has no column
         if image is not None:
             self.found["task"] = platform.column("data", image)
         nothing = [] if self.layout.no_label is None else [self.layout.no_label]

@@ -194,8 +194,8 @@ class RowChecks:
         """The name that a row has in a column, once all is read."""
         return self.source.display(column, self.vocabularies[column].name(self.rows[column][row]))
 
-    def _column(self, column: str) -> str:
-        return self.source.found.get(column, column)
+    def _column(self, column: str) -> str | None:
+        return self.source.found.get(column, column) or None
 
     def _integers(self, column: str, values: pa.Array) -> np.ndarray | None:
         """The short way for ids that are integers, all of them so far and without a bad one; None on the long way."""
