@@ -89,6 +89,10 @@ def test_a_date_of_a_table_and_of_an_export_is_one_time(write, date):
 def test_each_platform_says_when_an_answer_was_given(write):
     said = {"completed_by": 4, "created_at": "2024-03-02T18:11:12.000000Z", "lead_time": 2.5,
             "result": [{"type": "choices", "from_name": "a", "value": {"choices": ["cat"]}}]}  # fmt: skip
+    brief = {**said, "completed_by": 5, "created_at": None, "lead_time": 0}
+    kept = write("b.json", [{"id": 1, "data": {"text": "x"}, "annotations": [said, brief]}])
+    np.testing.assert_array_equal(Annotations.read(kept, platform="label-studio").timestamp, [SECONDS, np.nan])
+    assert Annotations.read(kept, platform="label-studio").seconds.tolist() == [2.5, 0]
     short = {
         "id": 1,
         "a": "cat",

@@ -271,7 +271,7 @@ class Export:
                 if isinstance(entry, BadRow):
                     yield entry
                     continue
-                if is_image_entry(entry) and entry["of"] and len(self._images[str(entry["image"])]) > 1:
+                if is_image_entry(entry) and entry["of"] and len(self._images.get(str(entry["image"]), ())) > 1:
                     entry["task"] = f"{entry['of']}/{entry['image']}"
                 for place, (item, name) in enumerate((self._items or {"": question}).items()):
                     try:

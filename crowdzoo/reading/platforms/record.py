@@ -57,7 +57,7 @@ class Record:
         """
         self.answers.append((annotator, labels))
         for times, column, value in ((self.seconds, "seconds", seconds), (self.times, "timestamp", time)):
-            number = parse_number(column, str(value).strip()) if value else math.nan
+            number = parse_number(column, str(value).strip()) if value not in (None, "") else math.nan
             is_bad = number is None or math.isinf(number)
             times.append(math.nan if number is None or is_bad else number)
             self.left_out += ["times that are not dates"] * (is_bad and column == "timestamp")
