@@ -92,13 +92,3 @@ def test_the_file_unknown_is_no_annotator(write, said, place):
     assert list(crowd.answers(0)) == ["ann"]
     # somebody may be called so
     assert said(write("export.zip", archive(ann=ANN, unknown=ANN)), "doccano")[-1] == (2, "unknown", "sad")
-
-
-def test_a_message_names_no_column_that_the_file_lacks(write, said):
-    """It was of column 'annotator', which a file of JSON lines does not have."""
-    line = {"id": 1, "text": "a", "label": ["x"]}
-    path = write("ann.jsonl", [line, line])
-    with pytest.raises(DataError, match=r"ann.jsonl, row 2: 'ann' has labelled task '?1'? before, in row 1"):
-        said(path, "doccano")
-    with pytest.raises(DataError, match=r"ann.jsonl, row 1, column 'label': 'x' is not one of the classes"):
-        said(path, "doccano", classes=["y", "z"])

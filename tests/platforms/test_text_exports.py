@@ -139,3 +139,13 @@ def test_answers_since_a_date_are_chosen_and_times_that_are_no_dates_are_counted
     assert main([*words, "--since", "2024-03-02"]) == 3
     assert "name their column, --columns timestamp=COLUMN." in capsys.readouterr().err
     assert main([*words, "--since", "2024-03-02", "--columns", "timestamp=when"]) == 0
+
+
+def test_a_message_names_no_column_that_the_file_lacks(write, said):
+    """It was of column 'annotator', which a file of JSON lines does not have."""
+    line = {"id": 1, "text": "a", "label": ["x"]}
+    path = write("ann.jsonl", [line, line])
+    with pytest.raises(DataError, match=r"ann.jsonl, row 2: 'ann' has labelled task '?1'? before, in row 1"):
+        said(path, "doccano")
+    with pytest.raises(DataError, match=r"ann.jsonl, row 1, column 'label': 'x' is not one of the classes"):
+        said(path, "doccano", classes=["y", "z"])

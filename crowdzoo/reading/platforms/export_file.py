@@ -1,6 +1,5 @@
 """ExportFile: one file of an export, also inside an archive."""
 
-import io
 import lzma
 import os
 import zipfile
@@ -9,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO
 
 from crowdzoo.errors import DataError
 from crowdzoo.files.regular import check_member, check_regular, open_regular, zip_archive
-from crowdzoo.files.utf8_blocks import utf8_blocks
+from crowdzoo.files.utf8_file import utf8_file
 
 
 @dataclass(frozen=True)
@@ -23,22 +22,28 @@ class ExportFile:
     Attributes:
         path: path of the file, or of the zip archive that it is in.
         member: name in the archive, or None.
-        annotator: who annotated it, where the export itself does not say: its name, as far as it differs from those of
-            the other files.
         encoding: of its text; None: UTF-8, or what a byte order mark says.
         separator: between the values of CSV; None: what the header shows.
+        annotator: who annotated it, where the export itself does not say: its name, as far as it differs from those of
+            the other files.
     """
 
     path: Path
     member: str | None = None
-    annotator: str = ""
     encoding: str | None = None
     separator: str | None = None
+    annotator: str = ""
 
     @property
     def name(self) -> str:
         """The file's name in messages."""
         return os.fspath(self.path) if self.member is None else f"{self.path}/{self.member}"
+
+    @contextmanager
+    def text(self) -> Iterator[IO[bytes]]:
+        """The file's bytes as UTF-8 without a byte order mark; raises what `open` and `utf8_blocks` do."""
+        with self.open() as stream:
+            yield utf8_file(stream, self.name, self.encoding)
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
@@ -55,30 +60,6 @@ class ExportFile:
             check_member(str(self.path), archive.getinfo(self.member))
             with archive.open(self.member) as member:
                 yield member
-
-    @contextmanager
-    def text(self) -> Iterator[IO[bytes]]:
-        """The file's bytes as UTF-8 without a byte order mark; raises what `open` and `utf8_blocks` do."""
-        with self.open() as stream:
-            blocks = iter(lambda: stream.read(1 << 16), b"")
-            yield io.BufferedReader(_Blocks(utf8_blocks(blocks, self.name, self.encoding)))
-
-
-class _Blocks(io.RawIOBase):
-    """Blocks of bytes as a file."""
-
-    def __init__(self, blocks: Iterator[bytes]):
-        self.blocks, self.rest = blocks, memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self.rest and (block := next(self.blocks, None)) is not None:
-            self.rest = memoryview(block)
-        size = min(len(buffer), len(self.rest))
-        buffer[:size], self.rest = self.rest[:size], self.rest[size:]
-        return size
 
 
 def export_files(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> list[ExportFile]:

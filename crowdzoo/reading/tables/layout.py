@@ -147,8 +147,7 @@ def own_encoding(path: str | Path, layout: Layout) -> Layout:
     return replace(layout, encoding=None)
 
 
-# which mean the same in a platform's export
-OF_EXPORTS = ("missing", "label_separator", "no_label", "rename", "encoding", "separator")
+OF_LABELS = ("missing", "label_separator", "no_label", "rename")  # which mean the same in a platform's export
 LAYOUT_OPTIONS = tuple(each.name for each in fields(Layout) if each.name != "option")
 
 

@@ -20,7 +20,7 @@ from crowdzoo.reading.tables.collecting import collect
 from crowdzoo.reading.tables.csv import CsvSource
 from crowdzoo.reading.tables.frames import array_source, frame_source
 from crowdzoo.reading.tables.jsonl import JsonlSource
-from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, OF_EXPORTS, Layout
+from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, OF_LABELS, Layout
 from crowdzoo.reading.tables.options import FileOptions, Rules
 from crowdzoo.reading.tables.parquet import ParquetSource
 from crowdzoo.reading.tables.sources import REQUIRED, SLOW_ROWS, Batch, Source
@@ -119,7 +119,7 @@ def read_annotations(
                 raise ConfigError(f"{name} belongs to an export of a labelling platform: name the platform as well.")
         return _read(source_of(path, kind, Layout.of(options)), options)
     layout, usual = Layout.of(options), Layout()
-    of_tables = [name for name in LAYOUT_OPTIONS if name not in OF_EXPORTS]
+    of_tables = [name for name in LAYOUT_OPTIONS if name not in (*OF_LABELS, "encoding", "separator")]
     if laid_out := [name for name in of_tables if getattr(layout, name) != getattr(usual, name)]:
         raise ConfigError(f"{laid_out[0]} is for tables; an export of a labelling platform has a form of its own.")
     source = PlatformSource(path, kind or "classification", platform, field, image, layout)
