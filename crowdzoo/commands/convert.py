@@ -8,6 +8,7 @@ from crowdzoo.commands.outputs import Output, holds
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.writing import atomic_folder
 from crowdzoo.reading.platforms.export import PLATFORMS, Export
+from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.report.tables import print_table
 
 
@@ -37,7 +38,8 @@ def run(arguments: argparse.Namespace) -> None:
     # --image names a column of the instances here; tasks keep the names of the platform
     reading = {name: value for name, value in options.reading_options(arguments, kind).items() if name != "image"}
     crowd = kind.read(arguments.annotations, **reading)
-    export = Export(arguments.annotations, arguments.platform, kind.name, arguments.field)
+    text = {name: getattr(Layout.of(reading), name) for name in ("encoding", "separator")}
+    export = Export(arguments.annotations, arguments.platform, kind.name, arguments.field, **text)
     columns = options.given(arguments, ("text", "image"))
     keep = [name.strip() for name in (arguments.keep or "").split(",") if name.strip()]
     with atomic_folder(arguments.out, replace=arguments.force) as folder:

@@ -4,6 +4,7 @@ import functools
 import re
 from collections.abc import Callable
 from datetime import datetime, timezone
+from email.utils import mktime_tz, parsedate_tz
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from crowdzoo.errors import ConfigError
 
 # 01.03.2026 10:00: the day comes first wherever points separate
 _DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:[ T]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?$")
+_ZONE = re.compile(r"^[A-Z][a-z]{2}\b.* ([ECMP][SD]T|UTC|GMT|[+-]\d{4})\b")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+,[0-9]+\s*$")
 
 # numbers of bad rows, and the reason or what makes it from the value
@@ -107,14 +109,15 @@ def parse_numbers(
         return in_seconds(numbers) if column == "timestamp" else numbers, np.zeros(len(texts), dtype=bool)
     except pa.ArrowInvalid:
         encoded = filled.dictionary_encode()
-        parsed = [_number(column, text) for text in encoded.dictionary.to_pylist()]
+        parsed = [parse_number(column, text) for text in encoded.dictionary.to_pylist()]
         unreadable = np.array([number is None for number in parsed], dtype=bool)
         numbers = np.array([0.0 if number is None else number for number in parsed])
         codes = encoded.indices.to_numpy(zero_copy_only=False)
         return numbers[codes], unreadable[codes]
 
 
-def _number(column: str, text: str) -> float | None:
+def parse_number(column: str, text: str) -> float | None:
+    """The number that a text is, of the column "timestamp" also a date; None where it is neither."""
     try:
         # Python would take 1_000, which no other reader does
         number = None if "_" in text else float(text)
@@ -126,8 +129,10 @@ def _number(column: str, text: str) -> float | None:
         if dotted := _DOTTED.match(text):
             day, month, year, hour, minute, second = (int(part or 0) for part in dotted.groups())
             return datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc).timestamp()
-        moment = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith(("Z", "z")) else text)
-    except ValueError:
+        if _ZONE.search(text) and (parts := parsedate_tz(text)):  # Sat Mar 02 10:11:12 PST 2024
+            return float(mktime_tz(parts))
+        moment = datetime.fromisoformat(re.sub(r" ?(Z|UTC|GMT|[+-]00:?00)$", "+00:00", text, flags=re.IGNORECASE))
+    except (ValueError, OverflowError):
         return None
     return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
 

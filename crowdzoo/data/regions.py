@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -73,11 +73,13 @@ class Region:
         label: name of its class.
         shape: a box (left, top, width, height, in pixels), or the counts of a mask as COCO compresses them.
         score: how sure it is, from 0 to 1; None where an annotator marked it.
+        category_id: number of the class in a file of COCO; None: unknown. Regions are equal without it.
     """
 
     label: str
     shape: Box | str
     score: float | None = None
+    category_id: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +92,7 @@ class MarkedImage:
         height: of the image, in pixels.
         width: likewise.
         regions: in the order in which they were marked.
+        image_id: number of the image in a file of COCO; None: unknown.
 
     Examples:
         >>> image = MarkedImage.of((4, 6), [{"category": "cat", "bbox": [1, 1, 2, 3]}])
@@ -102,15 +105,18 @@ class MarkedImage:
     height: int
     width: int
     regions: tuple[Region, ...] = ()
+    image_id: int | None = None
 
     @classmethod
-    def of(cls, size: Sequence[Any], entries: Iterable[Mapping[str, Any]]) -> MarkedImage:
+    def of(cls, size: Sequence[Any], entries: Iterable[Mapping[str, Any]], image_id: Any = None) -> MarkedImage:
         """Checks regions.
 
         Args:
             size: height and width of the image.
             entries: of each region `category`, and one of `bbox` ([left, top, width, height]), `polygons` (lists of x
-                and y in turn) and `counts` (of a mask: a list, or as COCO compresses them); and perhaps `score`.
+                and y in turn) and `counts` (of a mask: a list, or as COCO compresses them); and perhaps `score`
+                and `category_id`.
+            image_id: see there; what is not an integer is not kept, likewise of categories.
 
         Raises:
             DataError: a size, a category or a shape that cannot be; says which entry, the value and what to do.
@@ -126,18 +132,19 @@ class MarkedImage:
             if entry.get("size", size) != size:
                 raise DataError(f"{where} is of size {entry['size']}, and the image {size}. Correct one of them.")
             try:
-                found.append(Region(label, _CHECKED[forms[0]](entry[forms[0]], *size), entry.get("score")))
+                shape = _CHECKED[forms[0]](entry[forms[0]], *size)
+                found.append(Region(label, shape, entry.get("score"), _number(entry.get("category_id"))))
             except (DataError, TypeError, ValueError, OverflowError, AttributeError) as error:
                 why = error if isinstance(error, DataError) else "is not made of numbers. Mark it again."
                 raise DataError(f"{where}: {forms[0]} {short_repr(entry[forms[0]])} {why}") from None
-        return cls(size[0], size[1], tuple(found))
+        return cls(size[0], size[1], tuple(found), _number(image_id))
 
     @classmethod
     def parse(cls, text: str) -> MarkedImage:
         """The image of a `text`; raises what `of` does, and for other text."""
         try:
             value = parse_json(text)
-            return cls.of(value["size"], [dict(entry) for entry in value["regions"]])
+            return cls.of(value["size"], [dict(entry) for entry in value["regions"]], value.get("image_id"))
         except (JsonError, TypeError, KeyError, ValueError):
             form = '{"size": [height, width], "regions": [{"category": ..., "bbox": [...]}, ...]}'
             raise DataError(f"{short_repr(text)} holds no regions. Write {form}.") from None
@@ -149,13 +156,17 @@ class MarkedImage:
             image = cls.parse(text)
         except DataError:
             return text
-        regions = (replace(each, label=names.get(each.label, each.label)) for each in image.regions)
+        regions = (
+            replace(each, label=names[each.label], category_id=None) if each.label in names else each
+            for each in image.regions
+        )
         return replace(image, regions=tuple(regions)).text
 
     @cached_property
     def text(self) -> str:
         """As JSON, which `parse` reads."""
-        return json.dumps({"size": [self.height, self.width], "regions": [*map(_entry, self.regions)]})
+        about = {} if self.image_id is None else {"image_id": self.image_id}
+        return json.dumps({"size": [self.height, self.width], **about, "regions": [*map(_entry, self.regions)]})
 
     @cached_property
     def masks(self) -> list[Mask]:
@@ -203,8 +214,13 @@ def dice(one: MarkedImage, other: MarkedImage) -> float:
 
 
 def _entry(region: Region) -> dict[str, Any]:
-    form = {"counts" if isinstance(region.shape, str) else "bbox": region.shape}
-    return {"category": region.label, **form, **({} if region.score is None else {"score": round(region.score, 6)})}
+    known: dict[str, Any] = {} if region.category_id is None else {"category_id": region.category_id}
+    known |= {"counts" if isinstance(region.shape, str) else "bbox": region.shape}
+    return {"category": region.label, **known, **({} if region.score is None else {"score": round(region.score, 6)})}
+
+
+def _number(value: Any) -> int | None:
+    return value if type(value) is int else None
 
 
 def _inside(points: NDArray[np.float64], height: int, width: int) -> NDArray[np.float64]:

@@ -163,7 +163,8 @@ class Kind(ABC):
             DataError: a file that cannot be used.
         """
         found = Annotations.read(annotations, kind=self.name, tasks=tasks, **options)
-        return chosen(found, annotations, only, since, tasks is not None)
+        fix = "leave it out" if options.get("platform") else "name their column, columns='timestamp=COLUMN'"
+        return chosen(found, annotations, only, since, tasks is not None, fix)
 
     @abstractmethod
     def gold_of(self, crowd: Any, path: Path | None, layout: Layout | None = None) -> Any:

@@ -11,7 +11,7 @@ from crowdzoo.errors import ConfigError, DataError, short_repr
 
 
 def chosen(
-    crowd: Annotations, place: str | Path, only: Sequence[str] | None, since: float | None, keep_tasks: bool
+    crowd: Annotations, place: str | Path, only: Sequence[str] | None, since: float | None, keep_tasks: bool, fix: str
 ) -> Annotations:
     """Some of the annotations, as if there were no others.
 
@@ -21,6 +21,7 @@ def chosen(
         only: names of the annotators who are kept; None: all.
         since: seconds since 1970, from which timestamps are kept; None: all. Annotations without one go.
         keep_tasks: whether tasks without annotations stay.
+        fix: what to do where there are no timestamps.
 
     Raises:
         ConfigError: nobody has one of the names.
@@ -36,7 +37,7 @@ def chosen(
         rows &= np.isin(crowd.annotator_ids, [names.index(name) for name in only])
     if since is not None:
         if crowd.timestamp is None:
-            raise DataError(f"{place}: has no timestamps, which --since needs: name their column, timestamp=COLUMN.")
+            raise DataError(f"{place}: has no timestamps, which --since needs: {fix}.")
         rows &= crowd.timestamp >= since
     if rows.all():
         return crowd

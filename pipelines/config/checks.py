@@ -133,7 +133,8 @@ def _data_problems(config: PipelineConfig) -> list[str]:
             if not (path.is_dir() and (export or own_gold)):
                 _check_file(path, suffixes)
             if export:
-                Export(path, str(data.platform), kind.name, data.field)
+                text = data.layout.encoding, data.layout.separator
+                Export(path, str(data.platform), kind.name, data.field, None, *text)
             problem = _column_problem(_our_columns(path, key, needed, data), needed) if needed else None
         except DataError as error:  # names the file itself
             problems.append(f"data.{key}: {error}")

@@ -58,6 +58,7 @@ ARGILLA = [
         {"user_id": "a", "status": "submitted", "values": {"mood": {"value": "sad"}, "stars": {"value": 3}}}]},
     {"id": "3", "text": TEXT, "mood.responses": ["glad"], "mood.responses.users": ["b"],
      "mood.responses.status": ["discarded"]},
+    {"id": "5", "text": TEXT, "mood": {"user_id": ["a"], "value": [["b", "a"]], "status": ["submitted"]}},
     {"id": 4, "text": TEXT, "annotation": [["PER", 6, 9]], "annotation_agent": "a", "status": "Validated"},
 ]  # fmt: skip
 COCO = {
@@ -72,7 +73,8 @@ COCO = {
 }  # fmt: skip
 PNG = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAMAAAACCAAAAAC4HznGAAAAEElEQVR4nGNkYGRgYGBgAgAAGAAF5rOdagAAAABJRU5ErkJggg==")
 CVAT = (
-    '<?xml version="1.0" encoding="utf-8"?><annotations><meta><job><id>1</id></job></meta>'
+    '<?xml version="1.0" encoding="utf-8"?><annotations><meta><task><id>1</id><assignee><username>ann</username>'
+    '</assignee></task></meta><image id="0" name="a.jpg" task_id="2"></image>'
     '<image id="0" name="a.jpg"><tag label="cat"><attribute name="sure">yes</attribute></tag><box label="b"/></image>'
     '<image id="1" name="b.jpg"></image></annotations>'
 )
@@ -193,7 +195,29 @@ WEBANNO = """#FORMAT=WebAnno TSV 3.3
 1-3\t7-8\t,\t\\_\t_\t_
 1-4\t9-11\t😀\t_\t_\t_
 """
+FORM = {"pet": {"label": "cat"}, "glad": {"on": True}}
+SAGEMAKER = [
+    {"answers": [{"workerId": "w", "answerContent": FORM, "timeSpentInSeconds": 9.1, "submissionTime": "2026-05-01"}]},
+    {"source": TEXT, "a": {"annotationsFromAllWorkers": [
+        {"workerId": "w", "annotationData": {"content": json.dumps(FORM)}}]}},
+]  # fmt: skip
+LABELBOX = [{
+    "data_row": {"id": "c1", "row_data": TEXT}, "projects": {"p": {"labels": [{
+        "label_details": {"created_by": "a", "created_at": "2026-05-01"},
+        "performance_details": {"seconds_to_create": 2},
+        "annotations": {"classifications": [
+            {"name": "mood", "radio_answer": {"name": "glad"}}, {"name": "kind", "checklist_answers": [{"name": "a"}]},
+            {"name": "x", "text_answer": {"content": "b"}},
+        ]},
+    }]}},
+}]  # fmt: skip
+POTATO = [{"id": "1", "displayed_text": TEXT, "user_id": "a", "label_annotations": {
+    "mood": {"glad": "1", "sad": False}, "stars": {"scale_3": "3"}
+}}]  # fmt: skip
 CONTENTS = {
+    "sagemaker": (".json", as_json(SAGEMAKER)),
+    "labelbox": (".json", as_json(LABELBOX)),
+    "potato": (".jsonl", as_json(POTATO)),
     "label-studio": (".json", as_json(LABEL_STUDIO)),
     "prodigy": (".jsonl", as_json(PRODIGY)),
     "doccano": (".jsonl", as_json(DOCCANO)),

@@ -168,7 +168,7 @@ def test_bad_geometry_is_named_and_can_be_left_out(folder, capsys, words):
 def test_other_platforms_have_no_regions(tmp_path):
     line = {"text": "a", "_input_hash": 1, "_task_hash": 2, "_annotator_id": "ann", "answer": "accept", "spans": []}
     (tmp_path / "export.jsonl").write_text(json.dumps(line))
-    with pytest.raises(ConfigError, match="reads no regions of Prodigy: export them as COCO"):
+    with pytest.raises(ConfigError, match=r"does not read regions of Prodigy\. Write them as a table"):
         kind_of("region").read(tmp_path / "export.jsonl", platform="prodigy")
 
 

@@ -1,8 +1,13 @@
 """Exports of Argilla, in each of their forms."""
 
+import re
+from pathlib import Path
+
 import pytest
+from csv_files import read_csv
 
 from crowdzoo import Annotations
+from crowdzoo.commands.main import main
 from crowdzoo.errors import DataError
 from crowdzoo.sequences import read_spans
 
@@ -96,3 +101,56 @@ def test_a_broken_record_is_named_with_its_number(write, said, record, says):
     path = write("records.json", [feedback(1, (ANN, "submitted", {"mood": "glad"})), record])
     with pytest.raises(DataError, match=f"records.json, row 2, column .*{says}"):
         said(path, "argilla")
+
+
+def columns(text, users, values, statuses, **more):
+    """A record of a feedback dataset of Argilla 1 as a table, with a list for each key of the responses."""
+    return {"text": text, "mood": {"user_id": users, "value": values, "status": statuses}, **more}
+
+
+def test_a_table_of_argilla_1_is_read(write, said):
+    path = write("old.jsonl", [
+        columns("b", [], [], [], external_id="e1"),
+        columns("a", ["u1", "u2"], ["glad", "sad"], ["submitted", "discarded"], external_id="e0"),
+    ])  # fmt: skip
+    with pytest.warns(UserWarning, match="discarded responses: 1"):
+        assert said(path, "argilla") == [("e0", "u1", "glad")]
+    path = write("uneven.jsonl", [columns("a", ["u1", "u2"], ["glad"], ["submitted"], external_id="e0")])
+    with pytest.raises(DataError, match=r"column 'mood'.*is not a list of responses"):
+        said(path, "argilla")
+    path = write("none.jsonl", [columns("a", ["u1"], ["glad"], ["submitted"], external_id=None)])
+    with pytest.raises(DataError, match=r"column 'id': None is missing\. Give records an external_id."):
+        said(path, "argilla")
+
+
+def ranked(*rankings, name="order"):
+    users = [f"u{number}" for number in range(len(rankings))]
+    return {"id": "r", f"{name}.responses": [*rankings], f"{name}.responses.users": users}
+
+
+def test_rankings_are_refused_and_sets_of_labels_are_not(write, said):
+    """What was said of them was that each annotator had answered three times."""
+    rank = {"user_id": "u", "value": [{"value": "b", "rank": 1}, {"value": "a", "rank": 2}]}
+    for records in (
+        [ranked(["b", "a", "c"], ["b", "c", "a"])],
+        [ranked(["a", "b"]), ranked(["b", "a"])],
+        [{"id": "r", "fields": {"text": "a"}, "responses": {"order": [rank]}}],
+    ):
+        for field in (None, "order"):
+            with pytest.raises(DataError, match=r"the answers are rankings\..*kind='preference'"):
+                said(write("a.json", records), "argilla", field=field)
+    sets = [ranked(["a", "b"], ["b", "a"]), {**ranked(["a"], ["c", "b"]), "id": "s"}]
+    labels = [label for *_, label in said(write("b.json", sets), "argilla", on_duplicate="all")]
+    assert labels == ["a", "b", "b", "a", "a", "c", "b"]
+    both = ranked(["b", "a"], ["a", "b"]) | ranked("x", "y", name="mood")
+    assert [label for *_, label in said(write("b.json", [both]), "argilla")] == ["x", "y"]
+
+
+def test_the_code_of_the_page_makes_pairs_of_rankings(write, here, capsys):
+    page = (Path(__file__).resolve().parents[2] / "docs" / "platforms.md").read_text(encoding="utf-8")
+    (code,) = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "combinations" in block]
+    write("rank.jsonl", [ranked(["b", "a", "c"], ["b", "c", "a"])])
+    exec(code, {})
+    assert read_csv("pairs.csv")[0] == {"winner": "r/b", "loser": "r/a", "annotator": "u0"}
+    assert main(["aggregate", "pairs.csv", "--task", "preference", "--out", "order.csv"]) == 0
+    assert max(read_csv("order.csv"), key=lambda row: float(row["score"]))["task"] == "r/b"

@@ -127,6 +127,9 @@ def test_each_platform_is_recognised_from_a_file_of_its_own(write):
     files = {
         "label-studio": ("a.json", EXPORT),
         "mturk": ("b.csv", "HITId,WorkerId,Answer.a\nH1,W1,cat\n"),
+        "sagemaker": ("l.manifest", {"answers": [{"answerContent": {"a": "b"}, "workerId": "w"}]}),
+        "labelbox": ("m.ndjson", {"data_row": {"id": "c1"}, "projects": {}}),
+        "potato": ("n.jsonl", [{"id": "1", "displayed_text": "a", "label_annotations": {"b": {"c": "1"}}}]),
         "toloka": ("c.tsv", "INPUT:a\tOUTPUT:b\tASSIGNMENT:worker_id\nx\ty\tz\n"),
         "prodigy": ("d.jsonl", [{"text": "a", "_input_hash": 1, "_task_hash": 1, "accept": ["x"], "answer": "accept"}]),
         "doccano": ("e.jsonl", [{"id": 1, "text": "a", "label": ["x"]}]),
@@ -154,7 +157,7 @@ def test_an_export_is_read_with_the_settings_of_a_configuration(write):
     path, kind = write("export.json", EXPORT), kind_of("classification")
     data = DataConfig(annotations=path, platform="label-studio", instances=path)
     assert len(kind.read(path, **data.model_dump(mode="json", include={*kind.reading}))) == 3
-    with pytest.raises(ConfigError, match="separator is for tables"):
+    with pytest.raises(ConfigError, match=r"separator: exports of Label Studio have none\. Leave it out"):
         Annotations.read(path, platform="label-studio", separator=";")
 
 

@@ -57,6 +57,80 @@ def test_an_attribute_of_a_tag_is_chosen_by_name(write, said):
         assert said(path, "cvat", field="sure") == [("a.jpg", "ann", "yes"), ("b.jpg", "ann", "no")]
 
 
+def fruit(state, name="a.jpg"):
+    return image(name, ("fruit", state)).replace('name="sure"', 'name="state"')
+
+
+def test_an_attribute_of_a_label_is_chosen_and_named_where_it_is_left_out(write, said, tmp_path):
+    for who, state in (("ann", "ripe"), ("bob", "raw")):
+        write(f"jobs/{who}.xml", job(fruit(state)))
+    with pytest.warns(UserWarning, match=r"attributes of tags, which are read with field='fruit\.state': 2"):
+        assert said(tmp_path / "jobs", "cvat") == [("a.jpg", "ann", "fruit"), ("a.jpg", "bob", "fruit")]
+    expected = [("a.jpg", "ann", "ripe"), ("a.jpg", "bob", "raw")]
+    assert said(tmp_path / "jobs", "cvat", field="fruit.state") == expected
+    assert said(tmp_path / "jobs", "cvat", field="state") == expected
+
+
+def test_attributes_of_shapes_are_named_where_they_are_left_out(write):
+    path = write("ann.xml", job(image("a.jpg", ("cat", "yes"), shapes=BOX)))
+    with pytest.warns(UserWarning, match="left out: attributes: 2"):
+        assert len(Annotations.read(path, platform="cvat", kind="region")) == 1
+
+
+def assigned(*images, **parts):
+    """A document with meta data: job, task: id and assignee, as CVAT nests them."""
+    meta = "".join(
+        f"<{part}><id>{number}</id><segments><segment><id>9</id></segment></segments><owner><username>boss</username>"
+        f"</owner><assignee>{f'<username>{who}</username>' if who else ''}</assignee></{part}>"
+        for part, (number, who) in parts.items()
+    )  # fmt: skip
+    return HEAD.replace("<job></job>", meta) + "".join(images) + "</annotations>\n"
+
+
+def test_the_assignee_of_a_job_or_a_task_is_the_annotator(write, said, tmp_path):
+    a, b = image("a.jpg", ("cat", "yes")), image("b.jpg", ("dog", "no"))
+    write("jobs/job_7.xml", assigned(a, job=(7, "dora")))
+    write("jobs/job_8.xml", assigned(a, b, task=(3, "emil"), job=(8, "")))
+    write("jobs/job_9.xml", assigned(b, job=(9, "dora")))
+    write("jobs/fay.xml", assigned(a, job=(10, "")))
+    with pytest.warns(UserWarning, match="attributes of tags"):
+        assert set(said(tmp_path / "jobs", "cvat")) == {
+            ("a.jpg", "dora", "cat"), ("a.jpg", "emil", "cat"), ("b.jpg", "emil", "dog"), ("b.jpg", "dora", "dog"),
+            ("a.jpg", "fay", "cat"),
+        }  # fmt: skip
+    project = assigned(a.replace("<image", '<image task_id="4"'), a.replace("<image", '<image task_id="5"'),
+                       project=(1, "boss"), tasks=("", ""))  # fmt: skip
+    tasks = "".join(f"<task><id>{number}</id><assignee><username>{who}</username></assignee></task>"
+                    for number, who in ((4, "dora"), (5, "emil")))  # fmt: skip
+    path = write("project.xml", project.replace("<tasks>", f"<tasks>{tasks}"))
+    with pytest.warns(UserWarning, match="attributes of tags"), pytest.warns(UserWarning, match="have one name"):
+        assert said(path, "cvat") == [("4/a.jpg", "dora", "cat"), ("5/a.jpg", "emil", "cat")]
+
+
+def test_images_of_one_name_in_two_tasks_are_two_unless_tasks_are_named_after_them(write, tmp_path):
+    for who, number in (("ann", 220), ("bob", 221)):
+        write(f"jobs/{who}.xml", assigned(image("f.png", shapes=BOX), image(f"{who}.png"), task=(number, "")))
+    options = {"platform": "cvat", "kind": "region"}
+    with (
+        pytest.warns(UserWarning, match="attributes: 2"),
+        pytest.warns(UserWarning, match=r"have one name, such as 'f.png' with the ids 220 and 221.*image='im"),
+    ):
+        crowd = Annotations.read(tmp_path / "jobs", **options)
+    assert crowd.tasks.tolist() == ["220/f.png", "221/f.png", "ann.png", "bob.png"]
+    with pytest.warns(UserWarning, match="attributes"), pytest.warns(UserWarning, match="have one name"):
+        joined = Annotations.read(tmp_path / "jobs", image="image", **options)
+    assert dict(zip(joined.tasks.tolist(), joined.redundancy.tolist(), strict=True)) == {"ann": 1, "bob": 1, "f": 2}
+
+
+def test_images_of_coco_of_one_name_are_told_apart_by_their_ids(write, said, tmp_path):
+    write(
+        "jobs/ann.json", coco((1, 7), (2, 8)) | {"images": [{"id": 1, "file_name": "f"}, {"id": 2, "file_name": "f"}]}
+    )
+    write("jobs/bob.json", coco((1, 8)) | {"images": [{"id": 1, "file_name": "f"}]})
+    with pytest.warns(UserWarning, match="attributes"), pytest.warns(UserWarning, match="'f' with the ids 1 and 2"):
+        assert said(tmp_path / "jobs", "coco") == [("1/f", "ann", "cat"), ("2/f", "ann", "dog"), ("1/f", "bob", "dog")]
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [
@@ -95,6 +169,18 @@ def test_coco_names_images_and_categories_and_counts_a_category_once(write, said
     with pytest.warns(UserWarning, match="images without 'stars': 1"):
         ratings = Annotations.read(tmp_path / "jobs", platform="coco", kind="regression", field="stars")
     assert ratings.labels.tolist() == [4.0] * 3
+
+
+def test_tags_of_one_file_belong_to_its_annotators(write, said):
+    """They were all of one annotator, who was named after the file."""
+    content = coco((1, 7), (1, 8), (2, 8))
+    for annotation, who in zip(content["annotations"], ("ann", "bob", "bob"), strict=True):
+        annotation |= {"annotator": who, "attributes": {"occluded": False}}
+    for image in content["images"]:
+        image["annotators"] = ["ann", "bob"]
+    with pytest.warns(UserWarning, match="left out: images without a tag: 1"):
+        found = said(write("all.json", content), "coco")
+    assert found == [("a.jpg", "ann", "cat"), ("a.jpg", "bob", "dog"), ("b.jpg", "bob", "dog")]
 
 
 @pytest.mark.parametrize(

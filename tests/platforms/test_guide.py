@@ -59,3 +59,31 @@ def test_the_commands_of_a_project_that_goes_on_run_on_a_growing_folder(tmp_path
     assert changes["options"] == []
     assert json.loads(Path("batch.json").read_text())[0]["data"]["annotators"]
     assert Path("sheets", "tasks.xlsx").stat().st_size > 0
+
+
+def code_with(word):
+    (code,) = [block for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if word in block]
+    return code
+
+
+def test_the_code_for_surveys_leaves_the_lines_below_the_header_out(here):
+    text = '\ufeffResponseId,Q1,Q2\nResponse ID,"Which\nanimal?",And this?\n"{""ImportId"":""_""}",{},{}\nR_1,cat,dog\n'
+    Path("qualtrics.csv").write_text(text, encoding="utf-8")
+    exec(code_with("qualtrics"), {})
+    assert read_csv("answers.csv") == [{"ResponseId": "R_1", "Q1": "cat", "Q2": "dog"}]
+
+
+def test_the_code_for_regions_of_prodigy_makes_a_table_of_them(here, capsys):
+    pytest.importorskip("pycocotools.mask")
+    span = {"label": "CAT", "type": "rect", "points": [[1, 1], [1, 3], [4, 3], [4, 1]]}
+    shown = {"image": "a.jpg", "width": 8, "height": 6, "_input_hash": 5, "_task_hash": 6, "spans": [span]}
+    lines = [{**shown, "_annotator_id": who, "answer": answer} for who, answer in
+             (("ann", "accept"), ("bob", "accept"), ("cid", "reject"))]  # fmt: skip
+    Path("export.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    assert main(["aggregate", "export.jsonl", "--platform", "prodigy", "--task", "region", "--out", "o"]) == 4
+    assert "does not read regions of Prodigy. Write them as a table (docs/platforms.md has" in capsys.readouterr().err
+    exec(code_with("MarkedImage"), {})
+    words = ["aggregate", "regions.csv", "--task", "region", "--method", "majority-vote", "--out", "o"]
+    assert main(words) == 0
+    (region,) = json.loads(Path("o", "regions.json").read_text())["annotations"]
+    assert region["bbox"] == [1, 1, 3, 2]

@@ -1,10 +1,12 @@
 """Regions in Label Studio's JSON and in CVAT's XML: each shape, who marked it, and what cannot be a shape."""
 
 import copy
+import json
 
 import numpy as np
 import pytest
 
+from crowdzoo.commands.main import main
 from crowdzoo.data.regions import MarkedImage
 from crowdzoo.errors import DataError
 from crowdzoo.tables import Annotations
@@ -226,3 +228,58 @@ def test_bad_geometry_of_cvat_is_named(write, element, words):
 def test_an_image_of_cvat_without_its_size_is_refused(write):
     with pytest.raises(DataError, match=r"the image is of size .*Write height and width in pixels"):
         rows_of(write("ann.xml", cvat("", "")), "cvat")
+
+
+# === COCO ===
+
+
+def coco(images, categories):
+    """Images: id -> file; categories: id -> name; each image has a region of each category."""
+    shapes = [{"image_id": image, "category_id": number, "bbox": [1, 1, 2 + number % 5, 2]}
+              for image in images for number in categories]  # fmt: skip
+    return {
+        "images": [{"id": number, "file_name": name, "height": 6, "width": 8} for number, name in images.items()],
+        "categories": [{"id": number, "name": name} for number, name in categories.items()],
+        "annotations": [{"id": number, **shape} for number, shape in enumerate(shapes)],
+    }
+
+
+def written(path, out):
+    """Ids of images and categories in the file of COCO that `crowdzoo aggregate` writes."""
+    words = ["aggregate", str(path), "--task", "region", "--method", "majority-vote", "--out", str(out)]
+    assert main(words + (["--platform", "coco"] if path.is_dir() else [])) == 0
+    found = json.loads((out / "regions.json").read_text())
+    ids = [
+        {each["id"]: each[key] for each in found[part]}
+        for part, key in (("images", "file_name"), ("categories", "name"))
+    ]
+    marked = {(each["image_id"], each["category_id"]) for each in found["annotations"]}
+    assert marked == {(image, category) for image in ids[0] for category in ids[1]}
+    return ids
+
+
+def test_a_written_coco_file_keeps_the_ids_of_images_and_categories(write, tmp_path):
+    """They were numbered again by name, so that other tools scored them as wrong."""
+    images, categories = {17: "z.jpg", 4: "b.jpg"}, {90: "dog", 0: "cat"}
+    for who in ("ann", "bob"):
+        write(f"crowd/{who}.json", coco(images, categories))
+    assert written(tmp_path / "crowd", tmp_path / "o") == [images, categories]
+    words = ["convert", str(tmp_path / "crowd"), "--platform", "coco", "--task", "region", "--out", str(tmp_path / "d")]
+    assert main(words) == 0
+    assert written(tmp_path / "d" / "annotations.csv", tmp_path / "p") == [images, categories]
+
+
+@pytest.mark.filterwarnings("ignore:2 of 2 images have one answer")
+def test_ids_that_are_not_unique_are_given_anew(write, tmp_path):
+    for who, name in (("ann", "a.jpg"), ("bob", "b.jpg")):
+        write(f"crowd/{who}.json", coco({1: name}, {3: "cat", 7: "dog"}))
+    assert written(tmp_path / "crowd", tmp_path / "o") == [{1: "a.jpg", 2: "b.jpg"}, {3: "cat", 7: "dog"}]
+
+
+def test_a_renamed_class_does_not_keep_its_id(write):
+    crowd = Annotations.read(write("a.json", coco({5: "a"}, {3: "cat", 7: "dog"})), kind="region", platform="coco",
+                             rename="cat=dog")  # fmt: skip
+    (image,) = map(MarkedImage.parse, crowd.classes)
+    assert [(region.label, region.category_id) for region in image.regions] == [("dog", None), ("dog", 7)]
+    assert image.image_id == 5
+    assert MarkedImage.of((6, 8), [{"category": "a", "bbox": [1, 1, 2, 2], "category_id": "x"}], [1]).image_id is None

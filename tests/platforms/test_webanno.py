@@ -129,3 +129,14 @@ def test_a_bad_line_is_named_with_file_line_and_value(write, old, new, message):
     with pytest.warns(UserWarning, match="rows left out: 1"):
         crowd = read_sentences(path.parent / "b", on_bad_rows="reject", **VALUE)
     assert [*crowd.answers(0)] == ["b"]
+
+
+def test_the_document_as_it_was_imported_is_no_annotator(write):
+    """INITIAL_CAS had no spans, so that alpha of two who agree was .31."""
+    for who, label in (("INITIAL_CAS", "_"), ("ann", "PER"), ("bob", "PER")):
+        text = f"#FORMAT=WebAnno TSV 3.3\n#T_SP=a.Span|kind\n\n\n#Text=Ana\n1-1\t0-3\tAna\t{label}\t\n"
+        folder = write(f"annotation/d.txt/{who}.tsv", text).parents[1]
+    with pytest.warns(UserWarning, match="left out: sentences of INITIAL_CAS, which nobody annotated: 1"):
+        crowd = read_sentences(folder, platform="webanno")
+    assert crowd.annotations.annotators.tolist() == ["ann", "bob"]
+    assert crowd.annotations.tasks.tolist() == ["d.txt/1"]

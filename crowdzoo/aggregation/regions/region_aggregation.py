@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -68,9 +69,12 @@ class RegionAggregation(Result):
         """
         counts, texts = names_and_counts(table.annotations), np.full(len(found), "", object)
         near = np.zeros(len(table.marked))
+        ids = {each.label: number for image in table.marked for each in image.regions
+               if (number := each.category_id) is not None}  # fmt: skip
         for task, rows in table.images():
             image = table.marked[rows[0]]
-            made = MarkedImage(image.height, image.width, tuple(found[task]))
+            regions = (replace(each, category_id=ids.get(each.label)) for each in found[task])
+            made = MarkedImage(image.height, image.width, tuple(regions), image.image_id)
             texts[task] = made.text
             near[rows] = [dice(table.marked[row], made) for row in rows]
         each = counts["annotations_per_annotator"]
@@ -89,20 +93,24 @@ class RegionAggregation(Result):
         return [MarkedImage.parse(text) if text else None for text in self.regions.tolist()]
 
     def to_coco(self) -> dict[str, Any]:
-        """The regions in the format of COCO, each with its score; https://cocodataset.org/#format-data."""
-        names, images, annotations = self.classes.tolist(), list[Any](), list[Any]()
-        for name, image in zip(self.tasks.tolist(), self.marked, strict=True):
-            if image is None:
-                continue
-            about = {"id": len(images) + 1, "file_name": str(name), "height": image.height, "width": image.width}
+        """The regions in the format of COCO, each with its score; https://cocodataset.org/#format-data.
+
+        Images and categories have the ids of the annotators' files of COCO, where these are unique.
+        """
+        marked = [(name, image) for name, image in zip(self.tasks.tolist(), self.marked, strict=True) if image]
+        ids = {region.label: region.category_id for _, image in marked for region in image.regions}
+        codes = dict(zip(self.classes.tolist(), _ids([*map(ids.get, self.classes.tolist())]), strict=True))
+        images, annotations = list[Any](), list[Any]()
+        for (name, image), number in zip(marked, _ids([image.image_id for _, image in marked]), strict=True):
+            about = {"id": number, "file_name": str(name), "height": image.height, "width": image.width}
             images.append(about)
             for region, mask, box in zip(image.regions, image.masks, image.boxes.tolist(), strict=True):
                 drawn = {"segmentation": mask} if isinstance(region.shape, str) else {}
                 annotations.append({
-                    "id": len(annotations) + 1, "image_id": len(images), "category_id": names.index(region.label) + 1,
+                    "id": len(annotations) + 1, "image_id": number, "category_id": codes[region.label],
                     "bbox": box, "area": float(mask_tools().area(mask)), "iscrowd": 0, "score": region.score, **drawn,
                 })  # fmt: skip
-        categories = [{"id": code, "name": label} for code, label in enumerate(names, start=1)]
+        categories = [{"id": code, "name": label} for label, code in codes.items()]
         return {"images": images, "annotations": annotations, "categories": categories}
 
     def _write(self, folder: Any, more: Mapping[str, Any] | None = None, file_format: str = "parquet") -> Path:
@@ -131,3 +139,12 @@ class RegionAggregation(Result):
 
     def _more(self) -> dict[str, Any]:
         return {"kind": self.kind, "classes": self.classes.tolist()}
+
+
+def _ids(known: list[int | None]) -> list[int]:
+    """Ids that are known if they are unique, and others for the rest, from 1."""
+    given = [each for each in known if each is not None]
+    if len(set(given)) < len(given):
+        return [*range(1, len(known) + 1)]
+    free = count(max(given, default=0) + 1)
+    return [next(free) if each is None else each for each in known]

@@ -40,7 +40,7 @@ class Sentences(Kind):
     counted = "sentences"
     inputs = ("annotations", "gold")
     needed = ("annotations",)
-    reading = ("gold", "scheme", "classes", "on_bad_tags", "layer", *EXPORT_OPTIONS, "text", *ROW_OPTIONS)
+    reading = ("gold", "scheme", "classes", "on_bad_tags", "layer", *EXPORT_OPTIONS, "text", "encoding", *ROW_OPTIONS)
     own_options = ("layer",)
     aggregation = "bsc-seq"
     metric = "f1"
@@ -55,7 +55,8 @@ class Sentences(Kind):
     refused: ClassVar = {
         **RATINGS_ONLY,
         **dict.fromkeys(
-            (*LAYOUT_OPTIONS, "instance_columns", "gold_columns"), "files of sentences are no tables; leave it out."
+            (*(name for name in LAYOUT_OPTIONS if name != "encoding"), "instance_columns", "gold_columns"),
+            "files of sentences are no tables; leave it out.",
         ),
         "form": "a form belongs to texts, with --task classification or --task regression.",
         "hidden": "a tagger has no such layers; leave it out.",

@@ -14,6 +14,7 @@ from crowdzoo.reading.platforms.record import BadValue, Record, id_text, label_t
 
 _FLAT = ".responses"  # of a flat record: QUESTION.responses, with the same ending in .users and .status
 _OLD = "annotation"  # the one question of datasets before feedback datasets
+_COUNTED = ("submitted", "Validated", None)  # status of responses
 _NO_USER = "is missing. Export the responses with their users."
 _NOT_DATA = ("id", "external_id", "_server_id", "status", "metadata", "vectors", "suggestions", "inserted_at",
              "updated_at")  # fmt: skip
@@ -31,27 +32,31 @@ def _is_own(entry: Mapping[str, Any]) -> bool:
 
 
 def _questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for question, _, (_, _, value) in _responses(entry):
-        if value is not None:
+    for question, _, (_, status, value) in _responses(entry):
+        if value is not None and (status in _COUNTED or not isinstance(value, list)):
             yield question, _sort(value)
 
 
 def _sort(value: Any) -> str:
     if isinstance(value, list) and value and not isinstance(value[0], str):
+        if isinstance(value[0], dict) and "rank" in value[0]:
+            return "ranking"
         return "spans" if isinstance(value[0], list) or _is_span(value[0]) else "other"
+    if isinstance(value, list) and len(value) > 1 and all(isinstance(each, str) for each in value):
+        return "\n".join(["order", *value])
     return "number" if isinstance(value, (int, float)) and not isinstance(value, bool) else "class"
 
 
 def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
     task = next((entry[key] for key in ("id", "external_id", "_server_id") if entry.get(key) is not None), None)
-    record = Record(id_text("id", task, "is missing."), _data(entry))
+    record = Record(id_text("id", task, "is missing. Give records an external_id."), _data(entry))
     tokens = entry.get("tokens")
     if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
         record.tokens = [token for token in tokens if token.strip()]
     for own, key, (who, status, value) in _responses(entry):
         if own != question:
             continue
-        if status not in ("submitted", "Validated", None):
+        if status not in _COUNTED:
             record.left_out.append(f"{str(status).lower()} responses")
             continue
         annotator = id_text(f"{key} (user)", who, _NO_USER)
@@ -92,7 +97,7 @@ def _responses(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, _Response]]
             question = column.removesuffix(_FLAT)
             yield from ((question, column, one) for one in zip(users, statuses, values, strict=True))
         elif _is_responses(values):  # of a feedback dataset as a table
-            yield from _of_dicts(column, column, values)
+            yield from _of_dicts(column, column, _rows(values))
 
 
 def _of_dicts(question: str, key: str, responses: Any) -> Iterator[tuple[str, str, _Response]]:
@@ -104,7 +109,17 @@ def _of_dicts(question: str, key: str, responses: Any) -> Iterator[tuple[str, st
         yield question, f"{key}[{place}]", (response.get("user_id"), response.get("status"), response["value"])
 
 
+def _rows(values: Any) -> Any:
+    """The responses to a question, where they are one object with a list for each key."""
+    lists = [*values.values()] if isinstance(values, dict) else []
+    if not lists or not all(isinstance(each, list) and len(each) == len(lists[0]) for each in lists):
+        return values
+    return [dict(zip(values, row, strict=True)) for row in zip(*lists, strict=True)]
+
+
 def _is_responses(values: Any) -> bool:
+    if isinstance(values, dict):
+        return {"user_id", "value"} <= values.keys()
     if not isinstance(values, list) or not values:
         return False
     return all(isinstance(one, dict) and "user_id" in one and "value" in one for one in values)

@@ -5,9 +5,9 @@ The format: https://brat.nlplab.org/standoff.html. Relations, events, attributes
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import readable
 from crowdzoo.reading.platforms.export_file import ExportFile
 from crowdzoo.reading.platforms.platform import Platform
@@ -18,7 +18,7 @@ _SPAN = re.compile(r"T\S*\t(\S+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)")
 
 def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any]]]:
     """The document, with the lines of its annotations."""
-    with file.open() as stream, open_regular(file.path.with_suffix(".txt")) as text:
+    with file.text() as stream, replace(file, path=file.path.with_suffix(".txt")).text() as text:
         lines = readable(stream.read()).splitlines()
         yield 1, {"document": file.path.stem, "text": readable(text.read()), "lines": lines}
 

@@ -36,6 +36,7 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
         )
     found: dict[int, dict[str, Any]] = {
         key: {"image": image["file_name"], "tags": [], "shapes": 0, "size": [image.get("height"), image.get("width")],
+              "attributes": 0, "of": str(key), "image_id": key,
               "marked": {str(who): [] for who in image.get("annotators", () if is_shared else [""])}}
         for key, image in images.items()
     }  # fmt: skip
@@ -52,14 +53,15 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
                     found[where["image_id"]]["marked"].setdefault(str(where.get("annotator", "")), []).append({})
                 break
         else:
-            attributes = where.get("attributes")
+            attributes, who = where.get("attributes"), str(where.get("annotator", ""))
             tag = {
+                "annotator": who,
                 "label": names[where["category_id"]]["name"],
                 "attributes": attributes if isinstance(attributes, dict) else {},
             }
             image = found[where["image_id"]]
             image["tags"].append(tag)
-            image["marked"].setdefault(str(where.get("annotator", "")), []).append(_region(where, tag["label"]))
+            image["marked"].setdefault(who, []).append(_region(where, tag["label"]))
     yield from enumerate(found.values(), start=1)
 
 
@@ -74,10 +76,10 @@ def _by_id(file: ExportFile, part: str, values: list[Any], name: str) -> dict[in
 
 
 def _region(annotation: dict[str, Any], label: Any) -> dict[str, Any]:
-    shape = annotation.get("segmentation")
+    shape, about = annotation.get("segmentation"), {"category": label, "category_id": annotation["category_id"]}
     if isinstance(shape, dict):
-        return {"category": label, "counts": shape.get("counts"), "size": shape.get("size")}
-    return {"category": label, **({"polygons": shape} if shape else {"bbox": annotation.get("bbox")})}
+        return {**about, "counts": shape.get("counts"), "size": shape.get("size")}
+    return {**about, **({"polygons": shape} if shape else {"bbox": annotation.get("bbox")})}
 
 
 COCO = Platform(

@@ -11,22 +11,23 @@ from crowdzoo.files.text import LONGEST_LINE, is_text, readable
 from crowdzoo.reading.platforms.export_file import ExportFile
 
 _SEPARATORS = ",\t;"
+_NOT_UTF8 = "is not UTF-8 text. Save the file as UTF-8, or give its encoding, such as encoding='latin-1'."
 
 
 def csv_records(file: ExportFile) -> Iterator[tuple[int, dict[str, str] | BadRow]]:
     """Rows of a file with their first lines, column -> value without white space around it; blank rows are passed over.
 
-    The separator is the one of comma, tab and semicolon that the header has most of.
+    The separator is that of the file, or the one of comma, tab and semicolon that the header has most of.
 
     Raises:
         DataError: the file is empty, a column is there twice, a quote is never closed, a line is too long.
     """
-    with file.open() as stream:
+    with file.text() as stream:
         lines = _lines(file, stream)
         head = next(lines, "")
         if not head.strip():
             raise DataError(f"{file.name}: the first line, which names the columns, is empty.")
-        separator = max(_SEPARATORS, key=head.count)
+        separator = file.separator or max(_SEPARATORS, key=head.count)
         header: list[str] = []
         rows = csv.reader(chain([head], lines), delimiter=separator, strict=True)
         while True:
@@ -44,20 +45,19 @@ def csv_records(file: ExportFile) -> Iterator[tuple[int, dict[str, str] | BadRow
 
 
 def _lines(file: ExportFile, stream: IO[bytes]) -> Iterator[str]:
-    mark, number = b"\xef\xbb\xbf", 0
+    number = 0
     while line := stream.readline(LONGEST_LINE):
         number += 1
         if len(line) >= LONGEST_LINE:
             raise DataError(f"{file.name}, row {number}: the line is longer than {LONGEST_LINE >> 20} MiB.")
         # what is not UTF-8, or NUL, is found in its row; before Python 3.11 the csv module takes no NUL
-        text = line.removeprefix(mark) if number == 1 else line
-        yield text.decode("utf-8", "surrogateescape").replace("\0", "\udc00")
+        yield line.decode("utf-8", "surrogateescape").replace("\0", "\udc00")
 
 
 def _header(file: ExportFile, row: list[str]) -> list[str]:
     header = [name.strip() for name in row]
     if not is_text("".join(header)):
-        raise DataError(f"{file.name}, row 1: the header is not UTF-8 text. Save the file as UTF-8.")
+        raise DataError(f"{file.name}, row 1: the header {_NOT_UTF8}")
     twice, times = Counter(header).most_common(1)[0]
     if times > 1:
         raise DataError(f"{file.name}: column '{twice}' is there {times} times. Keep one.")
@@ -70,5 +70,5 @@ def _row(file: ExportFile, line: int, header: list[str], row: list[str]) -> dict
         reason = f"has {len(row)} value{'s' * (len(row) != 1)} where the header has {len(header)}."
         return BadRow(file.name, line, None, shown, reason)
     if not is_text("".join(row)):
-        return BadRow(file.name, line, None, shown, "is not UTF-8 text. Save the file as UTF-8.")
+        return BadRow(file.name, line, None, shown, _NOT_UTF8)
     return {name: value.strip() for name, value in zip(header, row, strict=True)}

@@ -1,4 +1,4 @@
-"""CVAT: tags and regions of images in its own XML, one file an annotator.
+"""CVAT: tags and regions of images in its own XML, by the assignee of the job or the task, or one file an annotator.
 
 The format: https://docs.cvat.ai/docs/other/xml_format.
 """
@@ -20,14 +20,15 @@ from crowdzoo.reading.platforms.shapes import box, ellipse, named, rows_mask
 _REGIONS = ("box", "polygon", "mask", "ellipse")
 _BLOCK = 1 << 16
 _MENU = (
-    "Export each annotator's job as 'CVAT for images 1.1'; give a folder of the files, each named after its annotator."
+    "Export each annotator's job as 'CVAT for images 1.1'; give a folder of the files, each named after its annotator "
+    "unless the job has an assignee."
 )
 
 
 def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
     """Images with the lines on which they begin."""
-    images = _Images(file.name)
-    with file.open() as stream:
+    images = _Images(file)
+    with file.open() if file.encoding is None else file.text() as stream:
         while block := stream.read(_BLOCK):
             yield from images.read(block)
         yield from images.read(b"", final=True)
@@ -36,14 +37,17 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
 class _Images:
     """Images of a document, which is parsed in blocks. A document type is refused, and with it every entity."""
 
-    def __init__(self, name: str):
-        self.name = name
+    def __init__(self, file: ExportFile):
+        self.name = file.name
         self.found: list[tuple[int, dict[str, Any] | BadRow]] = []
         self.image: dict[str, Any] | None = None
         self.tag: dict[str, Any] | None = None
         self.attribute: str | None = None
         self.text: list[str] = []
-        self.parser = expat.ParserCreate()
+        self.path = ["", ""]  # elements around the one before the first image
+        self.ids: dict[str, str] = {}  # of the job, of the task
+        self.people: dict[tuple[str, str], str] = {}  # what, its id -> its assignee
+        self.parser = expat.ParserCreate(None if file.encoding is None else "utf-8")  # else what the document says
         self.parser.StartElementHandler = self.start
         self.parser.EndElementHandler = self.end
         self.parser.CharacterDataHandler = self.text.append
@@ -71,25 +75,35 @@ class _Images:
         if element == "image":
             self.line = self.parser.CurrentLineNumber
             size = [int(text) if (text := attributes.get(key, "")).isdecimal() else text for key in ("height", "width")]
-            self.image, self.tag = {"image": attributes.get("name"), "tags": [], "shapes": 0}, None
-            self.image |= {"size": size, "marked": {"": []}}
+            task = attributes.get("task_id", self.ids.get("task", ""))
+            self.who = self.people.get(("job", self.ids.get("job", "")), self.people.get(("task", task), ""))
+            self.image, self.tag = {"image": attributes.get("name"), "tags": [], "shapes": 0, "attributes": 0}, None
+            self.image |= {"size": size, "marked": {self.who: []}, "of": task}
         elif self.image is None:
-            return
+            self.path.append(element)
         elif element == "tag":
             self.tag = {"label": attributes.get("label"), "attributes": {}}
             self.image["tags"].append(self.tag)
         elif element == "attribute":
             self.attribute = attributes.get("name")
+            self.image["attributes"] += self.tag is None
         else:
             self.image["shapes"] += 1
-            self.image["marked"][""].append((element, attributes))
+            self.image["marked"][self.who].append((element, attributes))
 
     def end(self, element: str) -> None:
-        if element == "attribute" and self.tag is not None and self.attribute is not None:
-            self.tag["attributes"][self.attribute] = "".join(self.text).strip()
+        text = "".join(self.text).strip()
+        if self.image is None:
+            self.path.pop()
+            if element == "id":
+                self.ids[self.path[-1]] = text
+            elif element == "username" and self.path[-1] == "assignee" and text:
+                self.people[self.path[-2], self.ids.get(self.path[-2], "")] = text
+        elif element == "attribute" and self.tag is not None and self.attribute is not None:
+            self.tag["attributes"][self.attribute] = text
         elif element == "tag":
             self.tag = None
-        elif element == "image" and self.image is not None:
+        elif element == "image":
             self.found.append((self.line, self.image))
             self.image = None
 
@@ -97,7 +111,7 @@ class _Images:
 def _regions(entry: Mapping[str, Any], question: str) -> Marked:
     record, size, marked = image_regions(entry, question)
     drawn = [(who, [each for each in shapes if each[0] in _REGIONS]) for who, shapes in marked]
-    record.left_out = ["points, lines and other shapes"] * (entry["shapes"] - sum(len(shapes) for _, shapes in drawn))
+    record.left_out += ["points, lines and other shapes"] * (entry["shapes"] - sum(len(shapes) for _, shapes in drawn))
     return record, size, ((who, map(partial(_region, size), shapes)) for who, shapes in drawn)
 
 

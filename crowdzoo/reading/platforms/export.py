@@ -5,6 +5,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
@@ -18,20 +19,28 @@ from crowdzoo.plugins import Table
 from crowdzoo.reading.platforms.argilla import ARGILLA
 from crowdzoo.reading.platforms.brat import BRAT
 from crowdzoo.reading.platforms.coco import COCO
+from crowdzoo.reading.platforms.csv_records import csv_records
 from crowdzoo.reading.platforms.cvat import CVAT
 from crowdzoo.reading.platforms.doccano import DOCCANO
 from crowdzoo.reading.platforms.export_file import ExportFile, export_files
+from crowdzoo.reading.platforms.image_entry import is_image_entry
 from crowdzoo.reading.platforms.label_studio import LABEL_STUDIO
+from crowdzoo.reading.platforms.labelbox import LABELBOX
 from crowdzoo.reading.platforms.mturk import MTURK
-from crowdzoo.reading.platforms.platform import Platform
+from crowdzoo.reading.platforms.platform import Platform, joined_sorts
 from crowdzoo.reading.platforms.png_masks import PNG_MASKS
+from crowdzoo.reading.platforms.potato import POTATO
 from crowdzoo.reading.platforms.prodigy import PRODIGY
 from crowdzoo.reading.platforms.record import BadValue, Record
 from crowdzoo.reading.platforms.region_record import region_record
+from crowdzoo.reading.platforms.sagemaker import SAGEMAKER
 from crowdzoo.reading.platforms.toloka import TOLOKA
 from crowdzoo.reading.platforms.webanno import WEBANNO
 
-_OWN = (LABEL_STUDIO, MTURK, TOLOKA, PRODIGY, DOCCANO, ARGILLA, CVAT, COCO, BRAT, WEBANNO, PNG_MASKS)
+_OWN = (
+    LABEL_STUDIO, MTURK, SAGEMAKER, TOLOKA, PRODIGY, DOCCANO, ARGILLA, LABELBOX, POTATO, CVAT, COCO, BRAT, WEBANNO,
+    PNG_MASKS,
+)  # fmt: skip
 # one of a package that is no `Platform` has no suffixes, and is refused
 PLATFORMS = Table("platform", {one.name: one for one in _OWN}, lambda one: one if one.suffixes else None)
 
@@ -50,6 +59,8 @@ class Export:
             url1, url2 become url.
         image: name a task after the file of its image, without its ending: the column of the image, or True to find
             it. None keeps the platform's own names.
+        encoding: of its text, see `FileOptions`.
+        separator: between the values of CSV, see `FileOptions`.
 
     Attributes:
         name: the path, for messages.
@@ -57,7 +68,7 @@ class Export:
         empty: the answers without a label, likewise.
 
     Raises:
-        ConfigError: an unknown platform.
+        ConfigError: an unknown platform; an encoding or a separator of files that have none.
         DataError: no such file, or no file of such an ending.
     """
 
@@ -68,6 +79,8 @@ class Export:
         kind: str = "classification",
         field: str | None = None,
         image: str | bool | None = None,
+        encoding: str | None = None,
+        separator: str | None = None,
     ):
         if platform not in PLATFORMS:
             raise ConfigError(unknown("platform", platform, PLATFORMS))
@@ -78,9 +91,15 @@ class Export:
         self.left_out: Counter[str] = Counter()
         self.empty: Counter[str] = Counter()
         sorts = ("class", "number") if label_kind(kind).has_classes else ("number", "class")  # the preferred one first
+        self._images: dict[str, set[str]] = {}  # name of an image -> ids of what the platform has under it
         self._items: dict[str, str] = {}  # of an entry with several: number -> question
         self._sorts, self._field, self._image = ("spans",) if self.spans else sorts, field, image
-        self._files = export_files(path, self.platform.suffixes)
+        is_csv, is_text = self.platform.records is csv_records, self.platform.suffixes[0] not in _ENDINGS
+        for name, value, fits in (("encoding", encoding, is_text), ("separator", separator, is_csv)):
+            if value is not None and not fits:
+                raise ConfigError(f"{name}: exports of {self.platform.title} have none. Leave it out.")
+        files = export_files(path, self.platform.suffixes)
+        self._files = [replace(file, encoding=encoding, separator=separator) for file in files]
         if not self._files:
             endings = " or ".join(self.platform.suffixes)
             raise DataError(
@@ -109,19 +128,26 @@ class Export:
                     what = f"does not look like an export of {self.platform.title}{lacking}"
                     raise DataError(f"{file.name}: {what}. {self._other(file)}")
                 is_first, first = False, entry if first is None else first
+                if is_image_entry(entry) and entry["of"]:
+                    self._images.setdefault(str(entry["image"]), set()).add(entry["of"])
                 try:
                     for name, sort in self.platform.questions(entry):
-                        found[name] = sort if found.get(name, sort) == sort else "other"
+                        found[name] = joined_sorts(found.get(name, sort), sort)
                 except BadValue as value:
                     bad.append(_bad_row(file, number, value))
                 del bad[SHOWN:]
+        if several := [name for name, ids in self._images.items() if len(ids) > 1]:
+            ids = " and ".join(sorted(self._images[several[0]])[:2])
+            text = f"different images have one name, such as {several[0]!r} with the ids {ids}"
+            advice = "Tasks are named after both. If they are one image, name tasks after its file: image='image'."
+            warnings.warn(f"{self.name}: {text}. {advice}", UserWarning, stacklevel=2)
         if bad and not found:
             raise DataError(f"{self.name}: no entry can be read.", bad)
         if first is None:
             raise DataError(f"{self.name}: holds no entries of {self.platform.title}. {self._other(self._files[0])}")
         if not found and (lacking := self.platform.lacking(first, "label")):
             raise DataError(f"{self.name}: has no answers{lacking}. {self.platform.menu}")
-        return self._chosen(found)
+        return self._chosen({name: sort.partition("\n")[0].replace("order", "class") for name, sort in found.items()})
 
     def _chosen(self, found: Mapping[str, str]) -> str:
         if self.regions and self._field is None:
@@ -135,6 +161,9 @@ class Export:
             self._items = {item: name for item, name in ends.items() if item}
             if self._items:
                 return self._field
+        if {found.get(name) for name in ([*found] if self._field is None else [self._field])} == {"ranking"}:
+            advice = "Write a row for each pair of a ranking (docs/platforms.md), and read them with kind='preference'."
+            raise DataError(f"{self.name}: the answers are rankings. {advice}")
         if self._field is not None and self._field in found:
             if (found[self._field] == "spans") == self.spans:
                 return self._field
@@ -242,6 +271,8 @@ class Export:
                 if isinstance(entry, BadRow):
                     yield entry
                     continue
+                if is_image_entry(entry) and entry["of"] and len(self._images.get(str(entry["image"]), ())) > 1:
+                    entry["task"] = f"{entry['of']}/{entry['image']}"
                 for place, (item, name) in enumerate((self._items or {"": question}).items()):
                     try:
                         read = partial(region_record, self.platform, sizes) if self.regions else self.platform.read

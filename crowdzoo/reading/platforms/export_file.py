@@ -12,6 +12,7 @@ from typing import IO
 
 from crowdzoo.errors import DataError
 from crowdzoo.files.regular import check_growth, check_regular, open_regular, zip_archive
+from crowdzoo.files.utf8_file import utf8_file
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,8 @@ class ExportFile:
     Attributes:
         path: path of the file, or of the zip archive that it is in.
         member: name in the archive, or None.
+        encoding: of its text; None: UTF-8, or what a byte order mark says.
+        separator: between the values of CSV; None: what the header shows.
         annotator: who annotated it, where the export itself does not say: its name, as far as it differs from those of
             the other files.
         archive: the open archive that it is in, which all its files share, or None.
@@ -28,6 +31,8 @@ class ExportFile:
 
     path: Path
     member: str | None = None
+    encoding: str | None = None
+    separator: str | None = None
     annotator: str = ""
     archive: zipfile.ZipFile | None = field(default=None, repr=False, compare=False)
 
@@ -35,6 +40,12 @@ class ExportFile:
     def name(self) -> str:
         """The file's name in messages."""
         return os.fspath(self.path) if self.member is None else f"{self.path}/{self.member}"
+
+    @contextmanager
+    def text(self) -> Iterator[IO[bytes]]:
+        """The file's bytes as UTF-8 without a byte order mark; raises what `open` and `utf8_blocks` do."""
+        with self.open() as stream:
+            yield utf8_file(stream, self.name, self.encoding)
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:

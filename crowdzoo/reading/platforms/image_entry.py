@@ -6,41 +6,55 @@ from typing import Any
 from crowdzoo.reading.platforms.record import Marked, Record, id_text, label_text
 
 LABEL = "label"
+_USUAL = ("occluded", "rotation")  # attributes that tools add
 
 
 def is_image_entry(entry: Mapping[str, Any]) -> bool:
-    """Whether an entry is `{"image": name, "tags": [{"label": ..., "attributes": {...}}, ...], "shapes": number}`.
+    """Whether an entry is `{"image": name, "tags": [{"label": ..., "attributes": {...}}, ...], "shapes": number, ...}`.
 
-    That of a platform with regions has the `size` of the image, and `marked`: annotator ("": of the file) -> regions.
+    It has the `size` of the image, and `marked`: annotator ("": of the file) -> regions; `attributes`: how many of
+    shapes there are; and `of`, what tells images of one name apart, or "". A tag may have its `annotator`.
     """
-    return {"image", "tags", "shapes"} <= set(entry)
+    return {"image", "tags", "shapes", "of"} <= set(entry)
 
 
 def image_questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The label, and the attributes, which are chosen only where they are named."""
+    """The label, and the attributes, of all tags or of a label's, which are chosen only where they are named."""
     for tag in entry["tags"]:
         yield LABEL, "class"
-        yield from ((name, "other") for name in tag["attributes"])
+        for name in tag["attributes"]:
+            yield from ((name, "other"), (f"{tag[LABEL]}.{name}", "other"))
 
 
 def read_image(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
-    """What the annotator of a file says of an image; one label is counted once, however often it is there."""
-    record = _record(entry)
+    """What annotators say of an image; one label is counted once, however often it is there."""
+    record, empty = _record(entry), f"images without {'a tag' if question == LABEL else repr(question)}"
     record.left_out = ["boxes, polygons and other shapes"] * entry["shapes"]
-    values = [tag[LABEL] if question == LABEL else tag["attributes"].get(question) for tag in entry["tags"]]
-    said = dict.fromkeys(text for one in values if (text := label_text(question, one)) is not None)
-    record.add(file_annotator, list(said), f"images without {'a tag' if question == LABEL else repr(question)}")
+    if question == LABEL:
+        names = [f"{tag[LABEL]}.{name}" for tag in entry["tags"] for name in tag["attributes"] if name not in _USUAL]
+        record.left_out += [f"attributes of tags, which are read with field={name!r}" for name in names]
+    for who in entry["marked"]:
+        labels = dict.fromkeys(_label(tag, question) for tag in entry["tags"] if tag.get("annotator", who) == who)
+        record.add(who or file_annotator, [label for label in labels if label is not None], empty)
     return record
+
+
+def _label(tag: Mapping[str, Any], question: str) -> str | None:
+    attribute = question.removeprefix(f"{tag[LABEL]}.")
+    return label_text(question, tag[LABEL] if question == LABEL else tag["attributes"].get(attribute))
 
 
 def image_regions(entry: Mapping[str, Any], question: str) -> Marked:
     """What annotators marked on an image."""
-    return _record(entry), entry["size"], entry["marked"].items()
+    record = _record(entry)
+    others = sum(name not in _USUAL for tag in entry["tags"] for name in tag["attributes"])
+    record.left_out = ["attributes"] * (entry["attributes"] + others)
+    return record, entry["size"], entry["marked"].items()
 
 
 def _record(entry: Mapping[str, Any]) -> Record:
     image = id_text("image", entry["image"], "is missing. Export again, with the names of the images.")
-    return Record(image, {"image": image})
+    return Record(entry.get("task", image), {"image": image})
 
 
 ON_IMAGES: dict[str, Any] = {"is_own": is_image_entry, "questions": image_questions, "read": read_image}

@@ -9,7 +9,6 @@ from crowdzoo.files.text import LONGEST_LINE, readable
 from crowdzoo.reading.platforms.export_file import ExportFile
 
 MOST_BYTES = 1 << 30  # of a file that is one JSON value; lines are read one by one and have no such limit
-_MARK = b"\xef\xbb\xbf"
 
 
 def json_records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
@@ -18,8 +17,8 @@ def json_records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRo
     Raises:
         DataError: the file is empty, is not JSON, or is one JSON value of more than MOST_BYTES.
     """
-    with file.open() as stream:
-        number, line = 1, stream.readline(LONGEST_LINE).removeprefix(_MARK)
+    with file.text() as stream:
+        number, line = 1, stream.readline(LONGEST_LINE)
         while not line.strip():
             number += 1
             if not (line := stream.readline(LONGEST_LINE)):

@@ -65,13 +65,13 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         record.data = {name: value for name, value in entry.items() if name not in names}
         results = [{"value": value} for value in _min_values(entry.get(question))]
         _add(record, results, _annotator("annotator", entry.get("annotator")), question, spans, question,
-             entry.get("lead_time"))  # fmt: skip
+             entry)  # fmt: skip
         return record
     for where, annotation, who in _annotations(record, entry):
         results = [one for one in annotation["result"] if isinstance(one, dict) and one.get("from_name") == question]
         record.left_out += ["relations"] * sum(one.get("type") == "relation" for one in _dicts(annotation["result"]))
         try:
-            _add(record, results, who, question, spans, f"{where}.result", annotation.get("lead_time"))
+            _add(record, results, who, question, spans, f"{where}.result", annotation)
         except BadValue as bad:
             record.bad.append(bad)
     if spans and any("</" in str(text) for text in record.data.values()):
@@ -146,7 +146,7 @@ def _regions(entry: Mapping[str, Any], question: str) -> Marked:
             else:  # the label may be in another result
                 others.append(str(result.get("id")))
         record.left_out += ["regions without a label"] * len({*others} - ids)
-        marked.append((who, shapes, annotation.get("lead_time")))
+        marked.append((who, shapes, annotation.get("lead_time"), annotation.get("created_at")))
     if not sizes:
         record.left_out += ["images without regions, whose size Label Studio does not say"] * bool(marked)
         return record, (), ()
@@ -177,10 +177,8 @@ def _region(size: list[int], shape: tuple[str, str, Mapping[str, Any]]) -> dict[
     return {"category": label, **drawn}
 
 
-def _add(
-    record: Record, results: list[Any], who: str | None, question: str, spans: bool, key: str, seconds: Any
-) -> None:
-    """Adds what one annotator said."""
+def _add(record: Record, results: list[Any], who: str | None, question: str, spans: bool, key: str, about: Any) -> None:
+    """Adds what one annotator said; `about` has how long it took, and when it was said."""
     said: list[Any] = []
     for place, result in enumerate(results):
         where, value = f"{key}[{place}].value", result.get("value")
@@ -190,7 +188,8 @@ def _add(
     if spans:
         record.answers.append((who, said))
     else:
-        record.add(who, said, f"annotations without an answer to '{question}'", seconds)
+        empty = f"annotations without an answer to '{question}'"
+        record.add(who, said, empty, about.get("lead_time"), about.get("created_at"))
 
 
 def _annotator(key: str, value: Any) -> str:

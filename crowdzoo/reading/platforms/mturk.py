@@ -37,7 +37,8 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         return record
     annotator = id_text("WorkerId", entry.get("WorkerId"), _MISSING)
     said = [text for one in _answers(entry).get(question, []) if (text := label_text(_ANSWER + question, one))]
-    record.add(annotator, said, f"assignments without an answer to '{question}'", entry.get("WorkTimeInSeconds"))
+    record.add(annotator, said, f"assignments without an answer to '{question}'", entry.get("WorkTimeInSeconds"),
+               entry.get("SubmitTime"))  # fmt: skip
     return record
 
 
@@ -55,7 +56,7 @@ def _answers(entry: Mapping[str, str]) -> dict[str, list[Any]]:
         if name == column or not value:
             continue
         if name == _FORM:
-            found |= _form(value)
+            found |= form_answers(_ANSWER + _FORM, value)
             continue
         question, dot, option = name.partition(".")
         if dot and value.casefold() in ("true", "false"):
@@ -68,16 +69,24 @@ def _answers(entry: Mapping[str, str]) -> dict[str, list[Any]]:
     return found
 
 
-def _form(value: str) -> dict[str, list[Any]]:
-    """Answers of a form: a list of one object, question -> value, `{"label": ...}` or `{option: true, ...}`."""
+def form_answers(key: str, value: Any) -> dict[str, list[Any]]:
+    """Answers of a form: a list of one object, question -> value, `{"label": ...}` or `{option: true, ...}`.
+
+    Args:
+        key: where it stands, for messages.
+        value: the list, the object, or either as JSON.
+
+    Raises:
+        BadValue: something else.
+    """
     try:
-        parts = parse_json(value, constants=True)
+        parts = parse_json(value, constants=True) if isinstance(value, str) else value
     except JsonError as error:
-        raise BadValue(_ANSWER + _FORM, value, f"{error}.") from None
+        raise BadValue(key, value, f"{error}.") from None
     found: dict[str, list[Any]] = {}
     for part in parts if isinstance(parts, list) else [parts]:
         if not isinstance(part, dict):
-            raise BadValue(_ANSWER + _FORM, value, "is not a list of objects.")
+            raise BadValue(key, value, "is not a list of objects.")
         for question, said in part.items():
             if not isinstance(said, dict):
                 found[question] = said if isinstance(said, list) else [said]

@@ -21,8 +21,10 @@ class Platform:
         records: the entries of a file with their numbers (JSON lines and CSV: the line, from 1); a `BadRow` for one
             that cannot be taken apart.
         is_own: whether an entry has the shape of this platform.
-        questions: name and sort of each question that an entry answers. Sorts: "class", "number", "spans" and "other",
-            which is never chosen unless it is named. Raises `BadValue`.
+        questions: name and sort of each question that an entry answers. Sorts: "class", "number", "spans", "ranking",
+            which is refused, and "other", which is never chosen unless it is named. "order", with several labels in
+            lines, is a ranking if all entries have the same labels in different orders, else a class. Raises
+            `BadValue`.
         read: what an entry says, given the question, whether spans are wanted, and who annotated the file where the
             entry does not say. Raises `BadValue`.
         columns: of exports that are tables "task", "annotator", "label" and "data" (what annotators saw) -> the column,
@@ -58,3 +60,11 @@ class Platform:
                 begins = " whose name begins with" if name.endswith((".", ":")) else ""
                 return f": it has no column{begins} '{name}'"
         return ""
+
+
+def joined_sorts(one: str, other: str) -> str:
+    """The sort of a question that has two of them, see `Platform.questions`."""
+    (first, *labels), (second, *others) = one.split("\n"), other.split("\n")
+    if one != other and labels and sorted(labels) == sorted(others):
+        return "\n".join(["ranking", *labels])
+    return one if one == other else "class" if {first, second} <= {"class", "order", "ranking"} else "other"

@@ -55,7 +55,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
     values = [answer] if binary else entry.get(question)
     values = values if isinstance(values, list) else [values]
     said = [text for one in values if (text := label_text(question, one)) is not None]
-    record.add(who, said, f"examples without an answer to '{question}'")
+    record.add(who, said, f"examples without an answer to '{question}'", time=entry.get("_timestamp"))
     return record
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from crowdzoo.data.numbers import parse_number
 from crowdzoo.files.text import is_text
 
 
@@ -23,6 +24,7 @@ class Record:
         bad: what is wrong with answers that were left out.
         left_out: what the entry holds that is no answer, such as "cancelled annotations", once for each.
         seconds: that each answer took, where they are labels; NaN where the platform does not say so.
+        times: when each answer was given, in seconds since 1970, likewise.
         empty: what answers without a label are called, once for each; they count where several labels may hold.
         tokens: words of the text where the platform says how it was cut.
         row: number of the entry, from 1; over several files numbers go on.
@@ -36,25 +38,35 @@ class Record:
     left_out: list[str] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
     tokens: list[str] | None = None
     bad: list[BadValue] = field(default_factory=list)
     row: int = 0
     place: tuple[str, int] = ("", 0)
     entry: Mapping[str, Any] = field(default_factory=dict)
 
-    def add(self, annotator: str | None, labels: list[str], empty: str, seconds: Any = None) -> None:
-        """Adds an answer; `empty` is what it is called where it has no label, `seconds` the time that it took."""
+    def add(self, annotator: str | None, labels: list[str], empty: str, seconds: Any = None, time: Any = None) -> None:
+        """Adds an answer.
+
+        Args:
+            annotator: who gave it; None: it is gold.
+            labels: perhaps none.
+            empty: what it is called where it has no label.
+            seconds: that it took.
+            time: when it was given, a date or seconds since 1970; one that cannot be read is left out and counted.
+        """
         self.answers.append((annotator, labels))
-        try:
-            self.seconds.append(float(seconds))
-        except (TypeError, ValueError):
-            self.seconds.append(math.nan)
+        for times, column, value in ((self.seconds, "seconds", seconds), (self.times, "timestamp", time)):
+            number = parse_number(column, str(value).strip()) if value not in (None, "") else math.nan
+            is_bad = number is None or math.isinf(number)
+            times.append(math.nan if number is None or is_bad else number)
+            self.left_out += ["times that are not dates"] * (is_bad and column == "timestamp")
         if not labels:
             self.empty.append(empty)
 
 
 # An image without answers; its height and width; and annotators ("": that of the file, None: gold), each with what was
-# marked, see `MarkedImage.of`, and the seconds that it took
+# marked, see `MarkedImage.of`, the seconds that it took, and when
 Marked = tuple[Record, Sequence[Any], Iterable[tuple[Any, ...]]]
 
 

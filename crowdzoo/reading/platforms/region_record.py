@@ -29,12 +29,13 @@ def region_record(
         ConfigError: the platform has no regions.
     """
     if platform.regions is None:
-        raise ConfigError(f"crowdzoo reads no regions of {platform.title}: export them as COCO, with platform='coco'.")
+        fix = "Write them as a table (docs/platforms.md has code), or as files of COCO, for platform='coco'."
+        raise ConfigError(f"crowdzoo does not read regions of {platform.title}. {fix}")
     record, size, marked = platform.regions(entry, question)
     for name, regions, *seconds in marked:
         who = annotator if name == "" else name
         try:
-            text = MarkedImage.of(size, regions).text
+            text = MarkedImage.of(size, regions, entry.get("image_id")).text
             first, one = sizes.setdefault(record.task, (size, who))
             if [*first] != [*size]:
                 raise DataError(f"has {size[0]} x {size[1]} pixels, {first[0]} x {first[1]} by {one!r}. Correct one.")

@@ -37,7 +37,8 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         return record
     said = _labels(_OUTPUT + question, entry.get(_OUTPUT + question, ""))
     missing = "is missing. Download the results of the pool, which name the Tolokers."
-    record.add(id_text(_WORKER, entry.get(_WORKER), missing), said, f"assignments without an answer to '{question}'")
+    who, empty = id_text(_WORKER, entry.get(_WORKER), missing), f"assignments without an answer to '{question}'"
+    record.add(who, said, empty, time=entry.get("ASSIGNMENT:submitted"))
     return record
 
 

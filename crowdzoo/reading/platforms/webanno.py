@@ -21,8 +21,8 @@ _DOCUMENT = re.compile(r"\.(txt|tsv|conll|xml|xmi|pdf|html?|json|rtf|docx|tcf|ve
 
 def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any]]]:
     """The sentences, with the names of their columns: layer and feature of spans, "" of what else there is."""
-    with file.open() as stream:
-        lines = readable(stream.read()).removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+    with file.text() as stream:
+        lines = readable(stream.read()).replace("\r\n", "\n").split("\n")
     # a document is a folder there, also where it is the only one
     folder = PurePath(file.path, file.member or "").parent.name
     document = folder if _DOCUMENT.search(folder) else ""
@@ -69,6 +69,10 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
                 label = question.partition(".")[0] if value == "*" else _plain(value)
                 found.setdefault((label, mark or row), {"start": start, "label": label})["end"] = end
     task = f"{name}/{number}" if name else number
+    if who == "INITIAL_CAS":  # the document as it was imported
+        return Record(
+            task, {"text": text}, left_out=["sentences of INITIAL_CAS, which nobody annotated"], tokens=tokens
+        )
     gold = who == "CURATION_USER"
     return Record(task, {"text": text}, [(None if gold else who, [*found.values()])], left_out, tokens=tokens)
 

@@ -25,6 +25,7 @@ def read_sentences(
     platform: str | None = None,
     field: str | None = None,
     text: str | None = None,
+    encoding: str | None = None,
     exclude: Sequence[str] | None = None,
     **rows: Any,
 ) -> CrowdSequences:
@@ -39,6 +40,7 @@ def read_sentences(
         platform: name of the labelling platform whose export this is; see `read_spans`.
         field: question of the export that is meant; see `read_spans`.
         text: column of the export that is the text; see `read_spans`.
+        encoding: of the text of an export; None: UTF-8.
         exclude: names of annotators whose tags are left out.
         **rows: on_bad_rows, on_duplicate, rejects and layer of spans; see `read_spans`.
 
@@ -47,8 +49,9 @@ def read_sentences(
             a name that is to be left out.
         DataError: a file that cannot be used.
     """
-    if field is not None and platform is None:
-        raise ConfigError("field belongs to an export of a labelling platform: name the platform as well.")
+    for name, value in (("field", field), ("encoding", encoding)):
+        if value is not None and platform is None:
+            raise ConfigError(f"{name} belongs to an export of a labelling platform: name the platform as well.")
     if platform is None and Path(Path(path).name.removesuffix(".gz")).suffix != ".jsonl":
         if strange := next((name for name, value in rows.items() if value not in (None, "error")), None):
             raise ConfigError(f"{strange} is for spans; nothing of files of columns can be left out. Correct the file.")
@@ -67,6 +70,7 @@ def read_sentences(
         platform=platform,
         field=field,
         text=text,
+        encoding=encoding,
         **rows,
     )
     return _without(found, exclude or (), path)

@@ -41,6 +41,7 @@ def read_spans(
     platform: str | None = None,
     field: str | None = None,
     text: str | None = None,
+    encoding: str | None = None,
     on_bad_rows: str = "error",
     on_duplicate: str = "error",
     rejects: str | os.PathLike[str] | None = None,
@@ -82,6 +83,7 @@ def read_spans(
             `crowdzoo.reading.platforms.export`); None: none.
         field: question of the export that is meant; None where it has only one that is answered with spans.
         text: column of the export that is the text; None: `text`, or the only one that holds strings.
+        encoding: of the text of an export; None: UTF-8, or what a byte order mark says.
         on_bad_rows: "error" (default) stops at bad lines, "reject" leaves them out: of an export an annotator's answer
             for a text, or the entry. `annotations.num_rejected` counts them, and a warning says so unless they go to
             `rejects`.
@@ -108,7 +110,7 @@ def read_spans(
     Choice(("error", "mend")).checked("", "on_bad_tags", on_bad_tags)
     Choice(("error", "reject")).checked("", "on_bad_rows", on_bad_rows)
     Choice(("error", "first", "last")).checked("", "on_duplicate", on_duplicate)
-    file = TextFile(path) if platform is None else ExportLines(path, platform, field, text)
+    file = TextFile(path) if platform is None else ExportLines(path, platform, field, text, encoding)
     file.skips = on_bad_rows == "reject"
     reader = _Spans(
         file,

@@ -19,6 +19,7 @@ from crowdzoo.files.text import LONGEST_LINE
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.platforms.record import BadValue, Record
+from crowdzoo.reading.tables.layout import Layout
 
 
 class TextFile:
@@ -143,14 +144,16 @@ class ExportLines(TextFile):
         platform: see `Export`.
         field: see `Export`.
         text: name of the column of the export that is the text; None: `text`, or the only one that holds strings.
+        encoding: of its text; None: UTF-8, or what a byte order mark says.
 
     Attributes:
         export: the export.
     """
 
-    def __init__(self, path: str | os.PathLike[str], platform: str, field: str | None = None, text: str | None = None):
+    def __init__(self, path: str | os.PathLike[str], platform: str, field: str | None = None, text: str | None = None,
+        encoding: str | None = None):  # fmt: skip
         super().__init__(path)
-        self.export = Export(path, platform, "sequence", field)
+        self.export = Export(path, platform, "sequence", field, encoding=Layout.of({"encoding": encoding}).encoding)
         self.text = text
         self.place = "", 0
 

@@ -10,7 +10,7 @@ from crowdzoo.files.writing import write_rows
 
 
 def write_annotations(annotations: Annotations, path: str | Path) -> Path:
-    """Writes the columns task, annotator, label (names; ratings as numbers), one row an annotation.
+    """Writes the columns task, annotator, label (names; ratings as numbers), seconds and timestamp, a row each.
 
     Comparisons of two tasks have left and right instead of task.
 
@@ -39,6 +39,7 @@ def write_annotations(annotations: Annotations, path: str | Path) -> Path:
     }
     if annotations.right_ids is not None:
         columns = {"left": columns.pop("task"), "right": annotations.tasks[annotations.right_ids], **columns}
-    if annotations.seconds is not None:
-        columns["seconds"] = np.array(["" if np.isnan(each) else f"{each:g}" for each in annotations.seconds], object)
+    for name, form, values in (("seconds", "g", annotations.seconds), ("timestamp", ".15g", annotations.timestamp)):
+        if values is not None:
+            columns[name] = np.array(["" if np.isnan(each) else format(each, form) for each in values], object)
     return write_rows(path, columns, zip(*(column.tolist() for column in columns.values()), strict=True))

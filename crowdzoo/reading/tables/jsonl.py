@@ -50,8 +50,10 @@ class JsonlSource(TextSource):
         self.expected: dict[str, tuple[str, tuple[type, ...]]] = {}
         for column, name in self.found.items():
             value = example.get(name)
-            whole = pa.int64() if type(value) is int else pa.string()
-            if column in OPTIONAL or (column == "label" and not self.label_kind.has_classes):
+            whole = pa.int64() if type(value) is int else pa.bool_() if isinstance(value, bool) else pa.string()
+            if column == "tainted":
+                self.expected[column], self.types[name] = ("true or false", (bool, str)), whole
+            elif column in OPTIONAL or (column == "label" and not self.label_kind.has_classes):
                 self.expected[column] = "a number", (int, float, str)
                 self.types[name] = whole if isinstance(value, str) else pa.float64()
             else:
@@ -87,7 +89,7 @@ class JsonlSource(TextSource):
         for column, name in self.found.items():
             value = row.get(name)
             expected, types = self.expected[column]
-            if value is not None and (isinstance(value, bool) or not isinstance(value, types)):
+            if value is not None and ((isinstance(value, bool) and bool not in types) or not isinstance(value, types)):
                 return BadRow(self.name, line, name, value, f"is not {expected}.")
             if isinstance(value, str) and not is_text(value):
                 reason = NUL if "\0" in value else "holds half a character."

@@ -26,6 +26,7 @@ _ALIASES = {
     "position": "position tokenposition tokenindex tokenid",
     "gold": "gold goldlabel goldstandard truth groundtruth true truelabel trueclass",
 }
+TAINTED = "_tainted"  # of Appen (CrowdFlower): true where the answer does not count
 _NO_ANNOTATORS = (
     "split text image title date time timestamp created createdat updated updatedat status url link source comment "
     "comments note notes description confidence language lang topic author index"
@@ -52,7 +53,8 @@ def find_columns(
         more: our name -> further usual names.
 
     Returns:
-        Our name -> the source's, of the columns found, in the order wanted; and those that were found by a usual name.
+        Our name -> the source's, of the columns found, in the order wanted, and "tainted" of annotations; and those
+        that were found by a usual name.
 
     Raises:
         DataError: a column that was given does not exist, one that counts is there twice, or two may be meant.
@@ -87,7 +89,8 @@ def find_columns(
     for name in found.values():
         if list(header).count(name) > 1:
             raise DataError(f"{source}: column '{name}' is there {list(header).count(name)} times. Keep one.")
-    return {ours: found[ours] for ours in wanted if ours in found}, guessed
+    tainted = {"tainted": TAINTED} if TAINTED in header and "annotator" in wanted else {}
+    return {ours: found[ours] for ours in wanted if ours in found} | tainted, guessed
 
 
 def usual_columns(

@@ -27,7 +27,7 @@ from crowdzoo.reading.tables.parquet import ParquetSource
 from crowdzoo.reading.tables.sources import REQUIRED, SLOW_ROWS, Batch, Source
 from crowdzoo.reading.tables.suffixes import source_of
 
-_Row = tuple[Record, str, str, float]  # with the annotator, the label and the seconds that it took
+_Row = tuple[Record, str, str, float, float]  # with the annotator, the label, the seconds that it took, and when
 
 
 class PlatformSource(Source):
@@ -39,7 +39,8 @@ class PlatformSource(Source):
         platform: see `Export`.
         field: see `Export`.
         image: see `Export`.
-        layout: which labels are none, and which one stands for none; None: an answer without a label is left out.
+        layout: which labels are none, and which one stands for none; None: an answer without a label is left out; and
+            encoding and separator.
 
     Raises:
         ConfigError: kind "sequence", whose readers are others; or as `Export`.
@@ -60,7 +61,8 @@ class PlatformSource(Source):
         super().__init__(kind, layout)
         if self.label_kind.has_positions:
             raise ConfigError("an export with spans is read by crowdzoo.sequences.read_spans(path, platform=...).")
-        self.export = Export(path, platform, kind, field, image)
+        more = self.layout.encoding, self.layout.separator
+        self.export = Export(path, platform, kind, field, image, *more)
         self.path = self.export.path
         self.name = self.export.name
 
@@ -68,7 +70,7 @@ class PlatformSource(Source):
         """Walks through the export from its start."""
         platform, image = self.export.platform, self.export.image
         ends = {"label": self.export.question}
-        self.found = {what: platform.column(what, ends.get(what, "")) for what in platform.columns if what in REQUIRED}
+        self.found = {what: platform.column(what, ends.get(what, "")) for what in REQUIRED}  # "": it has no column
         if image is not None:
             self.found["task"] = platform.column("data", image)
         nothing = [] if self.layout.no_label is None else [self.layout.no_label]
@@ -78,9 +80,9 @@ class PlatformSource(Source):
             if isinstance(record, BadRow):
                 bad.append((record, str(record.value)))
             else:
-                for (who, labels), seconds in zip(record.answers, record.seconds, strict=True):
+                for (who, labels), seconds, time in zip(record.answers, record.seconds, record.times, strict=True):
                     if who is not None:
-                        rows += [(record, who, label, seconds) for label in labels or nothing]
+                        rows += [(record, who, label, seconds, time) for label in labels or nothing]
             if len(rows) + len(bad) >= SLOW_ROWS:
                 yield _batch(rows, bad)
                 rows, bad = [], []
@@ -88,13 +90,13 @@ class PlatformSource(Source):
 
 
 def _batch(rows: list[_Row], bad: list[tuple[BadRow, str]]) -> Batch:
-    columns = zip(*((record.task, who, label) for record, who, label, _ in rows), strict=True) if rows else ((),) * 3
+    columns = zip(*((record.task, who, label) for record, who, label, *_ in rows), strict=True) if rows else ((),) * 3
 
     def originals(wanted: Sequence[int]) -> list[str]:
         return [readable(json.dumps(rows[row][0].entry, ensure_ascii=False, default=str)) for row in wanted]
 
     arrays = {name: pa.array(values, pa.large_string()) for name, values in zip(REQUIRED, columns, strict=True)}
-    arrays["seconds"] = pa.array([row[3] for row in rows], pa.float64())
+    arrays["seconds"], arrays["timestamp"] = (pa.array([row[at] for row in rows], pa.float64()) for at in (3, 4))
     return Batch(arrays, np.array([record.row for record, *_ in rows], np.int64), originals, bad)
 
 
@@ -117,7 +119,7 @@ def read_annotations(
             raise ConfigError("image belongs to an export of a labelling platform: name the platform as well.")
         return _read(source_of(path, kind, replace(Layout.of(options), question=field)), options)
     layout, usual = Layout.of(options), Layout()
-    of_tables = [name for name in LAYOUT_OPTIONS if name not in OF_LABELS]
+    of_tables = [name for name in LAYOUT_OPTIONS if name not in (*OF_LABELS, "encoding", "separator")]
     if laid_out := [name for name in of_tables if getattr(layout, name) != getattr(usual, name)]:
         raise ConfigError(f"{laid_out[0]} is for tables; an export of a labelling platform has a form of its own.")
     source = PlatformSource(path, kind or "classification", platform, field, image, layout)

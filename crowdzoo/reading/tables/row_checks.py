@@ -79,6 +79,7 @@ class RowChecks:
         self.repeat: BadRow | None = None  # a repeated row that a policy dropped, for the warning
         self.unread: dict[str, str] = {}  # optional columns that are left out, and why
         self.num_bad = 0  # rows found bad while reading
+        self.num_tainted = 0
         self.excluded: set[str] = set()  # annotators of `rules.exclude` who were met
         self.repeats = False  # rows with an annotator and task of another row were kept
         # once all is read: codes and numbers of the rows that passed
@@ -106,6 +107,10 @@ class RowChecks:
         good = (
             ~self._excluded(batch.columns["annotator"]) if self.rules.exclude else np.ones(batch.num_rows, dtype=bool)
         )
+        if (tainted := batch.columns.pop("tainted", None)) is not None:
+            words = pc.utf8_lower(pc.utf8_trim_whitespace(tainted.cast(pa.large_string())))
+            marked = good & is_among(words.fill_null(""), ["true", "1", "1.0"])
+            good, self.num_tainted = good & ~marked, self.num_tainted + int(marked.sum())
         arrays: dict[str, np.ndarray] = {}  # integers, codes or numbers
         dictionaries: dict[str, pa.Array] = {}
         for column, values in batch.columns.items():
@@ -189,8 +194,8 @@ class RowChecks:
         """The name that a row has in a column, once all is read."""
         return self.source.display(column, self.vocabularies[column].name(self.rows[column][row]))
 
-    def _column(self, column: str) -> str:
-        return self.source.found.get(column, column)
+    def _column(self, column: str) -> str | None:
+        return self.source.found.get(column, column) or None
 
     def _integers(self, column: str, values: pa.Array) -> np.ndarray | None:
         """The short way for ids that are integers, all of them so far and without a bad one; None on the long way."""

@@ -1,0 +1,44 @@
+"""Labelbox: the NDJSON of an export, a data row a line, with classifications of the row.
+
+The format: https://docs.labelbox.com/reference/label-export and https://docs.labelbox.com/reference/export-image-annotations.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from crowdzoo.reading.platforms.forms import Answer, of_forms
+from crowdzoo.reading.platforms.json_records import json_records
+from crowdzoo.reading.platforms.platform import Platform
+from crowdzoo.reading.platforms.record import BadValue
+
+
+def _task(entry: Mapping[str, Any]) -> tuple[str, Any, dict[str, Any]]:
+    row = entry["data_row"] if isinstance(entry["data_row"], dict) else {}
+    return "data_row.id", row.get("id"), {name: row[name] for name in ("row_data", "external_id") if row.get(name)}
+
+
+def _answers(entry: Mapping[str, Any]) -> Iterator[Answer]:
+    where: Any = "projects"
+    try:
+        for name, project in entry["projects"].items():
+            for place, label in enumerate(project["labels"]):
+                where, form, about = f"projects.{name}.labels[{place}]", dict[str, list[Any]](), label["label_details"]
+                for each in label["annotations"].get("classifications", []):
+                    answer = each.get("radio_answer") or each.get("text_answer")
+                    chosen = [answer] if answer else each.get("checklist_answers", [])
+                    form[each["name"]] = [one.get("name", one.get("content")) for one in chosen]
+                seconds = label.get("performance_details", {}).get("seconds_to_create")
+                yield where, about["created_by"] or "", form, seconds, about.get("created_at")
+    except (LookupError, TypeError, AttributeError):
+        raise BadValue(where, entry["projects"], "has no labels with label_details and annotations.") from None
+
+
+LABELBOX = Platform(
+    name="labelbox",
+    title="Labelbox",
+    suffixes=(".ndjson", ".jsonl", ".json"),
+    menu="In Python: project.export(params={'label_details': True, 'performance_details': True}).",
+    records=json_records,
+    is_own=lambda entry: {"data_row", "projects"} <= entry.keys(),
+    **of_forms(_task, _answers),
+)

@@ -1,0 +1,37 @@
+"""Potato: annotated_instances.jsonl in the folder of each annotator.
+
+The format: https://potatoannotator.readthedocs.io and `save_user_state` of https://github.com/davidjurgens/potato.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from crowdzoo.reading.platforms.forms import Answer, of_forms
+from crowdzoo.reading.platforms.json_records import json_records
+from crowdzoo.reading.platforms.platform import Platform
+from crowdzoo.reading.platforms.record import BadValue
+
+_ANSWERS = "label_annotations"
+_NOT_CHOSEN = (None, False, "", "0", "false", "False")
+
+
+def _answers(entry: Mapping[str, Any]) -> Iterator[Answer]:
+    """One answer: of a scale or a text field the value counts, else the options that have one."""
+    form = dict[str, list[Any]]()
+    for question, options in entry[_ANSWERS].items() if isinstance(entry[_ANSWERS], dict) else [("", None)]:
+        if not isinstance(options, dict):
+            raise BadValue(f"{_ANSWERS}.{question}", options, "is not an object of options.")
+        chosen = [(name, value) for name, value in options.items() if value not in _NOT_CHOSEN]
+        form[question] = [value if name.startswith(("scale_", "text_box")) else name for name, value in chosen]
+    yield _ANSWERS, entry.get("user_id"), form, None, None
+
+
+POTATO = Platform(
+    name="potato",
+    title="Potato",
+    suffixes=(".jsonl",),
+    menu="Give the folder annotation_output, which holds a folder for each annotator.",
+    records=json_records,
+    is_own=lambda entry: {"displayed_text", _ANSWERS} <= entry.keys(),
+    **of_forms(lambda entry: ("id", entry.get("id"), {"text": entry["displayed_text"]}), _answers),
+)

@@ -1,0 +1,151 @@
+"""What all exports that are text have in common: their encoding, their separator, and when an answer was given."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.commands.main import main
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.kinds import kind_of
+from crowdzoo.sequences import read_spans
+
+# As Excel saves it in Germany; Bärbel and Käse have letters that are no UTF-8 there
+BATCH = "HITId;WorkerId;SubmitTime;Answer.food\nH1;Bärbel;Sat Mar 02 10:11:12 PST 2024;Käse\nH1;W2;{};Wurst\n"
+EXPORTS = {
+    "mturk": ("b.csv", BATCH.format("Sat Mar 02 18:11:13 GMT 2024")),
+    "toloka": ("b.tsv", "INPUT:text\tOUTPUT:food\tASSIGNMENT:worker_id\nx\tKäse\tBärbel\nx\tWurst\tW2\n"),
+    "doccano": ("b/Bärbel.jsonl", '{"id": 1, "text": "x", "label": ["Käse"]}\n'),
+    "cvat": (
+        "b/Bärbel.xml",
+        '<?xml version="1.0" encoding="utf-8"?><annotations><image name="a.jpg"><tag label="Käse"/></image>'
+        "</annotations>",
+    ),
+}
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+@pytest.mark.parametrize("platform", EXPORTS)
+def test_an_export_has_the_encoding_that_is_given(write, tmp_path, platform, encoding):
+    name, text = EXPORTS[platform]
+    write(name, text.encode(encoding))
+    crowd = Annotations.read(tmp_path / Path(name).parts[0], platform=platform, encoding=encoding)
+    assert "Käse" in crowd.classes
+    assert "Bärbel" in crowd.annotators
+
+
+def test_spans_have_the_encoding_that_is_given(write, tmp_path):
+    for who in ("ann", "bob"):
+        write(f"c/{who}/d.txt", "Bärbel kam.".encode("cp1252"))
+        write(f"c/{who}/d.ann", "T1\tPER 0 6\tBärbel\n".encode("cp1252"))
+    crowd = read_spans(tmp_path / "c", platform="brat", encoding="cp1252")
+    assert [list(tokens) for tokens in crowd.tokens] == [["Bärbel", "kam", "."]]
+    code = f"aggregate {tmp_path / 'c'} --platform brat --task sequence --encoding cp1252 --out {tmp_path / 'o.csv'}"
+    assert main(code.split()) == 0
+    assert '"d",0,"B-PER"' in (tmp_path / "o.csv").read_text(encoding="utf-8")
+    with pytest.raises(ConfigError, match="encoding belongs to an export"):
+        kind_of("sequence").read(write("a.jsonl", "{}"), encoding="cp1252")
+
+
+def test_a_batch_saved_by_excel_is_read_and_converted_with_its_encoding(write, tmp_path, capsys):
+    path = write("b.csv", EXPORTS["mturk"][1].encode("cp1252"))
+    with pytest.raises(DataError, match=r"row 2.*is not UTF-8.*such as encoding='latin-1'"):
+        Annotations.read(path, platform="mturk")
+    words = ["convert", str(path), "--platform", "mturk", "--out", str(tmp_path / "o")]
+    assert main(words) == 3
+    assert "such as --encoding latin-1" in capsys.readouterr().err
+    assert main([*words, "--encoding", "latin-1"]) == 0
+    assert "H1,Bärbel,Käse" in (tmp_path / "o" / "annotations.csv").read_text(encoding="utf-8")
+
+
+def test_a_separator_that_is_given_counts(write):
+    text = "HITId|WorkerId|Input.a,b,c,d,e|Answer.food\nH1|ann|x|Brot\nH1|bob|x|Wurst\n"
+    crowd = Annotations.read(write("b.csv", text), platform="mturk", separator="|")
+    assert crowd.classes.tolist() == ["Brot", "Wurst"]
+    with pytest.raises(ConfigError, match=r"separator: exports of doccano have none\. Leave it out"):
+        Annotations.read(write("b.jsonl", EXPORTS["doccano"][1]), platform="doccano", separator="|")
+    with pytest.raises(ConfigError, match="encoding: exports of PNG masks have none"):
+        Annotations.read(write("m/a/b.png", b"").parents[1], platform="png-masks", kind="region", encoding="cp1252")
+
+
+# === When an answer was given ===
+
+SECONDS = 1_709_403_072  # date -u -d "2024-03-02 18:11:12 UTC" +%s
+DATES = [
+    "Sat Mar 02 10:11:12 PST 2024", "Sat, 02 Mar 2024 18:11:12 GMT", "2024-03-02 18:11:12 UTC", "2024-03-02 18:11:12",
+    "2024-03-02T18:11:12Z", "2024-03-02 18:11:12 +0000", "2024-03-02T19:11:12+01:00", str(SECONDS), f"{SECONDS}000",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("date", DATES)
+def test_a_date_of_a_table_and_of_an_export_is_one_time(write, date):
+    table = write("t.csv", f'task,annotator,label,timestamp\n1,ann,cat,"{date}"\n1,bob,cat,\n')
+    np.testing.assert_array_equal(Annotations.read(table).timestamp, [SECONDS, np.nan])
+    batch = write("b.csv", f'HITId,WorkerId,SubmitTime,Answer.x\n1,ann,"{date}",cat\n1,bob,,cat\n')
+    np.testing.assert_array_equal(Annotations.read(batch, platform="mturk").timestamp, [SECONDS, np.nan])
+
+
+def test_each_platform_says_when_an_answer_was_given(write):
+    said = {"completed_by": 4, "created_at": "2024-03-02T18:11:12.000000Z", "lead_time": 2.5,
+            "result": [{"type": "choices", "from_name": "a", "value": {"choices": ["cat"]}}]}  # fmt: skip
+    brief = {**said, "completed_by": 5, "created_at": None, "lead_time": 0}
+    kept = write("b.json", [{"id": 1, "data": {"text": "x"}, "annotations": [said, brief]}])
+    np.testing.assert_array_equal(Annotations.read(kept, platform="label-studio").timestamp, [SECONDS, np.nan])
+    assert Annotations.read(kept, platform="label-studio").seconds.tolist() == [2.5, 0]
+    short = {
+        "id": 1,
+        "a": "cat",
+        "annotator": 4,
+        "annotation_id": 1,
+        "created_at": said["created_at"],
+        "lead_time": 2.5,
+    }
+    shown = {"text": "x", "_input_hash": 1, "_annotator_id": "ann", "answer": "accept", "accept": ["cat"]}
+    exports = {
+        "label-studio": write("a.json", [{"id": 1, "data": {"text": "x"}, "annotations": [said]}]),
+        "toloka": write(
+            "p.tsv",
+            "INPUT:t\tOUTPUT:a\tASSIGNMENT:worker_id\tASSIGNMENT:submitted\nx\tcat\tw\t2024-03-02T18:11:12.000\n",
+        ),
+        "prodigy": write("p.jsonl", [{**shown, "_timestamp": SECONDS}]),
+    }
+    for platform, path in [*exports.items(), ("label-studio", write("min.json", [short]))]:
+        crowd = Annotations.read(path, platform=platform)
+        assert crowd.timestamp.tolist() == [SECONDS]
+        assert (crowd.seconds is None) == (platform != "label-studio")
+
+
+def test_a_wrong_encoding_and_an_infinite_time_are_named(write):
+    path = write("b.csv", EXPORTS["mturk"][1].encode("cp1252"))
+    with pytest.raises(DataError, match=r"b.csv: byte .* is not ascii"):
+        Annotations.read(path, platform="mturk", encoding="ascii")
+    path = write("c.csv", "HITId,WorkerId,WorkTimeInSeconds,SubmitTime,Answer.x\n1,ann,inf,1e999,cat\n")
+    with pytest.warns(UserWarning, match="times that are not dates: 1"):
+        assert Annotations.read(path, platform="mturk").seconds is None
+
+
+@pytest.mark.filterwarnings("default")
+def test_answers_since_a_date_are_chosen_and_times_that_are_no_dates_are_counted(write, tmp_path, capsys):
+    path = write("b.csv", BATCH.format("yesterday"))
+    words = ["aggregate", str(path), "--platform", "mturk", "--out", str(tmp_path / "o.csv"), "--force"]
+    assert main([*words, "--since", "2024-03-02T18:11:12"]) == 0
+    assert "left out: times that are not dates: 1" in capsys.readouterr().err
+    assert (tmp_path / "o.csv").read_text(encoding="utf-8").count("\n") == 2
+    words[1:4] = [str(write("d.jsonl", '{"id": 1, "text": "x", "label": ["cat"]}\n')), "--platform", "doccano"]
+    assert main([*words, "--since", "2024-03-02"]) == 3
+    assert "has no timestamps, which --since needs: leave it out." in capsys.readouterr().err
+    words[1:4] = [str(write("t.csv", "task,annotator,label,when\n1,ann,cat,2024-03-02 10:11:12 UTC\n"))]
+    assert main([*words, "--since", "2024-03-02"]) == 3
+    assert "name their column, --columns timestamp=COLUMN." in capsys.readouterr().err
+    assert main([*words, "--since", "2024-03-02", "--columns", "timestamp=when"]) == 0
+
+
+def test_a_message_names_no_column_that_the_file_lacks(write, said):
+    """It was of column 'annotator', which a file of JSON lines does not have."""
+    line = {"id": 1, "text": "a", "label": ["x"]}
+    path = write("ann.jsonl", [line, line])
+    with pytest.raises(DataError, match=r"ann.jsonl, row 2: 'ann' has labelled task '?1'? before, in row 1"):
+        said(path, "doccano")
+    with pytest.raises(DataError, match=r"ann.jsonl, row 1, column 'label': 'x' is not one of the classes"):
+        said(path, "doccano", classes=["y", "z"])
