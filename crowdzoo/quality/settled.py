@@ -35,6 +35,7 @@ SMALLEST = 1e-4  # count of each answer
 ENDS = (0.005, 0.995)  # of probabilities whose logits are calibrated
 CALIBRATION = (-0.013, 0.445, 0.925, -0.310)  # see `settled`; `python benchmarks/settled.py` fits them
 TARGET = 0.95  # settled labels are not asked about
+ONE_ANSWER = 0.9  # more is not settled by a single answer, which nobody could contradict
 WORTH = 20.0  # answers that a label put right is worth
 MOST = 1000  # further answers; more tell nothing
 OVERSHOOT = 1.4  # further answers over those of a test that stops exactly at TARGET
@@ -173,6 +174,7 @@ def settlement(annotations: Annotations, result: Aggregation) -> Settlement:
     robust = logit(np.clip(base.posteriors[rows, result.labels], *ENDS))
     constant, slope, other, below = CALIBRATION
     stay = np.asarray(expit(constant + slope * stays + other * robust + below * np.minimum(stays, 0)))
+    stay = np.where(annotations.redundancy > 1, stay, np.minimum(stay, ONE_ANSWER))
     return Settlement(stay, _further(annotations, consensus, stay, result.labels), consensus)
 
 
@@ -195,8 +197,7 @@ def _further(
     gain = rel_entr(said[labels], said[rival]).sum(axis=1)
     lacking = logit(TARGET) - logit(np.clip(stay, 0.01, 0.999))
     needed = np.ceil(OVERSHOOT * lacking / np.maximum(gain, 1e-6))
-    enough = (stay >= TARGET) & (annotations.redundancy > 0)
-    return np.where(enough, 0, np.where(needed > MOST, -1, np.maximum(needed, 1))).astype(np.int64)
+    return np.where(stay >= TARGET, 0, np.where(needed > MOST, -1, np.maximum(needed, 1))).astype(np.int64)
 
 
 def consensus_of(annotations: Annotations, posteriors: ArrayLike, *, seed: int = 0) -> Consensus:

@@ -19,6 +19,7 @@ from crowdzoo.quality import (
     quality_report,
     raw_agreement,
     task_table,
+    with_settled,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
@@ -37,7 +38,7 @@ def report(labelme):
 def test_the_report_is_what_its_parts_say(labelme, report):
     result = MajorityVote().fit(labelme)
     assert report.alpha == krippendorff_alpha(labelme, bootstrap=50, seed=4)
-    assert report.tasks.equals(task_table(labelme, result))
+    assert report.tasks.equals(task_table(labelme, with_settled(labelme, result)))
     assert report.annotators.equals(annotator_table(labelme, result))
     np.testing.assert_array_equal(report.coincidences, coincidence_matrix(labelme))
     assert report.overall["fleiss_kappa"] == fleiss_kappa(labelme)
