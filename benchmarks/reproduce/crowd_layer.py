@@ -40,6 +40,7 @@ import numpy as np
 from conal import accuracies
 from deep_methods import ROWS, Data, Row, labelme, layer, trained
 from rows import Parts, run
+from settings import LAYERS
 
 from crowdzoo import Annotations, CrowdModel
 from crowdzoo.layers import CrowdsourcedLayer
@@ -114,8 +115,12 @@ class NearIdentity(CrowdsourcedLayer):
     """
 
     def __init__(self, num_annotators: int, strength: float = 0.0, identity: bool = True, **kwargs: Any):
-        super().__init__(num_annotators, **{"scale": 1.0, **kwargs})
+        super().__init__(num_annotators, **{**LAYERS["crowdsourced-layer"], **kwargs})
         self.strength, self.identity = strength, identity
+
+    def get_config(self) -> dict[str, Any]:
+        """See `CrowdsourcedLayer`."""
+        return {**super().get_config(), "strength": self.strength, "identity": self.identity}
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
         """See `CrowdsourcedLayer.build`."""
@@ -150,7 +155,7 @@ def _fitted(arguments: dict[str, Any], seed: int) -> tuple[Data, CrowdModel]:
     data = labelme()
     annotations = data.annotations
     keras.utils.set_random_seed(seed)
-    base = FeatureClassifier(data.x.shape[1], annotations.num_classes)
+    base = FeatureClassifier(data.x.shape[1], annotations.num_classes, hidden=(128,), dropout=0.5)
     base.adapt(data.x)
     model = CrowdModel(base, NearIdentity(annotations.num_annotators, **arguments))
     model.compile(keras.optimizers.Adam(0.001))

@@ -61,6 +61,7 @@ from deep_methods import DATA, Data
 from needed import need
 from recipe import GENERATED
 from rows import Parts, run
+from settings import LAYERS
 
 from crowdzoo import Annotations
 
@@ -103,13 +104,13 @@ def advantage(start: str, classes: int) -> float:
 
 
 def layer_arguments(method: str, start: str | None, classes: int) -> dict[str, Any]:
-    """Arguments of the layer for a start; None is the layer's own."""
+    """Arguments of the layer for a start; None is the papers'."""
     if start is None:
-        return {}
+        return LAYERS[method]
     factor = advantage(start, classes)
     if method in ("crowdsourced-layer", "conal"):
-        return {"scale": factor}
-    return {"diagonal": float(np.exp(factor) / (np.exp(factor) + classes - 1))}
+        return {**LAYERS[method], "scale": factor}
+    return {**LAYERS[method], "diagonal": float(np.exp(factor) / (np.exp(factor) + classes - 1))}
 
 
 def own_model(num_features: int, classes: int, head: bool = True) -> Any:
