@@ -3,12 +3,13 @@
 import argparse
 import json
 import re
+import runpy
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from crowdzoo import CrowdModel, aggregation
+from crowdzoo import CrowdModel, aggregation, plugins
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.models import FeatureClassifier
 from crowdzoo.training.methods import AGGREGATED, METHODS, create_crowd_layer, hyperparameters_of
@@ -22,6 +23,17 @@ FILES = (
     "reproduce_ner",
 )  # fmt: skip
 
+NO_ROWS = ("about", "described", "network", "settings")
+# saved rows that no page shows, and those of methods that crowdzoo no longer has
+WITHOUT = {
+    "geo_crowd_net": (
+        "no anchors, 32000 labels, W, strength 0.003, floor 0.01",
+        "no experts, 32000 labels, F, strength 0.003, floor 0.01, start 0.9",
+    ),
+    "reproduce_deep": ("DL-WC",),
+    "reproduce_lia": ("MMCE", "MMCE, gamma .25"),
+}
+
 
 @pytest.fixture(scope="module")
 def settings(reproduce):
@@ -30,11 +42,30 @@ def settings(reproduce):
 
 @pytest.fixture(scope="module")
 def all_rows(reproduce):
-    return reproduce("all_rows")
+    """With what the scripts register taken back at the end."""
+    registered = {**plugins._registered}
+    module = reproduce("all_rows")
+    yield module
+    plugins._registered.clear()
+    plugins._registered.update(registered)
 
 
 def test_all_results_have_a_script(all_rows):
     assert {*FILES} == {*all_rows.NAMES}
+
+
+def saved_rows(results, place=()):
+    """Places of the rows of a results file."""
+    if isinstance(results, list) or {"runs", "draws"} & results.keys():
+        return [place]
+    parts = {key: part for key, part in results.items() if isinstance(part, (dict, list)) and key not in NO_ROWS}
+    return [row for key, part in parts.items() for row in saved_rows(part, (*place, key))]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_command_makes_every_saved_row(all_rows, name):
+    without = set(saved_rows(all_rows.saved(name))) - {place for place, _ in all_rows.rows_of(name)}
+    assert {place[-1] for place in without} <= {*WITHOUT.get(name, ())}
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS if method != AGGREGATED])
@@ -93,7 +124,8 @@ def test_a_default_that_differs_from_the_saved_one_is_found(reproduce, settings)
         [line for line in lines if line not in both] for lines, both in ((fixed, default), (default, fixed))
     ]
     assert "scale=1.0" in one
-    assert other.startswith("CrowdsourcedLayer(") and "scale" not in other
+    assert other.startswith("CrowdsourcedLayer(")
+    assert "scale" not in other
 
 
 def test_what_is_recorded_are_the_arguments_of_a_training_which_takes_place_or_not(settings):
@@ -104,15 +136,34 @@ def test_what_is_recorded_are_the_arguments_of_a_training_which_takes_place_or_n
         model.fit(x, labels, epochs=2, batch_size=3, verbose=0)
         return model
 
+    fit = CrowdModel.fit
     with settings.recorded() as lines:
         model = train()
     assert model.optimizer.iterations == 4
     assert lines[0] == "FeatureClassifier(batch_normalization=false, dropout=0.25, hidden=[4])"
-    assert 'connection="MW"' in lines[1] and "scale=3.0" in lines[1]
+    assert 'connection="MW"' in lines[1]
+    assert "scale=3.0" in lines[1]
     assert "learning_rate=0.001" in lines[2]
     assert lines[3] == "fit(epochs=2, batch_size=3, shuffle=True)"
     assert settings.settings_of(train) == lines
-    assert "wrapped" not in repr(CrowdModel.fit) and not hasattr(CrowdModel.fit, "__wrapped__")
+    assert CrowdModel.fit is fit
+
+
+def test_cards_have_the_figures_of_todays_defaults(reproduce, settings):
+    deep = reproduce("deep_methods")
+    saved = json.loads(deep.RESULTS.read_text(encoding="utf-8"))["labelme-defaults"]
+    assert {*saved} == {*deep.DEFAULTS}
+    for name, row in deep.DEFAULTS.items():
+        if row.method != AGGREGATED:
+            line = settings.words(create_crowd_layer(row.method, 2, 8, row.arguments))
+            assert line in saved[name]["settings"], f"{name}: see benchmarks/method_figures.py"
+    cards = runpy.run_path(str(BENCHMARKS / "method_figures.py"))
+    shipped = json.loads(cards["SAVED"].read_text(encoding="utf-8"))
+    assert cards["deep"]() == shipped["deep"]["classification"]
+    for method in settings.LAYERS:
+        first = shipped["deep"]["classification"][method][0]
+        runs = [run["last"] for run in saved[method]["runs"]]
+        assert (first["variant"], first["accuracy"]) == ("", round(sum(runs) / len(runs), 4))
 
 
 # === --again ===
