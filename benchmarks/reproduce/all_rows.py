@@ -58,7 +58,7 @@ def rows_of(name: str) -> Iterator[tuple[tuple[str, ...], First]]:
     elif name == "geo_crowd_net":
         for part in ("floors", "recovery"):
             for row in script.rows_of(part):
-                yield (part, script.name_of(row)), partial(_first, script.work, row | {"seeds": row["seeds"][:1]})
+                yield (part, script.name_of(row)), partial(_of_draws, script, row)
     elif name == "recipe":
         for data, make in script.SETS.items():
             for row in script.COMPARED:
@@ -75,6 +75,11 @@ def _next(runs: Callable[[], Iterator[dict[str, Any]]]) -> dict[str, Any]:
 
 def _first(work: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
     run: dict[str, Any] = work(*arguments)["runs"][0]
+    return run
+
+
+def _of_draws(script: Any, row: dict[str, Any]) -> dict[str, Any]:
+    run: dict[str, Any] = script.runs_of(row | {"seeds": row["seeds"][:1]})[0]
     return run
 
 
@@ -98,7 +103,8 @@ def _of_features(script: Any, data: str, row: str) -> dict[str, Any]:
     source = load_labelme() if data.startswith("labelme") else script.lia.bluebirds()
     tasks = source.annotations.tasks
     no_features = np.zeros((len(tasks), 8), "float32")
-    return _first(script.work, row, script.data_of(no_features, source.annotations, source.gold, tasks), 1)
+    run: dict[str, Any] = script.run_of(row, script.data_of(no_features, source.annotations, source.gold, tasks), 0)
+    return run
 
 
 def saved(name: str) -> dict[str, Any]:

@@ -61,7 +61,7 @@ from typing import Any
 import numpy as np
 from intervals import Runs, mean_interval
 from run_alone import run_alone
-from settings import LAYERS, of_training
+from settings import LAYERS, recorded, training_begins
 from stack import stack
 
 RESULTS = Path(__file__).parents[1] / "results" / "geo_crowd_net.json"
@@ -190,16 +190,6 @@ class Training:
         layer.build((None, num_classes))
         return base, layer
 
-    @property
-    def length(self) -> tuple[int, int]:
-        """Epochs, and batches of each."""
-        return (20, 8) if self.row["crowd"] == CONAL else (EPOCHS, 10)
-
-    def settings(self) -> list[str]:
-        """All of them, in words."""
-        epochs, batches = self.length
-        return of_training(self.base, self.layer, self.optimizer, epochs=epochs, batches=batches)
-
     def run(self, data: dict[str, Any], seed: int) -> float:
         """Trains from scratch; the last batch's loss."""
         import keras
@@ -211,7 +201,8 @@ class Training:
         self.layer.set_weights(layer.get_weights())
         for variable, value in zip(self.optimizer.variables, self.start, strict=True):
             variable.assign(value)
-        tasks, (epochs, batches) = len(data["x"]), self.length
+        tasks, (epochs, batches) = len(data["x"]), (20, 8) if self.row["crowd"] == CONAL else (EPOCHS, 10)
+        training_begins(self.base, self.layer, self.optimizer, epochs=epochs, batches=batches)
         rng = np.random.default_rng([seed, 2])
         order = np.stack([rng.permutation(tasks).reshape(batches, -1) for _ in range(epochs)])
         ids, labels = data["annotations"].padded(np.arange(tasks))
@@ -222,6 +213,13 @@ class Training:
 
 
 def work(row: dict[str, Any]) -> dict[str, Any]:
+    """Trains one row on each of its draws, and says with which settings."""
+    with recorded() as settings:
+        runs = runs_of(row)
+    return {**row, "runs": runs, "stack": stack(), "settings": settings}
+
+
+def runs_of(row: dict[str, Any]) -> list[dict[str, Any]]:
     """Trains one row on each of its draws."""
     runs, training = [], None
     for seed in row["seeds"]:
@@ -238,7 +236,7 @@ def work(row: dict[str, Any]) -> dict[str, Any]:
             "loss": cost,
         })  # fmt: skip
     print(f"  {name_of(row)}: L1 {np.mean([run['l1'] for run in runs]):.3f}", flush=True)
-    return {**row, "runs": runs, "stack": stack(), "settings": training.settings()}
+    return runs
 
 
 def row_of(

@@ -94,24 +94,28 @@ DATA: dict[str, Callable[[Path], Data]] = {
 
 
 def work(row: str, data: Data, seeds: int) -> dict[str, Any]:
-    """Trains one row on every fold."""
+    """Trains one row on every fold, and says with which settings."""
     cpu = time.process_time()
-    runs = []
     with recorded() as settings:
-        for seed in range(seeds):
-            fold = one_fold(data, seed)
-            curve, model = trained(ROWS[row], fold, seed)
-            runs.append({"seed": seed, "last": curve["test"][-1], "best": max(curve["test"]), "ece": curve["ece"]})
-            inferred = posteriors_of(model, fold)
-            if inferred is not None:
-                runs[-1]["tasks"] = float((inferred.argmax(axis=1) == fold.gold).mean())
+        runs = [run_of(row, data, seed) for seed in range(seeds)]
     return {
-        "settings": settings,
         "runs": runs,
         "cpu_seconds_a_training": (time.process_time() - cpu) / seeds,
         "row": dataclasses.asdict(ROWS[row]),
         "stack": stack(),
+        "settings": settings,
     }
+
+
+def run_of(row: str, data: Data, seed: int) -> dict[str, Any]:
+    """Trains one row on one fold."""
+    fold = one_fold(data, seed)
+    curve, model = trained(ROWS[row], fold, seed)
+    run = {"seed": seed, "last": curve["test"][-1], "best": max(curve["test"]), "ece": curve["ece"]}
+    inferred = posteriors_of(model, fold)
+    if inferred is not None:
+        run["tasks"] = float((inferred.argmax(axis=1) == fold.gold).mean())
+    return run
 
 
 def measure(args: argparse.Namespace) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["AGGREGATORS", "LAYERS", "aggregator", "batch_size", "of_training", "recorded", "settings_of", "words"]
+__all__ = ["AGGREGATORS", "LAYERS", "aggregator", "batch_size", "recorded", "settings_of", "training_begins", "words"]
 
 EM = {"prior": 1.0, "diagonal": 0.8, "epochs_per_round": 1, "confidence": False}
 # matrices that start as the softmax of the identity, as in the papers; no epochs on the votes before
@@ -96,7 +96,8 @@ class StopBeforeTrainingError(Exception):
 
 def words(thing: Any, config: dict[str, Any] | None = None, only: tuple[str, ...] | None = None) -> str:
     """A constructor's call: "Adam(beta_1=0.9, ...)"."""
-    config = thing.get_config() if config is None else config
+    if config is None:
+        config = thing.get_config() if hasattr(thing, "get_config") else thing.get_params()
     if "majority_epochs" in config:
         config = {**config, "majority_epochs": thing.num_majority_epochs}  # which None leaves to the layer
     names = sorted({*config} - {*NO_SETTINGS} if only is None else {*config} & {*only})
@@ -122,10 +123,27 @@ def _network(model: Any) -> str:
     return f"{type(model).__name__}({', '.join(layers)})"
 
 
-def of_training(base: Any, layer: Any, optimizer: Any, **fit: Any) -> list[str]:
-    """A training in words: its base, crowd layer (None for none), optimizer and arguments of `fit`."""
+def training_begins(base: Any, layer: Any, optimizer: Any, **fit: Any) -> None:
+    """Notes a training; that of `fit` of a model is noted by itself.
+
+    Args:
+        base: the network.
+        layer: the crowd layer, None where there is none.
+        optimizer: of the weights.
+        **fit: how long it takes, in which batches.
+    """
     call = ", ".join(f"{name}={value}" for name, value in fit.items())
-    return [_network(base), *([] if layer is None else [words(layer)]), words(optimizer), f"fit({call})"]
+    for found, stop in _recorders[-1:]:
+        _note(found, [_network(base), *([] if layer is None else [words(layer)]), words(optimizer), f"fit({call})"])
+        if stop:
+            raise StopBeforeTrainingError
+
+
+_recorders: list[tuple[list[str], bool]] = []  # what `recorded` collects, the innermost last
+
+
+def _note(found: list[str], lines: list[str]) -> None:
+    found.extend(line for line in lines if line not in found)
 
 
 @contextmanager
@@ -143,9 +161,6 @@ def recorded(stop: bool = False) -> Iterator[list[str]]:
     found: list[str] = []
     inside: list[Any] = []  # trainings that are going on
     undo = []
-
-    def note(lines: list[str]) -> None:
-        found.extend(line for line in lines if line not in found)
 
     def wrap(owner: Any, name: str, before: Callable[..., None]) -> None:
         old = vars(owner)[name]
@@ -168,12 +183,10 @@ def recorded(stop: bool = False) -> Iterator[list[str]]:
         if not model.compiled:
             model.compile()
         base, layer = getattr(model, "base", model), getattr(model, "crowd", None)
-        note(of_training(base, layer, model.optimizer, epochs=epochs, batch_size=batch_size, shuffle=shuffle))
-        if stop:
-            raise StopBeforeTrainingError
+        training_begins(base, layer, model.optimizer, epochs=epochs, batch_size=batch_size, shuffle=shuffle)
 
     def aggregation(method: Any, *_: Any, **__: Any) -> None:
-        note([words(method, method.get_params())])
+        _note(found, [words(method)])
 
     wrap(CrowdModel, "fit", training)
     wrap(CrowdModel, "fit_batches", training)
@@ -183,11 +196,13 @@ def recorded(stop: bool = False) -> Iterator[list[str]]:
         classes.extend(kind for kind in each.__subclasses__() if kind not in classes)
         if callable(vars(each).get("fit")):
             wrap(each, "fit", aggregation)
+    _recorders.append((found, stop))
     try:
         yield found
     except StopBeforeTrainingError:
         pass
     finally:
+        _recorders.pop()
         for owner, name, old in reversed(undo):
             setattr(owner, name, old)
 
