@@ -47,7 +47,7 @@ class CoNAL(CrowdLayer):
         mixing: `"logits"` or `"probabilities"`.
         scale: factor of the identity that all kernels start at. The authors' code has 2, which of few classes starts
             far from annotators who are often wrong: there accuracy fell to 77 from 92 (docs/papers/conal.md). With 1
-            the base may lose classes. None is log(K - 1), with which P(right label) is 1/2, and 1 at least.
+            the base may lose classes. None is log(13/7 (K - 1)), with which P(right label) is .65, and 1 at least.
         normalize_instances: whether the instances' embeddings have length one; if not, omega can reach 0 and 1
             (so the authors' code for music).
         instance_hidden: units of a further linear map, without a nonlinearity, before the instances' embedding
@@ -86,6 +86,7 @@ class CoNAL(CrowdLayer):
     uses_features = True
     votes_first = True
     gives_logits = True
+    safe_start = 0.65
 
     @checked(
         embedding_size=UNITS,
@@ -131,7 +132,7 @@ class CoNAL(CrowdLayer):
         features_shape = self._check_features(features_shape)
         size = self.embedding_size
         # === Confusions ===
-        start: Any = partial(self._identities, scale=self._half(classes) if self.scale is None else self.scale)
+        start: Any = partial(self._identities, scale=self._safe_scale(classes) if self.scale is None else self.scale)
         self.common = self._weight("common", (classes, classes), start)
         self.kernel = self._weight("kernel", (self.num_annotators, classes, classes), start)
         # === Embeddings of the annotators ===

@@ -21,10 +21,9 @@ class ConfusionMatrices(CrowdLayer):
     and none after the matrix, so that, unlike `CrowdsourcedLayer`, this is a likelihood. Trained as it
     stands, on the coupled cross-entropy of the labels (CCEM).
 
-    The matrices start at `diagonal` for right labels and share the rest among wrong ones. Without a `diagonal` the
-    kernels start at the identity, as in the authors' code, which is a cautious `e / (e + K - 1)`, .28 with eight
-    classes: the base learns more from annotators who start with little credit (docs/results.md), while a `diagonal`
-    near what annotators really are gives better confusion matrices.
+    The matrices start at `diagonal` for right labels and share the rest among wrong ones. In the authors' code the
+    kernels start at the identity (`scale=1`), a cautious `e / (e + K - 1)`, .28 with eight classes: then the base may
+    lose classes (docs/results.md). A `diagonal` near what annotators really are gives better confusion matrices.
 
     Args:
         num_annotators: R, number of annotators.
@@ -35,8 +34,9 @@ class ConfusionMatrices(CrowdLayer):
             spread evenly over the other classes. The likelihood of an answer is then `sum_l s(l) P(r says l | x)`. For
             classification, and with annotations in memory; evaluation counts labels whole all the same.
         scale: factor of the identity that kernels start at without a `diagonal`. None is log(K - 1), with which
-            P(right label) is 1/2, and 1 at least.
-        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+            P(right label) is 1/2, and 1 at least; for sequences 1.
+        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`), and `majority_epochs`, see `CrowdLayer`:
+            5 for sequences, where hardly anything is learnt without.
 
     Call arguments:
         inputs: class probabilities `[B, K]` (sequences `[B, T, K]`, masks `[B, H, W, K]`).
@@ -70,7 +70,7 @@ class ConfusionMatrices(CrowdLayer):
         diagonal: float | None = None,
         kind: str = "classification",
         confidence: bool = False,
-        scale: float | None = 1.0,
+        scale: float | None = None,
         **kwargs: Any,
     ):
         super().__init__(num_annotators, kind, **kwargs)
@@ -96,7 +96,7 @@ class ConfusionMatrices(CrowdLayer):
         """Logits of matrices with `diagonal` on the diagonal and the rest spread evenly."""
         if self.diagonal is not None:
             return self._identities(shape, dtype, self._advantage(self.diagonal, shape[-1]))
-        return self._identities(shape, dtype, self._half(shape[-1]) if self.scale is None else self.scale)
+        return self._identities(shape, dtype, self._safe_scale(shape[-1]) if self.scale is None else self.scale)
 
     @property
     def beyond_descent(self) -> str | None:  # type: ignore[override]  # a constant in the base, here of each layer

@@ -68,6 +68,9 @@ class CrowdLayer(keras.layers.Layer):
     gives_logits: ClassVar[bool] = False
 
     # whether its recipe may train the base on the votes first
+    # P(right label) with which annotators start where nothing else is asked for (benchmarks/reproduce/starts.py)
+    safe_start: ClassVar[float] = 0.5
+
     votes_first: ClassVar[bool] = False
 
     # kinds of labels that the layer is for; the first is the default
@@ -272,13 +275,13 @@ class CrowdLayer(keras.layers.Layer):
         # tile, not broadcast_to: PyTorch cannot assign to a view with stride 0
         return ops.tile(scale * ops.eye(shape[-1], dtype=dtype), (*shape[:-2], 1, 1))
 
-    def _half(self, classes: int) -> float:
-        """Factor of the identity under a softmax with which P(right) is 1/2; 1 at least, e / (e + 1) of two classes.
+    def _safe_scale(self, classes: int) -> float:
+        """Factor of the identity under a softmax with which P(right) is `safe_start`; 1 at least, as few classes need.
 
         At the papers' 1 P(right) falls to e / (e + K - 1). Annotators who say so little of the truth let the base mix
         classes up in the first epochs, and whole classes are lost (benchmarks/reproduce/lost_classes.py).
         """
-        return max(1.0, float(np.log(max(classes - 1, 1))))
+        return 1.0 if self.label_kind.has_tokens else max(1.0, self._advantage(self.safe_start, classes))
 
     def _advantage(self, diagonal: float, classes: int) -> float:
         """Logit of the right class over each other one where it has the probability `diagonal`."""

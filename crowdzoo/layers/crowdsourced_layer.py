@@ -55,7 +55,7 @@ class CrowdsourcedLayer(CrowdLayer):
         kind: `"classification"`, `"sequence"` or `"regression"`.
         scale: factor of the identity that kernels start at. With 1, the paper's choice, no annotator's
             probability can exceed e / (e + K - 1) at first, and the base may lose classes (docs/methods.md). None is
-            log(K - 1) for classes, with which it is 1/2, and 1 at least; for sequences and ratings 1.
+            log(13/7 (K - 1)) for classes, with which it is .65, and 1 at least; for sequences and ratings 1.
         majority_epochs: see `CrowdLayer`; None is 5 for sequences, where hardly anything is learnt without, and else 0.
         center: regression only: mean of the ratings, in their unit; see `crowdzoo.models.rating_unit`.
         unit: regression only: standard deviation of the ratings, above 0.
@@ -91,6 +91,7 @@ class CrowdsourcedLayer(CrowdLayer):
     kinds: ClassVar[tuple[str, ...]] = ("classification", "sequence", "regression")
     votes_first: ClassVar[bool] = True
     gives_logits: ClassVar[bool] = True
+    safe_start: ClassVar[float] = 0.65
 
     @checked(scale=replace(SCALE, optional=True), center=CENTER, unit=UNIT, anchor=FLAG)
     def __init__(
@@ -260,7 +261,7 @@ class CrowdsourcedLayer(CrowdLayer):
         """`scale` times the identity for every annotator: matrices for MW, factors otherwise."""
         scale = self.scale
         if scale is None:
-            scale = self._half(self._num_classes or 1) if self.label_kind.one_class else 1.0
+            scale = self._safe_scale(self._num_classes or 1) if self.label_kind.has_classes else 1.0
         if self.connection != "MW":
             return ops.full(shape, scale, dtype=dtype)
         return self._identities(shape, dtype, scale)
