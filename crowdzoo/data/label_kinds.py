@@ -49,6 +49,11 @@ class LabelKind:
         return bool(self.answers)
 
     @property
+    def has_tokens(self) -> bool:
+        """Whether positions are the tokens of a sentence."""
+        return self.has_positions and not self.has_pixels
+
+    @property
     def one_class(self) -> bool:
         """Whether a task has one class: no number, no class a token, no other task beside it, and no text."""
         return self.has_classes and not self.has_positions and not self.has_pairs and not self.is_text

@@ -19,8 +19,10 @@ from crowdzoo.plugins import package_of
 
 # Probabilities are raised to this before their logarithm: float32 has it, and its gradient is still finite.
 SMALLEST = 1e-30
-# The authors' protocol for CoNLL-2003. Without it F1 falls from 65 to 22 (benchmarks/reproduce/ner.py): most tokens are
-# O, and the base learns to say so while the annotators' matrices explain the rest
+SUM_ERROR = 0.05  # of probabilities in half precision
+UNBOUNDED = ("linear", "relu", "sigmoid", "tanh")  # activations whose values do not sum to one
+# The crowd layer's authors' protocol for CoNLL-2003. Without it F1 falls from 65 to 22 (benchmarks/reproduce/ner.py):
+# most tokens are O, and the base learns to say so while the annotators' matrices explain the rest
 SEQUENCE_MAJORITY_EPOCHS = 5
 
 
@@ -261,6 +263,8 @@ class CrowdLayer(keras.layers.Layer):
                 config |= {name: getattr(self, name) for name in names if name not in (*config, "self", "kwargs")}
         return config
 
+        if self.majority_epochs is None and self.votes_first and self.label_kind.has_tokens:
+            return SEQUENCE_MAJORITY_EPOCHS
     def _weight(self, name: str, shape: tuple[int, ...], initializer: Any = "zeros", trainable: bool = True) -> Any:
         return self.add_weight(shape=shape, initializer=initializer, name=name, trainable=trainable, autocast=False)
 

@@ -9,7 +9,7 @@ from keras import ops
 
 from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.errors import ConfigError
-from crowdzoo.layers.crowd_layer import SEQUENCE_MAJORITY_EPOCHS, CrowdLayer
+from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.ranges import CENTER, SCALE, UNIT
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
@@ -244,13 +244,6 @@ class CrowdsourcedLayer(CrowdLayer):
         common = bias[annotators].mean()
         self.bias.assign(bias - common)
         self.shift.assign(float(ops.convert_to_numpy(self.shift)) + common)
-
-    @property
-    def num_majority_epochs(self) -> int:
-        """See `CrowdLayer`."""
-        if self.majority_epochs is None and self.label_kind.has_positions:
-            return SEQUENCE_MAJORITY_EPOCHS
-        return super().num_majority_epochs
 
     @property
     def beyond_descent(self) -> str | None:  # type: ignore[override]

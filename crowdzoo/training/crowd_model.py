@@ -18,7 +18,7 @@ from crowdzoo.training.asked_model import AskedModel
 from crowdzoo.training.checkpoint import Checkpoint, kept_in
 from crowdzoo.training.data import TrainingData
 from crowdzoo.training.epoch_count import pinned_to_epochs
-from crowdzoo.training.faults import check_probabilities, look_for_lost_classes
+from crowdzoo.training.faults import check_probabilities, is_judged, look_for_lost_classes
 from crowdzoo.training.fit_arguments import (
     crowd_arrays,
     evaluation_batches,
@@ -31,7 +31,6 @@ from crowdzoo.training.fit_arguments import (
 from crowdzoo.training.recipes import recipe_of
 from crowdzoo.training.sparse_batch import check_columns, has_annotators
 
-JUDGED = 5  # epochs after which a model that never gives a class is no beginner
 # Lines that messages tell to write; see `pair_rows`
 EVALUATE = "evaluate(x, annotations, tasks={})"
 VALIDATION = "validation_data=({{'instances': x, 'tasks': {}}}, annotations)"
@@ -258,8 +257,8 @@ class CrowdModel(AskedModel):
                 checkpoint of another training.
 
         Warns:
-            NotLearnedWarning: after five epochs or more the model never gives a class that a fair share of the votes is
-                for.
+            NotLearnedWarning: after five epochs or more the model gives one class to all tasks (tokens), or never gives
+                a class that a fair share of the votes is for.
         """
         if not self.compiled:
             self.compile()
@@ -294,9 +293,7 @@ class CrowdModel(AskedModel):
             check_probabilities(self, first)
             with self.crowd.being_fitted(), kept_in(self, checkpoint, data, **kept, **order):
                 history = recipe_of(self.crowd)(self, data, order, **arguments)
-            of_pairs = isinstance(self.base.input, dict)  # "equal" is seldom the most probable of a pair
-            judged = self.label_kind.one_class and not of_pairs
-            if judged and len(getattr(history, "epoch", ())) >= JUDGED:
+            if is_judged(self):
                 look_for_lost_classes(self, data, batch_size)
             return history
         if self.crowd is not None:  # batches made elsewhere, which are trained on as they come

@@ -11,6 +11,7 @@ from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.metrics import lost_classes
 from crowdzoo.training.phases import answers_of_batch
 
+JUDGED = 5  # epochs after which a model that never gives a class is no beginner
 LOOKED_AT = 1024  # training examples whose predictions are looked at
 OTHERS = 0.01  # share of targets of other classes from which on one class for all is a fault
 SUM_ERROR = 0.05  # of probabilities in half precision
@@ -67,15 +68,21 @@ def warn_if_one_class(predicted: np.ndarray, targets: np.ndarray, classes: Any =
 
     Warns:
         NotLearnedWarning: all predictions are of one class, and a hundredth of the targets or more are of others.
+    if answers := _one_class(predicted, targets, classes, what):
+        _warn(answers)
+
+
+def _one_class(predicted: np.ndarray, targets: np.ndarray, classes: Any, what: str) -> str:
+    """What a model gives that knows one class; empty where it knows more, or there are no others to know."""
     """
     targets = targets[targets >= 0]
     if len(predicted) == 0 or len(targets) == 0 or (predicted != predicted[0]).any():
-        return
+        return ""
     others = float((targets != predicted[0]).mean())
     if others < OTHERS:
-        return
+        return ""
     name = predicted[0] if classes is None else classes[predicted[0]]
-    _warn(
+    return (
         f"the one class {str(name)!r} to all {len(predicted):,} training {what} looked at, while {others:.1%} of the "
         "labels are of other classes"
     )
@@ -101,8 +108,8 @@ def look_for_lost_classes(model: Any, data: Any, batch_size: int) -> None:
     predicted, votes, left = [], [], LOOKED_AT
     for x, _ in data.batches(batch_size, 0, inputs=("labels",)):
         labels = np.asarray(x["labels"])
-        answers = answers_of_batch(model, x["instances"], len(labels))
-        predicted.append(answers.argmax(axis=-1))
+        answers = answers_of_batch(model, x["instances"], len(labels)).argmax(axis=-1)
+        predicted.append(answers[(labels >= 0).any(axis=-1)])
         votes.append(labels.ravel())
         left -= len(labels)
         if left <= 0:
@@ -112,34 +119,47 @@ def look_for_lost_classes(model: Any, data: Any, batch_size: int) -> None:
 
 
 def warn_if_classes_are_lost(predicted: np.ndarray, votes: np.ndarray, layer: Any, classes: Any = None) -> None:
-    """Warns where a classifier knows several classes, and never gives one that a fair share of the votes is for.
+    """Warns where a model never gives a class that a fair share of the votes is for, or gives one to everything.
 
     Args:
-        predicted: class codes of training tasks, int `[n]`.
-        votes: annotators' labels of them, int `[n, M]`, negative ones do not count.
+        predicted: class codes of training tasks or tokens, int `[n]`.
+        votes: annotators' labels of them, int, of any shape, negative ones do not count.
         layer: the model's crowd layer.
         classes: names, or None.
 
     Warns:
-        NotLearnedWarning: there are such classes; see `crowdzoo.metrics.lost_classes`.
+        NotLearnedWarning: there are such classes (`crowdzoo.metrics.lost_classes`), or `warn_if_one_class` warns.
     """
-    lost = lost_classes(predicted, votes, layer.num_classes)
-    if not len(lost) or (predicted == predicted[0]).all():
-        return
-    names = ", ".join(repr(str(code if classes is None else classes[code])) for code in lost)
-    share = float(np.isin(votes[votes >= 0], lost).mean())
-    way_out = _WAY_OUT
-    if layer.votes_first and not layer.num_majority_epochs:
-        name = type(layer).__name__
-        way_out = (
-            f"Train it on the votes first: {name}(..., majority_epochs=5); with crowdzoo train "
-            "--set majority_epochs=5; in a run method: {majority_epochs: 5}, beside its name."
-        )
-    warnings.warn(
-        f"The trained model gives {names} to none of the {len(predicted):,} training tasks looked at, while "
-        f"{share:.1%} of their votes are for {'it' if len(lost) == 1 else 'them'}. {way_out}",
-        NotLearnedWarning,
-        stacklevel=4,
+    of_tokens = layer.label_kind.has_tokens
+    what = "tokens" if of_tokens else "tasks"
+    votes_first = "" if layer.num_majority_epochs else _votes_first(layer)
+    if (predicted == predicted[:1]).all():
+        answers = _one_class(predicted, votes, classes, what)
+        fault = f"{answers}: it has learned nothing beyond that" if answers else ""
+        if of_tokens:  # most are O, which is easily all that is learned without the votes
+            votes_first = _votes_first(layer)
+        way_out = f"{votes_first} Or t{_WAY_OUT[1:]}" if votes_first else _WAY_OUT
+    else:
+        lost = lost_classes(predicted, votes, layer.num_classes)
+        names = ", ".join(repr(str(code if classes is None else classes[code])) for code in lost)
+        share = float(np.isin(votes[votes >= 0], lost).mean())
+        seen = f"none of the {len(predicted):,} training {what} looked at"
+        votes_for = f"{share:.1%} of their votes are for {'it' if len(lost) == 1 else 'them'}"
+        fault = f"{names} to {seen}, while {votes_for}" if len(lost) else ""
+        way_out = votes_first or _WAY_OUT
+    if fault:
+        warnings.warn(f"The trained model gives {fault}. {way_out}", NotLearnedWarning, stacklevel=4)
+
+
+def _votes_first(layer: Any) -> str:
+    """How to train the base on the votes first, or for longer; empty where the layer's recipe does not."""
+    if not layer.votes_first:
+        return ""
+    epochs = max(JUDGED, 4 * layer.num_majority_epochs)
+    return (
+        f"Train it on the votes {'for longer' if layer.num_majority_epochs else 'first'}: {type(layer).__name__}(..., "
+        f"majority_epochs={epochs}); with crowdzoo train --set majority_epochs={epochs}; in a run method: "
+        f"{{majority_epochs: {epochs}}}, beside its name."
     )
 
 

@@ -16,7 +16,7 @@ from crowdzoo.training.bases.base import fields_of
 from crowdzoo.training.checkpoint import Checkpoint, checkpoint_of
 from crowdzoo.training.crowd_model import CrowdModel
 from crowdzoo.training.data import ArrayData
-from crowdzoo.training.faults import LOOKED_AT, warn_if_one_class
+from crowdzoo.training.faults import LOOKED_AT, is_judged, warn_if_one_class
 from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.pair_rows import pair_rows
@@ -100,7 +100,8 @@ def train_tagger(
         data = data.batches(settings.batch_size, settings.seed, inputs=(), targets=targets)
     keep = checkpoint_of(checkpoint, (encoded, annotations, tag_distribution), settings)
     fit_and_check(model, settings, data, callbacks=callbacks, checkpoint=keep, verbose=verbose)
-    _warn_if_one_tag(model, encoder(tokens[:LOOKED_AT]), annotations)
+    if not is_judged(model):
+        _warn_if_one_tag(model, encoder(tokens[:LOOKED_AT]), annotations)
     return model, encoder
 
 

@@ -12,7 +12,14 @@ from crowdzoo.errors import DataError
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.training.checkpoint import Checkpoint
 from crowdzoo.training.crowd_model import CrowdModel
-from crowdzoo.training.faults import StopAtNaN, check_weights, warn_if_one_class, warn_if_one_score, warn_if_one_value
+from crowdzoo.training.faults import (
+    StopAtNaN,
+    check_weights,
+    is_judged,
+    warn_if_one_class,
+    warn_if_one_score,
+    warn_if_one_value,
+)
 from crowdzoo.training.methods import AGGREGATED, create_crowd_layer
 from crowdzoo.training.pair_rows import instances_of, pair_rows
 
@@ -116,6 +123,7 @@ def check_answers(model: CrowdModel, kind: str, x: Any, labels: np.ndarray, clas
         return
     predicted = model.predict(x, verbose=0)
     if label_kind(kind).has_classes:
-        warn_if_one_class(predicted.argmax(axis=1), labels, classes)
+        if not is_judged(model):
+            warn_if_one_class(predicted.argmax(axis=1), labels, classes)
     else:
         warn_if_one_value(predicted[:, 0], labels)

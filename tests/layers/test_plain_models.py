@@ -24,7 +24,7 @@ DESCENT = {
         "crowdsourced-layer", "ccem", "geo-crowd-net", "trace-regularization", "pooled-confusions", "union-net"
     },
     "regression": {"crowdsourced-layer"},
-    "sequence": {"ccem"},
+    "sequence": set(),
 }  # fmt: skip
 METHODS_OF = {"classification": METHODS, "regression": RATING_METHODS, "sequence": SEQUENCE_METHODS}
 
