@@ -123,6 +123,46 @@ def put_rows(variable: Any, rows: Any, values: Any, subtract: bool = False) -> N
         value.data.index_copy_(0, rows, values)
 
 
+# === What a layer sees ===
+
+
+def concrete(values: Any) -> np.ndarray | None:
+    """Values of a tensor; None of one that is traced, whose values are not known yet."""
+    try:
+        return np.asarray(ops.convert_to_numpy(values))
+    except (NotImplementedError, TypeError):  # of TensorFlow's graphs and PyTorch's meta tensors; of JAX' tracers
+        return None
+
+
+def fail_if(fault: Any, message: str) -> None:
+    """Lets a traced step fail with a message when it runs and `fault`, a bool, is true."""
+
+    def check(fault: Any) -> None:
+        if fault:
+            raise ValueError(message)
+
+    if keras.backend.backend() == "jax":
+        import jax
+
+        jax.debug.callback(check, fault)
+    elif keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        tf.debugging.Assert(tf.logical_not(fault), [message])
+
+
+def activation_of(tensor: Any) -> str | None:
+    """Name of the activation of the layer that a symbolic tensor comes from, through nested models; None if unknown."""
+    layer = None
+    while history := getattr(tensor, "_keras_history", None):
+        layer, tensor = history.operation, None
+        if len(outputs := getattr(layer, "outputs", None) or ()) == 1:  # a nested model, which is not subclassed
+            [tensor] = outputs
+    if isinstance(layer, keras.layers.Activation):  # of which "linear" only changes the precision
+        return None
+    return getattr(getattr(layer, "activation", None), "__name__", None)
+
+
 # === Batches ===
 
 

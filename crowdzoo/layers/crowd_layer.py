@@ -9,7 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.backend import take_rows
+from crowdzoo.backend import activation_of, concrete, fail_if, take_rows
 from crowdzoo.checks.constraints import Choice, checked
 from crowdzoo.data.label_kinds import LAYER_KINDS, label_kind
 from crowdzoo.errors import ConfigError
@@ -42,8 +42,7 @@ class CrowdLayer(keras.layers.Layer):
         kind: kind of label, one of the class's `kinds`; None is the first of them.
         majority_epochs: for layers with `votes_first`: epochs that `CrowdModel.fit` trains the base alone for, on the
             shares of the votes (of sequences on the majority's labels), before the annotators' weights come in. They
-            tell the classes apart, which is what the annotators' weights can mix up. None is 0, of
-            `CrowdsourcedLayer` for sequences 5.
+            tell the classes apart, which is what the annotators' weights can mix up. None is 0, for sequences 5.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Attributes:
@@ -69,10 +68,10 @@ class CrowdLayer(keras.layers.Layer):
     # whether answers are logits, whose probabilities need not sum to one; those of others are log-probabilities
     gives_logits: ClassVar[bool] = False
 
-    # whether its recipe may train the base on the votes first
     # P(right label) with which annotators start where nothing else is asked for (benchmarks/reproduce/starts.py)
     safe_start: ClassVar[float] = 0.5
 
+    # whether its recipe may train the base on the votes first
     votes_first: ClassVar[bool] = False
 
     # kinds of labels that the layer is for; the first is the default
@@ -96,6 +95,7 @@ class CrowdLayer(keras.layers.Layer):
         self._axes = "bhw" if self.label_kind.has_pixels else "bt" if self.label_kind.has_positions else "b"
         self._num_classes: int | None = None
         self.is_fitted_now = False
+        self._has_seen_probabilities = False
         # A mask of padded tokens ends here: their labels are missing, and the loss goes by the labels.
         self.supports_masking = True
 
@@ -220,8 +220,51 @@ class CrowdLayer(keras.layers.Layer):
             )
 
     @property
+    def takes_probabilities(self) -> bool:
+        """Whether what goes in are probabilities of the classes."""
+        return self.label_kind.has_classes and not self.stands_on_hidden_layer
+
+    def check_probabilities(self, inputs: Any) -> None:
+        """Refuses an input that is not probabilities of the classes, such as logits; rows of zeros are padding.
+
+        Of a symbolic tensor the activation that it comes from is looked at. In a compiled step, of which neither
+        activation nor values are known, the step fails when it runs (on TensorFlow not where XLA compiles it).
+
+        Args:
+            inputs: of the layer, `[..., K]`.
+
+        Raises:
+            ConfigError: a row is negative or its sum is not one, or the activation is one that gives such rows.
+        """
+        message = (
+            f"{type(self).__name__}: the model below this layer gives {{}}, which are not probabilities of the "
+            "classes. End that model in keras.layers.Dense(num_classes, activation='softmax')"
+        )
+        if not self.takes_probabilities:
+            return
+        if keras.backend.is_keras_tensor(inputs):
+            activation = activation_of(inputs)
+            if activation in UNBOUNDED:
+                raise ConfigError(message.format(f"values of the activation {activation!r}"))
+            self._has_seen_probabilities |= activation == "softmax"
+            return
+        rows = self._cast(inputs)
+        sums = ops.sum(rows, axis=-1)
+        wrong = ops.any(rows < 0, axis=-1) | ((ops.abs(sums - 1) > SUM_ERROR) & (sums != 0))
+        where = concrete(wrong)
+        if where is None:
+            fail_if(ops.any(wrong), message.format("other values"))
+        elif where.any():
+            values = ops.convert_to_numpy(rows)[where][0]
+            raise ConfigError(message.format(np.round(values.astype("float64"), 3).tolist()))
+        else:
+            self._has_seen_probabilities = True
+
+    @property
     def num_majority_epochs(self) -> int:
         """Epochs of the base alone, on the votes."""
+        if self.majority_epochs is None and self.votes_first and self.label_kind.has_tokens:
+            return SEQUENCE_MAJORITY_EPOCHS
         return self.majority_epochs or 0
 
     def is_at_start(self) -> bool:
@@ -248,6 +291,7 @@ class CrowdLayer(keras.layers.Layer):
         self, inputs: Any, annotators: Any = None, features: Any = None, training: Any = None
     ) -> Any:
         """Symbolic answers: shape of `compute_output_shape`, dtype float32 or wider."""
+        self.check_probabilities(inputs)
         shape = self.compute_output_shape(inputs.shape, None if annotators is None else annotators.shape)
         return keras.KerasTensor(shape, dtype=self._computing_dtype())
 
@@ -263,8 +307,6 @@ class CrowdLayer(keras.layers.Layer):
                 config |= {name: getattr(self, name) for name in names if name not in (*config, "self", "kwargs")}
         return config
 
-        if self.majority_epochs is None and self.votes_first and self.label_kind.has_tokens:
-            return SEQUENCE_MAJORITY_EPOCHS
     def _weight(self, name: str, shape: tuple[int, ...], initializer: Any = "zeros", trainable: bool = True) -> Any:
         return self.add_weight(shape=shape, initializer=initializer, name=name, trainable=trainable, autocast=False)
 
@@ -283,7 +325,8 @@ class CrowdLayer(keras.layers.Layer):
         """Factor of the identity under a softmax with which P(right) is `safe_start`; 1 at least, as few classes need.
 
         At the papers' 1 P(right) falls to e / (e + K - 1). Annotators who say so little of the truth let the base mix
-        classes up in the first epochs, and whole classes are lost (benchmarks/reproduce/lost_classes.py).
+        classes up in the first epochs, and whole classes are lost (benchmarks/reproduce/starts.py). Of tokens most are
+        O, which no start changes.
         """
         return 1.0 if self.label_kind.has_tokens else max(1.0, self._advantage(self.safe_start, classes))
 
@@ -325,9 +368,11 @@ class CrowdLayer(keras.layers.Layer):
         return ops.broadcast_to(codes[None], (ops.shape(inputs)[0], self.num_annotators))
 
     def _check_call(self, inputs: Any, training: Any) -> None:
-        """Refuses an input of the wrong shape, and what `check_training` refuses."""
+        """Refuses an input of the wrong shape, what `check_training` refuses, and what are not probabilities."""
         self.check_training(training)
         self._check_shape(inputs.shape)
+        if training and self.takes_probabilities and not self._has_seen_probabilities:
+            self.check_probabilities(inputs)
 
     def _check_shape(self, shape: tuple[int | None, ...]) -> int:
         """The number of classes, of an input of the right shape."""

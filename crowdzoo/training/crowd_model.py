@@ -98,7 +98,10 @@ class CrowdModel(AskedModel):
         shape = input_shape["instances"] if has_annotators(input_shape) else input_shape
         # a symbolic call builds any base and tells its output's shape, which `build` of a subclassed model does not
         tensors = symbols(shape)
-        self.bottleneck_shape = self.base(tensors).shape
+        bottleneck = self.base(tensors)
+        self.bottleneck_shape = bottleneck.shape
+        if self.crowd is not None:
+            self.crowd.check_probabilities(bottleneck)
         if self.crowd is not None and self.crowd.uses_features:
             self._base_and_features = self._with_features()
             features_shape = self._base_and_features(tensors)[1].shape

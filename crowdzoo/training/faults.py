@@ -7,14 +7,13 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import DataError
 from crowdzoo.metrics import lost_classes
 from crowdzoo.training.phases import answers_of_batch
 
 JUDGED = 5  # epochs after which a model that never gives a class is no beginner
 LOOKED_AT = 1024  # training examples whose predictions are looked at
 OTHERS = 0.01  # share of targets of other classes from which on one class for all is a fault
-SUM_ERROR = 0.05  # of probabilities in half precision
 MOVES = 0.01  # deviation of a regressor's answers, as a share of the ratings', below which they are one value
 
 _WAY_OUT = "Train with a smaller batch_size, more epochs, or another learning_rate."
@@ -68,13 +67,13 @@ def warn_if_one_class(predicted: np.ndarray, targets: np.ndarray, classes: Any =
 
     Warns:
         NotLearnedWarning: all predictions are of one class, and a hundredth of the targets or more are of others.
+    """
     if answers := _one_class(predicted, targets, classes, what):
         _warn(answers)
 
 
 def _one_class(predicted: np.ndarray, targets: np.ndarray, classes: Any, what: str) -> str:
     """What a model gives that knows one class; empty where it knows more, or there are no others to know."""
-    """
     targets = targets[targets >= 0]
     if len(predicted) == 0 or len(targets) == 0 or (predicted != predicted[0]).any():
         return ""
@@ -90,17 +89,17 @@ def _one_class(predicted: np.ndarray, targets: np.ndarray, classes: Any, what: s
 
 def check_probabilities(model: Any, inputs: Any) -> None:
     """Refuses a `CrowdModel` whose base for classes gives no probabilities, such as one without a softmax."""
-    kind = model.label_kind
-    if not (kind.one_class or kind.has_pixels) or model.crowd.stands_on_hidden_layer:
-        return
-    answers = np.asarray(ops.convert_to_numpy(ops.cast(model.base(inputs["instances"]), "float32")), "float64")
-    sums = answers.sum(axis=-1)
-    if np.isfinite(answers).all() and (answers.min() < 0 or np.abs(sums - 1).max() > SUM_ERROR):
-        first = answers.reshape(-1, answers.shape[-1])[0]
-        raise ConfigError(
-            f"fit: the base gives {np.round(first, 3).tolist()}, which are no probabilities of the classes. "
-            f"End it in keras.layers.Dense({answers.shape[-1]}, activation='softmax')."
-        )
+    if model.crowd.takes_probabilities:
+        model.crowd.check_probabilities(model.base(inputs["instances"]))
+
+
+def is_judged(model: Any) -> bool:
+    """Whether a `CrowdModel` was just trained long enough for its `fit` to look for lost classes, by its kind too."""
+    if model.crowd is None or len(getattr(getattr(model, "history", None), "epoch", ())) < JUDGED:
+        return False
+    # of a pair "equal" is seldom the most probable
+    of_classes = model.label_kind.one_class and not isinstance(model.base.input, dict)
+    return of_classes or model.label_kind.has_tokens
 
 
 def look_for_lost_classes(model: Any, data: Any, batch_size: int) -> None:

@@ -177,7 +177,7 @@ def test_the_loss_of_deep_em_does_not_depend_on_which_way_an_image_lies():
 
 def test_a_base_without_a_softmax_is_refused():
     base = keras.Sequential([keras.Input((H, W, 1)), keras.layers.Dense(K)])
-    with pytest.raises(ConfigError, match="no probabilities of the classes"):
+    with pytest.raises(ConfigError, match="not probabilities of the classes"):
         a_model(base=base).fit(X, DENSE, verbose=0)
 
 
