@@ -1,5 +1,6 @@
 """Annotators as deviations from a common annotator: for many classes, and for annotators of few labels."""
 
+from dataclasses import replace
 from typing import Any
 
 import keras
@@ -11,6 +12,7 @@ from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
 from crowdzoo.layers.ranges import DIAGONAL, STRENGTH, UNITS
 
 FORMS = ("full", "diagonal", "low-rank")
+OTHER_DIAGONAL = 0.8  # P(right label) that the diagonal and the low-rank form start with
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -42,7 +44,8 @@ class PooledConfusions(CrowdLayer):
         ridge: strength of the pull, 0 or more; in labels, so to speak.
         rank: J, kinds of errors of the low-rank form.
         per_class: whether a_r depends on the class k; False leaves one number an annotator (one coin).
-        diagonal: P(right label) that all annotators start with, above 0 and below 1.
+        diagonal: P(right label) that all annotators start with, above 0 and below 1. None is 1/2 of the full form (e /
+            (e + K - 1) at least), and .8 of the others.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
@@ -69,7 +72,7 @@ class PooledConfusions(CrowdLayer):
     unseen_as_made = True
     votes_first = True
 
-    @checked(form=Choice(FORMS), ridge=STRENGTH, rank=UNITS, per_class=FLAG, diagonal=DIAGONAL)
+    @checked(form=Choice(FORMS), ridge=STRENGTH, rank=UNITS, per_class=FLAG, diagonal=replace(DIAGONAL, optional=True))
     def __init__(
         self,
         num_annotators: int,
@@ -77,7 +80,7 @@ class PooledConfusions(CrowdLayer):
         ridge: float = 1.0,
         rank: int = 8,
         per_class: bool = True,
-        diagonal: float = 0.8,
+        diagonal: float | None = None,
         **kwargs: Any,
     ):
         super().__init__(num_annotators, **kwargs)
@@ -100,7 +103,7 @@ class PooledConfusions(CrowdLayer):
             self.common_kernel = self._weight("common_kernel", (classes, classes), self._start)
             self.kernel = self._weight("kernel", (everybody, classes, classes))
         else:
-            start = keras.initializers.Constant(np.log(self.diagonal) - np.log1p(-self.diagonal))
+            start = keras.initializers.Constant(self._advantage(self.diagonal or OTHER_DIAGONAL, 2))
             self.common_right = self._weight("common_right", (classes,), start)
             self.right = self._weight("right", (everybody, classes if self.per_class else 1))
         if self.form == "low-rank":
@@ -114,7 +117,9 @@ class PooledConfusions(CrowdLayer):
 
     def _start(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
         """Logits of a matrix with `diagonal` on the diagonal and the rest spread evenly."""
-        return self._identities(shape, dtype, self._advantage(self.diagonal, shape[-1]))
+        classes = shape[-1]
+        scale = self._safe_scale(classes) if self.diagonal is None else self._advantage(self.diagonal, classes)
+        return self._identities(shape, dtype, scale)
 
     # === What annotators say ===
 

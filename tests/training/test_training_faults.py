@@ -7,10 +7,19 @@ import pytest
 from crowdzoo import layers
 from crowdzoo.commands import main as cli
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.datasets import generated_ner
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.layers import CrowdsourcedLayer, DeepEM
-from crowdzoo.metrics import lost_classes
-from crowdzoo.models import CrowdModel, TaggerSettings, TrainingSettings, train, train_tagger
+from crowdzoo.layers import ConfusionMatrices, CrowdsourcedLayer, DeepEM
+from crowdzoo.metrics import lost_classes, span_scores
+from crowdzoo.models import (
+    CrowdModel,
+    SequenceTagger,
+    TaggerSettings,
+    TokenEncoder,
+    TrainingSettings,
+    train,
+    train_tagger,
+)
 from crowdzoo.training.faults import NotLearnedWarning, check_weights, warn_if_classes_are_lost
 from crowdzoo.training.methods import METHODS, create_crowd_layer, crowd_layer_class, hyperparameters_of
 
@@ -101,6 +110,57 @@ def advised(method, pattern):
     with pytest.warns(NotLearnedWarning) as caught:
         warn_if_classes_are_lost(np.arange(60) % 2, np.arange(60)[:, None] % 3, layer)
     return re.search(pattern, str(caught[0].message))[1]
+
+
+@pytest.mark.parametrize(
+    ("layer", "epochs", "advice"),
+    [
+        (ConfusionMatrices, 0, r"votes first: ConfusionMatrices\(\.\.\., majority_epochs=5\).*Or train with a smaller"),
+        (ConfusionMatrices, None, r"votes for longer: ConfusionMatrices\(\.\.\., majority_epochs=20\); .*=20; .*: 20}"),
+        (DeepEM, None, "beyond that. Train with a smaller batch_size"),
+    ],
+)
+def test_a_tagger_that_says_one_tag_is_told_to_begin_with_the_votes(layer, epochs, advice):
+    crowd = layer(1, kind="sequence", majority_epochs=epochs)
+    crowd.build((None, None, 3))
+    votes = np.arange(60)[:, None] % 3
+    with pytest.warns(NotLearnedWarning, match=rf"one class 'O' to all 60 training tokens.* 66\.7% .*{advice}"):
+        warn_if_classes_are_lost(np.zeros(60, int), votes, crowd, ["O", "B-PER", "I-PER"])
+
+
+@pytest.mark.usefixtures("eager")
+def test_fit_of_a_tagger_that_says_one_tag_warns():
+    base = keras.Sequential([keras.Input((None, 2)), keras.layers.Dense(3, "softmax")])
+    base.set_weights([np.zeros((2, 3)), np.array([5.0, 0, 0])])
+    model = CrowdModel(base, ConfusionMatrices(1, kind="sequence"))
+    model.compile(keras.optimizers.SGD(0.0))
+    said = np.arange(24).reshape(4, 6, 1) % 3
+    with pytest.warns(NotLearnedWarning, match=r"one class '0' to all 24 training tokens.*majority_epochs=20"):
+        model.fit(np.zeros((4, 6, 2)), said, epochs=5, verbose=0)
+
+
+@pytest.mark.slow
+def test_a_tagger_learns_with_confusion_matrices_and_without_the_votes_it_says_how(recwarn):
+    pytest.importorskip("tensorflow")
+    crowd = generated_ner(300)
+    encoder = TokenEncoder.fit(crowd.tokens)
+    x, annotators = encoder(crowd.tokens), crowd.annotations.num_annotators
+
+    def f1(**arguments):
+        keras.utils.set_random_seed(0)
+        base = SequenceTagger(**encoder.sizes, num_classes=len(crowd.classes), embedding=32, filters=64, units=32)
+        model = CrowdModel(base, ConfusionMatrices(annotators, kind="sequence", **arguments))
+        model.compile(keras.optimizers.Adam(0.01))
+        model.fit(x, crowd.annotations, tasks=crowd.annotations.tasks, epochs=25, verbose=0)
+        return span_scores(crowd.gold_tags(), [crowd.tag_set.tags(codes) for codes in base.tag(x)]).f1
+
+    with pytest.warns(NotLearnedWarning, match="one class 'O'") as caught:
+        assert f1(majority_epochs=0) < 0.1
+    advised = int(re.search(r"majority_epochs=(\d+)", str(caught[0].message))[1])
+    assert f1(majority_epochs=advised) > 0.9
+    recwarn.clear()
+    assert f1() > 0.9
+    assert not [each for each in recwarn if each.category is NotLearnedWarning]
 
 
 @pytest.fixture
