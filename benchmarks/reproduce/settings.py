@@ -99,10 +99,19 @@ def words(thing: Any, config: dict[str, Any] | None = None, only: tuple[str, ...
     if config is None:
         config = thing.get_config() if hasattr(thing, "get_config") else thing.get_params()
     if "majority_epochs" in config:
-        config = {**config, "majority_epochs": thing.num_majority_epochs}  # which None leaves to the layer
+        config = {**config, **_resolved(thing, config)}
     names = sorted({*config} - {*NO_SETTINGS} if only is None else {*config} & {*only})
     values = {name: _value(config[name]) for name in names if config[name] is not None}
     return f"{type(thing).__name__}({', '.join(f'{name}={json.dumps(each)}' for name, each in values.items())})"
+
+
+def _resolved(layer: Any, config: dict[str, Any]) -> dict[str, Any]:
+    """What a crowd layer decides itself where its arguments are None, and without what has no part in its start."""
+    found = {"majority_epochs": layer.num_majority_epochs}
+    if config.get("diagonal") is not None:
+        return {**found, "scale": None}
+    free = [name for name in ("scale", "diagonal") if name in config]
+    return {**found, "safe_start": layer.safe_start} if free and not any(config[name] for name in free) else found
 
 
 def _value(value: Any) -> Any:
