@@ -105,8 +105,9 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     """In which figures and settings two states of a row differ, but for seconds."""
     before, now = dict(_figures(old)), dict(_figures(new))
     for name in before.keys() & now.keys():
-        if before[name] != now[name]:
-            yield f"{name}: {before[name]:.4f} before, {now[name]:.4f} now"
+        old_figure, new_figure = (f"{figures[name]:.4f}" for figures in (before, now))
+        if old_figure != new_figure:
+            yield f"{name}: {old_figure} before, {new_figure} now"
     words = [{*row.get("settings", [])} for row in (old, new)]
     yield from (f"no longer {line}" for line in words[0] - words[1])
     yield from (f"new: {line}" for line in words[1] - words[0])
@@ -115,7 +116,7 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
 def _figures(row: Any, name: str = "") -> Iterator[tuple[str, float]]:
     """Every figure of a row's runs or draws, with the keys above it."""
     if isinstance(row, dict):
-        for key in row.keys() - {"seconds"} if name else row.keys() & {"runs", "draws"}:
+        for key in row.keys() - {"seconds", "cpu_seconds"} if name else row.keys() & {"runs", "draws"}:
             yield from _figures(row[key], f"{name} {key}".strip())
     elif isinstance(row, list):
         for place, part in enumerate(row):
