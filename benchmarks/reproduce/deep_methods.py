@@ -363,9 +363,13 @@ def trained_before(saved: dict[str, Any], name: str, row: str) -> dict[str, Any]
     """A row of LabelMe with the settings of a row of today's defaults, None where there is none."""
     if name != "labelme-defaults":
         return None
-    settings = settings_of(partial(measured, name, row, 1))
-    same = (one for one in saved.get("labelme", {}).values() if one.get("settings") == settings)
-    return next(({**one, "row": dataclasses.asdict(DEFAULTS[row])} for one in same), None)
+    asked = dataclasses.asdict(DEFAULTS[row])
+    wanted = {"settings": settings_of(partial(measured, name, row, 1)), **asked}
+    for one in saved.get("labelme", {}).values():
+        found = {"settings": one.get("settings"), **one["row"]}
+        if all(found[key] == wanted[key] for key in ("settings", "labels", "hard")):
+            return {**one, "row": asked}
+    return None
 
 
 def main() -> None:
