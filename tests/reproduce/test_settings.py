@@ -96,6 +96,7 @@ def test_layers_and_aggregations_are_those_of_the_saved_rows(reproduce, settings
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # which the scripts show, such as of aggregations that have not converged
 @pytest.mark.parametrize("name", FILES)
 def test_a_row_is_trained_with_its_saved_settings(all_rows, name):
     if name not in ("conal", "crowd_layer", "geo_crowd_net", "interval_coverage", "segmentation"):
