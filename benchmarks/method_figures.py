@@ -1,8 +1,9 @@
 """The figures that `crowdzoo methods` shows: those of the saved results that are on data sets that ship.
 
 Writes crowdzoo/report/method_figures.json, which a wheel holds. Run it after a change of benchmarks/results/crowds.json
-or benchmarks/results/reproduce_deep.json; a test compares. Processor times of aggregations are those that the file has;
-of a method that it does not have, they are measured.
+or benchmarks/results/reproduce_deep.json; a test compares. Deep methods have the rows "labelme-defaults" of the latter,
+which `python benchmarks/reproduce/deep_methods.py --data labelme-defaults --again --save` trains anew. Processor times
+of aggregations are those that the file has; of a method that it does not have, they are measured.
 
 Writes crowdzoo/report/method_cards.json as well: what the cards of crowdzoo's own methods say, from their docstrings
 and settings. Run it after a change of these, too.
@@ -10,7 +11,6 @@ and settings. Run it after a change of these, too.
     python benchmarks/method_figures.py
 """
 
-import inspect
 import json
 import statistics
 import time
@@ -21,7 +21,6 @@ from typing import Any
 from crowdzoo.aggregation import METHODS, create
 from crowdzoo.datasets import load_labelme
 from crowdzoo.report.method_cards import made_cards
-from crowdzoo.training.methods import crowd_layer_class
 
 HERE = Path(__file__).resolve().parent
 SAVED = HERE.parent / "crowdzoo" / "report" / "method_figures.json"
@@ -60,33 +59,21 @@ def timed(name: str) -> tuple[float, dict[str, Any]]:
 
 
 def deep() -> dict[str, Any]:
+    """Of today's defaults, and of some variants after them; a test compares the settings of the rows."""
     saved = json.loads((HERE / "results" / "reproduce_deep.json").read_text())
     found: dict[str, Any] = {}
-    for title, row in saved["labelme"].items():
+    for title, row in saved["labelme-defaults"].items():
         settings = row["row"]
-        if settings["settings"] or settings["labels"] not in ("", *METHODS):  # gold, and methods that are gone
-            continue
-        method = settings["method"]
         words = [f"{name}={value}" for name, value in settings["arguments"].items()]
-        if method == "aggregated":
+        if settings["method"] == "aggregated":
+            if settings["labels"] not in METHODS:  # gold
+                continue
             words = [settings["labels"], "labels" if settings["hard"] else "posteriors"]
         assert row["runs"], title
         accuracies = [run["last"] for run in row["runs"]]
         made = figure(" ".join(words), accuracies, row["cpu_seconds_a_training"], row["stack"])
-        if is_default(method, settings["arguments"]):
-            found.setdefault(method, []).insert(0, made)
-        else:
-            found.setdefault(method, []).append(made)
+        found.setdefault(settings["method"], []).insert(len(found.get(settings["method"], [])) if words else 0, made)
     return found
-
-
-def is_default(method: str, arguments: dict[str, Any]) -> bool:
-    """Whether a method's settings are those that it has by itself."""
-    layer = crowd_layer_class(method)
-    if layer is None:
-        return False
-    parameters = inspect.signature(layer.__init__).parameters
-    return all(parameters[name].default == value for name, value in arguments.items())
 
 
 def figure(variant: str, accuracies: list[float], cpu_seconds: float, versions: dict[str, Any]) -> dict[str, Any]:

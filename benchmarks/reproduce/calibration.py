@@ -25,13 +25,14 @@ from typing import Any
 import numpy as np
 from needed import need
 from rows import Parts, run
+from settings import aggregator
 from sklearn.ensemble import ExtraTreesClassifier
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from real_crowds import CROWDS, real_sets
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import Aggregation, MajorityVote, VotesWarning, calibrate, create
+from crowdzoo.aggregation import Aggregation, VotesWarning, calibrate
 
 RESULTS = Path(__file__).parents[1] / "results" / "calibration.json"
 METHODS = ("majority-vote", "one-coin", "dawid-skene", "robust")
@@ -63,7 +64,7 @@ def read(name: str) -> tuple[Annotations, np.ndarray]:
 @cache
 def fitted(name: str, method: str) -> Aggregation:
     warnings.simplefilter("ignore", VotesWarning)
-    return create(method).fit(read(name)[0])
+    return aggregator(method).fit(read(name)[0])
 
 
 def table_of(annotations: Annotations) -> np.ndarray:
@@ -82,7 +83,7 @@ def peers(name: str, number: int, seed: int) -> dict[str, float]:
     seen, right = said[:number] >= 0, said[:number] == gold[inside][:, None]
     share = np.where(seen.sum(axis=0) >= LEAST_SEEN, right.sum(axis=0) / np.maximum(seen.sum(axis=0), 1), -1)
     best = said[number:, share.argmax()]
-    votes = MajorityVote().fit(annotations).labels[outside]
+    votes = aggregator("majority-vote").fit(annotations).labels[outside]
     chosen = np.where(best >= 0, best, votes) if share.max() >= 0 else votes
     hot = (said[:, :, None] == np.arange(annotations.num_classes)).reshape(len(said), -1)
     trees = ExtraTreesClassifier(500, random_state=seed).fit(hot[:number], gold[inside])
@@ -129,8 +130,8 @@ def runs(name: str, method: str, number: int) -> Iterator[dict[str, Any]]:
         yield {key: value if isinstance(value, str) else round(value, 4) for key, value in row.items()}
 
 
-def main() -> None:
-    parts: Parts = {
+def parts() -> Parts:
+    return {
         "llm-judges": {
             f"{method}, {number}": partial(runs, "llm-judges", method, number)
             for number in NUMBERS
@@ -140,9 +141,8 @@ def main() -> None:
             f"{name}, {number}": partial(runs, name, "robust", number) for name in OTHERS for number in (50, 200)
         },
     }
-    run(RESULTS, parts, __doc__)
 
 
 if __name__ == "__main__":
     need(*(CROWDS[name].place for name in ("llm-judges", *OTHERS)))
-    main()
+    run(RESULTS, parts(), __doc__)

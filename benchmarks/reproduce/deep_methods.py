@@ -21,17 +21,19 @@ import json
 import resource
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from intervals import Runs, packed, shown, shown_bootstrap, unpacked
 from needed import need
+from rows import add_again, save
 from run_alone import run_alone
+from settings import LAYERS, aggregator, batch_size, recorded, settings_of
 from stack import stack
 
-from crowdzoo import Annotations, aggregation
+from crowdzoo import Annotations
 from crowdzoo.datasets import data_folder
 
 RESULTS = Path(__file__).parents[1] / "results" / "reproduce_deep.json"
@@ -48,7 +50,7 @@ class Row:
 
     Attributes:
         method: name in `crowdzoo.models.METHODS`.
-        arguments: its hyperparameters.
+        arguments: its hyperparameters, all of them (but for `DEFAULTS`).
         labels: for method "aggregated": "gold", or an aggregator's name.
         hard: whether the most probable class is the label, in place of the whole posterior.
         settings: fields of `TrainingSettings` that this row has of its own.
@@ -62,7 +64,7 @@ class Row:
 
 
 def layer(method: str, **arguments: Any) -> Row:
-    return Row(method, arguments)
+    return Row(method, {**LAYERS[method], **arguments})
 
 
 ROWS: dict[str, Row] = {
@@ -97,6 +99,20 @@ ROWS: dict[str, Row] = {
     "LIA": layer("lia"),
     "WAUM": layer("waum"),
 }
+# today's defaults of each method, which `crowdzoo methods` shows (benchmarks/method_figures.py)
+DEFAULTS: dict[str, Row] = {
+    **{name: row for name, row in ROWS.items() if row.method == "aggregated"},
+    **{method: Row(method) for method in LAYERS},
+    **{f"CL {one}": Row("crowdsourced-layer", {"connection": one}) for one in ("VW", "VB", "VW+B", "S")},
+    "WDN": Row("doctor-net", {"weighted": True}),
+    "GeoCrowdNet W": Row("geo-crowd-net", {"regularization": "W"}),
+    "CoNAL": Row("conal", {"scale": 2.0}),
+    "CoNAL, scale 1": Row("conal", {"scale": 1.0}),
+}
+# fields of `TrainingSettings` for every row, where its data or the row itself have no others
+TRAINING: dict[str, Any] = {
+    "hidden": (128,), "dropout": 0.5, "batch_normalization": False, "epochs": 60, "learning_rate": 1e-3,
+}  # fmt: skip
 
 # === Data ===
 
@@ -122,6 +138,7 @@ class Data:
     settings: dict[str, Any]
 
 
+@cache
 def music(**settings: Any) -> Data:
     import pyarrow.csv
 
@@ -145,6 +162,7 @@ def music(**settings: Any) -> Data:
     return Data(features(train), annotations, codes(train), features(test), codes(test), settings)
 
 
+@cache
 def labelme() -> Data:
     from crowdzoo.datasets import load_labelme
 
@@ -168,6 +186,7 @@ def one_fold(data: Data, seed: int) -> Data:
     )  # fmt: skip
 
 
+@lru_cache(maxsize=5)
 def common_confusions(seed: int, **arguments: Any) -> Data:
     from simulated_crowds import simulate_common_confusions
 
@@ -185,6 +204,7 @@ DATA: dict[str, Callable[[int], Data]] = {
     "music": lambda seed: music(),
     "music-conal": lambda seed: music(batch_size=1024, learning_rate=0.01, epochs=200),
     "labelme": lambda seed: labelme(),
+    "labelme-defaults": lambda seed: labelme(),
     "music-folds": lambda seed: one_fold(music(), seed),
     "labelme-folds": lambda seed: one_fold(labelme(), seed),
 }
@@ -222,9 +242,21 @@ CONAL_PAPER["music-conal"] = CONAL_PAPER["music"]
 # === One row ===
 
 
+def rows_of(name: str) -> dict[str, Row]:
+    """The rows of a set."""
+    return DEFAULTS if name == "labelme-defaults" else ROWS
+
+
 def work(name: str, row_name: str, seeds: int) -> dict[str, Any]:
-    """Trains one row, on all training tasks and, where the data asks for it, on nine tenths of them."""
-    row = ROWS[row_name]
+    """Trains one row, and says with which settings."""
+    with recorded() as settings:
+        found = measured(name, row_name, seeds)
+    return {**found, "settings": settings}
+
+
+def measured(name: str, row_name: str, seeds: int) -> dict[str, Any]:
+    """Trains one row, with each seed."""
+    row = rows_of(name)[row_name]
     started, cpu = time.perf_counter(), time.process_time()
     runs: list[dict[str, Any]] = []
     for seed in range(seeds):
@@ -267,8 +299,9 @@ def trained(row: Row, data: Data, seed: int) -> tuple[dict[str, Any], Any]:
             curve["ece"] = expected_calibration_error(data.gold_test, np.float64(estimate))
 
     labels = training_labels(row, annotations, data.gold, seed)
+    length = {"batch_size": batch_size(len(data.x))}
     settings = TrainingSettings(
-        **{"method": row.method, "arguments": row.arguments, "seed": seed, **data.settings, **row.settings}
+        method=row.method, arguments=row.arguments, seed=seed, **{**TRAINING, **length, **data.settings, **row.settings}
     )
     model, _ = train(settings, data.x, callbacks=[Watch()], **labels)
     return curve, model
@@ -281,7 +314,7 @@ def training_labels(row: Row, annotations: Annotations, gold: np.ndarray, seed: 
     if not row.labels:
         return {"annotations": annotations, "tasks": annotations.tasks}
     known = {"seed": seed} if row.labels == "majority-vote" else {}
-    result = aggregation.create(row.labels, **known).fit(annotations)
+    result = aggregator(row.labels, **known).fit(annotations)
     return {"label_distribution": np.eye(annotations.num_classes)[result.labels] if row.hard else result.posteriors}
 
 
@@ -326,12 +359,26 @@ def mean_and_deviation(one: dict[str, Any], key: str) -> str:
     return f"{values.mean():.2f}" + (f" ± {values.std(ddof=1):.2f}" if len(values) > 1 else "")
 
 
+def trained_before(saved: dict[str, Any], name: str, row: str) -> dict[str, Any] | None:
+    """A row of LabelMe with the settings of a row of today's defaults, None where there is none."""
+    if name != "labelme-defaults":
+        return None
+    asked = dataclasses.asdict(DEFAULTS[row])
+    wanted = {"settings": settings_of(partial(measured, name, row, 1)), **asked}
+    for one in saved.get("labelme", {}).values():
+        found = {"settings": one.get("settings"), **one["row"]}
+        if all(found[key] == wanted[key] for key in ("settings", "labels", "hard")):
+            return {**one, "row": asked}
+    return None
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Every deep method on the same data.")
     parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA), metavar="NAME")
-    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS), metavar="NAME")
+    names = list({**ROWS, **DEFAULTS})
+    parser.add_argument("--rows", nargs="+", choices=names, default=names, metavar="NAME")
     parser.add_argument("--seeds", type=int, default=SEEDS)
-    parser.add_argument("--again", action="store_true", help="also rows that are in the results")
+    add_again(parser)
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--worker", nargs=2, metavar=("DATA", "ROW"), help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -339,15 +386,16 @@ def main() -> None:
         print("RESULT" + json.dumps(work(*args.worker, args.seeds)))
         return
     for name in args.data:
-        for row in args.rows:
+        for row in (each for each in args.rows if each in rows_of(name)):
             saved = json.loads(args.out.read_text()) if args.out.is_file() else {}
             if row in saved.get(name, {}) and not args.again:
                 continue
-            one = run_alone(__file__, ["--worker", name, row, "--seeds", str(args.seeds)], f"{name}, {row}")
+            one = None if args.again else trained_before(saved, name, row)
+            if one is None:
+                one = run_alone(__file__, ["--worker", name, row, "--seeds", str(args.seeds)], f"{name}, {row}")
             if one is not None:
                 saved = json.loads(args.out.read_text()) if args.out.is_file() else {}  # others may write beside
-                saved.setdefault(name, {})[row] = one
-                args.out.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
+                save(args, args.out, saved, (name, row), one)
 
 
 if __name__ == "__main__":

@@ -61,6 +61,7 @@ from typing import Any
 import numpy as np
 from intervals import Runs, mean_interval
 from run_alone import run_alone
+from settings import LAYERS, recorded, training_begins
 from stack import stack
 
 RESULTS = Path(__file__).parents[1] / "results" / "geo_crowd_net.json"
@@ -183,7 +184,8 @@ class Training:
         row, (num_features, num_classes, num_annotators) = self.row, self.sizes
         hidden = (128, 128) if row["crowd"] == CONAL else (16,)
         base = FeatureClassifier(num_features, num_classes, hidden=hidden, dropout=0.0)
-        layer = GeoCrowdNet(num_annotators, row["regularization"], row["strength"], row["start"], floor=row["floor"])
+        own = {name: row[name] for name in ("regularization", "strength", "floor")}
+        layer = GeoCrowdNet(num_annotators, **{**LAYERS["geo-crowd-net"], **own, "diagonal": row["start"]})
         base(np.zeros((1, num_features), "float32"))
         layer.build((None, num_classes))
         return base, layer
@@ -200,6 +202,7 @@ class Training:
         for variable, value in zip(self.optimizer.variables, self.start, strict=True):
             variable.assign(value)
         tasks, (epochs, batches) = len(data["x"]), (20, 8) if self.row["crowd"] == CONAL else (EPOCHS, 10)
+        training_begins(self.base, self.layer, self.optimizer, epochs=epochs, batches=batches)
         rng = np.random.default_rng([seed, 2])
         order = np.stack([rng.permutation(tasks).reshape(batches, -1) for _ in range(epochs)])
         ids, labels = data["annotations"].padded(np.arange(tasks))
@@ -210,6 +213,13 @@ class Training:
 
 
 def work(row: dict[str, Any]) -> dict[str, Any]:
+    """Trains one row on each of its draws, and says with which settings."""
+    with recorded() as settings:
+        runs = runs_of(row)
+    return {**row, "runs": runs, "stack": stack(), "settings": settings}
+
+
+def runs_of(row: dict[str, Any]) -> list[dict[str, Any]]:
     """Trains one row on each of its draws."""
     runs, training = [], None
     for seed in row["seeds"]:
@@ -226,7 +236,7 @@ def work(row: dict[str, Any]) -> dict[str, Any]:
             "loss": cost,
         })  # fmt: skip
     print(f"  {name_of(row)}: L1 {np.mean([run['l1'] for run in runs]):.3f}", flush=True)
-    return {**row, "runs": runs, "stack": stack()}
+    return runs
 
 
 def row_of(

@@ -38,6 +38,8 @@ from deep_methods import ROWS, SEEDS, Data, mean, mean_and_deviation, one_fold, 
 from deep_methods import task_posteriors as posteriors_of
 from intervals import shown
 from needed import need
+from rows import add_again, save
+from settings import recorded
 from stack import same_stack, stack
 
 RESULTS = Path(__file__).parents[1] / "results" / "imagenet_features.json"
@@ -56,15 +58,15 @@ def labelme(x: np.ndarray, tasks: Any) -> Data:
     from crowdzoo.datasets import load_labelme
 
     data = load_labelme()
-    return _data(x, data.annotations, data.gold, tasks)
+    return data_of(x, data.annotations, data.gold, tasks)
 
 
 def bluebirds(x: np.ndarray, tasks: Any) -> Data:
     data = lia.bluebirds()
-    return _data(x, data.annotations, data.gold, tasks)
+    return data_of(x, data.annotations, data.gold, tasks)
 
 
-def _data(x: np.ndarray, annotations: Any, gold: np.ndarray, tasks: Any) -> Data:
+def data_of(x: np.ndarray, annotations: Any, gold: np.ndarray, tasks: Any) -> Data:
     """All tasks, to be split by `one_fold`; features are put into the tasks' order by name."""
     row_of = {str(task): row for row, task in enumerate(tasks)}
     x = x[[row_of[str(task)] for task in annotations.tasks]]
@@ -92,35 +94,40 @@ DATA: dict[str, Callable[[Path], Data]] = {
 
 
 def work(row: str, data: Data, seeds: int) -> dict[str, Any]:
-    """Trains one row on every fold."""
+    """Trains one row on every fold, and says with which settings."""
     cpu = time.process_time()
-    runs = []
-    for seed in range(seeds):
-        fold = one_fold(data, seed)
-        curve, model = trained(ROWS[row], fold, seed)
-        runs.append({"seed": seed, "last": curve["test"][-1], "best": max(curve["test"]), "ece": curve["ece"]})
-        inferred = posteriors_of(model, fold)
-        if inferred is not None:
-            runs[-1]["tasks"] = float((inferred.argmax(axis=1) == fold.gold).mean())
+    with recorded() as settings:
+        runs = [run_of(row, data, seed) for seed in range(seeds)]
     return {
         "runs": runs,
         "cpu_seconds_a_training": (time.process_time() - cpu) / seeds,
         "row": dataclasses.asdict(ROWS[row]),
         "stack": stack(),
+        "settings": settings,
     }
 
 
-def measure(names: list[str], rows: list[str], seeds: int, folder: Path, again: bool, out: Path) -> None:
+def run_of(row: str, data: Data, seed: int) -> dict[str, Any]:
+    """Trains one row on one fold."""
+    fold = one_fold(data, seed)
+    curve, model = trained(ROWS[row], fold, seed)
+    run = {"seed": seed, "last": curve["test"][-1], "best": max(curve["test"]), "ece": curve["ece"]}
+    inferred = posteriors_of(model, fold)
+    if inferred is not None:
+        run["tasks"] = float((inferred.argmax(axis=1) == fold.gold).mean())
+    return run
+
+
+def measure(args: argparse.Namespace) -> None:
     """Trains what the results do not have, or not on this stack."""
-    data = {name: DATA[name](folder) for name in names}
-    for row, name in itertools.product(rows, names):
+    out, seeds = args.out, args.seeds
+    data = {name: DATA[name](args.folder) for name in args.data}
+    for row, name in itertools.product(args.rows, args.data):
         old = _read(out).get(name, {}).get(row, {"runs": []})
-        if not again and len(old["runs"]) >= seeds and same_stack(old.get("stack"), stack()):
+        if not args.again and len(old["runs"]) >= seeds and same_stack(old.get("stack"), stack()):
             continue
         one = work(row, data[name], seeds)
-        saved = _read(out)
-        saved.setdefault(name, {})[row] = one
-        out.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
+        save(args, out, _read(out), (name, row), one)
         print(f"{name}, {row}: {100 * mean(one, 'last'):.2f}", flush=True)
 
 
@@ -156,12 +163,11 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA), metavar="NAME")
     parser.add_argument("--rows", nargs="+", choices=TRAINED, default=list(TRAINED), metavar="NAME")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="a multiple of five, for whole rounds of fifths")
-    parser.add_argument("--again", action="store_true", help="also rows that are in the results")
+    add_again(parser)
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
-    saved = _read(args.out)
-    args.out.write_text(json.dumps({**saved, "network": checks(args.folder)}, indent=1) + "\n", encoding="utf-8")
-    measure(args.data, args.rows, args.seeds, args.folder, args.again, args.out)
+    save(args, args.out, _read(args.out), ("network",), checks(args.folder))
+    measure(args)
 
 
 if __name__ == "__main__":

@@ -25,9 +25,10 @@ from typing import Any
 
 import numpy as np
 from rows import Parts, run
+from settings import aggregator
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import VotesWarning, calibrate, create
+from crowdzoo.aggregation import VotesWarning, calibrate
 from crowdzoo.quality import alternative_annotator_test
 
 RESULTS = Path(__file__).parents[1] / "results" / "interval_coverage.json"
@@ -89,7 +90,7 @@ def calibrations(sort: str, number: int) -> Iterator[dict[str, Any]]:
         known = np.random.default_rng(seed).permutation(annotated)[:number]
         gold = np.full(annotations.num_tasks, -1)
         gold[known] = truth[known]
-        found = calibrate(create(method).fit(annotations), annotations, gold, seed=seed)
+        found = calibrate(aggregator(method).fit(annotations), annotations, gold, seed=seed)
         others = np.setdiff1d(annotated, known)
         assert found.accuracy_interval is not None
         yield figures(*found.accuracy_interval, float((found.labels[others] == truth[others]).mean()))

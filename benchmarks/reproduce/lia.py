@@ -2,7 +2,8 @@
 
     python benchmarks/reproduce/lia.py                           # what is missing in the saved results
     python benchmarks/reproduce/lia.py --data bluebirds --rows LIA LIA-E --draws 10
-    python benchmarks/reproduce/lia.py --again                   # everything anew
+    python benchmarks/reproduce/lia.py --data medical-cause medical-treat --rows LIA-ML --again   # LIA-ML, compared
+    python benchmarks/reproduce/lia.py --again --save            # everything anew
 
 Reads the raw data below CROWDZOO_DATA. Evaluation is transductive, as in
 the paper: the share of the annotated tasks whose inferred label is right. A draw keeps r random annotations a task;
@@ -73,7 +74,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,8 @@ from typing import Any
 import numpy as np
 from label_model import LabelModel
 from needed import need
+from rows import add_again, save
+from settings import LAYERS, aggregator, recorded
 from stack import same_stack, stack
 
 from crowdzoo.data.annotations import Annotations
@@ -252,6 +255,7 @@ class CrowdSet:
     relation: int = 0
 
 
+@cache
 def bluebirds() -> CrowdSet:
     folder = DATA / "bluebirds-lia"
     with np.load(folder / "vgg16_features.npz") as arrays:
@@ -269,6 +273,7 @@ def _yes_or_no(text: str) -> dict[int, int]:
     return {int(name): int(said == "true") for name, said in re.findall(r"(\d+): (true|false)", text)}
 
 
+@cache
 def wordsim() -> CrowdSet:
     rows = _table(DATA / "snow2008" / "all_collected_data" / "wordsim.standardized.tsv")
     gold = {row["orig_id"]: int(float(row["gold"]) > 2) for row in rows}  # 0 to 4
@@ -282,6 +287,7 @@ def wordsim() -> CrowdSet:
     return CrowdSet(_rotated(x), annotations, np.array(list(gold.values())))
 
 
+@cache
 def rte() -> CrowdSet:
     rows = _table(DATA / "snow2008" / "all_collected_data" / "rte.standardized.tsv")
     gold = {row["orig_id"]: int(row["gold"]) for row in rows}
@@ -293,6 +299,7 @@ def rte() -> CrowdSet:
     return CrowdSet(_rotated(x), _annotations(answers, tasks), np.array(list(gold.values())))
 
 
+@cache
 def medical(name: str) -> CrowdSet:
     """Sentences with two terms each, and which of 14 relations annotators saw between them."""
     folder = DATA / "medical-relation-extraction"
@@ -371,8 +378,17 @@ SETS: dict[str, Callable[[], CrowdSet]] = {
 # === Rows ===
 
 
-def measure(name: str, row: str, redundancy: int, seeds: list[int]) -> tuple[dict[int, dict[str, float]], int]:
-    """Accuracies of a row at one redundancy: seed -> figures; and the peak memory of this process in MiB."""
+def measure(
+    name: str, row: str, redundancy: int, seeds: list[int]
+) -> tuple[dict[int, dict[str, float]], int, list[str]]:
+    """Accuracies of a row at one redundancy: seed -> figures; the peak memory of this process in MiB; the settings."""
+    with recorded() as settings:
+        found = measured(name, row, redundancy, seeds)
+    return found, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, settings
+
+
+def measured(name: str, row: str, redundancy: int, seeds: list[int]) -> dict[int, dict[str, float]]:
+    """Accuracies of a row at one redundancy: seed -> figures."""
     data = SETS[name]()
     found: dict[int, dict[str, float]] = {}
     for seed in seeds:
@@ -386,7 +402,7 @@ def measure(name: str, row: str, redundancy: int, seeds: list[int]) -> tuple[dic
             figures = _lia(row, annotations, data, seed, SETTINGS[name])
         found[seed] = {**figures, "seconds": round(time.perf_counter() - start, 2)}
         print(f"{name:10} {row:15} r={redundancy:<3} seed {seed}: {found[seed]}", flush=True)
-    return found, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return found
 
 
 def _aggregated(row: str, annotations: Annotations, data: CrowdSet) -> dict[str, float]:
@@ -396,15 +412,13 @@ def _aggregated(row: str, annotations: Annotations, data: CrowdSet) -> dict[str,
 
 
 def _aggregation(row: str, annotations: Annotations) -> Any:
-    from crowdzoo.aggregation import create
-
     method, settings = AGGREGATORS[row]
     if method == "label-model":
         return LabelModel().fit(annotations)
     if not method:
         posteriors = ridge_per_label(annotations, **settings)
-        return dataclasses.replace(create("majority-vote").fit(annotations), posteriors=posteriors)
-    return create(method, **settings).fit(annotations)
+        return dataclasses.replace(aggregator("majority-vote").fit(annotations), posteriors=posteriors)
+    return aggregator(method, **settings).fit(annotations)
 
 
 def ridge_per_label(annotations: Annotations, gamma: float, rounds: int) -> np.ndarray:
@@ -619,15 +633,12 @@ def fitted_lia(
         asked = slice(data.relation, None, num_relations)  # the pairs that gold is about
     else:
         x, instances, hidden = _instances(embedding, data.x)
-    layer = LIA(
-        annotations.num_annotators,
-        hidden=settings["hidden"],
-        activation=settings["activation"],
-        annotator_embedding=settings["annotator_embedding"],
-        epochs_per_round=settings["steps_per_round"] // STEPS,
-        marginal_epochs=settings["marginal_steps"] // STEPS,
-        **arguments,
-    )
+    own = {
+        **{name: settings[name] for name in ("hidden", "activation", "annotator_embedding")},
+        "epochs_per_round": settings["steps_per_round"] // STEPS,
+        "marginal_epochs": settings["marginal_steps"] // STEPS,
+    }
+    layer = LIA(annotations.num_annotators, **{**LAYERS["lia"], **own, **arguments})
     model = CrowdModel(_network(instances, hidden, settings), layer, features="features")
     model.compile(_optimizer(settings), steps_per_execution=50)  # the same steps, without Keras in between
     epochs = settings["rounds"] * settings["steps_per_round"] // STEPS
@@ -674,34 +685,37 @@ def run(
     rows: list[str],
     redundancies: list[int] | None,
     draws: int | None,
-    again: bool,
+    args: argparse.Namespace,
 ) -> None:
-    """Fills the table and saves it after each redundancy of a row."""
+    """Fills the table and saves it after each redundancy of a row; of what is computed again each row as a whole."""
     shared = ProcessPoolExecutor(1, get_context("spawn"))  # of the rows of two steps; it starts with the first
-    table["settings"] = SETTINGS
     for name in sets:
         seeds = range(draws or DRAWS[name])
         for row in (each for each in rows if each not in NOT_OF[name]):
             cell = table.setdefault("sets", {}).setdefault(name, {}).setdefault(row, {})
-            wanted = _missing(cell, name, seeds)
-            if not again and not any(wanted.values()):
-                continue
             here = stack(keras=row not in AGGREGATORS)
-            if again or not same_stack(cell.get("stack"), here):  # a row is of one stack
+            if args.again:
+                cell = {}
+            elif not any(_missing(cell, name, seeds).values()):
+                continue
+            elif not same_stack(cell.get("stack"), here):  # a row is of one stack
                 if redundancies and set(cell.get("draws", {})) - {str(each) for each in redundancies}:
                     raise SystemExit(f"{name}, {row}: --redundancies would drop the others; compute the whole row anew")
                 cell.clear()
-                wanted = _missing(cell, name, seeds)
+            wanted = _missing(cell, name, seeds)
             known = cell.setdefault("draws", {})
             cell["stack"] = here
             own = None if row in TWO_STEPS else ProcessPoolExecutor(1, get_context("spawn"))
             with own or contextlib.nullcontext():
                 for redundancy in (each for each in redundancies or wanted if wanted.get(each)):
                     job = (own or shared).submit(measure, name, row, redundancy, wanted[redundancy])
-                    found, memory = job.result()
+                    found, memory, cell["settings"] = job.result()
                     known.setdefault(str(redundancy), {}).update({str(seed): each for seed, each in found.items()})
                     cell["peak_mib"] = max(memory, cell.get("peak_mib", 0))
-                    save(table, name, row)
+                    if not args.again:
+                        save(args, RESULTS, read(), ("sets", name, row), cell)
+            if args.again:  # at once, so that a row is replaced as a whole
+                save(args, RESULTS, read(), ("sets", name, row), cell)
     shared.shutdown()
 
 
@@ -714,13 +728,10 @@ def _missing(cell: dict[str, Any], name: str, seeds: Iterable[int]) -> dict[int,
     }
 
 
-def save(table: dict[str, Any], name: str, row: str) -> None:
-    """Puts a row into the file, beside what another run may have written there in the meantime."""
-    saved = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    saved.setdefault("sets", {}).setdefault(name, {})[row] = table["sets"][name][row]
-    saved["settings"] = table["settings"]
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
+def read() -> dict[str, Any]:
+    """The saved results, in which others may write beside."""
+    saved: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    return saved | {"settings": SETTINGS}
 
 
 def main() -> None:
@@ -729,10 +740,9 @@ def main() -> None:
     parser.add_argument("--rows", nargs="+", default=list(ROWS), choices=list(ROWS))
     parser.add_argument("--redundancies", nargs="+", type=int, help="of every set; otherwise all of the table")
     parser.add_argument("--draws", type=int, help="of every set; otherwise 5, of the medical ones 3")
-    parser.add_argument("--again", action="store_true", help="also what is in the saved results already")
+    add_again(parser)
     options = parser.parse_args()
-    table = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    run(table, options.data, options.rows, options.redundancies, options.draws, options.again)
+    run(read(), options.data, options.rows, options.redundancies, options.draws, options)
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ import numpy as np
 from lia import SETS, SETTINGS, CrowdSet, fitted_lia
 from needed import need
 from rows import Parts, run
+from settings import aggregator
 
-from crowdzoo.aggregation import create
 from crowdzoo.data.annotations import Annotations
 
 __all__ = ["RESULTS", "with_two_added"]
@@ -63,7 +63,7 @@ def added(name: str, row: str) -> Iterator[dict[str, Any]]:
     for seed in DRAWS:
         annotations = with_two_added(data.annotations.restrict(redundancy=REDUNDANCY, seed=seed), data.gold)
         if row in AGGREGATORS:
-            found = create(AGGREGATORS[row]).fit(annotations)
+            found = aggregator(AGGREGATORS[row]).fit(annotations)
             one, confusions = {"accuracy": float(found.expected_accuracy(data.gold))}, found.confusions
         else:
             fitted = fitted_lia(row, annotations, data, seed, SETTINGS[name])

@@ -1,7 +1,7 @@
 """Deep methods that never predict a class, and how their annotators' matrices should start.
 
     python benchmarks/reproduce/lost_classes.py                          # the runs that the results do not have
-    python benchmarks/reproduce/lost_classes.py --parts "digits, after"
+    python benchmarks/reproduce/lost_classes.py --parts "digits, before"
     python benchmarks/reproduce/lost_classes.py --print                  # the tables of the saved results, no training
 
 **Digits.** Scikit-learn's handwritten digits, 1,200 to train on and 597 to test, drawn by the seed. Thirty annotators:
@@ -9,8 +9,7 @@
 and are as the first else; 6 say any digit. Four of them, drawn at random, label each task. The model is a user's own:
 `Dense(64, "relu")`, softmax, Adam at its default, 40 epochs of batches of 32, seeds 0 to 4. A class is lost if one in
 twenty votes or more are for it and the model predicts it for none of the training tasks. "digits, before" are the
-methods as they were, "digits, after" those of today, both by `CrowdModel.fit`, which for methods of gradient descent is
-plain `fit`.
+methods with the papers' start, by `CrowdModel.fit`, which for methods of gradient descent is plain `fit`.
 
 **Protocol of the starts**, fixed before a run of any candidate.
 
@@ -61,6 +60,7 @@ from deep_methods import DATA, Data
 from needed import need
 from recipe import GENERATED
 from rows import Parts, run
+from settings import LAYERS
 
 from crowdzoo import Annotations
 
@@ -103,13 +103,13 @@ def advantage(start: str, classes: int) -> float:
 
 
 def layer_arguments(method: str, start: str | None, classes: int) -> dict[str, Any]:
-    """Arguments of the layer for a start; None is the layer's own."""
+    """Arguments of the layer for a start; None is the papers'."""
     if start is None:
-        return {}
+        return LAYERS[method]
     factor = advantage(start, classes)
     if method in ("crowdsourced-layer", "conal"):
-        return {"scale": factor}
-    return {"diagonal": float(np.exp(factor) / (np.exp(factor) + classes - 1))}
+        return {**LAYERS[method], "scale": factor}
+    return {**LAYERS[method], "diagonal": float(np.exp(factor) / (np.exp(factor) + classes - 1))}
 
 
 def own_model(num_features: int, classes: int, head: bool = True) -> Any:
@@ -183,16 +183,23 @@ SETS: dict[str, tuple[Callable[[int], Data], bool, int]] = {
 }
 
 
+# rows of the first amendment
+ADDED = {
+    "digits": (("conal", "half"), ("trace-regularization", "half")),
+    **dict.fromkeys(("Music", "LabelMe", "CoNAL's, symmetric (family)"), (("conal", "identity"), ("conal", "half"))),
+}
+
+
 def parts() -> Parts:
     found: Parts = {}
     for name, (make, own, rounds) in SETS.items():
         found[name] = {
             f"{method}: {start}": partial(runs, make, method, start, own, rounds)
-            for start in STARTS for method in STARTED
-        }  # fmt: skip
-    for name in ("digits, before", "digits, after"):  # of STARTED, "identity" is the start before
-        methods = THIRTEEN if name == "digits, after" else [each for each in THIRTEEN if each not in STARTED]
-        found[name] = {method: partial(runs, digits, method, None, True, SEEDS) for method in methods}
+            for method, start in (*((each, start) for start in STARTS for each in STARTED), *ADDED.get(name, ()))
+        }
+    # of STARTED, "identity" is the start before
+    methods = [each for each in THIRTEEN if each not in STARTED]
+    found["digits, before"] = {method: partial(runs, digits, method, None, True, SEEDS) for method in methods}
     return found
 
 

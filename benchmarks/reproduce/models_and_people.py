@@ -36,12 +36,12 @@ import numpy as np
 from intervals import Runs, mean_interval
 from needed import need
 from rows import run
+from settings import aggregator
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from real_crowds import real_sets
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import OneCoinDawidSkene, create
 from crowdzoo.quality import next_annotations, people_and_models
 
 RESULTS = Path(__file__).parents[1] / "results" / "models_and_people.json"
@@ -115,7 +115,7 @@ class Replay:
 
     def coin(self, asked: np.ndarray) -> Any:
         """`one-coin` of what people said."""
-        return OneCoinDawidSkene(max_iter=1000).fit(self.annotations(asked, ~self.is_model))
+        return aggregator("one-coin", max_iter=1000).fit(self.annotations(asked, ~self.is_model))
 
     def accuracy(self, posteriors: np.ndarray) -> float:
         """Share of right labels; ties count by their chance."""
@@ -155,7 +155,7 @@ class Replay:
             coin = self.coin(asked)
             return coin, coin.confusions if way == "people, by gain" else None
         if way == "by gain, models as people":
-            result = create("hierarchical-dawid-skene").fit(self.annotations(asked))
+            result = aggregator("hierarchical-dawid-skene").fit(self.annotations(asked))
             return result, result.confusions
         both = people_and_models(self.annotations(asked), np.flatnonzero(self.is_model).tolist())
         return both.aggregation, None if way == "people and all models" else both.next_confusions
@@ -211,9 +211,8 @@ def show_table() -> None:
     print(table(json.loads(RESULTS.read_text(encoding="utf-8"))))
 
 
+PARTS = {f"a model's answer costs {price:g}": {way: partial(replay, way, price) for way in WAYS} for price in PRICES}
+
 if __name__ == "__main__":
     need("llm-judges")
-    parts = {
-        f"a model's answer costs {price:g}": {way: partial(replay, way, price) for way in WAYS} for price in PRICES
-    }
-    run(RESULTS, parts, __doc__, show_table)
+    run(RESULTS, PARTS, __doc__, show_table)

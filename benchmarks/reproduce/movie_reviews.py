@@ -42,8 +42,17 @@ PAPER_ROWS = ("gold", "mean", "CL (S)", "CL (B)", "CL (S+B)")  # on bags of word
 ENOUGH = 20  # ratings of an annotator whose true bias is compared
 BAG: dict[str, Any] = {"hidden": 64, "dropout": 0.5, "epochs": 40, "batch_size": 32, "learning_rate": 1e-3}
 # `TextSettings`, as `crowdzoo train` and the pipeline take them
-TEXT_BAG: dict[str, Any] = {"form": "bag-of-words", "min_texts": 3, "epochs": 15}
-AGGREGATORS = ("mean", "median", "rating-em")
+TEXT_BAG: dict[str, Any] = {
+    "form": "bag-of-words", "min_texts": 3, "epochs": 15, "batch_size": 64, "learning_rate": 1e-3, "dropout": 0.5,
+    "hidden": None, "max_words": 20_000, "max_length": None,
+}  # fmt: skip
+SCALE = {"low": None, "high": None}
+EM = {"bias": True, "unrelated": 0.1, "level": "all"}
+AGGREGATORS: dict[str, dict[str, Any]] = {
+    "mean": {"trim": 0.0, **SCALE},
+    "median": SCALE,
+    "rating-em": {**EM, **SCALE, "precision": True, "shape": None, "max_iter": 1000, "tol": 1e-6},
+}
 AFFECTS = ("anger", "disgust", "fear", "joy", "sadness", "surprise", "valence")
 
 # row -> what is learnt from: an aggregation's name, "gold", or a crowd layer and its arguments
@@ -51,10 +60,11 @@ ROWS: dict[str, Any] = {
     "gold": "gold",
     "mean": "mean",
     "EM": "rating-em",
-    "CL (S)": ("crowdsourced-layer", {"connection": "S"}),
-    "CL (B)": ("crowdsourced-layer", {"connection": "B"}),
-    "CL (S+B)": ("crowdsourced-layer", {"connection": "S+B"}),
-    "deep EM": ("rating-em", {}),
+    **{
+        f"CL ({one})": ("crowdsourced-layer", {"connection": one, "scale": 1.0, "anchor": False})
+        for one in ("S", "B", "S+B")
+    },
+    "deep EM": ("rating-em", {**EM, "prior": 1.0, "epochs_per_round": 1, "start_rounds": 30}),
 }
 TEXT_ROWS = ("gold", "mean", "EM", "CL (B)", "deep EM")
 reviews = cache(load_movie_reviews)
@@ -90,7 +100,7 @@ def ratings_of(name: str) -> tuple[Annotations, np.ndarray]:
 
 def aggregated(name: str, method: str) -> Iterator[dict[str, Any]]:
     annotations, gold = ratings_of(name)
-    found = create(method, kind="regression").fit(annotations)
+    found = create(method, kind="regression", **AGGREGATORS[method]).fit(annotations)
     one = figures(gold, found.estimates)
     if found.biases is not None:
         biases, counts = annotator_biases(annotations, gold)
@@ -116,7 +126,7 @@ def bias_correlation(true: np.ndarray, learned: np.ndarray, counts: np.ndarray) 
 
 def targets(what: str, annotations: Annotations, gold: np.ndarray) -> np.ndarray:
     """The true ratings, or what an aggregation found."""
-    return gold if what == "gold" else create(what, kind="regression").fit(annotations).estimates
+    return gold if what == "gold" else create(what, kind="regression", **AGGREGATORS[what]).fit(annotations).estimates
 
 
 def trained(row: str, seed: int) -> Any:
@@ -135,7 +145,7 @@ def trained(row: str, seed: int) -> Any:
     center, unit = rating_unit(y)
     if not isinstance(what, str):
         crowd = create_crowd_layer(what[0], y.num_annotators, 0, what[1], kind="regression", center=center, unit=unit)
-    size = {"hidden": (BAG["hidden"],), "dropout": BAG["dropout"]}
+    size = {"hidden": (BAG["hidden"],), "dropout": BAG["dropout"], "batch_normalization": False}
     if crowd is None or not crowd.stands_on_hidden_layer:
         base = FeatureRegressor(x.shape[1], center=center, unit=unit, **size)
     else:

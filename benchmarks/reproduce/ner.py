@@ -21,6 +21,7 @@ import dataclasses
 import json
 import resource
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,9 @@ import numpy as np
 from intervals import Runs, shown
 from load_ner_amt import load_ner_amt
 from needed import need
+from rows import add_again, save
 from run_alone import run_alone
+from settings import AGGREGATORS, LAYERS, recorded
 from stack import stack
 
 from crowdzoo.report.tables import print_table
@@ -62,7 +65,22 @@ class Row:
 
 
 def crowd_layer(epochs: int = 30, **arguments: Any) -> Row:
-    return Row("CrowdsourcedLayer", {"task": "sequence", **arguments}, epochs=epochs)
+    own = {"task": "sequence", "majority_epochs": 5, **arguments}
+    return Row("CrowdsourcedLayer", {**LAYERS["crowdsourced-layer"], **own}, epochs=epochs)
+
+
+TAGGER: dict[str, Any] = {
+    "embedding": 100, "filters": 512, "kernel_size": 5, "units": 50, "dropout": 0.5, "bidirectional": False,
+    "crf": False,
+}  # fmt: skip
+# settings of aggregations of sentences
+CHAIN = {
+    "max_iter": 200, "tol": 1e-6, "prior": 1.0, "diagonal": 3.0, "votes": 0.2, "transitions": 1.0, "words": 0.1,
+    "scheme": "BIO", "seed": 0,
+}  # fmt: skip
+SENTENCES = {"hmm-crowd": CHAIN, "bsc-seq": CHAIN} | {
+    name: {**AGGREGATORS[name], "decoding": "valid", "scheme": "BIO"} for name in ("majority-vote", "dawid-skene")
+}
 
 
 ROWS: dict[str, Row] = {
@@ -73,9 +91,11 @@ ROWS: dict[str, Row] = {
     "DL-HMM": Row(labels="hmm-crowd"),
     "DL-BSC": Row(labels="bsc-seq"),
     "DL-BSC, posteriors": Row(labels="bsc-seq", soft=True),
-    "DL-EM": Row("DeepEM", {"task": "sequence"}, epochs=35),
-    "DL-DN": Row("DoctorNet", {"task": "sequence"}, epochs=35),
-    "DL-WDN": Row("DoctorNet", {"task": "sequence", "weighted": True, "weight_epochs": 10}, epochs=35),
+    "DL-EM": Row("DeepEM", {**LAYERS["deep-em"], "task": "sequence"}, epochs=35),
+    "DL-DN": Row("DoctorNet", {**LAYERS["doctor-net"], "task": "sequence"}, epochs=35),
+    "DL-WDN": Row(
+        "DoctorNet", {**LAYERS["doctor-net"], "task": "sequence", "weighted": True, "weight_epochs": 10}, epochs=35
+    ),
     "CL VW": crowd_layer(connection="VW"),
     "CL VW+B": crowd_layer(connection="VW+B"),
     "CL MW": crowd_layer(connection="MW"),
@@ -92,7 +112,17 @@ ROWS: dict[str, Row] = {
 PAPER = {"gold": (70.28, 72.45, 71.35), "DL-MV": (64.48, 44.54, 52.68), "CL MW": (65.21, 59.27, 62.10)}
 
 
+sentences = cache(load_ner_amt)
+
+
 def work(row_name: str, seeds: list[int]) -> dict[str, Any]:
+    """Trains one row with every seed, and says with which settings."""
+    with recorded() as settings:
+        found = measured(row_name, seeds)
+    return {**found, "settings": settings}
+
+
+def measured(row_name: str, seeds: list[int]) -> dict[str, Any]:
     """Trains one row with every seed."""
     import keras
 
@@ -103,9 +133,9 @@ def work(row_name: str, seeds: list[int]) -> dict[str, Any]:
     from crowdzoo.sequences import span_scores
     from crowdzoo.training.batches import CrowdBatches
 
-    row, data = ROWS[row_name], load_ner_amt()
+    row, data = ROWS[row_name], sentences()
     crowd, test = data.crowd, data.test
-    base_arguments = dict(row.base)
+    base_arguments = {**TAGGER, **row.base}
     characters = bool(base_arguments.pop("characters", 0))
     encoder = TokenEncoder.fit(crowd.tokens, tokenizer="whitespace", characters=characters)
     x, x_test = encoder(crowd.tokens), encoder(test.tokens)
@@ -162,7 +192,7 @@ def distributions(row: Row, data: Any, seed: int) -> np.ndarray:
         codes = [crowd.tag_set.codes(by_text[tuple(tokens)]) for tokens in crowd.tokens]
     else:
         seeded = {"seed": seed} if labels == "majority-vote" else {}
-        found = aggregation.create(labels, kind="sequence", **seeded).fit(crowd)
+        found = aggregation.create(labels, kind="sequence", **{**SENTENCES[labels], **seeded}).fit(crowd)
         if row.soft:
             for task, posteriors in enumerate(np.split(found.posteriors, found.starts[1:-1])):
                 targets[task, : len(posteriors)] = posteriors
@@ -227,7 +257,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="The NER table of the crowd layer's paper.")
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS), metavar="NAME")
     parser.add_argument("--seeds", type=int, default=SEEDS)
-    parser.add_argument("--again", action="store_true", help="also seeds that are in the results")
+    add_again(parser)
     parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved results and stop")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--worker", nargs="+", metavar="ROW SEED", help=argparse.SUPPRESS)
@@ -241,8 +271,7 @@ def main() -> None:
         one = run_alone(__file__, ["--worker", row, *map(str, missing)], row) if missing else None
         if one is not None:
             one["runs"] = sorted(have + one["runs"], key=lambda run: run["seed"])
-            saved = saved_at(args.out) | {row: one}
-            args.out.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
+            save(args, args.out, saved_at(args.out), (row,), one)
     show(saved_at(args.out))
 
 

@@ -26,9 +26,9 @@ import numpy as np
 from intervals import Runs, mean_interval
 from needed import need
 from rows import grid, run
+from settings import aggregator
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import create
 from crowdzoo.quality.next_annotation import information_gain, sure_tasks
 
 HERE = Path(__file__).resolve().parent
@@ -134,7 +134,7 @@ def fitted(annotations: Annotations) -> Any:
     """What the method makes of some of the annotations."""
     with warnings.catch_warnings():  # of few annotations, on the way to many
         warnings.simplefilter("ignore")
-        return create(METHOD).fit(annotations)
+        return aggregator(METHOD).fit(annotations)
 
 
 def until(way: list[tuple[int, float]], target: float, whole: int) -> int:
@@ -164,6 +164,8 @@ def show_table() -> None:
     print(table(json.loads(RESULTS.read_text(encoding="utf-8"))))
 
 
+PARTS = {"until equal accuracy": {name: partial(replay, name) for name in TITLES}}
+
 if __name__ == "__main__":
     need(*(CROWDS[name].place for name in TITLES))
-    run(RESULTS, {"until equal accuracy": {name: partial(replay, name) for name in TITLES}}, __doc__, show_table)
+    run(RESULTS, PARTS, __doc__, show_table)

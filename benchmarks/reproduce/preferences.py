@@ -24,13 +24,20 @@ import numpy as np
 from needed import need
 from rows import Parts, run
 
-from crowdzoo.aggregation import PREFERENCE_METHODS, create
+from crowdzoo.aggregation import create
 from crowdzoo.datasets import data_folder
 from crowdzoo.tables import Annotations
 
 RESULTS = Path(__file__).parents[1] / "results" / "preferences.json"
 SEEDS = range(5)
 HALVES = ("even", "odd")
+COMMON = {"max_iter": 1000, "tol": 1e-4, "ties": "davidson", "prior": 0.5}
+METHODS: dict[str, dict[str, Any]] = {
+    "bradley-terry": {**COMMON, "position_bias": False},
+    "noisy-bradley-terry": {**COMMON, "right": 2.0, "wrong": 1.0, "guess": 1.0},
+    "crowd-bt": {**COMMON, "right": 4.0, "wrong": 1.0},
+    "annotator-bradley-terry": {**COMMON, "slope_variance": 0.25, "bias_variance": 0.25, "tie_variance": 1.0},
+}
 
 
 def rows_of(name: str) -> list[dict[str, str]]:
@@ -93,7 +100,7 @@ def held_out(method: str, half: str) -> Iterator[dict[str, Any]]:
             counts = np.array([votes.get(key, np.zeros(3)) for key in keys.tolist()]) + 3 * common
             found = counts / counts.sum(axis=1, keepdims=True)
         else:
-            found = create(method, kind="preference").fit(train).answer_probabilities(test)
+            found = create(method, kind="preference", **METHODS[method]).fit(train).answer_probabilities(test)
         said = found[np.arange(len(test)), test.labels]
         right = float((found.argmax(axis=1) == test.labels).mean())
         yield {"seed": str(seed), "log-likelihood": float(np.log(said).mean()), "share right": right}
@@ -101,7 +108,7 @@ def held_out(method: str, half: str) -> Iterator[dict[str, Any]]:
 
 PARTS: Parts = {
     f"held-out, {half} topics": {
-        row: (lambda row=row, half=half: held_out(row, half)) for row in ("frequencies", "votes", *PREFERENCE_METHODS)
+        row: (lambda row=row, half=half: held_out(row, half)) for row in ("frequencies", "votes", *METHODS)
     }
     for half in HALVES
 }

@@ -52,9 +52,10 @@ from typing import Any
 
 import lia
 import numpy as np
-from deep_methods import FOLDS, RECIPE, ROWS, Data, one_fold, task_posteriors, training_labels
+from deep_methods import FOLDS, RECIPE, ROWS, TRAINING, Data, one_fold, task_posteriors, training_labels
 from intervals import Runs, mean_interval, packed
 from needed import need
+from settings import batch_size, recorded
 from stack import stack
 
 RESULTS = Path(__file__).parents[1] / "results" / "recipe.json"
@@ -174,7 +175,8 @@ def work(data: Data, row_name: str, seed: int, keep: bool) -> dict[str, Any]:
     keras.utils.clear_session()
     row, started = ROWS[row_name], time.process_time()
     labels = training_labels(row, data.annotations, data.gold, seed)
-    settings = TrainingSettings(method=row.method, arguments=row.arguments, seed=seed)
+    length = {"batch_size": batch_size(len(data.x))}
+    settings = TrainingSettings(method=row.method, arguments=row.arguments, seed=seed, **TRAINING, **length)
     model, _ = train(settings, data.x, **labels)
     inferred = labels.get("label_distribution", task_posteriors(model, data))
     hits = model.predict(data.x_test, verbose=0).argmax(axis=1) == data.gold_test
@@ -200,7 +202,9 @@ def measure(rounds: int) -> None:
                 if any(run["seed"] == number for run in runs):
                     continue
                 data = data or make(number)
-                runs.append(work(data, row, number, keep=name in REAL))
+                with recorded() as settings:
+                    runs.append(work(data, row, number, keep=name in REAL))
+                saved.setdefault("about", {}).setdefault(name, {})[row] = {"settings": settings}
                 RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
             print(f"round {number}, {name}", flush=True)
 

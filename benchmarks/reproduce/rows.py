@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from settings import recorded
 from stack import stack
 
 from crowdzoo.report.tables import print_table
 
-__all__ = ["Parts", "grid", "run", "shown"]
+__all__ = ["Parts", "add_again", "differences", "grid", "run", "save", "shown"]
 
 # part -> row -> what gives its runs: one dictionary a run, of numbers (and of texts that say which run it is)
 Parts = dict[str, dict[str, Callable[[], Iterator[dict[str, Any]]]]]
@@ -23,7 +24,7 @@ def run(
 ) -> None:
     """The command line: computes the rows that the file does not have, and prints its tables.
 
-    Each row is saved when it is done, with its stack and its CPU seconds.
+    Each row is saved when it is done, with its settings, its stack and its CPU seconds.
 
     Args:
         path: results file, JSON.
@@ -35,7 +36,7 @@ def run(
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts), metavar="NAME")
     parser.add_argument("--rows", nargs="+", metavar="NAME", help="of these parts; otherwise all")
-    parser.add_argument("--again", action="store_true", help="also rows that are in the results")
+    add_again(parser)
     parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved results and stop")
     if write_page is not None:
         parser.add_argument("--page", action="store_true", help="write or print the table of the results, and stop")
@@ -51,13 +52,14 @@ def run(
                     continue
                 if args.again or row not in saved.get(part, {}):
                     started = time.process_time()
-                    found = list(runs())
+                    with recorded() as settings:
+                        found = list(runs())
                     if not found:  # it failed, and said so
                         continue
                     seconds = round(time.process_time() - started, 1)
-                    saved.setdefault(part, {})[row] = {"runs": found, "cpu_seconds": seconds, "stack": stack(keras)}
-                    path.write_text(json.dumps(saved, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+                    one = {"runs": found, "cpu_seconds": seconds, "stack": stack(keras), "settings": settings}
                     print(f"{part}: {row}, {seconds} s", flush=True)
+                    save(args, path, saved, (part, row), one)
     for part, rows in saved.items():
         if part in args.parts:
             names = list(dict.fromkeys(name for one in rows.values() for name in one["runs"][0]))
@@ -65,6 +67,62 @@ def run(
                 part, ("row", "runs", *names), [(row, *_cells(one["runs"], names)) for row, one in rows.items()]
             )
             print()
+
+
+def add_again(parser: argparse.ArgumentParser) -> None:
+    """The options of a script whose results are saved."""
+    parser.add_argument(
+        "--again", action="store_true", help="also rows that are in the results, which stay as they are"
+    )
+    parser.add_argument("--save", action="store_true", help="with --again: replace the rows in the results")
+
+
+def save(args: argparse.Namespace, path: Path, results: dict[str, Any], place: Sequence[str], row: Any) -> None:
+    """Puts a row into results and their file; with `--again` only if `--save` was asked for.
+
+    Without it, says in what the row differs from the saved one.
+
+    Args:
+        args: the command line; see `add_again`.
+        path: results file, JSON.
+        results: what it has; changed.
+        place: keys of the row.
+        row: what is saved there.
+    """
+    *outer, last = place
+    rows = results
+    for key in outer:
+        rows = rows.setdefault(key, {})
+    if args.again and not args.save:
+        told = "; ".join(differences(rows.get(last, {}), row)) or "as saved"
+        print(f"{', '.join(place)}: not saved, as --save is missing; {told}", flush=True)
+        return
+    rows[last] = row
+    path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    """In which figures and settings two states of a row differ, but for seconds."""
+    before, now = dict(_figures(old)), dict(_figures(new))
+    for name in before.keys() & now.keys():
+        old_figure, new_figure = (f"{figures[name]:.4f}" for figures in (before, now))
+        if old_figure != new_figure:
+            yield f"{name}: {old_figure} before, {new_figure} now"
+    words = [{*row.get("settings", [])} for row in (old, new)]
+    yield from (f"no longer {line}" for line in words[0] - words[1])
+    yield from (f"new: {line}" for line in words[1] - words[0])
+
+
+def _figures(row: Any, name: str = "") -> Iterator[tuple[str, float]]:
+    """Every figure of a row's runs or draws, with the keys above it."""
+    if isinstance(row, dict):
+        for key in row.keys() - {"seconds", "cpu_seconds"} if name else row.keys() & {"runs", "draws"}:
+            yield from _figures(row[key], f"{name} {key}".strip())
+    elif isinstance(row, list):
+        for place, part in enumerate(row):
+            yield from _figures(part, f"{name} {place}")
+    elif isinstance(row, float):
+        yield name, row
 
 
 def _cells(runs: list[dict[str, Any]], names: list[str]) -> list[str]:

@@ -40,6 +40,7 @@ from typing import Any
 
 import numpy as np
 from rows import Parts, run
+from settings import LAYERS as PINNED
 
 RESULTS = Path(__file__).parents[1] / "results" / "segmentation.json"
 SEEDS, TRAIN, TEST, EPOCHS = 5, 80, 200, 25
@@ -112,8 +113,11 @@ AGGREGATED = {
 }
 SEVERAL = ("gold", "STAPLE, each image", "STAPLE, all images")  # rows of images with several masks
 LAYERS = {
-    "one matrix": ("TraceRegularization", {"kind": "segmentation", "strength": 0.1, "diagonal": 0.9}),
-    "matrix a pixel": ("SpatialConfusions", {"strength": 0.1, "filters": ()}),
+    "one matrix": (
+        "TraceRegularization",
+        {**PINNED["trace-regularization"], "kind": "segmentation", "strength": 0.1, "diagonal": 0.9},
+    ),
+    "matrix a pixel": ("SpatialConfusions", {"strength": 0.1, "filters": (), "diagonal": 0.9}),
 }
 
 
@@ -132,7 +136,7 @@ def trained(seed: int, redundancy: int, row: str, **more: Any) -> dict[str, floa
 
     x, gold, masks = crowd(seed, redundancy)
     keras.utils.set_random_seed(seed)
-    base = UNet(*gold.shape[1:], 2, channels=1, filters=(8, 16))
+    base = UNet(*gold.shape[1:], 2, channels=1, filters=(8, 16), dropout=0.0)
     found: dict[str, float] = {}
     if row in AGGREGATED:
         y = np.asarray(AGGREGATED[row](masks, gold[:TRAIN])).astype("int8")

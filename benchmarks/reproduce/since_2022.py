@@ -36,11 +36,12 @@ from typing import Any
 
 import keras
 import numpy as np
-from deep_methods import labelme, music
+from deep_methods import TRAINING, labelme, music
 from keras import ops
 from lost_classes import digits
 from needed import need
 from recipe import GENERATED, read_set
+from settings import AGGREGATORS, LAYERS
 from stack import stack
 
 import crowdzoo
@@ -207,15 +208,22 @@ def sets() -> dict[str, Any]:
     }
 
 
+def fixed(name: str) -> dict[str, Any]:
+    """All settings of a method; the seed is that of the comparison, and its baseline has none."""
+    of_aggregation = {} if name == "majority-vote" else AGGREGATORS.get(name, {})
+    return LAYERS.get(name) or {key: value for key, value in of_aggregation.items() if key != "seed"}
+
+
 def measured(methods: Any, x: Any, annotations: Any, gold: Any, settings: dict[str, Any]) -> dict[str, Any]:
     """Method -> accuracy, and its difference to the recommended one with its interval."""
     found = crowdzoo.compare(
-        annotations, x, gold, methods=methods, settings=TrainingSettings(**settings), tasks=annotations.tasks
-    )
-    base = found.scores[RECOMMENDED]
+        annotations, x, gold, methods=[(name, fixed(name)) for name in methods],
+        settings=TrainingSettings(**{**TRAINING, **settings}), tasks=annotations.tasks,
+    )  # fmt: skip
+    scores = {title.partition(" ")[0]: each for title, each in found.scores.items()}
+    base = scores[RECOMMENDED]
     return {
-        name: {"accuracy": float(each.mean()), "difference": bootstrap(each, base)}
-        for name, each in found.scores.items()
+        name: {"accuracy": float(each.mean()), "difference": bootstrap(each, base)} for name, each in scores.items()
     }
 
 

@@ -39,6 +39,7 @@ from lia import MEDICAL, medical, rte
 from load_movie_reviews import load_movie_reviews
 from needed import need
 from rows import Parts, grid, run, shown
+from settings import LAYERS, batch_size
 from stack import told
 
 from crowdzoo import Annotations
@@ -50,6 +51,11 @@ RESULTS = Path(__file__).parents[1] / "results" / "text_forms.json"
 SEEDS = range(5)
 FORMS = ("convolutional", "bag-of-words")
 METHODS = ("crowdsourced-layer", "aggregated")
+# defaults of `crowdzoo train` when the rows were computed
+TEXT: dict[str, Any] = {
+    "epochs": 15, "dropout": 0.5, "learning_rate": 1e-3, "embedding": 64, "filters": 128, "hidden": None,
+    "max_words": 20_000, "min_texts": 1, "max_length": None,
+}  # fmt: skip
 
 
 @functools.cache
@@ -99,7 +105,13 @@ def trainings(name: str, form: str, method: str) -> Iterator[dict[str, Any]]:
         if method == "aggregated":
             labels = {"ratings": said[training]} if ratings else {"label_distribution": shares[training]}
         kind = "regression" if ratings else "classification"
-        model, text_ids = train(TextSettings(method, task=kind, form=form, seed=seed), texts[training], **labels)
+        arguments = {} if method == "aggregated" else {**LAYERS[method]}
+        if arguments and ratings:
+            del arguments["majority_epochs"]
+            arguments["connection"] = "B"
+        length = {"batch_size": batch_size(len(training))}
+        settings = TextSettings(method, arguments, task=kind, form=form, seed=seed, **TEXT, **length)
+        model, text_ids = train(settings, texts[training], **labels)
         assert isinstance(text_ids, TextIds)
         found = model.predict(text_ids.to_numpy(texts[test]), verbose=0).astype("float64")
         score = partial(r2_score, predicted=found[:, 0]) if ratings else partial(area, found[:, 1])

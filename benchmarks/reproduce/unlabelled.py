@@ -20,13 +20,16 @@ The results go to benchmarks/results/unlabelled.json.
 """
 
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from deep_methods import TRAINING
 from needed import need
 from rows import run
+from settings import LAYERS, batch_size
 from since_2022 import sets
 
 from crowdzoo import Annotations
@@ -41,6 +44,8 @@ FIFTHS, SURE, LEVEL, DRAWS = 5, 0.95, 0.9, 10
 
 def probabilities(settings: TrainingSettings, x: np.ndarray, crowd: Annotations, kept: np.ndarray) -> np.ndarray:
     """Of all tasks, by `ccem` on the annotations of some."""
+    if settings.batch_size is None:
+        settings = replace(settings, batch_size=batch_size(len(kept)))
     model, _ = train(settings, x[kept], annotations=crowd.select_tasks(kept), tasks=crowd.tasks[kept])
     return np.asarray(model.predict(x, verbose=0), float)
 
@@ -69,7 +74,12 @@ def read(name: str) -> tuple[Any, ...]:
     x, gold = np.asarray(x), np.asarray(gold)
     known = np.flatnonzero(gold >= 0)
     crowd = with_model(crowd, np.empty(0, int), np.empty(0, int), np.arange(crowd.num_tasks)).select_tasks(known)
-    return x[known], crowd, gold[known], TrainingSettings(method="ccem", **settings)
+    return (
+        x[known],
+        crowd,
+        gold[known],
+        TrainingSettings(method="ccem", arguments=LAYERS["ccem"], **{**TRAINING, **settings}),
+    )
 
 
 def pseudo_labels(name: str) -> Any:

@@ -26,13 +26,13 @@ import keras
 import numpy as np
 from needed import need
 from rows import Parts, run
+from settings import LAYERS, aggregator
 from simulated_crowds import ask_annotators, make_circles, neighbour_annotators
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import GLAD, DawidSkene, MajorityVote
 from crowdzoo.layers import WAUM
 from crowdzoo.metrics import accuracy, expected_calibration_error
 from crowdzoo.models import CrowdModel, FeatureClassifier
@@ -76,10 +76,10 @@ class Trainer:
 
 
 AGGREGATED: dict[str, Callable[[Annotations], np.ndarray]] = {
-    "majority vote": lambda annotations: MajorityVote(voting="hard").fit(annotations).posteriors,
-    "naive soft": lambda annotations: MajorityVote().fit(annotations).posteriors,
-    "Dawid-Skene": lambda annotations: DawidSkene().fit(annotations).posteriors,
-    "GLAD": lambda annotations: GLAD().fit(annotations).posteriors,
+    "majority vote": lambda annotations: aggregator("majority-vote", voting="hard").fit(annotations).posteriors,
+    "naive soft": lambda annotations: aggregator("majority-vote").fit(annotations).posteriors,
+    "Dawid-Skene": lambda annotations: aggregator("dawid-skene").fit(annotations).posteriors,
+    "GLAD": lambda annotations: aggregator("glad").fit(annotations).posteriors,
 }
 
 
@@ -94,6 +94,12 @@ def one_run(
         "seed": seed, "accuracy": float(accuracy(truth, said.argmax(axis=1))),
         "ece": float(expected_calibration_error(truth, said)),
     }  # fmt: skip
+
+
+def waum(annotations: Annotations, settings: dict[str, Any], alpha: float) -> WAUM:
+    """The layer, which leaves out the share alpha."""
+    own = {"prune": alpha, "margin_epochs": settings["margin_epochs"]}
+    return WAUM(annotations.num_annotators, **{**LAYERS["waum"], **own})
 
 
 # === Circles ===
@@ -133,7 +139,7 @@ def on_circles(simulate: Callable[[np.ndarray, np.ndarray, int], Annotations], m
         x, gold = make_circles(3, CIRCLES["per_class"], CIRCLES["noise"], seed)
         annotations = simulate(x, gold, seed)
         if trainer is None:
-            crowd = WAUM(annotations.num_annotators, CIRCLES["alpha"], CIRCLES["margin_epochs"])
+            crowd = waum(annotations, CIRCLES, CIRCLES["alpha"])
             make_base = functools.partial(FeatureClassifier, 2, 3, hidden=(30, 20, 20), dropout=0.0)
             trainer = Trainer(make_base, None if method in AGGREGATED else crowd, CIRCLES["learning_rate"])
         test = make_circles(3, FRESH, CIRCLES["noise"], 1000 + seed)
@@ -150,14 +156,14 @@ def load_music() -> tuple[np.ndarray, np.ndarray, Annotations, np.ndarray, np.nd
 
 
 def music_base(x: np.ndarray) -> FeatureClassifier:
-    base = FeatureClassifier(x.shape[1], 10, batch_normalization=True)
+    base = FeatureClassifier(x.shape[1], 10, hidden=(128,), dropout=0.5, batch_normalization=True)
     base.adapt(x)
     return base
 
 
 def on_music(method: str, alpha: float = 0.0) -> Iterator[dict[str, Any]]:
     x, _, annotations, *test = load_music()
-    crowd = None if method in AGGREGATED else WAUM(annotations.num_annotators, alpha, MUSIC["margin_epochs"])
+    crowd = None if method in AGGREGATED else waum(annotations, MUSIC, alpha)
     trainer = Trainer(functools.partial(music_base, x), crowd, MUSIC["learning_rate"])
     for seed in SEEDS:
         yield one_run(trainer, method, x, annotations, MUSIC["epochs"], seed, *test)

@@ -34,10 +34,10 @@ import keras
 import numpy as np
 from needed import need
 from rows import Parts, run
+from settings import LAYERS, aggregator
 from waum import BATCH_SIZE, MUSIC, SEEDS, Trainer, load_music, music_base
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import DawidSkene, MajorityVote
 from crowdzoo.aggregation.engine.labels import tied_classes
 from crowdzoo.datasets import load_labelme
 from crowdzoo.layers import WAUM
@@ -63,7 +63,7 @@ class Crowd:
         self.x, self.annotations, self.gold, self.test = x, annotations, gold, test
         self.settings = MUSIC
         self.make_base = partial(*((music_base, x) if like else (_features_base, x, annotations.num_classes)))
-        posteriors = MajorityVote().fit(annotations).posteriors
+        posteriors = aggregator("majority-vote").fit(annotations).posteriors
         tied = tied_classes(posteriors)
         self.right = tied[np.arange(len(gold)), gold] / tied.sum(axis=1)  # of the vote, expected
 
@@ -78,7 +78,7 @@ class Crowd:
 
     def consensus(self, seed: int) -> Waum:
         """AUM of Dawid-Skene's labels."""
-        labels = DawidSkene().fit(self.annotations).labels
+        labels = aggregator("dawid-skene").fit(self.annotations).labels
         given = np.flatnonzero(np.bincount(self.annotations.task_ids, minlength=len(labels)))
         tasks, classes = self.annotations.tasks, self.annotations.classes
         one = Annotations("classification", given, 0 * given, labels[given], tasks, np.zeros(1, int), classes)
@@ -88,7 +88,7 @@ class Crowd:
         """WAUM, each group of the annotations by a network that learns from it alone."""
         confusions = dawid_skene_confusions(annotations, SMOOTHING)
         keras.utils.set_random_seed(seed)
-        crowd = WAUM(annotations.num_annotators)
+        crowd = WAUM(annotations.num_annotators, **LAYERS["waum"])
         model = CrowdModel(self.make_base(), crowd)
         model.compile()
         start = TrainingStart(model)
@@ -108,7 +108,7 @@ class Crowd:
 
 
 def _features_base(x: np.ndarray, classes: int) -> FeatureClassifier:
-    base = FeatureClassifier(x.shape[1], classes)
+    base = FeatureClassifier(x.shape[1], classes, hidden=(128,), dropout=0.5)
     base.adapt(x)
     return base
 
@@ -125,7 +125,7 @@ def with_trust(crowd: Crowd, seed: int, trust: Callable[[Annotations], np.ndarra
 
 def skills(annotations: Annotations) -> np.ndarray:
     """c_r of each annotation [A]: the share of right labels that Dawid-Skene expects of its annotator."""
-    found = DawidSkene(prior=SMOOTHING, diagonal=0.0).fit(annotations)
+    found = aggregator("dawid-skene", prior=SMOOTHING, diagonal=0.0).fit(annotations)
     given = np.bincount(annotations.annotator_ids, minlength=annotations.num_annotators)
     agrees = found.posteriors[annotations.task_ids, annotations.labels]
     right = np.bincount(annotations.annotator_ids, agrees, annotations.num_annotators)
@@ -144,7 +144,9 @@ RANKINGS: dict[str, Callable[[Crowd, int], np.ndarray]] = {
     "consensus": lambda crowd, seed: -crowd.consensus(seed).waum,
     "one network an annotator": lambda crowd, seed: -crowd.measured(seed, True).waum,
     "vote entropy": lambda crowd, seed: entropy(crowd.annotations),
-    "Dawid-Skene's posterior": lambda crowd, seed: -DawidSkene().fit(crowd.annotations).posteriors.max(axis=1),
+    "Dawid-Skene's posterior": lambda crowd, seed: (
+        -aggregator("dawid-skene").fit(crowd.annotations).posteriors.max(axis=1)
+    ),
 }
 # the same for all seeds, and what takes long
 ONCE = ("vote entropy", "Dawid-Skene's posterior", "one network an annotator")

@@ -16,8 +16,9 @@ def test_fifths_have_the_wider_interval(recipe):
 
 
 def test_saved_runs_have_a_stack_and_fifths_say_which_tasks_were_right(recipe):
-    for name, rows in recipe.read().items():
-        for runs in rows.values():
+    saved = recipe.read()
+    for name in recipe.SETS:
+        for runs in saved[name].values():
             for run in runs:
                 assert run["stack"]["backend"] == "tensorflow"
                 if name in recipe.REAL:
