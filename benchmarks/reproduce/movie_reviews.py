@@ -26,6 +26,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import baselines  # noqa: F401 - so that crowd_baselines is found
 import numpy as np
 from load_movie_reviews import load_movie_reviews
 from needed import need
@@ -55,6 +56,8 @@ ROWS: dict[str, Any] = {
     "CL (B)": ("crowdsourced-layer", {"connection": "B"}),
     "CL (S+B)": ("crowdsourced-layer", {"connection": "S+B"}),
     "deep EM": ("rating-em", {}),
+    "DL-DN": ("doctor-net-of-ratings", {}),
+    "DL-WDN": ("doctor-net-of-ratings", {"weighted": True}),
 }
 TEXT_ROWS = ("gold", "mean", "EM", "CL (B)", "deep EM")
 reviews = cache(load_movie_reviews)
@@ -122,6 +125,7 @@ def targets(what: str, annotations: Annotations, gold: np.ndarray) -> np.ndarray
 def trained(row: str, seed: int) -> Any:
     """A model on bags of words."""
     import keras
+    from crowd_baselines import rating_doctors  # noqa: F401 - registers "doctor-net-of-ratings"
 
     from crowdzoo.layers.rating_squared_error import RatingSquaredError
     from crowdzoo.models import CrowdModel, FeatureClassifier, FeatureRegressor

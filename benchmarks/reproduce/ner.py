@@ -24,6 +24,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import baselines  # noqa: F401 - so that crowd_baselines is found
 import numpy as np
 from intervals import Runs, shown
 from load_ner_amt import load_ner_amt
@@ -73,6 +74,7 @@ ROWS: dict[str, Row] = {
     "DL-HMM": Row(labels="hmm-crowd"),
     "DL-BSC": Row(labels="bsc-seq"),
     "DL-BSC, posteriors": Row(labels="bsc-seq", soft=True),
+    "CRF-MA": Row("CRFMA", {"task": "sequence"}, epochs=35),  # examples/baselines
     "DL-EM": Row("DeepEM", {"task": "sequence"}, epochs=35),
     "DL-DN": Row("DoctorNet", {"task": "sequence"}, epochs=35),
     "DL-WDN": Row("DoctorNet", {"task": "sequence", "weighted": True, "weight_epochs": 10}, epochs=35),
@@ -95,6 +97,7 @@ PAPER = {"gold": (70.28, 72.45, 71.35), "DL-MV": (64.48, 44.54, 52.68), "CL MW":
 def work(row_name: str, seeds: list[int]) -> dict[str, Any]:
     """Trains one row with every seed."""
     import keras
+    from crowd_baselines import crf_ma
 
     from crowdzoo import layers
     from crowdzoo.models import CrowdModel
@@ -115,11 +118,12 @@ def work(row_name: str, seeds: list[int]) -> dict[str, Any]:
         keras.utils.set_random_seed(seed)
         arguments = {**row.arguments, "num_annotators": crowd.annotations.num_annotators}
         arguments["kind"] = arguments.pop("task", "sequence")  # what saved results call it
-        if row.layer == "DoctorNet":
+        if row.layer in ("DoctorNet", "CRFMA"):
             arguments["num_classes"] = len(crowd.classes)
-        layer = getattr(layers, row.layer)(**arguments) if row.layer else None
+        layer = getattr(crf_ma if row.layer == "CRFMA" else layers, row.layer)(**arguments) if row.layer else None
         head = None if layer is not None and layer.stands_on_hidden_layer else len(crowd.classes)
-        model = CrowdModel(SequenceTagger(**encoder.sizes, num_classes=head, **base_arguments), layer)
+        base = SequenceTagger(**encoder.sizes, num_classes=head, **base_arguments)
+        model = CrowdModel(crf_ma.masked(base) if row.layer == "CRFMA" else base, layer)
         model.compile(keras.optimizers.Adam(1e-3))
         if layer is None:
             targets = distributions(row, data, seed)

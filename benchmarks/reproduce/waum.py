@@ -21,6 +21,7 @@ from typing import Any
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+import baselines  # noqa: F401 - registers the aggregators of examples/baselines
 import deep_methods
 import keras
 import numpy as np
@@ -32,7 +33,7 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import GLAD, DawidSkene, MajorityVote
+from crowdzoo.aggregation import GLAD, DawidSkene, MajorityVote, create
 from crowdzoo.layers import WAUM
 from crowdzoo.metrics import accuracy, expected_calibration_error
 from crowdzoo.models import CrowdModel, FeatureClassifier
@@ -79,6 +80,9 @@ AGGREGATED: dict[str, Callable[[Annotations], np.ndarray]] = {
     "majority vote": lambda annotations: MajorityVote(voting="hard").fit(annotations).posteriors,
     "naive soft": lambda annotations: MajorityVote().fit(annotations).posteriors,
     "Dawid-Skene": lambda annotations: DawidSkene().fit(annotations).posteriors,
+    "Dawid-Skene, spammers left out": lambda annotations: (
+        create("dawid-skene-without-spammers").fit(annotations).posteriors
+    ),
     "GLAD": lambda annotations: GLAD().fit(annotations).posteriors,
 }
 
@@ -170,7 +174,8 @@ PARTS: Parts = {
     for simulate in (neighbours, small_classifiers, three_classifiers)
 }
 PARTS["training"] = {
-    method: functools.partial(on_music, method) for method in ("majority vote", "naive soft", "Dawid-Skene")
+    method: functools.partial(on_music, method)
+    for method in ("majority vote", "naive soft", "Dawid-Skene", "Dawid-Skene, spammers left out")
 } | {f"WAUM, alpha {alpha:g}": functools.partial(on_music, "WAUM", alpha) for alpha in ALPHAS}
 
 if __name__ == "__main__":
