@@ -279,18 +279,17 @@ def test_crf_ma_holds_careful_annotators_responsible():
     from crowdzoo.networks.sequence_tagger import SequenceTagger
     from crowdzoo.networks.token_encoder import TokenEncoder
 
-    crowd = generated_ner(200)
+    crowd = generated_ner(300)
     encoder = TokenEncoder.fit(crowd.tokens, tokenizer="whitespace")
     keras.utils.set_random_seed(0)
     base = masked(SequenceTagger(**encoder.sizes, num_classes=None, filters=32, units=16, embedding=16, dropout=0.0))
     model = CrowdModel(base, CRFMA(crowd.annotations.num_annotators, len(crowd.classes)))
     model.compile(keras.optimizers.Adam(0.01))
     tasks = crowd.annotations.tasks
-    model.fit(encoder(crowd.tokens), crowd.annotations, tasks=tasks, epochs=10, batch_size=32, verbose=0)
+    model.fit(encoder(crowd.tokens), crowd.annotations, tasks=tasks, epochs=20, batch_size=32, verbose=0)
     reliability = np.asarray(model.crowd.reliability)
-    names = np.asarray(crowd.annotations.annotators)
-    order = names[np.argsort(reliability)]
-    assert reliability[[1, 11]].min() > np.median(reliability) > reliability[[9, 19]].max(), order  # careful; spammers
+    # of ten annotators of generated_ner the second and sixth are careful, and the tenth tags at random
+    assert reliability[[1, 5, 11, 15]].min() > np.median(reliability) > reliability[[9, 19]].max()
 
 
 def test_weighted_doctors_give_an_annotator_at_random_little_weight():
