@@ -110,10 +110,16 @@ DRAWS = {name: 3 if name in MEDICAL else 5 for name in REDUNDANCIES}
 AGGREGATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "majority": ("majority-vote", {}),
     "Dawid-Skene": ("dawid-skene", {}),
-    "MMCE, ridge per label": ("mmce", {"ridge": "label", "max_iter": 4, "newton_steps": 50, "tol": 0.0}),
-    "MMCE, ridge per table": ("mmce", {}),
-    "Snorkel": ("generative-model", {}),
-    "MeTaL": ("metal", {"floor": 0.01}),
+    "MMCE, ridge per label": ("mmce", {"gamma": 0.25, "ridge": "label", "max_iter": 4, "tol": 0.0, "newton_steps": 50}),
+    "MMCE, ridge per table": (
+        "mmce",
+        {"gamma": 0.25, "ridge": "table", "max_iter": 200, "tol": 1e-6, "newton_steps": 10},
+    ),
+    "Snorkel": ("generative-model", {"epochs": 30, "step_size": 1e-4, "ridge": 0.1, "start": 1.0, "propensity": True}),
+    "MeTaL": (
+        "metal",
+        {"epochs": 100, "learning_rate": 0.01, "momentum": 0.9, "precision": 0.7, "floor": 0.01, "seed": 0},
+    ),
     "majority, probabilities": ("majority-vote", {"confidence": True}),
     "Dawid-Skene, confidence": ("dawid-skene", {"confidence": True}),
 }

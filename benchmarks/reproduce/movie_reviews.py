@@ -50,14 +50,14 @@ AFFECTS = ("anger", "disgust", "fear", "joy", "sadness", "surprise", "valence")
 # row -> what is learnt from: an aggregation's name, "gold", or a crowd layer and its arguments
 ROWS: dict[str, Any] = {
     "gold": "gold",
+    "DL-DN": ("doctor-net-of-ratings", {"weighted": False}),  # examples/baselines
+    "DL-WDN": ("doctor-net-of-ratings", {"weighted": True}),
     "mean": "mean",
     "EM": "rating-em",
     "CL (S)": ("crowdsourced-layer", {"connection": "S"}),
     "CL (B)": ("crowdsourced-layer", {"connection": "B"}),
     "CL (S+B)": ("crowdsourced-layer", {"connection": "S+B"}),
     "deep EM": ("rating-em", {}),
-    "DL-DN": ("doctor-net-of-ratings", {}),
-    "DL-WDN": ("doctor-net-of-ratings", {"weighted": True}),
 }
 TEXT_ROWS = ("gold", "mean", "EM", "CL (B)", "deep EM")
 reviews = cache(load_movie_reviews)

@@ -68,13 +68,13 @@ def crowd_layer(epochs: int = 30, **arguments: Any) -> Row:
 
 ROWS: dict[str, Row] = {
     "gold": Row(labels="gold", epochs=20),
+    "CRF-MA": Row("CRFMA", {"task": "sequence", "first_epochs": 5}, epochs=35),  # examples/baselines
     "DL-MV": Row(labels="majority-vote"),
     "DL-MV, released": Row(labels="released"),
     "DL-DS": Row(labels="dawid-skene"),
     "DL-HMM": Row(labels="hmm-crowd"),
     "DL-BSC": Row(labels="bsc-seq"),
     "DL-BSC, posteriors": Row(labels="bsc-seq", soft=True),
-    "CRF-MA": Row("CRFMA", {"task": "sequence"}, epochs=35),  # examples/baselines
     "DL-EM": Row("DeepEM", {"task": "sequence"}, epochs=35),
     "DL-DN": Row("DoctorNet", {"task": "sequence"}, epochs=35),
     "DL-WDN": Row("DoctorNet", {"task": "sequence", "weighted": True, "weight_epochs": 10}, epochs=35),

@@ -21,10 +21,11 @@ from typing import Any
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-import baselines  # noqa: F401 - registers the aggregators of examples/baselines
+import baselines  # noqa: F401 - so that crowd_baselines is found
 import deep_methods
 import keras
 import numpy as np
+from crowd_baselines.without_spammers import DawidSkeneWithoutSpammers
 from needed import need
 from rows import Parts, run
 from simulated_crowds import ask_annotators, make_circles, neighbour_annotators
@@ -33,7 +34,7 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import GLAD, DawidSkene, MajorityVote, create
+from crowdzoo.aggregation import GLAD, DawidSkene, MajorityVote
 from crowdzoo.layers import WAUM
 from crowdzoo.metrics import accuracy, expected_calibration_error
 from crowdzoo.models import CrowdModel, FeatureClassifier
@@ -80,11 +81,11 @@ AGGREGATED: dict[str, Callable[[Annotations], np.ndarray]] = {
     "majority vote": lambda annotations: MajorityVote(voting="hard").fit(annotations).posteriors,
     "naive soft": lambda annotations: MajorityVote().fit(annotations).posteriors,
     "Dawid-Skene": lambda annotations: DawidSkene().fit(annotations).posteriors,
-    "Dawid-Skene, spammers left out": lambda annotations: (
-        create("dawid-skene-without-spammers").fit(annotations).posteriors
-    ),
     "GLAD": lambda annotations: GLAD().fit(annotations).posteriors,
 }
+
+SPAM = "Dawid-Skene, spammers left out"
+AGGREGATED[SPAM] = lambda annotations: DawidSkeneWithoutSpammers(0.1, 0.01).fit(annotations).posteriors
 
 
 def one_run(
@@ -174,8 +175,7 @@ PARTS: Parts = {
     for simulate in (neighbours, small_classifiers, three_classifiers)
 }
 PARTS["training"] = {
-    method: functools.partial(on_music, method)
-    for method in ("majority vote", "naive soft", "Dawid-Skene", "Dawid-Skene, spammers left out")
+    method: functools.partial(on_music, method) for method in ("majority vote", "naive soft", "Dawid-Skene", SPAM)
 } | {f"WAUM, alpha {alpha:g}": functools.partial(on_music, "WAUM", alpha) for alpha in ALPHAS}
 
 if __name__ == "__main__":
