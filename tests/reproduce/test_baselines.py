@@ -12,6 +12,7 @@ import pytest
 
 from crowdzoo import Annotations, plugins
 from crowdzoo.aggregation import DawidSkene, create
+from crowdzoo.errors import ConfigError
 from crowdzoo.testing import check_aggregator, check_layer, simulated_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
@@ -52,6 +53,14 @@ def test_both_doors_have_the_same_names():
 @pytest.mark.parametrize("name", POINTS["crowdzoo.aggregators"])
 def test_aggregators_pass_the_battery(name):
     check_aggregator(create(name))
+
+
+@pytest.mark.parametrize("name", POINTS["crowdzoo.aggregators"])
+def test_settings_out_of_range_are_refused_by_name(name):
+    for setting, value in create(name).get_params().items():
+        if value is not None:
+            with pytest.raises(ConfigError, match=setting):
+                create(name, **{setting: "none of these"})
 
 
 @pytest.mark.slow
@@ -198,7 +207,7 @@ def test_worker_clustering_is_that_of_loops():
     agreement = (agreement + agreement.sum() / counts.sum()) / (counts + 1)
     members = np.eye(2)[(agreement >= np.quantile(agreement, 0.5, method="higher")).astype(int)]
     expected = clustering_in_loops(rows, shares.tolist(), members.tolist(), 7, 4, 0.2)
-    result = create("worker-clustering", num_clusters=2, prior=0.2, max_iter=3, tol=-1.0).fit(annotations)
+    result = create("worker-clustering", num_clusters=2, prior=0.2, max_iter=3, tol=0.0).fit(annotations)
     np.testing.assert_allclose(result.posteriors, expected, rtol=1e-8, atol=1e-12)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from crowdzoo import register
 from crowdzoo.aggregation import Aggregation, Aggregator
+from crowdzoo.checks.constraints import MAX_ITER, TOL, Number, setting
 
 LEAST_VARIANCE = 1e-6  # of the prior: keeps precisions finite where all votes agree
 
@@ -35,10 +36,10 @@ class BWA(Aggregator):
 
     whole_table = True
 
-    annotator_prior: float = 15.0
-    strength: float = 1.0
-    max_iter: int = 500
-    tol: float = 1e-4
+    annotator_prior: float = setting(15.0, Number(1e-3, 1e9))
+    strength: float = setting(1.0, Number(1e-9, 1e9))
+    max_iter: int = setting(500, MAX_ITER)
+    tol: float = setting(1e-4, TOL)
 
     def fit(self, annotations):
         """Estimates scores and precisions; `skills` are one over the mean variance of the annotators' votes."""

@@ -7,6 +7,7 @@ from scipy.special import softmax
 
 from crowdzoo import register
 from crowdzoo.aggregation import Aggregation, Aggregator
+from crowdzoo.checks.constraints import COUNT, FLAG, Number, setting
 
 
 @register("aggregator", "generative-model")
@@ -37,11 +38,11 @@ class GenerativeModel(Aggregator):
     whole_table = True
     unanimous_probability = 0.98  # four weights of 1 give e^8 to 2
 
-    epochs: int = 30
-    step_size: float = 1e-4
-    ridge: float = 0.1
-    start: float = 1.0
-    propensity: bool = True
+    epochs: int = setting(30, COUNT)
+    step_size: float = setting(1e-4, Number(0, 1))
+    ridge: float = setting(0.1, Number(0, 1e6))
+    start: float = setting(1.0, Number(0, 100))
+    propensity: bool = setting(True, FLAG)
 
     def fit(self, annotations):
         """Estimates the weights and then the classes; `skills` are the weights of accuracy."""

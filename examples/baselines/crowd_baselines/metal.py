@@ -8,6 +8,7 @@ from scipy.special import softmax
 
 from crowdzoo import register
 from crowdzoo.aggregation import Aggregation, Aggregator
+from crowdzoo.checks.constraints import COUNT, SEED, Number, setting
 
 
 @register("aggregator", "metal")
@@ -38,12 +39,12 @@ class MeTaL(Aggregator):
 
     whole_table = True
 
-    epochs: int = 100
-    learning_rate: float = 0.01
-    momentum: float = 0.9
-    precision: float = 0.7
-    floor: float | None = None
-    seed: int = 0
+    epochs: int = setting(100, COUNT)
+    learning_rate: float = setting(0.01, Number(0, 1))
+    momentum: float = setting(0.9, Number(0, 1, below=True))
+    precision: float = setting(0.7, Number(0, 1, above=True))
+    floor: float | None = setting(None, Number(1e-12, 0.5, optional=True))
+    seed: int = setting(0, SEED)
 
     def fit(self, annotations):
         """Estimates the probabilities and then the classes; `skills` are P(right | a label)."""

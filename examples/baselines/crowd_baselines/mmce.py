@@ -8,7 +8,7 @@ from scipy.special import log_softmax, softmax
 
 from crowdzoo import register
 from crowdzoo.aggregation import Aggregation, Aggregator
-from crowdzoo.errors import ConfigError
+from crowdzoo.checks.constraints import COUNT, MAX_ITER, TOL, Choice, Number, setting
 
 MOST = 0.34  # largest change of a cell in a Newton step: curvature less than doubles on the way, so no step overshoots
 
@@ -24,7 +24,7 @@ class MMCE(Aggregator):
     `gamma * K^2` and `beta` is `alpha * (labels per annotator) / (labels per task)`.
 
     Args:
-        gamma: strength of the ridge penalty; above 0.
+        gamma: strength of the ridge penalty, at least 1e-6.
         ridge: "table" counts the penalty once per table, as in the paper. "label" counts it once per label of the
             table's annotator or task, as the code of Platanios et al. (2020) does.
         max_iter: largest number of EM iterations.
@@ -32,7 +32,7 @@ class MMCE(Aggregator):
         newton_steps: Newton steps of an M-step, each of them for all annotators and then for all tasks.
 
     Raises:
-        ConfigError: `ridge` is not "table" or "label", or `gamma` is not above 0.
+        ConfigError: a setting that is out of range.
 
     Source:
         D. Zhou, S. Basu, Y. Mao, J. Platt: Learning from the Wisdom of Crowds by Minimax Entropy. NIPS 2012. D. Zhou,
@@ -45,15 +45,11 @@ class MMCE(Aggregator):
 
     whole_table = True
 
-    gamma: float = 0.25
-    ridge: str = "table"
-    max_iter: int = 200
-    tol: float = 1e-6
-    newton_steps: int = 10
-
-    def __post_init__(self):
-        if self.ridge not in ("table", "label") or self.gamma <= 0:
-            raise ConfigError(f"MMCE: ridge is 'table' or 'label' and gamma above 0, got {self.ridge!r}, {self.gamma}.")
+    gamma: float = setting(0.25, Number(1e-6, 1e6))
+    ridge: str = setting("table", Choice(("table", "label")))
+    max_iter: int = setting(200, MAX_ITER)
+    tol: float = setting(1e-6, TOL)
+    newton_steps: int = setting(10, COUNT)
 
     @property
     def unanimous_probability(self):

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from crowdzoo import register
 from crowdzoo.aggregation import Aggregator, DawidSkene
+from crowdzoo.checks.constraints import PRIOR, Number, setting
 from crowdzoo.quality import spammer_scores
 
 
@@ -27,8 +28,8 @@ class DawidSkeneWithoutSpammers(Aggregator):
         Ten labels or more of every annotator and class.
     """
 
-    threshold: float = 0.1
-    prior: float = 0.01
+    threshold: float = setting(0.1, Number(0, 1))
+    prior: float = setting(0.01, PRIOR)
 
     def fit(self, annotations):
         """Aggregates twice; the second result has the confusions of those who stay."""

@@ -7,6 +7,7 @@ from scipy.special import logsumexp, softmax
 
 from crowdzoo import register
 from crowdzoo.aggregation import Aggregation, Aggregator
+from crowdzoo.checks.constraints import COUNT, MAX_ITER, TOL, Number, setting
 
 TINY = 1e-300
 
@@ -35,10 +36,10 @@ class WorkerClustering(Aggregator):
 
     whole_table = True
 
-    num_clusters: int = 8
-    max_iter: int = 200
-    tol: float = 1e-6
-    prior: float = 0.01
+    num_clusters: int = setting(8, COUNT)
+    max_iter: int = setting(200, MAX_ITER)
+    tol: float = setting(1e-6, TOL)
+    prior: float = setting(0.01, Number(1e-9, 1e9))
 
     def fit(self, annotations):
         """Estimates the classes, the groups and the memberships; `skills` are the annotators' accuracies."""
