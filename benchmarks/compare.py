@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent / "reproduce"))
+import baselines  # noqa: F401 - registers the aggregators of examples/baselines
 from needed import need
 from real_crowds import CROWDS, family_mean, read
 
@@ -25,7 +26,7 @@ from crowdzoo import compare
 from crowdzoo.report.tables import print_table
 
 RESULT = Path(__file__).with_name("results") / "compare.json"
-METHODS = ("wawa", "one-coin", "dawid-skene", "hierarchical-dawid-skene", "glad", "mace")
+METHODS = ("wawa", "one-coin", "dawid-skene", "hierarchical-dawid-skene", "glad", "mace", "bwa")
 MOST = 100_000  # annotations of a crowd
 
 

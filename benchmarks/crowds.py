@@ -36,6 +36,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent / "reproduce"))
+import baselines  # noqa: F401 - registers the aggregators of examples/baselines
 from needed import need
 from real_crowds import CROWDS, OLD, family_mean, fold_of, read
 from stack import stack
@@ -50,6 +51,7 @@ from crowdzoo.report.tables import print_table
 RESULTS = Path(__file__).parent / "results" / "crowds.json"
 FOLDS = Path(__file__).parents[1] / "build" / "robust"
 LEFT_OUT, POOL = "robust, families left out", "vote, EBCC and hierarchical"
+BASELINES = ("bwa", "worker-clustering")  # of examples/baselines
 DRAWS, CLEARLY, SURE = 2000, -0.01, 0.95
 LONG = {"ebcc": 30_000, "glad": 120_000}  # most annotations
 Fit = Callable[[Annotations], np.ndarray]
@@ -80,7 +82,8 @@ def pooled(annotations: Annotations) -> np.ndarray:
 def methods_of(family: str) -> dict[str, Fit]:
     """Every method, and the candidates for the default."""
     found: dict[str, Fit] = {
-        name: (lambda annotations, name=name: create(name).fit(annotations).posteriors) for name in METHODS
+        name: (lambda annotations, name=name: create(name).fit(annotations).posteriors)
+        for name in (*METHODS, *BASELINES)
     }
     return found | {LEFT_OUT: left_out(family), POOL: pooled}
 

@@ -25,6 +25,7 @@ from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+import baselines  # noqa: F401 - registers the aggregators of examples/baselines
 import numpy as np
 from intervals import Runs, packed, shown, shown_bootstrap, unpacked
 from needed import need
@@ -74,6 +75,7 @@ ROWS: dict[str, Row] = {
     "DL-DS": Row(labels="dawid-skene"),
     "DL-DS soft": Row(labels="dawid-skene", hard=False),
     "DL-GLAD": Row(labels="glad"),
+    "DL-WC": Row(labels="worker-clustering"),  # examples/baselines
     "DL-iBCC soft": Row(labels="ibcc", hard=False),
     "cross-fitted EM": layer("cross-fitted-em"),
     "DL-EM (AggNet)": layer("deep-em"),

@@ -26,6 +26,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import baselines  # noqa: F401 - so that crowd_baselines is found
 import numpy as np
 from load_movie_reviews import load_movie_reviews
 from needed import need
@@ -58,6 +59,8 @@ AFFECTS = ("anger", "disgust", "fear", "joy", "sadness", "surprise", "valence")
 # row -> what is learnt from: an aggregation's name, "gold", or a crowd layer and its arguments
 ROWS: dict[str, Any] = {
     "gold": "gold",
+    "DL-DN": ("doctor-net-of-ratings", {"weighted": False}),  # examples/baselines
+    "DL-WDN": ("doctor-net-of-ratings", {"weighted": True}),
     "mean": "mean",
     "EM": "rating-em",
     **{
@@ -132,6 +135,7 @@ def targets(what: str, annotations: Annotations, gold: np.ndarray) -> np.ndarray
 def trained(row: str, seed: int) -> Any:
     """A model on bags of words."""
     import keras
+    from crowd_baselines import rating_doctors  # noqa: F401 - registers "doctor-net-of-ratings"
 
     from crowdzoo.layers.rating_squared_error import RatingSquaredError
     from crowdzoo.models import CrowdModel, FeatureClassifier, FeatureRegressor

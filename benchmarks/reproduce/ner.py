@@ -25,6 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import baselines  # noqa: F401 - so that crowd_baselines is found
 import numpy as np
 from intervals import Runs, shown
 from load_ner_amt import load_ner_amt
@@ -85,6 +86,7 @@ SENTENCES = {"hmm-crowd": CHAIN, "bsc-seq": CHAIN} | {
 
 ROWS: dict[str, Row] = {
     "gold": Row(labels="gold", epochs=20),
+    "CRF-MA": Row("CRFMA", {"task": "sequence", "first_epochs": 5}, epochs=35),  # examples/baselines
     "DL-MV": Row(labels="majority-vote"),
     "DL-MV, released": Row(labels="released"),
     "DL-DS": Row(labels="dawid-skene"),
@@ -125,6 +127,7 @@ def work(row_name: str, seeds: list[int]) -> dict[str, Any]:
 def measured(row_name: str, seeds: list[int]) -> dict[str, Any]:
     """Trains one row with every seed."""
     import keras
+    from crowd_baselines import crf_ma
 
     from crowdzoo import layers
     from crowdzoo.models import CrowdModel
@@ -145,11 +148,12 @@ def measured(row_name: str, seeds: list[int]) -> dict[str, Any]:
         keras.utils.set_random_seed(seed)
         arguments = {**row.arguments, "num_annotators": crowd.annotations.num_annotators}
         arguments["kind"] = arguments.pop("task", "sequence")  # what saved results call it
-        if row.layer == "DoctorNet":
+        if row.layer in ("DoctorNet", "CRFMA"):
             arguments["num_classes"] = len(crowd.classes)
-        layer = getattr(layers, row.layer)(**arguments) if row.layer else None
+        layer = getattr(crf_ma if row.layer == "CRFMA" else layers, row.layer)(**arguments) if row.layer else None
         head = None if layer is not None and layer.stands_on_hidden_layer else len(crowd.classes)
-        model = CrowdModel(SequenceTagger(**encoder.sizes, num_classes=head, **base_arguments), layer)
+        base = SequenceTagger(**encoder.sizes, num_classes=head, **base_arguments)
+        model = CrowdModel(crf_ma.masked(base) if row.layer == "CRFMA" else base, layer)
         model.compile(keras.optimizers.Adam(1e-3))
         if layer is None:
             targets = distributions(row, data, seed)

@@ -29,6 +29,7 @@ import geo_crowd_net as geo
 import imagenet_features as images
 import lia
 import numpy as np
+import published_rows
 import recipe
 import starts
 from intervals import shown as interval
@@ -477,6 +478,25 @@ def rodrigues_starts() -> str:
     return grid(["start", "accuracy", "matrices", "told apart"], rows)
 
 
+@table
+def rodrigues_other_rows() -> str:
+    """Rows without a published figure."""
+    files = {"crowd_layer": ("crowd_layer", "last"), "movie_reviews": ("movie_reviews", "R2"),
+             "ner": ("reproduce_ner", "precision", "recall", "f1")}  # fmt: skip
+    known, lines = {(each.title, cell.row) for each in rodrigues_tables() for cell in each.cells}, []
+    for title, rows in published_rows.ROWS["rodrigues"].items():
+        title = title.rpartition(", ")[2]
+        for row, how in rows.items():
+            if isinstance(how, str) or (title, row) in known:
+                continue
+            name, *figures = files[how.script]
+            results = saved(name)[how.parts[0]] if how.parts else saved(name)
+            if how.row in results:
+                found = (shown(per_cent(results[how.row], figure)) for figure in figures)
+                lines.append((f"{title}, {row}", len(results[how.row]["runs"]), " / ".join(found)))
+    return grid(["set, row", "runs", "ours"], lines)
+
+
 # === WAUM ===
 
 # Lefort et al., TMLR 2024: accuracy with its standard deviation, calibration error
@@ -511,7 +531,9 @@ def waum_counts() -> str:
 
 @table
 def waum_circles() -> str:
-    return grid(["row", "paper", "ours, three crowds"], waum_tables()[1].lines())
+    parts, row = (saved("waum")[f"circles, {crowd}"] for crowd in CROWDS), published_rows.SPAM
+    ours = "; ".join(shown(per_cent(part[row], "accuracy")) for part in parts)
+    return grid(["row", "paper", "ours, three crowds"], [*waum_tables()[1].lines(), (row, "", ours)])
 
 
 @table
@@ -546,8 +568,8 @@ LIA = {
     "MMCE": ("MMCE", ("MMCE, ridge per label", "posterior")),
     "MMCE*-E": ("MMCE\\*-E", ("MMCE*-E", "h")),
     "MMCE*": ("MMCE\\*", ("MMCE*", "h")),
-    "Snorkel": ("Snorkel",),
-    "label model": ("MeTaL", ("label model", "posterior")),
+    "Snorkel": ("Snorkel", ("Snorkel", "posterior")),
+    "MeTaL": ("MeTaL", ("MeTaL", "posterior")),
     "LIA-E": ("LIA-E", ("LIA-E, 2 rounds", "h"), ("LIA-E", "posterior")),
     "LIA": ("LIA", ("LIA, 2 rounds", "h"), ("LIA", "posterior")),
     "LIA-ML": ("LIA-ML", ("LIA-ML", "posterior")),
@@ -599,7 +621,7 @@ def lia_table_2() -> str:
     """The rows of the three public sets that an aggregation method or LIA has."""
     places = [(name, r) for name in PUBLIC for r in lia.REDUNDANCIES[name]]
     rows = []
-    for row in ("majority", "MMCE", "label model", "LIA"):
+    for row in ("majority", "MAJ*-E", "MAJ*", "MMCE", "MMCE*-E", "MMCE*", "Snorkel", "MeTaL", "LIA-E", "LIA"):
         published = [value for name in PUBLIC for value in lia.PUBLISHED[name][row]]
         rows.append([f"{LIA[row][0]}, paper", *(f"{value:.1f}" for value in published)])
         found = [each for name in PUBLIC for each in lia_judged(name, row, lia.PUBLISHED[name][row])]
@@ -668,6 +690,22 @@ def papers_counts() -> str:
         rows.append([f"[{name}]({name}.md)", *line])
     rows.append(["all", *(total[place] for place in range(5))])
     return grid(["page", "published", "reproduced", "order only", "not reproduced", "not run"], rows)
+
+
+def rows_of(paper: str) -> str:
+    """Which command measures which rows of a paper, and why others have none."""
+    lines = []
+    for title, rows in published_rows.ROWS[paper].items():
+        groups: dict[str, list[str]] = {}
+        for row, how in rows.items():
+            command = how if isinstance(how, str) else f"`{how.command}`"
+            groups.setdefault(command, []).append(row.replace("*", r"\*"))
+        lines += [(title, ", ".join(names), command) for command, names in groups.items()]
+    return grid(["table", "rows", "measured by, or why not"], lines, words=3)
+
+
+for _paper in published_rows.ROWS:
+    TABLES[f"{_paper} rows"] = functools.partial(rows_of, _paper)
 
 
 def written(text: str) -> str:

@@ -21,9 +21,11 @@ from typing import Any
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+import baselines  # noqa: F401 - so that crowd_baselines is found
 import deep_methods
 import keras
 import numpy as np
+from crowd_baselines.without_spammers import DawidSkeneWithoutSpammers
 from needed import need
 from rows import Parts, run
 from settings import LAYERS, aggregator
@@ -81,6 +83,9 @@ AGGREGATED: dict[str, Callable[[Annotations], np.ndarray]] = {
     "Dawid-Skene": lambda annotations: aggregator("dawid-skene").fit(annotations).posteriors,
     "GLAD": lambda annotations: aggregator("glad").fit(annotations).posteriors,
 }
+
+SPAM = "Dawid-Skene, spammers left out"
+AGGREGATED[SPAM] = lambda annotations: DawidSkeneWithoutSpammers(0.1, 0.01).fit(annotations).posteriors
 
 
 def one_run(
@@ -176,7 +181,7 @@ PARTS: Parts = {
     for simulate in (neighbours, small_classifiers, three_classifiers)
 }
 PARTS["training"] = {
-    method: functools.partial(on_music, method) for method in ("majority vote", "naive soft", "Dawid-Skene")
+    method: functools.partial(on_music, method) for method in ("majority vote", "naive soft", "Dawid-Skene", SPAM)
 } | {f"WAUM, alpha {alpha:g}": functools.partial(on_music, "WAUM", alpha) for alpha in ALPHAS}
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Baselines of five papers on crowds that crowdzoo does not have itself."""
