@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ SMALLEST = 1e-4  # count of each answer
 ENDS = (0.005, 0.995)  # of probabilities whose logits are calibrated
 CALIBRATION = (-0.013, 0.445, 0.925, -0.310)  # see `settled`; `python benchmarks/settled.py` fits them
 TARGET = 0.95  # settled labels are not asked about
-ONE_ANSWER = 0.9  # more is not settled by a single answer, which nobody could contradict
+ONE_ANSWER = 0.89  # more is not settled by a single answer, which nobody could contradict
 WORTH = 20.0  # answers that a label put right is worth
 MOST = 1000  # further answers; more tell nothing
 OVERSHOOT = 1.4  # further answers over those of a test that stops exactly at TARGET
@@ -197,6 +198,7 @@ def _further(
     gain = rel_entr(said[labels], said[rival]).sum(axis=1)
     lacking = logit(TARGET) - logit(np.clip(stay, 0.01, 0.999))
     needed = np.ceil(OVERSHOOT * lacking / np.maximum(gain, 1e-6))
+    needed[annotations.redundancy == 1] = 1  # which says whether there is a conflict
     return np.where(stay >= TARGET, 0, np.where(needed > MOST, -1, np.maximum(needed, 1))).astype(np.int64)
 
 
@@ -256,8 +258,8 @@ def _counts(block: Block, seen: Array, num_annotators: int) -> Array:
     """How often each annotator is expected to see a class and say another, [R, K, K]."""
     number = seen.shape[1]
     cells = block.annotator_ids.astype(np.int64) * number + block.labels
-    columns = [np.bincount(cells, seen[:, k], num_annotators * number) for k in range(number)]
-    return np.stack(columns, axis=1).reshape(num_annotators, number, number).transpose(0, 2, 1)
+    found = np.stack([np.bincount(cells, seen[:, k], num_annotators * number) for k in range(number)], axis=1)
+    return np.asarray(found.reshape(num_annotators, number, number).transpose(0, 2, 1), np.float64)
 
 
 def _expected(counts: Array) -> Array:
@@ -298,7 +300,7 @@ def _iterate(
     joint = np.zeros((num_tasks, number, number + 1))
     of = difficulty
 
-    def work(tasks: range) -> tuple[Array, Array, Array]:
+    def work(tasks: Sequence[int]) -> tuple[Array, Array, Array]:
         sums = np.zeros(len(USUAL)), np.zeros(len(USUAL)), np.zeros((number, number))
         if len(tasks):
             _pass(

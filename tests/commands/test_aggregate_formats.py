@@ -1,6 +1,7 @@
 """`crowdzoo aggregate` writes tables as Parquet, CSV or JSON lines, into a folder or as one file."""
 
 import json
+import re
 
 import pyarrow.parquet as pq
 import pytest
@@ -84,7 +85,7 @@ def test_csv_for_a_german_excel_is_read_again(here, capsys):
     header, first, second = (here / "labels.csv").read_text("utf-8").splitlines()
     assert header == "\ufefftask;label;label_code;probability;settled;annotations;further_answers"
     assert first.startswith("\t=1+1;\t-x;0;0,66666")
-    assert second == '"t;2";y;1;1,0;2'
+    assert re.fullmatch(r'"t;2";y;1;1,0;0,9\d+;2;\d', second)
     assert aggregate("--out", "o", "--gold", "labels.csv", "--gold-columns", "gold=label", "--decimal", ",") == 0
     assert "1.0000 (on 2 tasks with gold" in capsys.readouterr().out
     assert cli.main(["quality", "a.csv", "--bootstrap", "0", "--out", "q", "--format", "csv", *GERMAN]) == 0

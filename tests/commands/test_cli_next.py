@@ -74,8 +74,8 @@ def test_where_the_default_method_has_no_confusion_matrices_those_of_another_one
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--budget", 1000, "--sure", 0.8], "each task that is asked about has one question (--per-task)"),
-        (["--budget", 1000, "--sure", 0.8, "--per-task", 2], "each task that is asked about has 2 questions (--per-task)"),
+        (["--budget", 1000], "each task that is asked about has one question (--per-task)"),
+        (["--budget", 1000, "--per-task", 2], "each task that is asked about has 2 questions (--per-task)"),
         (["--budget", 30, "--per-annotator", 2], "who can answer the rest has 2 questions (--per-annotator), or"),
         (["--budget", 500, "--per-task", 6, "--sure", 1], "everybody who can be asked has answered the rest, or"),
         (["--budget", 8], None),
@@ -172,9 +172,11 @@ def test_new_annotators_are_taken_for_usual_ones_or_as_an_earlier_result_knows_t
     assert {row["annotator"] for row in read_csv("b.csv")} == {"ann"}  # tells more than w5, who guesses; bob is alike
     assert run("later.csv", "--new", "w0,w4", "--annotators", "w0,w4,w5", "--prior", "then", *words) == 0
     assert {row["annotator"] for row in read_csv("b.csv")} == {"w0"}  # better than others, as it was found before
-    whole = [f"t{task},{who},{(task + (task % 3 == place)) % 2}" for task in range(12) for place, who in enumerate("xyz")]
+    whole = [
+        f"t{task},{who},{(task + (task % 3 == place)) % 2}" for task in range(12) for place, who in enumerate("xyz")
+    ]
     (folder / "whole.csv").write_text("task,annotator,label\n" + "\n".join(whole))
-    assert run("whole.csv", "--new", "ann", "--budget", 9, "--out", "c.csv") == 0
+    assert run("whole.csv", "--new", "ann", "--budget", 9, "--worth", 5000, "--out", "c.csv") == 0
     assert [row["annotator"] for row in read_csv("c.csv")] == ["ann"] * 9  # nobody else can answer more
     capsys.readouterr()
     for more, message in (
