@@ -103,7 +103,7 @@ ROWS: dict[str, Row] = {
 }
 # today's defaults of each method, which `crowdzoo methods` shows (benchmarks/method_figures.py)
 DEFAULTS: dict[str, Row] = {
-    **{name: row for name, row in ROWS.items() if row.method == "aggregated"},
+    **{name: row for name, row in ROWS.items() if row.method == "aggregated" and name != "DL-WC"},
     **{method: Row(method) for method in LAYERS},
     **{f"CL {one}": Row("crowdsourced-layer", {"connection": one}) for one in ("VW", "VB", "VW+B", "S")},
     "WDN": Row("doctor-net", {"weighted": True}),

@@ -91,7 +91,9 @@ class _Difficulty:
 
 
 def with_settled(annotations: Annotations, result: Aggregation) -> Aggregation:
-    """The result with `settled` and `further_answers`, see `settlement`; unchanged where it has them.
+    """The result with `settled` and `further_answers`, see `settlement`.
+
+    It stays as it is where it has them, and where annotators gave a task several labels (`on_duplicate="all"`).
 
     Args:
         annotations: N tasks, R annotators, K classes.
@@ -100,7 +102,7 @@ def with_settled(annotations: Annotations, result: Aggregation) -> Aggregation:
     Raises:
         DataError: annotations of another kind.
     """
-    if result.settled is not None:
+    if result.settled is not None or annotations.repeats:
         return result
     found = settlement(annotations, result)
     return replace(result, settled=found.settled, further_answers=found.further)

@@ -75,7 +75,7 @@ def test_what_is_written_is_read_again(crowd, tmp_path):
 
 
 def test_what_cannot_be_aggregated_is_said(tmp_path):
-    mixed = read(write(tmp_path / "a.csv", [("1", "ann", "cat|(none)")]))
+    mixed = Annotations.from_arrays([1, 1], ["ann", "ann"], ["cat", "(none)"], on_duplicate="all")
     with pytest.raises(DataError, match=r"annotator 'ann' gives task '?1'? '\(none\)', which stands for no label, and"):
         MultiLabel().fit(mixed)
     empty = read(write(tmp_path / "b.csv", [("1", "ann", ""), ("2", "ann", "")]))

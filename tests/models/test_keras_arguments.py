@@ -137,9 +137,9 @@ def test_validation_split_holds_the_last_rows_out():
         (
             lambda m: a_model(activation=None).fit(X, ANNOTATIONS),
             ConfigError,
-            r"no probabilities .*Dense\(3, activation='softmax'\)",
+            r"not probabilities .*Dense\(num_classes, activation='softmax'\)",
         ),
-        (lambda m: a_model(DeepEM(R), activation="sigmoid").fit(X, ANNOTATIONS), ConfigError, "no probabilities"),
+        (lambda m: a_model(DeepEM(R), activation="sigmoid").fit(X, ANNOTATIONS), ConfigError, "not probabilities"),
         (lambda m: m.fit(X, GOLD), DataError, r"shape \(40,\) are one a task, .*\[N, R\]\. .*CrowdModel\(base\)\.fit"),
         (lambda m: m.fit(X, ANNOTATIONS, validation_data=(X, GOLD[1:])), DataError, "40 instances, but 39 targets"),
         (lambda m: m.evaluate(X, GOLD + 1), DataError, "class code 3, the model has 3 classes, 0 to 2"),

@@ -44,7 +44,7 @@ def test_a_ground_truth_is_no_annotation(write, said):
 
 def test_several_choices_are_second_labels_which_on_duplicate_decides_about(write, said):
     path = write("export.json", [task(1, annotation(1, choice("mood", "sad", "tired")))])
-    with pytest.raises(DataError, match=r"row 1, column 'annotator': 1 has labelled task 1 before.*on_duplicate"):
+    with pytest.raises(DataError, match=r"row 1: 1 has labelled task 1 before.*on_duplicate"):
         said(path, "label-studio")
     with pytest.warns(UserWarning, match="1 row was left out"):
         assert said(path, "label-studio", on_duplicate="last") == [(1, 1, "tired")]

@@ -24,14 +24,12 @@ FILES = (
 )  # fmt: skip
 
 NO_ROWS = ("about", "described", "network", "settings")
-# saved rows that no page shows, and those of methods that crowdzoo no longer has
+# saved rows that no page shows
 WITHOUT = {
     "geo_crowd_net": (
         "no anchors, 32000 labels, W, strength 0.003, floor 0.01",
         "no experts, 32000 labels, F, strength 0.003, floor 0.01, start 0.9",
     ),
-    "reproduce_deep": ("DL-WC",),
-    "reproduce_lia": ("MMCE", "MMCE, gamma .25"),
 }
 
 
