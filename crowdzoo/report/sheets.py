@@ -89,7 +89,8 @@ def with_sheets(
     tasks = report.tasks
     if aggregation is not None:
         people |= _gains(annotations, aggregation, flagged, seed)
-        tasks = _to_redo(report, aggregation, flagged, prices, worth, target)
+        if "settled" in tasks.column_names:  # not where annotators gave a task several labels
+            tasks = _to_redo(report, aggregation, flagged, prices, worth, target)
     rest = {name: report.annotators[name] for name in report.annotators.column_names if name not in people}
     table = pa.table({**people, **rest})
     worst = report.annotators["reliability" if aggregation is not None else "agreement"].to_numpy()
