@@ -147,7 +147,7 @@ def run(arguments: argparse.Namespace) -> None:
     most = min(options.MOST, math.floor(arguments.budget / costs[who].min() + 1e-9))
     if most < 1:
         raise ConfigError(f"--budget {arguments.budget:g}: is less than one answer costs, {costs[who].min():g}.")
-    plain = kind.labels.one_class and not arguments.multi_label and mixed is None
+    plain = kind.labels.one_class and not arguments.multi_label and mixed is None and not crowd.repeats
     if plain:
         labels = settlement(crowd, result)
         worth = WORTH if arguments.worth is None else arguments.worth / float(costs[who].mean())
