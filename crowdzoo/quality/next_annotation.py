@@ -245,14 +245,18 @@ def next_questions(
     shown = ALTERNATIVES if wide else per_task
     most = None if wide else number
     step = max(1, CELLS_AT_ONCE // max(1, len(candidates) * cells))
-    for start in range(0, num_tasks, step):
-        tasks = np.arange(start, min(start + step, num_tasks))
-        who = np.broadcast_to(candidates, (len(tasks), len(candidates)))
-        own = gains(tasks, who)
-        if asked is not None:
-            own[_already(asked, tasks, candidates)] = -np.inf
-        own[left_out[tasks]] = -np.inf
-        best = _best_of(best, own, tasks, candidates, price, most, shown)
+    open_tasks = np.flatnonzero(~left_out)
+    rows, columns = _answered(asked, open_tasks, candidates, num_tasks)
+    parts = [best]
+    for start in range(0, len(open_tasks), step):
+        tasks = open_tasks[start : start + step]
+        own = gains(tasks, np.broadcast_to(candidates, (len(tasks), len(candidates))))
+        begin, end = np.searchsorted(rows, (start, start + len(tasks)))
+        own[rows[begin:end] - start, columns[begin:end]] = -np.inf
+        parts.append(_best_of(own, tasks, candidates, price, shown))
+        if not wide:  # only the best are kept, or all pairs would be held
+            parts = [_together(parts, number)]
+    best = _together(parts, most)
     return _within(best, number, per_task, per_annotator, budget) if wide else best
 
 
@@ -307,37 +311,41 @@ def _asked_for(confusions: ArrayLike | Confusions, num_classes: int) -> tuple[Co
     return lambda tasks, annotators: matrices[annotators], len(matrices)
 
 
-def _already(
-    asked: Annotations, tasks: NDArray[np.int64], candidates: NDArray[np.int64]
+def _answered(
+    asked: Annotations | None, open_tasks: NDArray[np.int64], candidates: NDArray[np.int64], num_tasks: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows and columns of the pairs that have an annotation, for consecutive tasks."""
-    given = (asked.task_ids >= tasks[0]) & (asked.task_ids <= tasks[-1])
-    given &= np.isin(asked.annotator_ids, candidates)
+    """Pairs that have an annotation: the task's place among the open ones, ascending, and the annotator's column."""
+    if asked is None:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    place = np.full(num_tasks, -1)
+    place[open_tasks] = np.arange(len(open_tasks))
+    rows = place[asked.task_ids]
+    kept = (rows >= 0) & np.isin(asked.annotator_ids, candidates)
     order = np.argsort(candidates, kind="stable")
-    columns = order[np.searchsorted(candidates, asked.annotator_ids[given], sorter=order)]
-    return asked.task_ids[given] - tasks[0], columns
+    columns = order[np.searchsorted(candidates, asked.annotator_ids[kept], sorter=order)]
+    rows = rows[kept]
+    by_row = np.argsort(rows, kind="stable")
+    return rows[by_row], columns[by_row]
 
 
 def _best_of(
-    best: NextAnnotations,
     gains: NDArray[np.float64],
     tasks: NDArray[np.int64],
     candidates: NDArray[np.int64],
     price: NDArray[np.float64],
-    number: int | None,
     per_task: int | None,
 ) -> NextAnnotations:
-    """The best pairs so far and those of further tasks, together."""
+    """The best pairs of each of some tasks."""
     order = np.argsort(-gains / price, axis=1, kind="stable")[:, :per_task]
     rows = np.repeat(np.arange(len(tasks)), order.shape[1])
     columns = order.ravel()
     possible = np.isfinite(gains[rows, columns])
     rows, columns = rows[possible], columns[possible]
-    together = NextAnnotations(
-        np.concatenate([best.tasks, tasks[rows]]),
-        np.concatenate([best.annotators, candidates[columns]]),
-        np.concatenate([best.gains, gains[rows, columns]]),
-        np.concatenate([best.costs, price[columns]]),
-    )
-    first = np.argsort(-together.gains / together.costs, kind="stable")[:number]
-    return together.taken(first)
+    return NextAnnotations(tasks[rows], candidates[columns], gains[rows, columns], price[columns])
+
+
+def _together(parts: list[NextAnnotations], number: int | None) -> NextAnnotations:
+    """The best pairs of all parts."""
+    fields = ("tasks", "annotators", "gains", "costs")
+    together = NextAnnotations(*(np.concatenate([getattr(part, field) for part in parts]) for field in fields))
+    return together.taken(np.argsort(-together.gains / together.costs, kind="stable")[:number])
