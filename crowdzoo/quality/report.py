@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 OF_MODELS = ("models", "model_people", "model_classes")  # tables that there are where models are named
 MAX_CLASSES = 256  # of a coincidence matrix in a report
-MOST_SAMPLES = 50  # of the bootstrap of `effective_votes`
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +52,8 @@ class QualityReport:
         overall: one value each, None where it is not defined: counts (`annotations`, `rows_left_out` on reading,
             `tasks`, `annotators`, `classes`, `tasks_without_annotations`, `tasks_with_one`, `tasks_tied`), `agreement`
             (raw, per task), `fleiss_kappa`, `mean_entropy` (nats, over annotated tasks), `effective_votes` (see the
-            function of that name; `effective_votes_low` and `effective_votes_high` are the ends of its 95 % interval,
-            None without a bootstrap), `aggregation` (the method's name, or None) and `settled` (mean over tasks).
+            function of that name; `effective_votes_low` and `effective_votes_high` are the ends of its 95 % interval),
+            `aggregation` (the method's name, or None) and `settled` (mean over tasks).
         alpha: Krippendorff's alpha, or None where it is not defined.
         redundancy: how annotations are spread over tasks and annotators.
         tasks: one row a task, see `task_table`.
@@ -172,7 +171,7 @@ def quality_report(
         annotations: kind classification.
         aggregation: a result for the same annotations: adds what it thinks of tasks and annotators.
         metric: metric of Krippendorff's alpha, see `krippendorff_alpha`.
-        bootstrap: samples for its 95 % interval, and 50 of them at most for that of `effective_votes`; 0 for none.
+        bootstrap: samples for its 95 % interval; 0 for none.
         seed: seed of the bootstrap.
         models: names of the annotators that are models, to be compared with all others, who are people; empty where
             nobody is a model. None where it is not known: then a note may ask.
@@ -199,8 +198,8 @@ def quality_report(
     alpha = None
     if vary:
         alpha = krippendorff_alpha(annotations, metric, bootstrap=bootstrap, seed=seed, on_sample=on_sample)
-    worths = effective_votes_interval(annotations, samples=min(bootstrap, MOST_SAMPLES), seed=seed)
-    worth = (None, None, None) if worths is None else worths if bootstrap else (worths[0], None, None)
+    worths = effective_votes_interval(annotations)
+    worth = worths or (None, None, None)
     overall = {
         "annotations": len(annotations),
         "rows_left_out": annotations.num_rejected - annotations.num_replaced,
@@ -231,9 +230,7 @@ def quality_report(
             *suspicious_classes(
                 np.asarray(annotations.classes).tolist(), np.bincount(ratings.codes, minlength=annotations.num_classes)
             ),
-            *data_notes(
-                annotations, overall["aggregation"], worths if bootstrap else None, models_named=models is not None
-            ),
+            *data_notes(annotations, overall["aggregation"], worths, models_named=models is not None),
         ),
         replacements=tuple(tests),
         agreements=class_agreement(annotations, models) if models else None,
