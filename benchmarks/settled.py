@@ -2,7 +2,8 @@
 
     python benchmarks/settled.py                   # the rows that the results do not have
     python benchmarks/settled.py --fit             # the coefficients of CALIBRATION in crowdzoo/quality/settled.py
-    python benchmarks/settled.py --print           # the table of the saved results
+    python benchmarks/settled.py --replay          # questions that are asked until none is worth its price
+    python benchmarks/settled.py --print           # the tables of the saved results
 
 **What is estimated.** `crowdzoo.quality.settled` says for each label how probable it is to stay the same if many more
 annotators of the crowd answered. The figure of a crowd is the mean of `settled` less the share of labels that stay.
@@ -22,6 +23,9 @@ crowds count as one and each sort of simulated crowds counts as three families. 
 coefficients that were fitted without its family. Simulated crowds are drawn anew (another seed) for their figures.
 Accepted if the mean over simulated crowds of each sort and over real crowds lies within .03, and nine in ten real
 crowds lie within .08.
+
+**Replay.** 300 tasks, answers of independent annotators. Questions are asked and answered in rounds of forty, until no
+task is worth a further answer. "promised" is the sum of further answers at the start.
 """
 
 import argparse
@@ -35,6 +39,7 @@ from scipy.special import expit, logit
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import Robust
+from crowdzoo.quality import next_annotations, settlement, worth_asking
 from crowdzoo.quality.settled import ENDS, consensus_of
 from crowdzoo.report.tables import print_table
 
@@ -46,6 +51,13 @@ MANY = 200  # further annotators of a simulated one
 FIT_SEED, SHOWN_SEED, CROWDS = 909, 4242, 30
 WEIGHT = 12.0  # of each sort of simulated crowds, in families
 PENALTY = 1e-3
+REPLAYED, ROUND, SEEDS = 300, 40, 5
+REPLAYS = {  # classes, accuracy, answers per task, annotators, share of tasks on which half of the answers are right
+    "5 classes, .85 correct, 4 answers": (5, 0.85, 4, 12, 0.0),
+    "5 classes, .75 correct, 3 answers": (5, 0.75, 3, 12, 0.0),
+    "5 classes, .85 correct, 4 answers, three in ten hard": (5, 0.85, 4, 12, 0.3),
+    "2 classes, .75 correct, 4 answers": (2, 0.75, 4, 25, 0.0),
+}
 
 # family, name, features [n, 4], whether the label stays [n]
 Sample = tuple[str, str, np.ndarray, np.ndarray]
@@ -135,13 +147,40 @@ def coefficients(samples: list[Sample]) -> np.ndarray:
     return found
 
 
+def replay(classes: int, accuracy: float, per_task: int, annotators: int, hard: float, seed: int) -> dict[str, float]:
+    """Asks until no task is worth a further answer; see the page."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(classes, size=REPLAYED)
+    right = rng.random((annotators, REPLAYED)) < np.where(rng.random(REPLAYED) < hard, 0.5, accuracy)
+    others = (truth + rng.integers(1, classes, size=right.shape)) % classes
+    labels = np.where(right, truth, others)
+    who = np.argsort(rng.random((REPLAYED, annotators)), axis=1)[:, :per_task].ravel()
+    tasks, found = np.repeat(np.arange(REPLAYED), per_task), dict[str, float]()
+    while True:
+        crowd = Annotations.from_arrays(tasks, who, labels[who, tasks], classes=range(classes))
+        result = Robust().fit(crowd)
+        state = settlement(crowd, result)
+        redo = worth_asking(state.settled, state.further)
+        share = float((result.labels == truth).mean())
+        if not found:
+            found = {"redo": float(redo.sum()), "promised": float(state.further[redo].sum()), "before": share}
+        asked = next_annotations(
+            state.consensus.posteriors, state.consensus.answers, ROUND, asked=crowd, per_task=1, sure=~redo
+        )
+        if not len(asked.tasks):
+            return {**found, "needed": float(len(tasks) - REPLAYED * per_task), "after": share}
+        tasks, who = np.concatenate([tasks, asked.tasks]), np.concatenate([who, asked.annotators])
+
+
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fit", action="store_true", help="print the coefficients, and stop")
+    parser.add_argument("--replay", action="store_true", help="make only the replays again")
     parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved results and stop")
     arguments = parser.parse_args()
-    if not arguments.only_print:
+    saved = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
+    if not arguments.only_print and not arguments.replay:
         sample = [*simulated(FIT_SEED), *real(FIT_SEED)]
         print("CALIBRATION =", tuple(coefficients(sample).round(3).tolist()))
         if arguments.fit:
@@ -151,17 +190,26 @@ def main() -> None:
             others = [each for each in sample if each[0] != family or family in SORTS]
             estimate = expit(columns @ coefficients(others)).mean()
             rows.append({"family": family, "crowd": name, "settled": estimate, "stays": stays.mean()})
-        RESULTS.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    rows = json.loads(RESULTS.read_text(encoding="utf-8"))
+        saved["crowds"] = rows
+    if not arguments.only_print:
+        saved["replay"] = {name: [replay(*crowd, seed) for seed in range(SEEDS)] for name, crowd in REPLAYS.items()}
+        RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
     table = []
-    for title, chosen in (*((sort, lambda row, sort=sort: row["family"] == sort) for sort in SORTS),
-                          ("real", lambda row: row["family"] not in SORTS)):  # fmt: skip
-        gaps = {row["crowd"]: row["settled"] - row["stays"] for row in rows if chosen(row)}
-        values = np.array(list(gaps.values()))
-        table.append((title, len(values), f"{values.mean():+.3f}", f"{np.abs(values).mean():.3f}",
-                      f"{(np.abs(values) > 0.08).mean():.0%}"))  # fmt: skip
-    print_table("settled less the share of labels that stay",
-                ("crowds", "number", "mean", "mean size", "beyond .08"), table)  # fmt: skip
+    for title in (*SORTS, "real"):
+        rows = [row for row in saved["crowds"] if (row["family"] if row["family"] in SORTS else "real") == title]
+        values = np.array([row["settled"] - row["stays"] for row in rows])
+        sizes = np.abs(values)
+        table.append(
+            (title, len(values), f"{values.mean():+.3f}", f"{sizes.mean():.3f}", f"{(sizes > 0.08).mean():.0%}")
+        )
+    print_table(
+        "settled less the share of labels that stay", ("crowds", "number", "mean", "mean size", "beyond .08"), table
+    )
+    print()
+    names = ("redo", "promised", "needed", "before", "after")
+    table = [(title, *(f"{np.mean([run[name] for run in runs]):.4g}" for name in names))
+             for title, runs in saved["replay"].items()]  # fmt: skip
+    print_table("questions until none is worth its price", ("crowd", *names), table)
 
 
 if __name__ == "__main__":

@@ -231,20 +231,23 @@ def test_hashed_names_have_their_own_words():
 
 
 @pytest.mark.slow
-def test_report_quality_and_next_say_the_same_of_annotators_and_of_sure_tasks(tmp_path, capsys):
+def test_report_quality_and_next_say_the_same_of_annotators_and_of_settled_labels(tmp_path, capsys):
     found = crowd("classes", "a swapper and random spammers")
     write_annotations(found.annotations, tmp_path / "a.csv")
     place = str(tmp_path / "a.csv")
     assert cli.main(["report", place, "--out", str(tmp_path / "r.html"), "--bootstrap", "0", "--curve", "0"]) == 0
     numbers = json.loads((tmp_path / "r.json").read_text())
-    sure = round(numbers["values"]["sure_share"] * 200)
-    assert f"({sure:,} of 200)" in capsys.readouterr().out
+    settled = numbers["values"]["settled"]
+    assert f"about {settled:.0%}".replace("%", " %") in capsys.readouterr().out
     assert cli.main(["next", place]) == 0
+    lines = dict(re.split(" {2,}", line, maxsplit=1) for line in capsys.readouterr().out.splitlines() if "  " in line)
+    assert lines["settled labels (estimated)"] == f"{settled:.1%}"
+    words = ["quality", place, "--bootstrap", "0", "--pay", "1", "--out", str(tmp_path / "q"), "--format", "csv"]
+    assert cli.main(words) == 0
     printed = capsys.readouterr().out
-    (row,) = [line for line in printed.splitlines() if line.startswith("sure tasks")]
-    assert row.split("  ")[-1].strip() == f"{sure:,} of 200"
-    assert cli.main(["quality", place, "--bootstrap", "0", "--out", str(tmp_path / "q"), "--format", "csv"]) == 0
-    listed = capsys.readouterr().out.split("annotators to check")[1].split("\n\n")[0]
+    redo = re.search(r"tasks to redo +(\d+)", printed)[1]
+    assert lines["tasks worth further answers"] == f"{redo} of 200"
+    listed = printed.split("annotators to check")[1].split("\n\n")[0]
     for name, note in (("r0", "as by chance"), ("r1", "as by chance"), ("s0", "exchanges")):
         assert any(line.startswith(name) and line.endswith(note) for line in listed.splitlines())
     table = numbers["tables"]["annotators"]["values"]
