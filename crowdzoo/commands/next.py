@@ -70,13 +70,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--per-annotator", type=integer(1, options.MOST), metavar="N",
         help="at most so many questions for an annotator (default: twice an even share, of those who can answer more)",
     )  # fmt: skip
-    command.add_argument("--worth", type=number(0), metavar="X",
-        help="classes: what a label put right is worth, in the unit of --pay: tasks are asked about whose answers cost "
-        "less than what they are expected to put right (default: twenty answers)",
-    )  # fmt: skip
-    command.add_argument("--target", type=number(0, 1), metavar="P",
-        help="classes: share of settled labels that is enough: with it, no further question is asked",
-    )  # fmt: skip
+    options.add_worth(command, "asked about", ": with it, no further question is asked")
     command.add_argument("--sure", type=number(0, 1), metavar="P",
         help=f"do not ask about tasks with two answers or more that are this sure (default {SURE:g}): of several "
         "labels each of them, of free texts their confidence, of regions also the mean Dice coefficient of two "
@@ -158,6 +152,7 @@ def run(arguments: argparse.Namespace) -> None:
         answers = (consensus if arguments.prior is None else replace(consensus, confusions=skills)).answers
         gains = class_gains(consensus.posteriors, answers)
     else:
+        options.refuse(arguments, ("worth", "target"), "several labels from an annotator, or models among them")
         done, gains = part.sure(result, arguments.sure or SURE, crowd), part.gains(result, skills, crowd)
     pairs = np.unique(crowd.annotator_ids.astype(np.int64) * crowd.num_tasks + crowd.task_ids)
     pairs = pairs[~done[pairs % crowd.num_tasks]]  # an annotator may have given a task several labels
@@ -285,9 +280,10 @@ def _check(arguments: argparse.Namespace, kind: Kind) -> None:
             f"--task {kind.name} --out report.html lists the tasks on which answers differ most."
         )
     if not kind.labels.one_class:
-        options.refuse(arguments, ("annotator_table",), f"--task {kind.name}")
+        options.refuse(arguments, ("annotator_table", "worth", "target"), f"--task {kind.name}")
     if arguments.multi_label:
-        options.check_multi_label(arguments, kind, ("classes", "wide", "annotator_table", "no_label"))
+        others = ("classes", "wide", "annotator_table", "no_label", "worth", "target")
+        options.check_multi_label(arguments, kind, others)
     if arguments.pay == 0:
         raise ConfigError("--pay 0: write what an answer costs, above 0, such as 0.04.")
     if arguments.costs and arguments.annotator_table is not None:
