@@ -141,8 +141,8 @@ def run(arguments: argparse.Namespace) -> None:
     most = min(options.MOST, math.floor(arguments.budget / costs[who].min() + 1e-9))
     if most < 1:
         raise ConfigError(f"--budget {arguments.budget:g}: is less than one answer costs, {costs[who].min():g}.")
-    plain = kind.labels.one_class and not arguments.multi_label and mixed is None and not crowd.repeats
-    if plain:
+    answered = result.annotations_per_task > 0
+    if kind.labels.one_class and not arguments.multi_label and mixed is None and not crowd.repeats:
         labels = settlement(crowd, result)
         worth = WORTH if arguments.worth is None else arguments.worth / float(costs[who].mean())
         done = ~worth_asking(labels.settled, labels.further, worth=worth, target=arguments.target)
@@ -151,33 +151,30 @@ def run(arguments: argparse.Namespace) -> None:
         consensus = labels.consensus
         answers = (consensus if arguments.prior is None else replace(consensus, confusions=skills)).answers
         gains = class_gains(consensus.posteriors, answers)
+        state = [
+            ("settled labels (estimated)", f"{labels.settled[answered].mean():.1%}"),
+            ("tasks worth further answers", f"{(~done).sum():,} of {answered.sum():,}"),
+            ("answers to settle them, about", f"{labels.further[~done].sum():,}"),
+        ]
     else:
         options.refuse(arguments, ("worth", "target"), "several labels from an annotator, or models among them")
-        done, gains = part.sure(result, arguments.sure or SURE, crowd), part.gains(result, skills, crowd)
+        sure = arguments.sure or SURE
+        done, gains = part.sure(result, sure, crowd), part.gains(result, skills, crowd)
+        state = [(f"sure tasks ({sure:g} or more)", f"{done.sum():,} of {answered.sum():,}")]
     pairs = np.unique(crowd.annotator_ids.astype(np.int64) * crowd.num_tasks + crowd.task_ids)
     pairs = pairs[~done[pairs % crowd.num_tasks]]  # an annotator may have given a task several labels
-    answered = np.bincount(pairs // crowd.num_tasks, minlength=crowd.num_annotators)[who]
-    able = int((answered < (~done).sum()).sum())  # who have not answered all that is open
+    answers_to_open = np.bincount(pairs // crowd.num_tasks, minlength=crowd.num_annotators)[who]
+    able = int((answers_to_open < (~done).sum()).sum())  # who have not answered all that is open
     share = arguments.per_annotator or 2 * math.ceil(most / max(able, 1))
     found = next_questions(
         gains, crowd.num_tasks, most, annotators=who, cells=cells,
         asked=crowd, per_task=arguments.per_task, per_annotator=share, costs=costs, budget=arguments.budget,
         sure=done,
     )  # fmt: skip
-    asked_once = result.annotations_per_task > 0
-    labelled = int(asked_once.sum())
     rows = [
         *kind.size_rows(crowd),
         *([] if mixed is None else [("correlation of models' errors", str(mixed.correlation))]),
-        *(
-            [
-                ("settled labels (estimated)", f"{labels.settled[asked_once].mean():.1%}"),
-                ("tasks worth further answers", f"{(~done).sum():,} of {labelled:,}"),
-                ("answers to settle them, about", f"{labels.further[~done].sum():,}"),
-            ]
-            if plain
-            else [(f"sure tasks ({arguments.sure or SURE:g} or more)", f"{done.sum():,} of {labelled:,}")]
-        ),
+        *state,
         ("questions", f"{len(found.tasks):,}"),
         ("cost", f"{found.costs.sum():g} of {arguments.budget:g}"),
         ("annotators asked", f"{len(np.unique(found.annotators)):,}"),

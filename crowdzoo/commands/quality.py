@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> None:
             seed=arguments.seed, models=models, on_sample=step, **options.given(arguments, ["epsilon"]),
         )  # fmt: skip
     gold = kind.gold_of(annotations, arguments.gold, options.second_layout(arguments, "gold"))
-    if gold is not None or prices is not None or arguments.out is not None:
+    if any(each is not None for each in (gold, prices, arguments.target, arguments.out)):
         report = with_sheets(
             report, annotations, aggregation, gold=gold, prices=prices, worth=arguments.worth,
             target=arguments.target, seed=arguments.seed,

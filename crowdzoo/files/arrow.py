@@ -267,7 +267,7 @@ def _part_names(file: Path, names_of: Callable[[Any], Any]) -> list[str]:
     except (KeyError, TypeError):
         sound = False
     if not sound:
-        raise DataError(f"{file}: is no file as Dataset.save_to_disk writes it. Save it again.")
+        raise DataError(f"{file} is not a file that Dataset.save_to_disk wrote. Save it again.")
     return names
 
 

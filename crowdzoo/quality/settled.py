@@ -314,7 +314,7 @@ def _iterate(
 
     pulled, vague, other = (sum(each) for each in zip(*in_threads(work, range(num_tasks), num_threads()), strict=True))
     classes = found.sum(axis=0)
-    weights = np.concatenate([pulled[:1], pulled[1:], vague[1:]])
+    weights = np.concatenate([pulled, vague[1:]])
     usual = USUAL_TASKS * np.concatenate([USUAL, USUAL[1:]])
     weights = np.log((weights + usual) / (weights.sum() + usual.sum()))
     pulled, vague = weights[: len(USUAL)], np.concatenate([weights[:1], weights[len(USUAL) :]])

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -213,6 +214,11 @@ def test_what_a_label_is_worth_is_refused_where_it_would_not_count(folder, capsy
     ):
         assert cli.main(["quality", *words, "--worth", "3"]) == 4
         assert reason in capsys.readouterr().err
+    redone = []
+    for target in ("0", "1"):
+        assert cli.main(["quality", "a.csv", "--target", target]) == 0
+        redone += re.findall(r"tasks to redo +(\d+)", capsys.readouterr().out)
+    assert redone[0] == "0" < redone[1]
 
 
 def test_several_labels_are_asked_about_together(folder):
