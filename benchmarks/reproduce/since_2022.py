@@ -153,7 +153,7 @@ class MaDL(CrowdLayer):
 
     def log_confusions(self, annotators: Any, features: Any = None) -> Any:
         """`[B, M, K, K]`."""
-        own = self._of(self.embedding, annotators)
+        own = self.rows_of(self.embedding, annotators)
         seen = ops.zeros_like(own) if features is None else ops.relu(self.features(self._cast(features)))[:, None]
         both = ops.concatenate([own, seen + ops.zeros_like(own)], axis=-1)
         logits = ops.reshape(self.out(self.hidden(both)), (*ops.shape(own)[:-1], self._num_classes, self._num_classes))

@@ -70,13 +70,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--per-annotator", type=integer(1, options.MOST), metavar="N",
         help="at most so many questions for an annotator (default: twice an even share, of those who can answer more)",
     )  # fmt: skip
-    command.add_argument("--worth", type=number(0), metavar="X",
-        help="classes: what a label put right is worth, in the unit of --pay: tasks are asked about whose answers cost "
-        "less than what they are expected to put right (default: twenty answers)",
-    )  # fmt: skip
-    command.add_argument("--target", type=number(0, 1), metavar="P",
-        help="classes: share of settled labels that is enough: with it, no further question is asked",
-    )  # fmt: skip
+    options.add_worth(command, "asked about", ": with it, no further question is asked")
     command.add_argument("--sure", type=number(0, 1), metavar="P",
         help=f"do not ask about tasks with two answers or more that are this sure (default {SURE:g}): of several "
         "labels each of them, of free texts their confidence, of regions also the mean Dice coefficient of two "
@@ -147,8 +141,8 @@ def run(arguments: argparse.Namespace) -> None:
     most = min(options.MOST, math.floor(arguments.budget / costs[who].min() + 1e-9))
     if most < 1:
         raise ConfigError(f"--budget {arguments.budget:g}: is less than one answer costs, {costs[who].min():g}.")
-    plain = kind.labels.one_class and not arguments.multi_label and mixed is None and not crowd.repeats
-    if plain:
+    answered = result.annotations_per_task > 0
+    if kind.labels.one_class and not arguments.multi_label and mixed is None and not crowd.repeats:
         labels = settlement(crowd, result)
         worth = WORTH if arguments.worth is None else arguments.worth / float(costs[who].mean())
         done = ~worth_asking(labels.settled, labels.further, worth=worth, target=arguments.target)
@@ -157,32 +151,30 @@ def run(arguments: argparse.Namespace) -> None:
         consensus = labels.consensus
         answers = (consensus if arguments.prior is None else replace(consensus, confusions=skills)).answers
         gains = class_gains(consensus.posteriors, answers)
+        state = [
+            ("settled labels (estimated)", f"{labels.settled[answered].mean():.1%}"),
+            ("tasks worth further answers", f"{(~done).sum():,} of {answered.sum():,}"),
+            ("answers to settle them, about", f"{labels.further[~done].sum():,}"),
+        ]
     else:
-        done, gains = part.sure(result, arguments.sure or SURE, crowd), part.gains(result, skills, crowd)
+        options.refuse(arguments, ("worth", "target"), "several labels from an annotator, or models among them")
+        sure = arguments.sure or SURE
+        done, gains = part.sure(result, sure, crowd), part.gains(result, skills, crowd)
+        state = [(f"sure tasks ({sure:g} or more)", f"{done.sum():,} of {answered.sum():,}")]
     pairs = np.unique(crowd.annotator_ids.astype(np.int64) * crowd.num_tasks + crowd.task_ids)
     pairs = pairs[~done[pairs % crowd.num_tasks]]  # an annotator may have given a task several labels
-    answered = np.bincount(pairs // crowd.num_tasks, minlength=crowd.num_annotators)[who]
-    able = int((answered < (~done).sum()).sum())  # who have not answered all that is open
+    answers_to_open = np.bincount(pairs // crowd.num_tasks, minlength=crowd.num_annotators)[who]
+    able = int((answers_to_open < (~done).sum()).sum())  # who have not answered all that is open
     share = arguments.per_annotator or 2 * math.ceil(most / max(able, 1))
     found = next_questions(
         gains, crowd.num_tasks, most, annotators=who, cells=cells,
         asked=crowd, per_task=arguments.per_task, per_annotator=share, costs=costs, budget=arguments.budget,
         sure=done,
     )  # fmt: skip
-    asked_once = result.annotations_per_task > 0
-    labelled = int(asked_once.sum())
     rows = [
         *kind.size_rows(crowd),
         *([] if mixed is None else [("correlation of models' errors", str(mixed.correlation))]),
-        *(
-            [
-                ("settled labels (estimated)", f"{labels.settled[asked_once].mean():.1%}"),
-                ("tasks worth further answers", f"{(~done).sum():,} of {labelled:,}"),
-                ("answers to settle them, about", f"{labels.further[~done].sum():,}"),
-            ]
-            if plain
-            else [(f"sure tasks ({arguments.sure or SURE:g} or more)", f"{done.sum():,} of {labelled:,}")]
-        ),
+        *state,
         ("questions", f"{len(found.tasks):,}"),
         ("cost", f"{found.costs.sum():g} of {arguments.budget:g}"),
         ("annotators asked", f"{len(np.unique(found.annotators)):,}"),
@@ -285,9 +277,10 @@ def _check(arguments: argparse.Namespace, kind: Kind) -> None:
             f"--task {kind.name} --out report.html lists the tasks on which answers differ most."
         )
     if not kind.labels.one_class:
-        options.refuse(arguments, ("annotator_table",), f"--task {kind.name}")
+        options.refuse(arguments, ("annotator_table", "worth", "target"), f"--task {kind.name}")
     if arguments.multi_label:
-        options.check_multi_label(arguments, kind, ("classes", "wide", "annotator_table", "no_label"))
+        others = ("classes", "wide", "annotator_table", "no_label", "worth", "target")
+        options.check_multi_label(arguments, kind, others)
     if arguments.pay == 0:
         raise ConfigError("--pay 0: write what an answer costs, above 0, such as 0.04.")
     if arguments.costs and arguments.annotator_table is not None:

@@ -347,6 +347,23 @@ def _names(text: str, option: str) -> list[str]:
     return names
 
 
+def add_worth(command: argparse.ArgumentParser, effect: str, enough: str) -> None:
+    """Adds --worth and --target, for classes.
+
+    Args:
+        command: the parser.
+        effect: what becomes of tasks whose answers cost less than what they are expected to put right.
+        enough: what follows once the target is reached.
+    """
+    command.add_argument("--worth", type=number(0), metavar="X",
+        help=f"classes: what a label put right is worth, in the unit of --pay: tasks are {effect} whose answers cost "
+        "less than what they are expected to put right (default: twenty answers)",
+    )  # fmt: skip
+    command.add_argument("--target", type=number(0, 1), metavar="P",
+        help=f"classes: share of settled labels that is enough{enough}",
+    )  # fmt: skip
+
+
 def check_multi_label(arguments: argparse.Namespace, kind: Kind, others: Iterable[str]) -> None:
     """Refuses what --multi-label does not go with.
 

@@ -32,13 +32,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="what an answer costs: the tables say what each annotator is due and what tasks to redo cost "
         "(by annotator: column cost of --annotator-table)",
     )  # fmt: skip
-    command.add_argument("--worth", type=number(0), metavar="X",
-        help="classes: what a label put right is worth, in the unit of --pay: tasks are to be redone whose answers "
-        "cost less than what they are expected to put right (default: twenty answers)",
-    )  # fmt: skip
-    command.add_argument("--target", type=number(0, 1), metavar="P",
-        help="classes: share of settled labels that is enough",
-    )  # fmt: skip
+    options.add_worth(command, "to be redone", "")
     command.add_argument("--gold", type=path, metavar="FILE",
         help="true classes of some tasks, columns task, gold: the tables say how many answers of each are right",
     )  # fmt: skip
@@ -85,8 +79,6 @@ def run(arguments: argparse.Namespace) -> None:
         _by_page(arguments, kind)
         return
     options.refuse(arguments, ["sure"], "classes")
-    if arguments.worth is not None and arguments.pay is None and arguments.annotator_table is None:
-        raise ConfigError("--worth: is compared with what answers cost; add --pay, such as --pay 0.04.")
     named = arguments.models is not None or arguments.annotator_table is not None
     if arguments.epsilon is not None and not named:
         raise ConfigError("--epsilon is what the test of --models compares with: name the models, or leave it out.")
@@ -102,6 +94,13 @@ def run(arguments: argparse.Namespace) -> None:
             raise ConfigError(f"--plot {arguments.plot}: a picture's file ends in .png.")
         import matplotlib  # noqa: F401  says what is missing before any work is done
     annotations = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
+    if annotations.repeats:
+        options.refuse(arguments, ("worth", "target"), "several labels from an annotator")
+    prices = None if arguments.pay is None else np.full(annotations.num_annotators, arguments.pay)
+    if prices is None and arguments.annotator_table is not None:
+        prices = options.annotator_table(arguments, annotations).costs
+    if arguments.worth is not None and (prices is None or not prices.any()):
+        raise ConfigError("--worth: is compared with what answers cost; add --pay, such as --pay 0.04.")
     models = None
     if arguments.annotator_table is not None:
         models = options.models_of(arguments, annotations)
@@ -118,10 +117,7 @@ def run(arguments: argparse.Namespace) -> None:
             seed=arguments.seed, models=models, on_sample=step, **options.given(arguments, ["epsilon"]),
         )  # fmt: skip
     gold = kind.gold_of(annotations, arguments.gold, options.second_layout(arguments, "gold"))
-    prices = None if arguments.pay is None else np.full(annotations.num_annotators, arguments.pay)
-    if prices is None and arguments.annotator_table is not None:
-        prices = options.annotator_table(arguments, annotations).costs
-    if gold is not None or prices is not None or arguments.out is not None:
+    if any(each is not None for each in (gold, prices, arguments.target, arguments.out)):
         report = with_sheets(
             report, annotations, aggregation, gold=gold, prices=prices, worth=arguments.worth,
             target=arguments.target, seed=arguments.seed,

@@ -5,7 +5,7 @@ Chunks of CSV and JSON lines are parsed here where Arrow and Python's own parser
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -239,8 +239,7 @@ def read_dataset_folder(path: str | os.PathLike[str]) -> pa.Table | dict[str, pa
     folder = Path(path)
     if not os.path.isfile(folder / "dataset_dict.json"):
         return _read_split(folder)
-    splits = _part_names(folder / "dataset_dict.json", lambda content: content["splits"])
-    return {split: _read_split(folder / split) for split in splits}
+    return {split: _read_split(folder / split) for split in _part_names(folder / "dataset_dict.json", "splits")}
 
 
 def _read_split(folder: Path) -> pa.Table:
@@ -248,8 +247,7 @@ def _read_split(folder: Path) -> pa.Table:
         named = "a file in it, a folder by Dataset.save_to_disk, or its platform, such as platform='png-masks'"
         raise DataError(f"{folder} is a folder. Name {named}.")
     parts = []
-    names = lambda content: [Path(each["filename"]).name for each in content["_data_files"]]  # noqa: E731
-    for name in _part_names(folder / "state.json", names):
+    for name in _part_names(folder / "state.json", "_data_files"):
         check_regular(folder / name)
         with parquet_errors(folder / name, " inside"):
             parts.append(pa.ipc.open_stream(pa.memory_map(os.fspath(folder / name))).read_all())
@@ -258,16 +256,17 @@ def _read_split(folder: Path) -> pa.Table:
         return pa.concat_tables(parts)
 
 
-def _part_names(file: Path, names_of: Callable[[Any], Any]) -> list[str]:
-    """Names of files or folders next to a JSON file, from what it holds: at least one, each once."""
+def _part_names(file: Path, key: str) -> list[str]:
+    """Names of files or folders next to a JSON file, which lists them: at least one, each once."""
     try:
-        names = names_of(read_json(file))
-        sound = isinstance(names, list) and 0 < len(names) == len({*names})
+        parts = read_json(file)[key]
+        names = [Path(part["filename"]).name if isinstance(part, dict) else part for part in parts]
+        sound = isinstance(parts, list) and 0 < len(names) == len({*names})
         sound = sound and all(Path(name).name == name not in ("", "..") for name in names)
     except (KeyError, TypeError):
         sound = False
     if not sound:
-        raise DataError(f"{file}: is no file as Dataset.save_to_disk writes it. Save it again.")
+        raise DataError(f"{file} is not a file that Dataset.save_to_disk wrote. Save it again.")
     return names
 
 

@@ -1,5 +1,6 @@
 """Text of any encoding as a file of UTF-8."""
 
+import codecs
 import io
 from collections.abc import Iterator
 from typing import IO, Any
@@ -8,8 +9,16 @@ from crowdzoo.files.utf8_blocks import utf8_blocks
 
 
 def utf8_file(stream: IO[bytes], name: str, encoding: str | None = None) -> io.BufferedReader:
-    """The bytes of a text file as UTF-8 without a byte order mark, decoded as they are read; see `utf8_blocks`."""
-    return io.BufferedReader(_Blocks(utf8_blocks(iter(lambda: stream.read(1 << 16), b""), name, encoding)))
+    """The bytes of a text file as UTF-8, decoded as they are read; see `utf8_blocks`.
+
+    A byte order mark at the beginning of a line, as where one file was appended to another, is no part of the line.
+    """
+    return _Lines(_Blocks(utf8_blocks(iter(lambda: stream.read(1 << 16), b""), name, encoding)))
+
+
+class _Lines(io.BufferedReader):
+    def readline(self, size: int | None = -1) -> bytes:
+        return super().readline(-1 if size is None else size).removeprefix(codecs.BOM_UTF8)
 
 
 class _Blocks(io.RawIOBase):

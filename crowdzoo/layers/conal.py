@@ -157,7 +157,7 @@ class CoNAL(CrowdLayer):
 
     def _annotator_embeddings(self, annotators: Any) -> Any:
         """Embeddings u of the given annotators `[B, M, e]`, of everybody for None `[1, R, e]`; length one."""
-        rows = self._of(self.annotators, annotators)
+        rows = self.rows_of(self.annotators, annotators)
         rows = rows[None] if annotators is None else rows
         return _of_length_one(rows if self.annotator_features is None else self.annotator_map(rows))
 
@@ -179,7 +179,7 @@ class CoNAL(CrowdLayer):
         """Answers of all annotators, or of the given ones; see the class for shapes."""
         self._check_call(inputs, training)
         self._check_features(getattr(features, "shape", None))
-        p, common, kernel = self._cast(inputs), self._cast(self.common), self._of(self.kernel, annotators)
+        p, common, kernel = self._cast(inputs), self._cast(self.common), self.rows_of(self.kernel, annotators)
         own = ops.einsum("bk,rkl->brl" if annotators is None else "bk,bmkl->bml", p, kernel)
         if self.separation:
             distances = _norms(common - kernel)
@@ -210,7 +210,7 @@ class CoNAL(CrowdLayer):
         instances = self._cast(self.mean_instance)[None] if features is None else self._instance_embeddings(features)
         log_odds = self._log_odds(annotators, instances)[..., None, None]
         return ops.log_softmax(
-            self._mixed(self._cast(self.common), self._of(self.kernel, annotators), log_odds), axis=-1
+            self._mixed(self._cast(self.common), self.rows_of(self.kernel, annotators), log_odds), axis=-1
         )
 
     # === What was learnt ===

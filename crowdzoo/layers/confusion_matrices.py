@@ -110,7 +110,7 @@ class ConfusionMatrices(CrowdLayer):
     def log_confusions(self, annotators: Any, features: Any = None) -> Any:
         """See `CrowdLayer.log_confusions`."""
         self._check_built()
-        return ops.log_softmax(self._of(self.kernel, annotators), axis=-1)
+        return ops.log_softmax(self.rows_of(self.kernel, annotators), axis=-1)
 
     def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
         """Log-probabilities of the labels; see the class for shapes."""

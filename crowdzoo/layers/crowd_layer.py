@@ -396,10 +396,6 @@ class CrowdLayer(keras.layers.Layer):
         Returns:
             `[B, M, ...]` (of None `[R, ...]`), float32 or wider.
         """
-        return self._of(weight, annotators)
-
-    def _of(self, weight: Any, annotators: Any) -> Any:
-        """As `rows_of`."""
         return self._cast(weight if annotators is None else take_rows(weight, self._codes(annotators)))
 
     def _log_prior(self, inputs: Any) -> Any:

@@ -156,7 +156,8 @@ class CrowdsourcedLayer(CrowdLayer):
         """Answers of all annotators, or of the given ones; see the class for shapes."""
         self._check_call(inputs, training)
         p = self._cast(inputs)
-        kernel, bias = (None if weight is None else self._of(weight, annotators) for weight in (self.kernel, self.bias))
+        weights = self.kernel, self.bias
+        kernel, bias = (None if each is None else self.rows_of(each, annotators) for each in weights)
         if self.label_kind.has_classes:
             return self._class_answers(p, kernel, bias, sparse=annotators is not None)
         p = self.truth(p)
@@ -192,15 +193,15 @@ class CrowdsourcedLayer(CrowdLayer):
             return super().log_confusions(annotators)
         self._check_built()
         if self.connection == "MW":
-            return ops.log_softmax(self._of(self.kernel, annotators), axis=-1)
+            return ops.log_softmax(self.rows_of(self.kernel, annotators), axis=-1)
         logits = ops.eye(self._num_classes, dtype=self._computing_dtype())
         if self.factor is not None:
             logits = logits * self._cast(self.factor)
         if self.kernel is not None:
-            kernel = self._of(self.kernel, annotators)
+            kernel = self.rows_of(self.kernel, annotators)
             logits = logits * (kernel[..., None, None] if self.connection == "S" else kernel[..., None, :])
         if self.bias is not None:
-            logits = logits + self._of(self.bias, annotators)[..., None, :]
+            logits = logits + self.rows_of(self.bias, annotators)[..., None, :]
         shape = (*ops.shape(annotators), *logits.shape[-2:])
         return ops.log_softmax(ops.broadcast_to(logits, shape), axis=-1)
 

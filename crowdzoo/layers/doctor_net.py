@@ -186,14 +186,14 @@ class DoctorNet(CrowdLayer):
         if annotators is None:
             logits = self._logits(hidden, 0, self.num_annotators)
         else:
-            kernel, bias = self._of(self.kernel, annotators), self._of(self.bias, annotators)
+            kernel, bias = self.rows_of(self.kernel, annotators), self.rows_of(self.bias, annotators)
             if self.label_kind.has_positions:
                 logits = ops.einsum("btd,bmdk->btmk", hidden, kernel) + bias[:, None]
             else:
                 logits = ops.matmul(hidden[:, None, None, :], kernel)[:, :, 0] + bias
         if not self.weighted:
             return logits
-        log_weight = self._of(self.log_weight, annotators)
+        log_weight = self.rows_of(self.log_weight, annotators)
         if self.label_kind.has_positions and annotators is not None:
             log_weight = log_weight[:, None]
         return ops.log_softmax(logits, axis=-1) + log_weight[..., None]

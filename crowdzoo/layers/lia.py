@@ -183,15 +183,12 @@ class LIA(CrowdLayer):
 
     def call(self, inputs: Any, annotators: Any = None, features: Any = None, training: bool = False) -> Any:
         """Log-probabilities of the labels; see the class for shapes."""
-        self._check_call(inputs, training)
         self._check_features(getattr(features, "shape", None))
-        if annotators is None:
-            annotators = self._everybody(inputs)
-        logs = self.log_confusions(annotators, features)
+        annotators = self._everybody(inputs) if annotators is None else annotators
         if self.ridge:
-            observed = ops.sum(ops.cast(ops.cast(annotators, "int32") >= 0, logs.dtype))
+            observed = ops.sum(self._cast(ops.cast(annotators, "int32") >= 0))
             self.add_loss(self._penalty(annotators, features) / ops.maximum(observed, 1))
-        return ops.logsumexp(self._log_prior(inputs)[:, None, :, None] + logs, axis=2)
+        return super().call(inputs, annotators, features, training)
 
     def log_confusions(self, annotators: Any, features: Any = None) -> Any:
         """See `CrowdLayer.log_confusions`."""
@@ -234,8 +231,8 @@ class LIA(CrowdLayer):
         """`[B, M, E]` of annotators `[B, M]`; at padding another annotator of the task."""
         self._check_built()
         if self.annotator_features is None:
-            return self._of(self.embedding, annotators)
-        return _through(self._embedding, self._of(np.asarray(self.annotator_features), annotators))
+            return self.rows_of(self.embedding, annotators)
+        return _through(self._embedding, self.rows_of(np.asarray(self.annotator_features), annotators))
 
     def _competences(self, embeddings: Any) -> Any:
         """Competence tensors `[..., K, K, L]` of embeddings `[..., E]`."""
@@ -257,7 +254,7 @@ class LIA(CrowdLayer):
         """
         by_task = ops.sum(ops.square(self.difficulties(features)))
         by_label = ops.sum(ops.square(self._competences(self._embeddings(annotators))), axis=(-3, -2, -1))
-        share = self._of(self.competence_penalty, annotators) * self._cast(ops.cast(annotators, "int32") >= 0)
+        share = self.rows_of(self.competence_penalty, annotators) * self._cast(ops.cast(annotators, "int32") >= 0)
         return 0.5 * (self._cast(self.difficulty_penalty) * by_task + ops.sum(share * by_label))
 
     # === What is known of the annotators ===

@@ -131,7 +131,7 @@ class MaxMIG(ConfusionMatrices):
 
     def _evidence(self, annotators: Any, labels: Any) -> Any:
         """`sum_r W_r[:, y_r]` over the labels of each task, `[B, K]`."""
-        kernel = self._of(self.kernel, annotators)
+        kernel = self.rows_of(self.kernel, annotators)
         said = ops.one_hot(ops.cast(labels, "int32"), self._num_classes, dtype=kernel.dtype)  # a row of 0 for -1
         return ops.einsum("bml,bmkl->bk", said, kernel)
 

@@ -93,7 +93,7 @@ class PairAnnotators(CrowdLayer):
         logs = self._log_prior(inputs)
         difference = (logs[:, 0] - logs[:, 1])[:, None]
         tie = (logs[:, 2] - (logs[:, 0] + logs[:, 1]) / 2)[:, None]
-        own = self._of(self.kernel, annotators)
+        own = self.rows_of(self.kernel, annotators)
         own = own[None] if annotators is None else own
         half = ((1 + own[..., 0]) * difference + own[..., 1]) / 2
         if training:

@@ -180,7 +180,7 @@ class PooledConfusions(CrowdLayer):
     def _deviations(self, annotators: Any) -> dict[str, Any]:
         """The annotators' own numbers by weight, `[B, M, ...]`."""
         own = {"kernel": self.kernel, "right": self.right, "mix": self.mix}
-        return {name: self._of(weight, annotators) for name, weight in own.items() if weight is not None}
+        return {name: self.rows_of(weight, annotators) for name, weight in own.items() if weight is not None}
 
     def _mix_logits(self, own: dict[str, Any]) -> Any:
         """How often each kind of error is made, before the softmax, `[B, M, K, J]`."""
@@ -201,7 +201,7 @@ class PooledConfusions(CrowdLayer):
         if annotators is None:  # who labelled is not known here: everybody, and all labels that there are
             return self.ridge / 2 * ops.sum(ops.mean(squares, axis=0)) / ops.sum(self._cast(self.counts))
         given = ops.cast(annotators >= 0, squares.dtype)
-        labels = ops.maximum(self._of(self.counts, annotators), 1)  # n_r
+        labels = ops.maximum(self.rows_of(self.counts, annotators), 1)  # n_r
         return self.ridge / 2 * ops.sum(given * squares / labels) / ops.maximum(ops.sum(given), 1)
 
     def set_counts(self, counts: np.ndarray) -> None:

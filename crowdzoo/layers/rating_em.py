@@ -138,7 +138,7 @@ class RatingEM(CrowdLayer):
     def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
         """Expected ratings; see the class."""
         self._check_call(inputs, training)
-        return self._cast(inputs) + self.unit * self._of(self.bias, annotators)
+        return self._cast(inputs) + self.unit * self.rows_of(self.bias, annotators)
 
     def annotator_biases(self) -> np.ndarray:
         """Anchored bias of every annotator, in the labels' unit, float64 `[R]`; zero before training.

@@ -109,8 +109,8 @@ class SpatialConfusions(ConfusionMatrices):
         hidden = self._cast(features)
         for convolution in self._convolutions:
             hidden = convolution(hidden)
-        own = ops.einsum("bhwd,bmdkl->bhwmkl", hidden, self._of(self.slope, annotators))
-        return ops.log_softmax(own + self._of(self.kernel, annotators)[:, None, None], axis=-1)
+        own = ops.einsum("bhwd,bmdkl->bhwmkl", hidden, self.rows_of(self.slope, annotators))
+        return ops.log_softmax(own + self.rows_of(self.kernel, annotators)[:, None, None], axis=-1)
 
     def log_joint(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
         """See `CrowdLayer.log_joint`; `[B, H, W, K]`."""

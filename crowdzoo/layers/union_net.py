@@ -85,7 +85,7 @@ class UnionNet(ConfusionMatrices):
         top = ops.stop_gradient(ops.max(kernel, axis=(0, 2)))
         total = ops.sum(ops.exp(kernel - top[:, None]), axis=(0, 2))
         p = self._cast(inputs) / total
-        own = ops.exp(self._of(self.kernel, annotators) - top[:, None])
+        own = ops.exp(self.rows_of(self.kernel, annotators) - top[:, None])
         said = ops.einsum("bk,rkl->brl" if annotators is None else "bk,bmkl->bml", p, own)
         return ops.log(ops.maximum(said, SMALLEST))
 
@@ -93,7 +93,7 @@ class UnionNet(ConfusionMatrices):
         """`log P(r, l | k)`, `[B, M, K, K]`; not `log_confusions`, which leaves out who labels what."""
         self._check_built()
         everything = ops.logsumexp(self._cast(self.kernel), axis=(0, 2))
-        return self._of(self.kernel, annotators) - everything[:, None]
+        return self.rows_of(self.kernel, annotators) - everything[:, None]
 
     def default_loss(self) -> keras.losses.Loss:
         """Minus the log-probability of annotator and label."""

@@ -314,7 +314,7 @@ def _iterate(
 
     pulled, vague, other = (sum(each) for each in zip(*in_threads(work, range(num_tasks), num_threads()), strict=True))
     classes = found.sum(axis=0)
-    weights = np.concatenate([pulled[:1], pulled[1:], vague[1:]])
+    weights = np.concatenate([pulled, vague[1:]])
     usual = USUAL_TASKS * np.concatenate([USUAL, USUAL[1:]])
     weights = np.log((weights + usual) / (weights.sum() + usual.sum()))
     pulled, vague = weights[: len(USUAL)], np.concatenate([weights[:1], weights[len(USUAL) :]])
@@ -334,7 +334,9 @@ def _pass(  # type: ignore[no-untyped-def]  # for Numba
     for task in range(first, end):
         largest = max(largest, starts[task + 1] - starts[task])
     says = np.empty((largest, number + 1))  # P(answer | the annotator sees class k, or nothing)
-    states = np.empty((most, most + 1, shares))  # of consensus, other class (last: nothing) and share
+    # what a task may be: its consensus, the other class (last: nothing), the place of the share, and how probable it is
+    size = most * (shares + (most - 1) * (shares - 1))
+    states, odds = np.empty((size, 3), np.int64), np.empty(size)
     for task in range(first, end):
         begin = starts[task]
         answers = starts[task + 1] - begin
@@ -345,13 +347,12 @@ def _pass(  # type: ignore[no-untyped-def]  # for Numba
                 count = counts[who, k, label] - own + prior[who, k, label] + smallest
                 says[i, k] = count / (totals[who, k] - own + strength + smallest * number)
             says[i, number] = 1 / number
-        highest = -np.inf
+        state = 0
         for x in range(most):
-            k = candidates[task, x]
             for y in range(most + 1):
                 if y == x:
                     continue
-                j = candidates[task, y] if y < most else number
+                k, j = candidates[task, x], candidates[task, y] if y < most else number
                 for h in range(0 if y == most else 1, shares):
                     share = pulls[h] if y < most else voids[h]
                     value = classes[k] + (pulled[h] + other[k, j] if y < most else vague[h])
@@ -362,44 +363,30 @@ def _pass(  # type: ignore[no-untyped-def]  # for Numba
                             value += np.log(product)
                             product = 1.0
                     value += np.log(product)
-                    states[x, y, h] = value
-                    highest = max(highest, value)
-        total = 0.0
-        for x in range(most):
-            for y in range(most + 1):
-                if y == x:
-                    continue
-                for h in range(0 if y == most else 1, shares):
-                    states[x, y, h] = np.exp(states[x, y, h] - highest)
-                    total += states[x, y, h]
-        for x in range(most):
-            k = candidates[task, x]
-            for y in range(most + 1):
-                if y == x:
-                    continue
-                j = candidates[task, y] if y < most else number
-                for h in range(0 if y == most else 1, shares):
-                    p = states[x, y, h] / total
-                    if p < 1e-9:
-                        continue
-                    share = pulls[h] if y < most else voids[h]
-                    posteriors[task, k] += p
-                    joint[task, k, k] += p * (1 - share)
-                    joint[task, k, j] += p * share
-                    if h == 0 or y < most:
-                        of_pulled[h] += p
-                    else:
-                        of_vague[h] += p
-                    if y < most:
-                        of_other[k, j] += p
-                    for i in range(answers):
-                        right = (1 - share) * says[i, k]
-                        part = p * right / (right + share * says[i, j])
-                        seen[begin + i, k] += part
-                        if y < most:
-                            seen[begin + i, j] += p - part
-        mass = 0.0
-        for k in range(number):
-            mass += posteriors[task, k]
-        for k in range(number):
-            posteriors[task, k] /= mass
+                    odds[state] = value
+                    states[state, 0], states[state, 1], states[state, 2] = k, j, h
+                    state += 1
+        odds[:] = np.exp(odds - odds.max())
+        total = odds.sum()
+        for state in range(size):
+            p = odds[state] / total
+            if p < 1e-9:
+                continue
+            k, j, h = states[state]
+            share = pulls[h] if j < number else voids[h]
+            posteriors[task, k] += p
+            joint[task, k, k] += p * (1 - share)
+            joint[task, k, j] += p * share
+            if h == 0 or j < number:
+                of_pulled[h] += p
+            else:
+                of_vague[h] += p
+            if j < number:
+                of_other[k, j] += p
+            for i in range(answers):
+                right = (1 - share) * says[i, k]
+                part = p * right / (right + share * says[i, j])
+                seen[begin + i, k] += part
+                if j < number:
+                    seen[begin + i, j] += p - part
+        posteriors[task] /= posteriors[task].sum()

@@ -19,7 +19,7 @@ from crowdzoo.training.checkpoint import Checkpoint, kept_in
 from crowdzoo.training.data import TrainingData
 from crowdzoo.training.digest import digest_of
 from crowdzoo.training.epoch_count import pinned_to_epochs
-from crowdzoo.training.faults import check_probabilities, is_judged, look_for_lost_classes
+from crowdzoo.training.faults import is_judged, look_for_lost_classes
 from crowdzoo.training.fit_arguments import (
     crowd_arrays,
     evaluation_batches,
@@ -303,7 +303,7 @@ class CrowdModel(AskedModel):
             first = next(iter(data.batches(1, seed, shuffle=False, **weights)))[0]
             if not self.built:  # a method looks at sizes before the first step
                 self(first)
-            check_probabilities(self, first)
+            self.crowd.check_probabilities(self.base(first["instances"]))
             with self.crowd.being_fitted(), kept_in(self, checkpoint, data, **kept, **order):
                 history = recipe_of(self.crowd)(self, data, order | weights, **arguments)
             if is_judged(self):

@@ -87,12 +87,6 @@ def _one_class(predicted: np.ndarray, targets: np.ndarray, classes: Any, what: s
     )
 
 
-def check_probabilities(model: Any, inputs: Any) -> None:
-    """Refuses a `CrowdModel` whose base for classes gives no probabilities, such as one without a softmax."""
-    if model.crowd.takes_probabilities:
-        model.crowd.check_probabilities(model.base(inputs["instances"]))
-
-
 def is_judged(model: Any) -> bool:
     """Whether a `CrowdModel` was just trained long enough for its `fit` to look for lost classes, by its kind too."""
     if model.crowd is None or len(getattr(getattr(model, "history", None), "epoch", ())) < JUDGED:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -189,6 +190,35 @@ def test_new_annotators_are_taken_for_usual_ones_or_as_an_earlier_result_knows_t
     assert cli.main(["aggregate", "a.csv", "--method", "wawa", "--out", "votes"]) == 0
     assert run("later.csv", *words, "--prior", "votes") == 3
     assert "wawa has no confusion matrices" in capsys.readouterr().err
+
+
+def test_what_a_label_is_worth_is_refused_where_it_would_not_count(folder, capsys):
+    (folder / "texts_of.csv").write_text("task,annotator,label\n1,a,one\n1,b,two\n2,a,one\n2,b,one\n")
+    (folder / "who.csv").write_text(
+        "annotator,source\n" + "".join(f"w{i},{('person', 'model')[i < 2]}\n" for i in range(6))
+    )
+    for words, reason in (
+        (["a.csv", "--multi-label"], "--multi-label"),
+        (["texts_of.csv", "--task", "free-text"], "--task free-text"),
+        (["a.csv", "--on-duplicate", "all", "--annotator-table", "who.csv"], "models among them"),
+    ):
+        for option in ("--worth", "--target"):
+            assert run(*words, "--budget", 5, option, ".5") == 4
+            assert f"{option} does not go with" in (said := capsys.readouterr().err)
+            assert reason in said
+    (folder / "double.csv").write_text((folder / "a.csv").read_text() + "t0,w0,no\nt0,w0,yes\n")
+    for words, reason in (
+        (["a.csv", "--pay", "0"], "add --pay"),
+        (["a.csv", "--annotator-table", "who.csv"], "add --pay"),
+        (["double.csv", "--on-duplicate", "all", "--pay", "1"], "several labels from an annotator"),
+    ):
+        assert cli.main(["quality", *words, "--worth", "3"]) == 4
+        assert reason in capsys.readouterr().err
+    redone = []
+    for target in ("0", "1"):
+        assert cli.main(["quality", "a.csv", "--target", target]) == 0
+        redone += re.findall(r"tasks to redo +(\d+)", capsys.readouterr().out)
+    assert redone[0] == "0" < redone[1]
 
 
 def test_several_labels_are_asked_about_together(folder):

@@ -1,5 +1,6 @@
 """What all exports that are text have in common: their encoding, their separator, and when an answer was given."""
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -149,3 +150,30 @@ def test_a_message_names_no_column_that_the_file_lacks(write, said):
         said(path, "doccano")
     with pytest.raises(DataError, match=r"ann.jsonl, row 1, column 'label': 'x' is not one of the classes"):
         said(path, "doccano", classes=["y", "z"])
+
+
+def test_files_behind_one_another_have_no_marks_within_and_name_a_second_header(write):
+    head, row = "HITId,WorkerId,Answer.food\n", "H{},W1,Wurst\n"
+    path = write("joined.csv", f"\ufeff{head}{row.format(1)}\ufeff{row.format(2)}")
+    assert Annotations.read(path, platform="mturk").tasks.tolist() == ["H1", "H2"]
+    path = write("twice.csv", f"\ufeff{head}{row.format(1)}\ufeff{head}{row.format(2)}")
+    with pytest.raises(DataError, match=r"row 3: .* repeats the names of the columns"):
+        Annotations.read(path, platform="mturk")
+    line = '{"id": %d, "text": "x", "label": ["Wurst"]}\n'
+    path = write("joined.jsonl", f"\ufeff{line % 1}\ufeff{line % 2}")
+    assert Annotations.read(path, platform="doccano").num_tasks == 2
+
+
+def test_a_document_of_brat_is_next_to_its_annotations_in_an_archive(tmp_path):
+    with zipfile.ZipFile(tmp_path / "c.zip", "w") as archive:
+        archive.writestr("ann/d.txt", "Anna sleeps.")
+        archive.writestr("ann/d.ann", "T1\tPER 0 4\tAnna\n")
+        archive.writestr("bob/d.txt", "Anna sleeps.")
+        archive.writestr("bob/d.ann", "")
+    crowd = read_spans(tmp_path / "c.zip", platform="brat")
+    assert crowd.tokens == (("Anna", "sleeps", "."),)
+    assert (crowd.annotations.tasks.tolist(), crowd.annotations.annotators.tolist()) == (["d"], ["ann", "bob"])
+    with zipfile.ZipFile(tmp_path / "cut.zip", "w") as archive:
+        archive.writestr("ann/d.ann", "")
+    with pytest.raises(DataError, match=r"cut\.zip/ann/d\.txt does not exist"):
+        read_spans(tmp_path / "cut.zip", platform="brat")

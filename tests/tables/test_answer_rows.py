@@ -217,7 +217,7 @@ def test_a_folder_names_parts_of_its_own_each_once(splits, state, tmp_path):
     (folder / "dataset_dict.json").write_text(json.dumps(splits))
     if state is not None:
         (folder / "train" / "state.json").write_text(json.dumps(state))
-    with pytest.raises(DataError, match=r"is no file as Dataset.save_to_disk writes it|is a folder\."):
+    with pytest.raises(DataError, match=r"is not a file that Dataset\.save_to_disk wrote|is a folder\."):
         Annotations.read(folder)
 
 

@@ -5,7 +5,7 @@ The format: https://brat.nlplab.org/standoff.html. Relations, events, attributes
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from pathlib import PurePath
 from typing import Any
 
 from crowdzoo.files.text import readable
@@ -18,9 +18,9 @@ _SPAN = re.compile(r"T\S*\t(\S+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)")
 
 def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any]]]:
     """The document, with the lines of its annotations."""
-    with file.text() as stream, replace(file, path=file.path.with_suffix(".txt")).text() as text:
+    with file.text() as stream, file.sibling(".txt").text() as text:
         lines = readable(stream.read()).splitlines()
-        yield 1, {"document": file.path.stem, "text": readable(text.read()), "lines": lines}
+        yield 1, {"document": PurePath(file.member or file.path).stem, "text": readable(text.read()), "lines": lines}
 
 
 def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:

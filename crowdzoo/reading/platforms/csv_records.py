@@ -71,4 +71,7 @@ def _row(file: ExportFile, line: int, header: list[str], row: list[str]) -> dict
         return BadRow(file.name, line, None, shown, reason)
     if not is_text("".join(row)):
         return BadRow(file.name, line, None, shown, _NOT_UTF8)
-    return {name: value.strip() for name, value in zip(header, row, strict=True)}
+    cells = [value.strip() for value in row]
+    if cells == header:
+        return BadRow(file.name, line, None, shown, "repeats the names of the columns. Remove the line.")
+    return dict(zip(header, cells, strict=True))

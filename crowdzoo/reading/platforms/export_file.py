@@ -41,6 +41,12 @@ class ExportFile:
         """The file's name in messages."""
         return os.fspath(self.path) if self.member is None else f"{self.path}/{self.member}"
 
+    def sibling(self, suffix: str) -> "ExportFile":
+        """The file next to it, also in an archive, that has the same name with another ending."""
+        if self.member is None:
+            return replace(self, path=self.path.with_suffix(suffix))
+        return replace(self, member=str(PurePosixPath(self.member).with_suffix(suffix)))
+
     @contextmanager
     def text(self) -> Iterator[IO[bytes]]:
         """The file's bytes as UTF-8 without a byte order mark; raises what `open` and `utf8_blocks` do."""
@@ -52,13 +58,17 @@ class ExportFile:
         """The file's bytes, unpacked.
 
         Raises:
-            DataError: as `open_regular`; a damaged or encrypted archive.
+            DataError: as `open_regular`; a damaged or encrypted archive, or one without the file.
         """
         if self.member is None or self.archive is None:
             with open_regular(self.path, unzip=False) as stream:
                 yield stream
             return
-        with _archive_errors(self.path), self.archive.open(self.member) as member:
+        try:
+            found = self.archive.getinfo(self.member)
+        except KeyError:
+            raise DataError(f"{self.name} does not exist.") from None
+        with _archive_errors(self.path), self.archive.open(found) as member:
             yield member
 
 

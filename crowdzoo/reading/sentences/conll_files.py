@@ -356,11 +356,12 @@ class _Conll:
 _WAY = " Fix tags that break the scheme, or read with on_bad_tags='mend' (corrects the letters and keeps the spans)."
 
 
+_IN_OTHER_SCHEME = {"L": "E", "E": "L", "U": "S", "S": "U", "BILOU": "IOBES", "IOBES": "BILOU"}
+
+
 def _bilou(text: str) -> str:
     """Tags of BILOU as those of IOBES, and the other way round, in a text that names them."""
-    pairs = ("L", "E"), ("U", "S"), ("BILOU", "IOBES")
-    other = {one: two for pair in pairs for one, two in (pair, pair[::-1])}
-    return re.sub(r"(?<![\w-])(?:[LEUS](?=-)|BILOU|IOBES)", lambda found: other[found[0]], text)
+    return re.sub(r"(?<![\w-])(?:[LEUS](?=-)|BILOU|IOBES)", lambda tag: _IN_OTHER_SCHEME[tag[0]], text)
 
 
 def _sequences(known: _Conll | None, *readers: _Conll) -> CrowdSequences:

@@ -150,8 +150,14 @@ class ExportLines(TextFile):
         export: the export.
     """
 
-    def __init__(self, path: str | os.PathLike[str], platform: str, field: str | None = None, text: str | None = None,
-        encoding: str | None = None):  # fmt: skip
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        platform: str,
+        field: str | None = None,
+        text: str | None = None,
+        encoding: str | None = None,
+    ):
         super().__init__(path)
         self.export = Export(path, platform, "sequence", field, encoding=Layout.of({"encoding": encoding}).encoding)
         self.text = text
