@@ -138,6 +138,12 @@ class Aggregation(Result):
             **found,
         )
 
+    @property
+    def settled_share(self) -> float | None:
+        """Mean of `settled` over the tasks with annotations; None where it is not known."""
+        some = self.annotations_per_task > 0
+        return None if self.settled is None or not some.any() else float(self.settled[some].mean())
+
     def expected_accuracy(self, gold: ArrayLike) -> float:
         """Share of tasks answered right, as expected if ties were broken at random.
 

@@ -216,7 +216,7 @@ def quality_report(
         "effective_votes_low": worth[1],
         "effective_votes_high": worth[2],
         "aggregation": None if aggregation is None else aggregation.method,
-        "settled": _mean_settled(aggregation),
+        "settled": None if aggregation is None else aggregation.settled_share,
     }
     return QualityReport(
         overall=overall,
@@ -235,13 +235,6 @@ def quality_report(
         replacements=tuple(tests),
         agreements=class_agreement(annotations, models) if models else None,
     )
-
-
-def _mean_settled(aggregation: Aggregation | None) -> float | None:
-    """Mean over the tasks with annotations."""
-    if aggregation is None or aggregation.settled is None or not (aggregation.annotations_per_task > 0).any():
-        return None
-    return float(aggregation.settled[aggregation.annotations_per_task > 0].mean())
 
 
 def _people(annotations: Annotations, models: Sequence[Any] | None) -> NDArray[np.bool_]:

@@ -59,8 +59,8 @@ class Classification(Kind):
         """How often each class is the label, the accuracy, and how far the probabilities are from it."""
         counts = np.bincount(result.labels, minlength=len(result.classes)).tolist()
         rows = [(f"label {name}", f"{count:,}") for name, count in zip(result.classes, counts, strict=True)]
-        if result.settled is not None:
-            rows.append(("settled labels (estimated)", f"{result.settled.mean():.1%}"))
+        if result.settled_share is not None:
+            rows.append(("settled labels (estimated)", f"{result.settled_share:.1%}"))
         if gold is None:
             return rows
         known = int((gold >= 0).sum())
