@@ -123,3 +123,11 @@ def test_a_broken_answer_is_named_with_its_place(write, said, platform, entry, s
         DataError, match=f"row 2, column {says}" if says.startswith("'") else f"row 2, {says}|row 2, .*{says}"
     ):
         said(write(name, "\n".join(map(json.dumps, [good, entry]))), platform)
+
+
+def test_skipped_labels_of_labelbox_are_no_answers(write, said):
+    skipped = label("ann", radio("pet", "dog"), performance_details={"skipped": True, "seconds_to_create": 1.0})
+    path = write("export.ndjson", json.dumps(data_row(1, label("bob", radio("pet", "cat")), skipped)))
+    for options in ({}, {"no_label": "(none)"}):  # also where an answer without a label counts
+        with pytest.warns(UserWarning, match="left out: skipped answers: 1"):
+            assert said(path, "labelbox", **options) == [("c1", "bob", "cat")]

@@ -27,8 +27,9 @@ def _answers(entry: Mapping[str, Any]) -> Iterator[Answer]:
                     answer = each.get("radio_answer") or each.get("text_answer")
                     chosen = [answer] if answer else each.get("checklist_answers", [])
                     form[each["name"]] = [one.get("name", one.get("content")) for one in chosen]
-                seconds = label.get("performance_details", {}).get("seconds_to_create")
-                yield where, about["created_by"] or "", form, seconds, about.get("created_at")
+                details = label.get("performance_details", {})
+                said, seconds = None if details.get("skipped") else form, details.get("seconds_to_create")
+                yield where, about["created_by"] or "", said, seconds, about.get("created_at")
     except (LookupError, TypeError, AttributeError):
         raise BadValue(where, entry["projects"], "has no labels with label_details and annotations.") from None
 
