@@ -200,3 +200,9 @@ def test_each_item_of_a_hit_is_a_task(write, said):
     ]  # fmt: skip
     with pytest.raises(ConfigError, match=r"If they are items of a task: field='X\*'"):
         Annotations.read(file, platform="mturk")
+
+
+def test_an_empty_object_is_no_answer(write, said):
+    path = write("batch.csv", batch(("H1", "W1", "Approved", "cat"), ("H1", "W2", "Approved", "{}")))
+    with pytest.warns(UserWarning, match="assignments without an answer to 'category': 1"):
+        assert said(path, "mturk") == [("H1", "W1", "cat")]
