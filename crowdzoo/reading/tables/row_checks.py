@@ -17,7 +17,7 @@ from crowdzoo.data.numbers import Problem, numbers_of, outside_scale, scale_reas
 from crowdzoo.data.vocabulary import Vocabulary, as_named, is_among, text_as_integers
 from crowdzoo.errors import SHOWN, BadRow, did_you_mean, short_repr
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.reading.tables.cells import check_pairs
+from crowdzoo.reading.tables.cells import YES, check_pairs
 from crowdzoo.reading.tables.layout import OPTIONAL
 from crowdzoo.reading.tables.options import Rules
 from crowdzoo.reading.tables.sources import Batch, Source
@@ -109,7 +109,7 @@ class RowChecks:
         )
         if (tainted := batch.columns.pop("tainted", None)) is not None:
             words = pc.utf8_lower(pc.utf8_trim_whitespace(tainted.cast(pa.large_string())))
-            marked = good & is_among(words.fill_null(""), ["true", "1", "1.0"])
+            marked = good & is_among(words.fill_null(""), YES)
             good, self.num_tainted = good & ~marked, self.num_tainted + int(marked.sum())
         arrays: dict[str, np.ndarray] = {}  # integers, codes or numbers
         dictionaries: dict[str, pa.Array] = {}
