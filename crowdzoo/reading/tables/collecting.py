@@ -208,10 +208,15 @@ class Collector(RowChecks):
         no_cells = (source.path is None and not source.found) or source.label_kind.is_text
         if no_cells or source.own or self.rules.names["label"] is not None or names.dtype.kind == "i":
             return
-        questions = [*dict.fromkeys(each for name in names[:LOOKED_AT].tolist() for each in json_answers(str(name)))]
+        answers = {name: json_answers(str(name)) for name in names[:LOOKED_AT].tolist()}
+        questions = [*dict.fromkeys(each for form in answers.values() for each in form)]
+        if questions == ["ImportId"]:
+            text = "has more lines below its header, as Qualtrics writes them, which are no answers"
+            raise DataError(f"{source.name}: {text}. Remove rows 2 and 3 (docs/platforms.md, Surveys).")
         if questions:
+            label = short_repr(next(name for name, form in answers.items() if form))
             raise DataError(
-                f"{source.name}: labels such as {short_repr(names[0])} hold answers as JSON objects, to the questions "
+                f"{source.name}: labels such as {label} hold answers as JSON objects, to the questions "
                 f"{short_repr(questions)}. Choose one: field={questions[0]!r}. If they are classes, name all of them, "
                 "as in classes=A,B."
             )
@@ -220,7 +225,7 @@ class Collector(RowChecks):
         found = made_of_others(names.tolist())
         lists = [name for name in names.tolist() if isinstance(name, str) and listed(name) is not None]
         if found or lists:
-            name, mark = found or (lists[0], ",")
+            name, mark = (lists[0], ",") if lists else found or ("", "")
             what = "a list" if listed(name) is not None else "made of other labels"
             shown = "\\n" if mark == "\n" else mark
             raise DataError(

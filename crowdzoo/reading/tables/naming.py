@@ -29,7 +29,9 @@ _ALIASES = {
 TAINTED = "_tainted"  # of Appen (CrowdFlower): true where the answer does not count
 _NO_ANNOTATORS = (
     "split text image title date time timestamp created createdat updated updatedat status url link source comment "
-    "comments note notes description confidence language lang topic author index"
+    "comments note notes description confidence language lang topic author index email emailaddress gender sex age "
+    "consensus majority majorityvote majoritylabel mode agreement mean median average avg total sum count votes std "
+    "final finallabel adjudicated entropy startdate enddate recordeddate ipaddress progress finished"
 )
 ALIASES = {ours: frozenset(names.split()) for ours, names in _ALIASES.items()}
 
@@ -108,7 +110,8 @@ def may_be_gold(name: str) -> bool:
 
 def is_no_annotator(name: str) -> bool:
     """Whether a column of a wide table has a usual name of something else than an annotator."""
-    return _squeezed(name) in ALIASES["gold"].union(_NO_ANNOTATORS.split())
+    plain = re.sub(r"unnamed:\d+$", "", _squeezed(name))  # an index, as pandas names it when it reads its own file
+    return name == "n" or plain in ALIASES["gold"].union(_NO_ANNOTATORS.split(), [""])
 
 
 def _squeezed(name: str) -> str:

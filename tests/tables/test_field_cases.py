@@ -1,0 +1,110 @@
+"""Tables as annotators' tools and spreadsheets write them, which were misread without a word."""
+
+import json
+
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.commands import main as cli
+from crowdzoo.errors import DataError
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """Writes a file into the current folder, which is empty."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(name, content):
+        (tmp_path / name).write_text(content, encoding="utf-8")
+        return name
+
+    return write
+
+
+def rows(crowd):
+    """The answers of a table, sorted: task, annotator, label."""
+    names = crowd.tasks[crowd.task_ids], crowd.annotators[crowd.annotator_ids], crowd.classes[crowd.labels]
+    return sorted(zip(*(map(str, each.tolist()) for each in names), strict=True))
+
+
+@pytest.mark.parametrize("name", ["", "Unnamed: 0", "consensus", "majority_vote", "n", "agreement", "Email Address"])
+def test_a_column_of_a_wide_table_that_is_no_annotator_is_named(table, name):
+    file = table("a.csv", f"{name},Ann,Bob\n0,0,1\n1,1,1\n")
+    with pytest.raises(DataError, match=rf"column '{name}' does not look like an annotator") as refused:
+        Annotations.read(file, wide=True, columns="task=")
+    assert "columns='task=,annotator=Ann,Bob'" in str(refused.value)
+    assert Annotations.read(file, wide=True, columns="task=,annotator=Ann,Bob").num_annotators == 2
+
+
+def test_what_is_known_of_a_rater_is_no_task(table):
+    file = table("a.csv", "rater,i1,i2,gender,age\nr1,3,4,f,33\nr2,3,4,m,44\n")
+    with pytest.raises(DataError, match=r"column 'gender' does not look like a task.*'annotator=rater,task=i1,i2'"):
+        Annotations.read(file, wide=True, columns="annotator=rater")
+
+
+def test_a_list_as_numpy_writes_it_is_several_labels(table):
+    file = table("a.csv", "task,annotator,label\n1,a,\"['cat' 'red dog'\n 'cow']\"\n1,b,['cat']\n")
+    with pytest.raises(DataError, match="is a list"):
+        Annotations.read(file)
+    crowd = Annotations.read(file, label_separator=",", on_duplicate="all")
+    assert rows(crowd) == [("1", "a", "cat"), ("1", "a", "cow"), ("1", "a", "red dog"), ("1", "b", "cat")]
+
+
+def test_a_line_break_in_a_label_is_refused_where_one_part_is_known(table):
+    file = table("a.csv", 'task,annotator,label\n1,a,"cat\ndog"\n1,b,cat\n')
+    with pytest.raises(DataError, match=r"made of other labels.*label_separator='\\n'"):
+        Annotations.read(file)
+
+
+CHOICES = [
+    ("1", "ann", json.dumps({"choices": ["x", "y"]})), ("1", "bob", "x"), ("2", "ann", "y"), ("2", "bob", "y"),
+]  # fmt: skip
+
+
+def test_several_choices_in_a_csv_file_of_label_studio_are_read_with_single_ones(table, capsys):
+    lines = [f'{task},{who},"{label.replace(chr(34), chr(34) * 2)}"' for task, who, label in reversed(CHOICES)]
+    file = table("a.csv", "\n".join(["id,annotator,topics", *lines, ""]))
+    words = ["aggregate", file, "--columns", "task=id,label=topics", "--multi-label", "--out", "o.csv", "--force"]
+    assert cli.main(words) == 3
+    said = capsys.readouterr().err
+    assert """labels such as '{"choices": ["x", "y"]}' hold answers""" in said
+    assert cli.main([*words, "--field", "choices"]) == 3
+    assert "--label-separator ','" in capsys.readouterr().err
+    crowd = Annotations.read(
+        file, columns="task=id,label=topics", field="choices", label_separator=",", on_duplicate="all"
+    )
+    assert rows(crowd) == [
+        ("1", "ann", "x"),
+        ("1", "ann", "y"),
+        ("1", "bob", "x"),
+        ("2", "ann", "y"),
+        ("2", "bob", "y"),
+    ]
+
+
+def zooniverse(*values):
+    cells = [json.dumps([{"task": "T0", "value": value}]).replace('"', '""') for value in values]
+    return "\n".join(["task,user,label", *(f'1,u{number},"{cell}"' for number, cell in enumerate(cells)), ""])
+
+
+def test_the_choices_of_a_survey_are_its_labels(table):
+    answers = [[{"choice": "LION", "answers": {"HOWMANY": number}}] for number in "12"]
+    crowd = Annotations.read(
+        table("a.csv", zooniverse(*answers)), field="T0", label_separator=",", columns="annotator=user"
+    )
+    assert rows(crowd) == [("1", "u0", "LION"), ("1", "u1", "LION")]
+
+
+def test_marked_points_are_no_labels(table):
+    file = table("a.csv", zooniverse([{"x": 1.5, "y": 2.5, "tool": 0}], []))
+    with pytest.raises(DataError, match=r"answers such as \{.*'x': 1.5.*\} are not labels"):
+        Annotations.read(file, field="T0", columns="annotator=user")
+
+
+def test_the_lines_below_the_header_of_qualtrics_are_named(table):
+    parts = ["ResponseId,Q1", "Response ID,How?", '"{""ImportId"":""_recordId""}","{""ImportId"":""QID1""}"']
+    file = table("a.csv", "\n".join([*parts, "R_1,Yes", "R_2,Yes", ""]))
+    with pytest.raises(DataError, match=r"as Qualtrics writes them, which are no answers\. Remove rows 2 and 3"):
+        Annotations.read(file, wide=True, columns="annotator=ResponseId,task=Q*")
+    file = table("a.csv", "\n".join([parts[0], "R_1,Yes", "R_2,Yes", ""]))
+    assert len(Annotations.read(file, wide=True, columns="annotator=ResponseId,task=Q*")) == 2
