@@ -2,11 +2,12 @@
 
 import json
 
+import pandas as pd
 import pytest
 
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
-from crowdzoo.errors import DataError
+from crowdzoo.errors import DataError, DataWarning
 
 
 @pytest.fixture
@@ -108,3 +109,67 @@ def test_the_lines_below_the_header_of_qualtrics_are_named(table):
         Annotations.read(file, wide=True, columns="annotator=ResponseId,task=Q*")
     file = table("a.csv", "\n".join([parts[0], "R_1,Yes", "R_2,Yes", ""]))
     assert len(Annotations.read(file, wide=True, columns="annotator=ResponseId,task=Q*")) == 2
+
+
+def test_a_frame_that_pandas_wrote_as_json_is_a_table(table):
+    frame = pd.DataFrame({"task": ["t1", "t1"], "annotator": ["ann", "bob"], "label": ["x", "y"]})
+    wanted = [("t1", "ann", "x"), ("t1", "bob", "y")]
+    assert rows(Annotations.read(table("a.json", frame.to_json()))) == wanted
+    other = frame.rename(columns={"label": "mood"}).to_json()
+    assert rows(Annotations.read(table("b.json", other), columns="label=mood")) == wanted
+    tasks = {"t1": {"ann": "x", "bob": "y"}, "t2": {"ann": "x", "bob": "x"}}  # tasks of the same annotators, as ever
+    assert rows(Annotations.read(table("c.json", json.dumps(tasks))))[2] == ("t2", "ann", "x")
+
+
+@pytest.mark.parametrize(("column", "name"), [("annotator", "NaN"), ("annotator", "unassigned"), ("task", "None")])
+def test_an_id_that_names_nobody_is_told(table, capsys, column, name):
+    known = {"task": "1", "annotator": "ann"} | {column: name}
+    file = table("a.csv", f"task,annotator,label\n1,bob,x\n{known['task']},{known['annotator']},x\n")
+    way_out = f"exclude them, on the command line by --exclude {name}" if column == "annotator" else "remove the rows"
+    with pytest.warns(DataWarning, match=f"'{name}' count as {column}s. If none are meant, {way_out}"):
+        assert len(Annotations.read(file)) == 2
+    if column == "annotator":
+        words = ["aggregate", file, "--method", "majority-vote", "--out", "o.csv", "--exclude", name]
+        assert cli.main(words) == 0
+        assert "annotations                 1" in capsys.readouterr().out
+
+
+def test_an_id_that_a_spreadsheet_shortened_is_told(table):
+    file = table("a.csv", "task,annotator,label\n1.23457E+17,ann,x\n1.23457E+17,bob,y\n")
+    with pytest.warns(DataWarning, match=r"'1.23457E\+17', one of the tasks, looks like a number that a spreadsheet"):
+        assert Annotations.read(file).num_tasks == 1
+
+
+def test_a_word_of_a_scale_or_for_no_rating_says_what_to_write(table):
+    file = table("a.csv", "task,annotator,label\n1,ann,Strongly agree\n1,bob,N/A\n1,cid,4\n")
+    with pytest.raises(DataError) as refused:
+        Annotations.read(file, kind="regression")
+    assert "rename='Strongly agree=NUMBER'" in str(refused.value)
+    assert "If it means that there is no label, leave the rows out: missing='N/A'." in str(refused.value)
+    crowd = Annotations.read(file, kind="regression", rename="Strongly agree=5", missing="N/A")
+    assert crowd.labels.tolist() == [5.0, 4.0]
+
+
+def test_lines_above_the_header_are_thought_of(table):
+    for name, above in (("a.csv", "# exported in March\n"), ("b.csv", "Results\n\n")):
+        with pytest.raises(DataError, match="lines above the names of the columns, such as a title, remove them"):
+            Annotations.read(table(name, f"{above}task,annotator,label\n1,ann,x\n"))
+
+
+@pytest.mark.parametrize("ending", ["json", "jsonl"])
+def test_a_message_on_json_names_nested_answers_and_no_header(table, ending):
+    for entry in ({"id": 1, "judgments": [{"worker": "a", "label": "x"}]}, {"data": [{"task": 1, "label": "x"}]}):
+        with pytest.raises(DataError, match=r"Answers inside '(judgments|data)' are not read: write a line") as refused:
+            Annotations.read(table(f"a.{ending}", json.dumps(entry) + "\n"))
+        assert not {"header=False", "separator="} & {*str(refused.value).replace(".", " ").split()}
+    with pytest.raises(DataError) as refused:
+        Annotations.read(table(f"a.{ending}", '{"x": 1, "y": 2}\n'))
+    assert "header" not in str(refused.value)
+
+
+def test_since_says_when_the_last_answer_was_given(table, capsys):
+    file = table("a.csv", "task,annotator,label,timestamp\n1,ann,x,45353.4\n1,bob,x,45353.5\n")  # days of Excel
+    words = ["aggregate", file, "--method", "majority-vote", "--out", "o.csv", "--since", "2024-03-01"]
+    assert cli.main(words) == 3
+    # 45,353.5 seconds are 12 hours, 35 minutes and 53.5 seconds
+    assert "no annotation of 2. The last timestamp is 1970-01-01 12:35." in capsys.readouterr().err

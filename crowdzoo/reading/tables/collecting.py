@@ -16,7 +16,7 @@ from crowdzoo.reading.tables.naming import TAINTED, warn_of_guess
 from crowdzoo.reading.tables.options import Rules, not_excluded
 from crowdzoo.reading.tables.row_checks import RowChecks, rejects_file
 from crowdzoo.reading.tables.sources import Source
-from crowdzoo.reading.tables.suspicious import spelt_alike, suspicious_classes
+from crowdzoo.reading.tables.suspicious import spelt_alike, strange_ids, suspicious_classes
 
 _ATTRIBUTES = {
     "task": "task_ids",
@@ -121,8 +121,11 @@ class Collector(RowChecks):
                 values, names = self.vocabularies[column].finish(values, self.source.text, column == "label")
                 if column == "label":
                     self._check_several(names)
+                some = names[: MOST_CLASSES + 1].tolist()
                 if column == "annotator" and self.rules.names[column] is None:
-                    self._tell(spelt_alike(names[: MOST_CLASSES + 1].tolist(), "annotators"))
+                    self._tell(spelt_alike(some, "annotators"))
+                if column in ("task", "annotator") and self.rules.names[column] is None:
+                    self._tell(strange_ids(some, f"{column}s"))
                 objects = self.source.objects.get(column)
                 result[VOCABULARIES[column]] = names if objects is None else objects[names]
             result[_ATTRIBUTES.get(column, column)] = values

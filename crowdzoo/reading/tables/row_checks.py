@@ -109,7 +109,7 @@ class RowChecks:
         )
         if (tainted := batch.columns.pop("tainted", None)) is not None:
             words = pc.utf8_lower(pc.utf8_trim_whitespace(tainted.cast(pa.large_string())))
-            marked = good & is_among(words.fill_null(""), YES)
+            marked = good & is_among(words.fill_null(""), [*YES])
             good, self.num_tainted = good & ~marked, self.num_tainted + int(marked.sum())
         arrays: dict[str, np.ndarray] = {}  # integers, codes or numbers
         dictionaries: dict[str, pa.Array] = {}
