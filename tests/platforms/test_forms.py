@@ -131,3 +131,13 @@ def test_skipped_labels_of_labelbox_are_no_answers(write, said):
     for options in ({}, {"no_label": "(none)"}):  # also where an answer without a label counts
         with pytest.warns(UserWarning, match="left out: skipped answers: 1"):
             assert said(path, "labelbox", **options) == [("c1", "bob", "cat")]
+
+
+def test_nested_and_repeated_questions_of_labelbox_are_read(write, said):
+    nested = radio("pet", "dog")
+    nested["radio_answer"]["classifications"] = [radio("breed", "pug")]
+    path = write("export.ndjson", json.dumps(data_row(1, label("ann", nested))))
+    assert said(path, "labelbox", field="breed") == [("c1", "ann", "pug")]
+    path = write("export.ndjson", json.dumps(data_row(1, label("ann", radio("pet", "dog"), radio("pet", "cat")))))
+    with pytest.raises(DataError, match="'ann' has labelled task 'c1' before"):
+        said(path, "labelbox")
