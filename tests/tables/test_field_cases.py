@@ -173,3 +173,40 @@ def test_since_says_when_the_last_answer_was_given(table, capsys):
     assert cli.main(words) == 3
     # 45,353.5 seconds are 12 hours, 35 minutes and 53.5 seconds
     assert "no annotation of 2. The last timestamp is 1970-01-01 12:35." in capsys.readouterr().err
+
+
+STATUS = {
+    "status": ["Approved", "Rejected", "draft"],
+    "is_deleted": ["0", "TRUE", "1"],
+    "was_cancelled": ["", "yes", "true"],
+}
+
+
+@pytest.mark.parametrize("column", STATUS)
+@pytest.mark.parametrize("form", ["csv", "jsonl", "json", "frame"])
+def test_answers_that_a_column_says_do_not_count_are_left_out(table, column, form):
+    frame = pd.DataFrame(
+        {"task": ["t"] * 3, "annotator": ["a", "b", "c"], "label": ["x", "y", "y"], column: STATUS[column]}
+    )
+    written = {
+        "csv": frame.to_csv(index=False), "json": frame.to_json(orient="records"), "frame": "",
+        "jsonl": frame.to_json(orient="records", lines=True),
+    }[form]  # fmt: skip
+    with pytest.warns(UserWarning, match=f"left out: answers that column '{column}' says do not count: 2"):
+        crowd = Annotations.from_frame(frame) if form == "frame" else Annotations.read(table(f"a.{form}", written))
+    assert rows(crowd) == [("t", "a", "x")]
+
+
+def test_a_status_that_is_a_label_or_a_code_says_nothing_of_answers(table):
+    file = table("a.csv", "task,annotator,status\n1,a,rejected\n1,b,draft\n")
+    assert len(Annotations.read(file, columns="label=status")) == 2
+    file = table("b.csv", "task,annotator,label,status\n1,a,x,1\n1,b,x,done\n")
+    assert len(Annotations.read(file)) == 2
+    pairs = table("c.csv", "chosen,rejected,annotator\nx,y,a\ny,z,a\n")
+    assert len(Annotations.read(pairs, kind="preference", columns="winner=chosen,loser=rejected")) == 2
+
+
+def test_words_for_yes_and_no_stand_in_columns_of_labels(table):
+    file = table("a.csv", "id;rater;freude;wut\n1;a;ja;nein\n2;a;Nein;JA\n3;a;\N{CHECK MARK};\n")
+    crowd = Annotations.read(file, columns="task=id,annotator=rater,label=freude,wut")
+    assert rows(crowd) == [("1", "a", "freude"), ("2", "a", "wut"), ("3", "a", "freude")]

@@ -25,7 +25,8 @@ NO_ONE = (
     "answer: no_label='none'."
 )
 JOINT = " | "  # between the columns that name a task
-YES, NO = ("1", "1.0", "true", "yes", "x"), ("", "0", "0.0", "false", "no")  # in the column of a label
+YES = ("1", "1.0", "true", "yes", "x", "y", "on", "\N{CHECK MARK}", "ja", "oui")  # in the column of a label
+NO = ("", "0", "0.0", "false", "no", "n", "off", "nein", "non")
 HEAD = 1000  # rows that show whether a cell holds several annotators
 
 
@@ -297,7 +298,8 @@ class CellSource(Source):
         given = np.array([_is_in(values, yes) for values in cells.values()])
         strange = ~given & ~np.array([_is_in(values, no) for values in cells.values()])
         wrong, names = strange.any(axis=0), [*cells]
-        reason = "is neither 1 nor 0. Counts do not say who voted: write a row for each annotator."
+        advice = "Write 1 where the label was given"
+        reason = f"is neither 1 nor 0. {advice}. Counts do not say who voted: write a row for each annotator."
         self._refuse(batch, {
             row: (self.found[names[place]], cells[names[place]][row].as_py(), reason)
             for place, row in np.argwhere(strange)[::-1].tolist()  # of several the first

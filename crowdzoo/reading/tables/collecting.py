@@ -12,7 +12,7 @@ from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, short_repr
 from crowdzoo.files.paths import check_output_file
 from crowdzoo.reading.tables.cells import CellSource, json_answers, listed, made_of_others
 from crowdzoo.reading.tables.layout import OPTIONAL
-from crowdzoo.reading.tables.naming import TAINTED, warn_of_guess
+from crowdzoo.reading.tables.naming import warn_of_guess
 from crowdzoo.reading.tables.options import Rules, not_excluded
 from crowdzoo.reading.tables.row_checks import RowChecks, rejects_file
 from crowdzoo.reading.tables.sources import Source
@@ -150,8 +150,8 @@ class Collector(RowChecks):
             option = f"{self.source.layout.option}='{column}='"
             text = f"{self.source.name}: column '{self._column(column)}' is left out: {why} Give {option} to say so."
             warnings.warn(text, DataWarning, stacklevel=6)
-        if self.num_tainted:
-            text = f"left out: answers that column '{TAINTED}' says do not count: {self.num_tainted:,}"
+        if self.num_void:
+            text = f"left out: answers that column '{self._column('void')}' says do not count: {self.num_void:,}"
             warnings.warn(f"{self.source.name}: {text}", UserWarning, stacklevel=6)
         if num_left_out and not num_kept:
             text = f"{self.source.name}: all {num_left_out:,} rows are bad. {_ALL_BAD}"

@@ -51,8 +51,8 @@ class JsonlSource(TextSource):
         for column, name in self.found.items():
             value = example.get(name)
             whole = pa.int64() if type(value) is int else pa.bool_() if isinstance(value, bool) else pa.string()
-            if column == "tainted":
-                self.expected[column], self.types[name] = ("true or false", (bool, str)), whole
+            if column == "void":
+                self.expected[column], self.types[name] = ("true, false or a word", (bool, int, str)), whole
             elif column in OPTIONAL or (column == "label" and not self.label_kind.has_classes):
                 self.expected[column] = "a number", (int, float, str)
                 self.types[name] = whole if isinstance(value, str) else pa.float64()

@@ -26,7 +26,11 @@ _ALIASES = {
     "position": "position tokenposition tokenindex tokenid",
     "gold": "gold goldlabel goldstandard truth groundtruth true truelabel trueclass",
 }
-TAINTED = "_tainted"  # of Appen (CrowdFlower): true where the answer does not count
+# Columns that are true, or hold a word such as "rejected", where the answer does not count; "_tainted" is Appen's
+_VOID_NAMES = (
+    "tainted deleted isdeleted isrejected wasrejected skipped isskipped wasskipped cancelled wascancelled draft "
+    "isdraft status assignmentstatus annotationstatus responsestatus"
+)
 _NO_ANNOTATORS = (
     "split text image title date time timestamp created createdat updated updatedat status url link source comment "
     "comments note notes description confidence language lang topic author index email emailaddress gender sex age "
@@ -55,8 +59,8 @@ def find_columns(
         more: our name -> further usual names.
 
     Returns:
-        Our name -> the source's, of the columns found, in the order wanted, and "tainted" of annotations; and those
-        that were found by a usual name.
+        Our name -> the source's, of the columns found, in the order wanted, and of annotations "void", which says where
+        one does not count; and those that were found by a usual name.
 
     Raises:
         DataError: a column that was given does not exist, one that counts is there twice, or two may be meant.
@@ -91,8 +95,13 @@ def find_columns(
     for name in found.values():
         if list(header).count(name) > 1:
             raise DataError(f"{source}: column '{name}' is there {list(header).count(name)} times. Keep one.")
-    tainted = {"tainted": TAINTED} if TAINTED in header and "annotator" in wanted else {}
-    return {ours: found[ours] for ours in wanted if ours in found} | tainted, guessed
+    others = [
+        name
+        for name in header
+        if name not in {*found.values(), *given.values()} and _squeezed(name) in _VOID_NAMES.split()
+    ]
+    void = {"void": min(others, key="_tainted".__ne__)} if others and "annotator" in wanted and len(wanted) > 1 else {}
+    return {ours: found[ours] for ours in wanted if ours in found} | void, guessed
 
 
 def usual_columns(

@@ -22,6 +22,8 @@ from crowdzoo.reading.tables.layout import OPTIONAL
 from crowdzoo.reading.tables.options import Rules
 from crowdzoo.reading.tables.sources import Batch, Source
 
+VOID = ["rejected", "draft", "skipped", "deleted", "cancelled", "canceled", "discarded", "expired", "survey preview"]
+
 HEADER = ("file", "row", "column", "value", "reason", "original")
 
 
@@ -79,7 +81,7 @@ class RowChecks:
         self.repeat: BadRow | None = None  # a repeated row that a policy dropped, for the warning
         self.unread: dict[str, str] = {}  # optional columns that are left out, and why
         self.num_bad = 0  # rows found bad while reading
-        self.num_tainted = 0
+        self.num_void = 0
         self.excluded: set[str] = set()  # annotators of `rules.exclude` who were met
         self.repeats = False  # rows with an annotator and task of another row were kept
         # once all is read: codes and numbers of the rows that passed
@@ -107,10 +109,11 @@ class RowChecks:
         good = (
             ~self._excluded(batch.columns["annotator"]) if self.rules.exclude else np.ones(batch.num_rows, dtype=bool)
         )
-        if (tainted := batch.columns.pop("tainted", None)) is not None:
-            words = pc.utf8_lower(pc.utf8_trim_whitespace(tainted.cast(pa.large_string())))
-            marked = good & is_among(words.fill_null(""), [*YES])
-            good, self.num_tainted = good & ~marked, self.num_tainted + int(marked.sum())
+        if (void := batch.columns.pop("void", None)) is not None:
+            words = pc.utf8_lower(pc.utf8_trim_whitespace(void.cast(pa.large_string())))
+            of_status = "status" in self.source.found["void"].casefold()  # where 1 may mean that it is done
+            marked = good & is_among(words.fill_null(""), VOID if of_status else [*YES, *VOID])
+            good, self.num_void = good & ~marked, self.num_void + int(marked.sum())
         arrays: dict[str, np.ndarray] = {}  # integers, codes or numbers
         dictionaries: dict[str, pa.Array] = {}
         for column, values in batch.columns.items():
