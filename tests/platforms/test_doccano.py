@@ -121,3 +121,9 @@ def test_files_without_a_common_task_are_told(write, tmp_path, said):
         write(f"users/{who}.jsonl", [{"id": number, "text": "x", "label": ["a"]}])
     with pytest.warns(DataWarning, match="no task has the answers of two annotators. Do their files name tasks alike"):
         assert len(said(tmp_path / "users", "doccano")) == 2
+
+
+def test_a_byte_order_mark_inside_joined_files_is_passed_over(write, said):
+    lines = [json.dumps({"id": number, "text": "x", "label": ["a"]}) for number in (1, 2)]
+    path = write("ann.jsonl", "\n\ufeff".join(lines) + "\n")
+    assert said(path, "doccano") == [(1, "ann", "a"), (2, "ann", "a")]
