@@ -28,7 +28,20 @@ def rows(crowd):
     return sorted(zip(*(map(str, each.tolist()) for each in names), strict=True))
 
 
-@pytest.mark.parametrize("name", ["", "Unnamed: 0", "consensus", "majority_vote", "n", "agreement", "Email Address"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "Unnamed: 0",
+        "consensus",
+        "majority_vote",
+        "n",
+        "agreement",
+        "Email Address",
+        "Ann_comment",
+        "Bob confidence",
+    ],
+)
 def test_a_column_of_a_wide_table_that_is_no_annotator_is_named(table, name):
     file = table("a.csv", f"{name},Ann,Bob\n0,0,1\n1,1,1\n")
     with pytest.raises(DataError, match=rf"column '{name}' does not look like an annotator") as refused:
