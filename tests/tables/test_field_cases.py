@@ -223,3 +223,13 @@ def test_words_for_yes_and_no_stand_in_columns_of_labels(table):
     file = table("a.csv", "id;rater;freude;wut\n1;a;ja;nein\n2;a;Nein;JA\n3;a;\N{CHECK MARK};\n")
     crowd = Annotations.read(file, columns="task=id,annotator=rater,label=freude,wut")
     assert rows(crowd) == [("1", "a", "freude"), ("2", "a", "wut"), ("3", "a", "freude")]
+
+
+def test_each_column_that_says_so_leaves_answers_out(table):
+    head = "task,annotator,label,AssignmentStatus,deleted\n"
+    file = table("a.csv", f"{head}t,a,x,Approved,yes\nt,b,y,Rejected,no\nt,c,z,Approved,no\n")
+    with pytest.warns(UserWarning, match="column 'AssignmentStatus' or 'deleted' says do not count: 2"):
+        assert rows(Annotations.read(file)) == [("t", "c", "z")]
+    file = table("b.csv", f"{head}t,a,x,Rejected,no\n")
+    with pytest.raises(DataError, match=r"b.csv: left out: answers that column .* says do not count: 1"):
+        Annotations.read(file)

@@ -12,7 +12,7 @@ from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, short_repr
 from crowdzoo.files.paths import check_output_file
 from crowdzoo.reading.tables.cells import CellSource, json_answers, listed, made_of_others
 from crowdzoo.reading.tables.layout import OPTIONAL
-from crowdzoo.reading.tables.naming import warn_of_guess
+from crowdzoo.reading.tables.naming import VOID, warn_of_guess
 from crowdzoo.reading.tables.options import Rules, not_excluded
 from crowdzoo.reading.tables.row_checks import RowChecks, rejects_file
 from crowdzoo.reading.tables.sources import Source
@@ -142,7 +142,12 @@ class Collector(RowChecks):
             raise not_excluded(unmet[0], self.source.name)
         given = all(self.rules.names[column] is not None for column in (*self.sides, "annotator"))
         if not (sum(self.counts) or self.num_bad or given):
-            raise DataError(f"{self.source.name} has no rows.")
+            why = f": left out: {self._void()}." if self.num_void else " has no rows."
+            raise DataError(f"{self.source.name}{why}")
+
+    def _void(self) -> str:
+        names = " or ".join(f"'{name}'" for ours, name in self.source.found.items() if ours.startswith(VOID))
+        return f"answers that column {names} says do not count: {self.num_void:,}"
 
     def _tell_left_out(self, num_left_out: int, num_kept: int) -> None:
         """Says which columns and how many rows were left out; refuses a source where all of them were."""
@@ -151,8 +156,7 @@ class Collector(RowChecks):
             text = f"{self.source.name}: column '{self._column(column)}' is left out: {why} Give {option} to say so."
             warnings.warn(text, DataWarning, stacklevel=6)
         if self.num_void:
-            text = f"left out: answers that column '{self._column('void')}' says do not count: {self.num_void:,}"
-            warnings.warn(f"{self.source.name}: {text}", UserWarning, stacklevel=6)
+            warnings.warn(f"{self.source.name}: left out: {self._void()}", UserWarning, stacklevel=6)
         if num_left_out and not num_kept:
             text = f"{self.source.name}: all {num_left_out:,} rows are bad. {_ALL_BAD}"
             raise DataError(text, self.shown, num_left_out)

@@ -18,7 +18,7 @@ from crowdzoo.reading.platforms.json_records import MOST_BYTES
 from crowdzoo.reading.platforms.record import label_text
 from crowdzoo.reading.tables.answer_rows import LISTS
 from crowdzoo.reading.tables.layout import OPTIONAL
-from crowdzoo.reading.tables.naming import usual_columns
+from crowdzoo.reading.tables.naming import VOID, usual_columns
 from crowdzoo.reading.tables.sources import IN_LISTS, NUL, REQUIRED, Batch, TextSource
 
 
@@ -51,7 +51,7 @@ class JsonlSource(TextSource):
         for column, name in self.found.items():
             value = example.get(name)
             whole = pa.int64() if type(value) is int else pa.bool_() if isinstance(value, bool) else pa.string()
-            if column == "void":
+            if column.startswith(VOID):
                 self.expected[column], self.types[name] = ("true, false or a word", (bool, int, str)), whole
             elif column in OPTIONAL or (column == "label" and not self.label_kind.has_classes):
                 self.expected[column] = "a number", (int, float, str)

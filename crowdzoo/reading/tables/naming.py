@@ -27,6 +27,7 @@ _ALIASES = {
     "gold": "gold goldlabel goldstandard truth groundtruth true truelabel trueclass",
 }
 # Columns that are true, or hold a word such as "rejected", where the answer does not count; "_tainted" is Appen's
+VOID = "void "  # before the name of such a column
 _VOID_NAMES = (
     "tainted deleted isdeleted isrejected wasrejected skipped isskipped wasskipped cancelled wascancelled draft "
     "isdraft status assignmentstatus annotationstatus responsestatus"
@@ -59,8 +60,8 @@ def find_columns(
         more: our name -> further usual names.
 
     Returns:
-        Our name -> the source's, of the columns found, in the order wanted, and of annotations "void", which says where
-        one does not count; and those that were found by a usual name.
+        Our name -> the source's, of the columns found, in the order wanted, and of annotations those that say
+        where one does not count, as "void NAME"; and those that were found by a usual name.
 
     Raises:
         DataError: a column that was given does not exist, one that counts is there twice, or two may be meant.
@@ -100,7 +101,8 @@ def find_columns(
         for name in header
         if name not in {*found.values(), *given.values()} and _squeezed(name) in _VOID_NAMES.split()
     ]
-    void = {"void": min(others, key="_tainted".__ne__)} if others and "annotator" in wanted and len(wanted) > 1 else {}
+    is_of_answers = "annotator" in wanted and len(wanted) > 1
+    void = {f"{VOID}{name}": name for name in others} if is_of_answers else {}
     return {ours: found[ours] for ours in wanted if ours in found} | void, guessed
 
 

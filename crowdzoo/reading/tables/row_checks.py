@@ -19,10 +19,11 @@ from crowdzoo.errors import SHOWN, BadRow, did_you_mean, short_repr
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.reading.tables.cells import YES, check_pairs
 from crowdzoo.reading.tables.layout import OPTIONAL
+from crowdzoo.reading.tables.naming import VOID
 from crowdzoo.reading.tables.options import Rules
 from crowdzoo.reading.tables.sources import Batch, Source
 
-VOID = ["rejected", "draft", "skipped", "deleted", "cancelled", "canceled", "discarded", "expired", "survey preview"]
+_WORDS = ["rejected", "draft", "skipped", "deleted", "cancelled", "canceled", "discarded", "expired", "survey preview"]
 
 HEADER = ("file", "row", "column", "value", "reason", "original")
 
@@ -109,10 +110,10 @@ class RowChecks:
         good = (
             ~self._excluded(batch.columns["annotator"]) if self.rules.exclude else np.ones(batch.num_rows, dtype=bool)
         )
-        if (void := batch.columns.pop("void", None)) is not None:
-            words = pc.utf8_lower(pc.utf8_trim_whitespace(void.cast(pa.large_string())))
-            of_status = "status" in self.source.found["void"].casefold()  # where 1 may mean that it is done
-            marked = good & is_among(words.fill_null(""), VOID if of_status else [*YES, *VOID])
+        for column in [column for column in batch.columns if column.startswith(VOID)]:
+            words = pc.utf8_lower(pc.utf8_trim_whitespace(batch.columns.pop(column).cast(pa.large_string())))
+            of_status = "status" in column.casefold()  # where 1 may mean that it is done
+            marked = good & is_among(words.fill_null(""), _WORDS if of_status else [*YES, *_WORDS])
             good, self.num_void = good & ~marked, self.num_void + int(marked.sum())
         arrays: dict[str, np.ndarray] = {}  # integers, codes or numbers
         dictionaries: dict[str, pa.Array] = {}
