@@ -54,7 +54,8 @@ def numbers_of(column: str, values: pa.Array, decimal: str = ".") -> tuple[np.nd
             "position": "an integer",
             "timestamp": "a number of seconds or an ISO 8601 date such as 2026-03-01 10:00",
         }.get(column, "a number")
-        problems.append((np.flatnonzero(unreadable & ~missing), functools.partial(no_number, noun)))
+        why = _no_rating if column == "label" else functools.partial(no_number, noun)
+        problems.append((np.flatnonzero(unreadable & ~missing), why))
     readable = ~(missing | unreadable)
     if column == "position":
         whole = (np.floor(numbers) == numbers) & (numbers >= 0) & (numbers < 2**31)
@@ -85,6 +86,16 @@ def no_number(noun: str, value: Any) -> str:
     """Why a text is no number, with a way out where the decimal mark is all that is wrong."""
     way_out = " For numbers with a decimal comma give decimal=','." if _DECIMAL_COMMA.match(str(value)) else ""
     return f"is not {noun}.{way_out}"
+
+
+def _no_rating(value: Any) -> str:
+    """Why a text is no rating, with what to do about words of a scale, and about those that mean that there is none."""
+    text = str(value).strip()
+    if text.casefold() in ("na", "n/a", "none", "null", "#n/a"):
+        return f"is not a number. If it means that there is no label, leave the rows out: missing={text!r}."
+    is_word = len(text) < 40 and any(map(str.isalpha, text)) and not {*",=\n\r'\""} & {*text}
+    way_out = f" If it is a word of a scale, give each word its number: rename='{text}=NUMBER'." if is_word else ""
+    return no_number("a number", value) + way_out
 
 
 def parse_numbers(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,10 @@ def chosen(
     if not rows.any():
         given = [f"--{name}" for name, value in (("only", only), ("since", since)) if value is not None]
         left = "leaves" if len(given) == 1 else "leave"
-        raise DataError(f"{place}: {' and '.join(given)} {left} no annotation of {len(rows):,}.")
+        latest = ""
+        if crowd.timestamp is not None and since is not None and np.isfinite(last := np.nanmax(crowd.timestamp)):
+            latest = f" The last timestamp is {datetime.fromtimestamp(last, timezone.utc):%Y-%m-%d %H:%M}."
+        raise DataError(f"{place}: {' and '.join(given)} {left} no annotation of {len(rows):,}.{latest}")
     kept = crowd.select_rows(rows)
     who, annotator_ids = np.unique(kept.annotator_ids, return_inverse=True)
     kept = replace(kept, annotators=crowd.annotators[who], annotator_ids=annotator_ids)

@@ -154,3 +154,11 @@ def test_the_code_of_the_page_makes_pairs_of_rankings(write, here, capsys):
     assert read_csv("pairs.csv")[0] == {"winner": "r/b", "loser": "r/a", "annotator": "u0"}
     assert main(["aggregate", "pairs.csv", "--task", "preference", "--out", "order.csv"]) == 0
     assert max(read_csv("order.csv"), key=lambda row: float(row["score"]))["task"] == "r/b"
+
+
+def test_responses_with_fewer_status_are_refused(write, said):
+    record = {"id": "r", "text": "a", "q.responses": ["x", "y"], "q.responses.users": ["u", "v"]}
+    path = write("export.jsonl", [{**record, "q.responses.status": ["submitted"]}])
+    with pytest.raises(DataError, match=r"row 1, column 'q.responses.status'.*has not one status for each of 2"):
+        said(path, "argilla")
+    assert len(said(write("export.jsonl", [record]), "argilla")) == 2  # none is said

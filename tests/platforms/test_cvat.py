@@ -188,7 +188,7 @@ def test_tags_of_one_file_belong_to_its_annotators(write, said):
     [
         (coco((1, 7), (3, 7)), r"row 2, column 'annotations.image_id': 3 is the id of no image"),
         (coco((1, 7), (1, 9)), r"row 2, column 'annotations.category_id': 9 is the id of no category"),
-        (coco((1, 7)) | {"images": [1]}, "column 'images': 1 is not an object with id and file_name"),
+        (coco((1, 7)) | {"images": [1]}, "column 'images': 1 is not an object with id .an integer. and file_name"),
         (coco((1, 7)) | {"categories": {}}, "does not look like an export of COCO. Export each annotator's job"),
         ("[]", "holds no entries of COCO"),
     ],
@@ -204,3 +204,11 @@ def test_entities_do_not_grow(write, said):
     content = f'<!DOCTYPE a [<!ENTITY e0 "ha">{entities}]><annotations><image name="&e9;"/></annotations>'
     with pytest.raises(DataError, match="has a document type"):
         said(write("ann.xml", content), "cvat")
+
+
+def test_a_video_is_refused_in_one_sentence(write):
+    path = write("a.xml", '<annotations><meta/><track id="0" label="cat"></track></annotations>')
+    with pytest.raises(DataError) as refused:
+        Annotations.read(path, platform="cvat")
+    assert str(refused.value).count("a.xml") == 1
+    assert "tracks of a video" in str(refused.value)

@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.errors import DataError
+from crowdzoo.errors import DataError, DataWarning
 from crowdzoo.files import regular
 from crowdzoo.reading.platforms import export_file
 from crowdzoo.sequences import read_spans
@@ -100,7 +100,7 @@ def test_the_file_unknown_is_no_annotator(write, said, place):
 def test_an_archive_of_many_files_is_opened_once(tmp_path, monkeypatch):
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         for number in range(50):
-            archive.writestr(f"{number:02}.jsonl", json.dumps({"id": number, "text": "x", "label": ["a"]}))
+            archive.writestr(f"{number:02}.jsonl", json.dumps({"id": 1, "text": "x", "label": ["a"]}))
     opened = []
     monkeypatch.setattr(export_file, "zip_archive", lambda *words: opened.append(words) or regular.zip_archive(*words))
     crowd = Annotations.read(tmp_path / "a.zip", platform="doccano")
@@ -114,3 +114,16 @@ def test_members_that_are_bombs_together_are_refused(tmp_path):
             archive.writestr(f"{number}.jsonl", b" " * (30 << 20))
     with pytest.raises(DataError, match=r"a\.zip: .* bytes would become 94,371,840, as in a zip bomb"):
         Annotations.read(tmp_path / "a.zip", platform="doccano")
+
+
+def test_files_without_a_common_task_are_told(write, tmp_path, said):
+    for who, number in (("ann", 1), ("bob", 7)):  # ids of two projects
+        write(f"users/{who}.jsonl", [{"id": number, "text": "x", "label": ["a"]}])
+    with pytest.warns(DataWarning, match="no task has the answers of two annotators. Do their files name tasks alike"):
+        assert len(said(tmp_path / "users", "doccano")) == 2
+
+
+def test_a_byte_order_mark_inside_joined_files_is_passed_over(write, said):
+    lines = [json.dumps({"id": number, "text": "x", "label": ["a"]}) for number in (1, 2)]
+    path = write("ann.jsonl", "\n\ufeff".join(lines) + "\n")
+    assert said(path, "doccano") == [(1, "ann", "a"), (2, "ann", "a")]

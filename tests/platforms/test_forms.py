@@ -123,3 +123,21 @@ def test_a_broken_answer_is_named_with_its_place(write, said, platform, entry, s
         DataError, match=f"row 2, column {says}" if says.startswith("'") else f"row 2, {says}|row 2, .*{says}"
     ):
         said(write(name, "\n".join(map(json.dumps, [good, entry]))), platform)
+
+
+def test_skipped_labels_of_labelbox_are_no_answers(write, said):
+    skipped = label("ann", radio("pet", "dog"), performance_details={"skipped": True, "seconds_to_create": 1.0})
+    path = write("export.ndjson", json.dumps(data_row(1, label("bob", radio("pet", "cat")), skipped)))
+    for options in ({}, {"no_label": "(none)"}):  # also where an answer without a label counts
+        with pytest.warns(UserWarning, match="left out: skipped answers: 1"):
+            assert said(path, "labelbox", **options) == [("c1", "bob", "cat")]
+
+
+def test_nested_and_repeated_questions_of_labelbox_are_read(write, said):
+    nested = radio("pet", "dog")
+    nested["radio_answer"]["classifications"] = [radio("breed", "pug")]
+    path = write("export.ndjson", json.dumps(data_row(1, label("ann", nested))))
+    assert said(path, "labelbox", field="breed") == [("c1", "ann", "pug")]
+    path = write("export.ndjson", json.dumps(data_row(1, label("ann", radio("pet", "dog"), radio("pet", "cat")))))
+    with pytest.raises(DataError, match="'ann' has labelled task 'c1' before"):
+        said(path, "labelbox")

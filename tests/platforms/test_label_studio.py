@@ -125,3 +125,13 @@ def test_rejected_entries_are_kept_as_they_were(write, said, tmp_path):
     assert "odd" in kept
     assert "text 2" in kept
     assert "text 1" not in kept
+
+
+def test_an_annotation_that_a_review_rejected_is_left_out(write, said):
+    days = [{"accepted": day != 2, "created_at": f"2026-03-0{day}T10:00:00Z"} for day in (1, 2, 3)]
+    path = write("export.json", [
+        task(1, annotation(1, choice("mood", "sad"), reviews=[days[1], days[0]]),
+             annotation(2, choice("mood", "glad"), reviews=days), annotation(3, choice("mood", "glad"), reviews=[])),
+    ])  # fmt: skip
+    with pytest.warns(UserWarning, match="left out: annotations that a review rejected: 1"):
+        assert said(path, "label-studio") == [(1, 2, "glad"), (1, 3, "glad")]

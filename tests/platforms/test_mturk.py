@@ -200,3 +200,19 @@ def test_each_item_of_a_hit_is_a_task(write, said):
     ]  # fmt: skip
     with pytest.raises(ConfigError, match=r"If they are items of a task: field='X\*'"):
         Annotations.read(file, platform="mturk")
+
+
+def test_an_empty_object_is_no_answer(write, said):
+    path = write("batch.csv", batch(("H1", "W1", "Approved", "cat"), ("H1", "W2", "Approved", "{}")))
+    with pytest.warns(UserWarning, match="assignments without an answer to 'category': 1"):
+        assert said(path, "mturk") == [("H1", "W1", "cat")]
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_header_that_repeats_in_joined_batches_is_a_bad_row(write, said, mark):
+    one, two = batch(("H1", "W1", "Approved", "cat")), batch(("H2", "W1", "Approved", "dog"))
+    path = write("batch.csv", mark + one + mark + two)
+    with pytest.raises(DataError, match=r"row 3: .* repeats the names of the columns\. Remove the line"):
+        said(path, "mturk")
+    with pytest.warns(UserWarning, match="1 row was left out"):
+        assert said(path, "mturk", on_bad_rows="reject") == [("H1", "W1", "cat"), ("H2", "W1", "dog")]

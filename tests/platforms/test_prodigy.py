@@ -100,3 +100,12 @@ def test_a_line_that_is_not_json_is_named_and_the_others_are_read(write, said):
         said(path, "prodigy")
     with pytest.warns(UserWarning, match="1 row was left out"):
         assert said(path, "prodigy", on_bad_rows="reject") == [(1, "ann", "GLAD")]
+
+
+@pytest.mark.parametrize("name", ["2026-03-02_10-11-12", "news-2026-03-02_10-11-12"])
+def test_a_session_that_is_named_by_its_time_is_no_annotator(write, said, name):
+    entries = [
+        {"text": text, "_input_hash": number, "accept": ["x"], "answer": "accept", "_session_id": session}
+        for number, (text, session) in enumerate([("a", name), ("b", name.replace("-03-02", "-03-03"))])
+    ]
+    assert said(write("ann.jsonl", entries), "prodigy") == [(0, "ann", "x"), (1, "ann", "x")]

@@ -214,7 +214,10 @@ def test_an_open_quote_costs_its_own_line_and_not_the_rest_of_the_file():
 
 
 BAD_NUMBERS = {
-    "no number": ("good", "'good' is not a number."),
+    "no number": (
+        "good",
+        "'good' is not a number. If it is a word of a scale, give each word its number: rename='good=NUMBER'.",
+    ),
     "underscore": ("1_000", "'1_000' is not a number."),
     "infinite": ("inf", "is not a finite number."),
     "nan": ("nan", "missing='nan'."),
@@ -287,7 +290,10 @@ BAD_LINES = {
     "no object": ("[1, 2]", "row 2: '[1, 2]' is not a JSON object."),
     "no key": ('{"task": 1, "label": 1}', "row 2, column 'worker': None is empty. Fill it in, or remove the row."),
     "list": ('{"task": [1], "worker": 1, "label": 1}', "row 2, column 'task': [1] is not a string or an integer."),
-    "fraction": ('{"task": 1, "worker": 1, "label": 0.5}', "row 2, column 'label': 0.5 is not a string or an integer."),
+    "fraction": (
+        '{"task": 1, "worker": 1, "label": 0.5}',
+        "row 2, column 'label': 0.5 is not a string or an integer. Write it in q",
+    ),
     "bool": ('{"task": 1, "worker": 1, "label": true}', "row 2, column 'label': True is not a string or an integer."),
     "half a character": ('{"task": "\\ud800", "worker": 1, "label": 1}', "row 2, column 'task': '?' holds half a cha"),
     "not UTF-8": (b'{"task": "\xff"}', 'row 2: \'{"task": "\\\\xff"}\' is not UTF-8. Save the file as UTF-8.'),

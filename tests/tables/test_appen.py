@@ -53,3 +53,10 @@ def test_a_column_without_a_tainted_one_says_nothing():
 def test_f4_of_the_reports():
     with pytest.warns(UserWarning, match=TAINTED):
         check(Annotations.read(Path(os.environ["CROWDZOO_DATA"], "reports", "F4", "appen.csv"), columns=COLUMNS))
+
+
+@pytest.mark.parametrize("mark", ["yes", "Yes", "x", "TRUE", "1"])
+def test_tainted_is_said_in_several_words(tmp_path, mark):
+    TABLE.replace({"_tainted": {True: mark, False: "no"}}).to_csv(tmp_path / "a.csv", index=False)
+    with pytest.warns(UserWarning, match=TAINTED):
+        check(Annotations.read(tmp_path / "a.csv", columns=COLUMNS))

@@ -70,7 +70,12 @@ def test_a_bad_cell_is_named_by_its_row_and_column():
             {"annotator_separator": ";"},
             "annotator_separator: in a wide table every column is one annotator",
         ),
-        ("a.csv", "task,,b\n1,2,3\n", {}, "a.csv: a column has no name. Give it one, or name those of annotators: "),
+        (
+            "a.csv",
+            "task,,b\n1,2,3\n",
+            {},
+            "a.csv: column '' does not look like an annotator. Name the columns that are: ",
+        ),
         ("a.csv", "task,b,b\n1,2,3\n", {}, "a.csv: column 'b' is there 2 times. Keep one."),
         ("a.csv", "x,b\n1,2\n", {}, "a.csv: column 'task' is missing. Where no column names it, columns='task='"),
         ("a.jsonl", "{}", {}, "a.jsonl: a wide table is a CSV or Parquet file"),

@@ -136,7 +136,7 @@ REFUSED = {
     ),
     "counts in a column a label": (
         "id,worker,cat,dog\n1,x,45,5\n", {"columns": "task=id,label=cat,dog"},
-        "row 2, column 'cat': '45' is neither 1 nor 0. Counts do not say who voted",
+        "row 2, column 'cat': '45' is neither 1 nor 0. Write 1 where the label was given. Counts do not say who voted",
     ),
     "counts in a wide table": (
         "task,cat,dog,frog,ship\n" + "".join(f"{n},{51 - n % 3},{n % 3},0,0\n" for n in range(9)) + "9,0,0,51,0\n",

@@ -57,7 +57,8 @@ def test_any_separator_may_be_given_and_then_any_ending():
     write("a.csv", TEXT.replace(",", "^"))
     assert message_of("a.csv") == (
         "a.csv: column 'task' is missing. The whole header is one column, 'task^annotator^label'. If something else "
-        "separates the values, say so: separator='^'."
+        "separates the values, say so: separator='^'. If there are lines above the names of the columns, such as a "
+        "title, remove them."
     )
 
 

@@ -93,7 +93,9 @@ def _responses(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, _Response]]
             users, statuses = (_listed(entry.get(f"{column}.{name}")) for name in ("users", "status"))
             if len(users) != len(values):
                 raise BadValue(f"{column}.users", users, f"has not one user for each of {len(values)} responses.")
-            statuses = statuses if len(statuses) == len(values) else [None] * len(values)
+            if statuses and len(statuses) != len(values):
+                raise BadValue(f"{column}.status", statuses, f"has not one status for each of {len(values)} responses.")
+            statuses = statuses or [None] * len(values)
             question = column.removesuffix(_FLAT)
             yield from ((question, column, one) for one in zip(users, statuses, values, strict=True))
         elif _is_responses(values):  # of a feedback dataset as a table

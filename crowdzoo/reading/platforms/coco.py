@@ -69,7 +69,7 @@ def _by_id(file: ExportFile, part: str, values: list[Any], name: str) -> dict[in
     for place, value in enumerate(values, start=1):
         seen_by = value.get("annotators", []) if isinstance(value, dict) else None
         if not isinstance(seen_by, list) or type(value.get("id")) is not int or name not in value:
-            reason = f"is not an object with id and {name}; annotators, if any, are a list."
+            reason = f"is not an object with id (an integer) and {name}; annotators, if any, are a list."
             row = BadRow(file.name, place, part, shown(value), reason)
             raise DataError(f"{file.name}: {part} cannot be used.", [row])
     return {value["id"]: value for value in values}

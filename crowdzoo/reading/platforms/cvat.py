@@ -10,7 +10,7 @@ from xml.parsers import expat
 
 import numpy as np
 
-from crowdzoo.errors import BadRow, DataError
+from crowdzoo.errors import BadRow, CrowdzooError, DataError
 from crowdzoo.reading.platforms.export_file import ExportFile
 from crowdzoo.reading.platforms.image_entry import ON_IMAGES, image_regions
 from crowdzoo.reading.platforms.platform import Platform
@@ -61,6 +61,8 @@ class _Images:
         except expat.ExpatError as error:
             reason = expat.ErrorString(error.code)
             raise DataError(f"{self.name}, row {error.lineno}: is not XML: {reason}. Export it again.") from None
+        except CrowdzooError:  # which is a ValueError
+            raise
         except (ValueError, LookupError) as error:  # an encoding that Python does not know
             raise DataError(f"{self.name}: cannot be decoded ({error}). Export it again.") from None
         return self.found

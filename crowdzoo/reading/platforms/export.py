@@ -64,6 +64,7 @@ class Export:
 
     Attributes:
         name: the path, for messages.
+        files: those of the export.
         left_out: what was passed over in the last walk through the entries -> how often.
         empty: the answers without a label, likewise.
 
@@ -99,8 +100,8 @@ class Export:
             if value is not None and not fits:
                 raise ConfigError(f"{name}: exports of {self.platform.title} have none. Leave it out.")
         files = export_files(path, self.platform.suffixes)
-        self._files = [replace(file, encoding=encoding, separator=separator) for file in files]
-        if not self._files:
+        self.files = [replace(file, encoding=encoding, separator=separator) for file in files]
+        if not self.files:
             endings = " or ".join(self.platform.suffixes)
             raise DataError(
                 f"{self.name}: exports of {self.platform.title} end in {endings}. {self._other(ExportFile(self.path))}"
@@ -117,7 +118,7 @@ class Export:
         found: dict[str, str] = {}
         bad: list[BadRow] = []
         first: Mapping[str, Any] | None = None
-        for file in self._files:
+        for file in self.files:
             is_first = True
             for number, entry in self.platform.records(file):
                 if isinstance(entry, BadRow):
@@ -144,7 +145,7 @@ class Export:
         if bad and not found:
             raise DataError(f"{self.name}: no entry can be read.", bad)
         if first is None:
-            raise DataError(f"{self.name}: holds no entries of {self.platform.title}. {self._other(self._files[0])}")
+            raise DataError(f"{self.name}: holds no entries of {self.platform.title}. {self._other(self.files[0])}")
         if not found and (lacking := self.platform.lacking(first, "label")):
             raise DataError(f"{self.name}: has no answers{lacking}. {self.platform.menu}")
         return self._chosen({name: sort.partition("\n")[0].replace("order", "class") for name, sort in found.items()})
@@ -263,9 +264,9 @@ class Export:
         self.left_out.clear()
         self.empty.clear()
         if self.platform.suffixes[0] in _ENDINGS:
-            others = {file.name for file in export_files(self.path, _ENDINGS)} - {file.name for file in self._files}
+            others = {file.name for file in export_files(self.path, _ENDINGS)} - {file.name for file in self.files}
             self.left_out.update([f"images that are no {self.platform.suffixes[0]}"] * len(others))
-        for file in self._files:
+        for file in self.files:
             number = 0
             for number, entry in self.platform.records(file):
                 if isinstance(entry, BadRow):

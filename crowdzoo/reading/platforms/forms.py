@@ -5,8 +5,8 @@ from typing import Any
 
 from crowdzoo.reading.platforms.record import Record, id_text, label_text
 
-# Where it stands, who gave it (None: who annotated the file), question -> labels, seconds that it took, and when
-Answer = tuple[str, Any, dict[str, list[Any]], Any, Any]
+# Where it stands, who gave it (None: who annotated the file), question -> labels (None: skipped), seconds, and when
+Answer = tuple[str, Any, dict[str, list[Any]] | None, Any, Any]
 
 
 def of_forms(
@@ -21,12 +21,15 @@ def of_forms(
     """
 
     def questions(entry: Mapping[str, Any]) -> list[tuple[str, str]]:
-        return [(question, "class") for _, _, form, *_ in answers(entry) for question in form]
+        return [(question, "class") for _, _, form, *_ in answers(entry) for question in form or ()]
 
     def read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
         key, name, data = task(entry)
         record, empty = Record(id_text(key, name, "is missing."), data), f"answers without '{question}'"
         for where, who, form, *times in answers(entry):
+            if form is None:
+                record.left_out.append("skipped answers")
+                continue
             labels = [text for value in form.get(question, []) if (text := label_text(where, value)) is not None]
             annotator = file_annotator if who is None else id_text(where, who, "has no annotator.")
             record.add(annotator, labels, empty, *times)

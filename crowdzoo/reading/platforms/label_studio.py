@@ -116,6 +116,10 @@ def _annotations(record: Record, entry: Mapping[str, Any]) -> Iterator[tuple[str
         if annotation.get("was_cancelled") or annotation.get("skipped"):
             record.left_out.append("cancelled annotations")
             continue
+        reviews = sorted(_dicts(annotation.get("reviews")), key=lambda review: str(review.get("created_at")))
+        if reviews and reviews[-1].get("accepted") is False:
+            record.left_out.append("annotations that a review rejected")
+            continue
         who = None
         if not annotation.get("ground_truth"):
             who = _annotator(f"{where}.completed_by", annotation.get("completed_by"))

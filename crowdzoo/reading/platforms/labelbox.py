@@ -23,12 +23,15 @@ def _answers(entry: Mapping[str, Any]) -> Iterator[Answer]:
         for name, project in entry["projects"].items():
             for place, label in enumerate(project["labels"]):
                 where, form, about = f"projects.{name}.labels[{place}]", dict[str, list[Any]](), label["label_details"]
-                for each in label["annotations"].get("classifications", []):
+                asked = [*label["annotations"].get("classifications", [])]
+                for each in asked:
                     answer = each.get("radio_answer") or each.get("text_answer")
                     chosen = [answer] if answer else each.get("checklist_answers", [])
-                    form[each["name"]] = [one.get("name", one.get("content")) for one in chosen]
-                seconds = label.get("performance_details", {}).get("seconds_to_create")
-                yield where, about["created_by"] or "", form, seconds, about.get("created_at")
+                    form.setdefault(each["name"], []).extend(one.get("name", one.get("content")) for one in chosen)
+                    asked += [nested for one in chosen for nested in one.get("classifications") or ()]
+                details = label.get("performance_details", {})
+                said, seconds = None if details.get("skipped") else form, details.get("seconds_to_create")
+                yield where, about["created_by"] or "", said, seconds, about.get("created_at")
     except (LookupError, TypeError, AttributeError):
         raise BadValue(where, entry["projects"], "has no labels with label_details and annotations.") from None
 

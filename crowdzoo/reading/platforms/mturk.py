@@ -53,7 +53,7 @@ def _answers(entry: Mapping[str, str]) -> dict[str, list[Any]]:
     options = Counter(column.split(".")[1] for column in entry if column.startswith(_ANSWER) and column.count(".") > 1)
     for column, value in entry.items():
         name = column.removeprefix(_ANSWER)
-        if name == column or not value:
+        if name == column or value in ("", "{}"):  # of a form without an answer
             continue
         if name == _FORM:
             found |= form_answers(_ANSWER + _FORM, value)

@@ -3,6 +3,7 @@
 Keys of each interface: https://prodi.gy/docs/api-interfaces, of a session: https://prodi.gy/docs/api-web-app.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from crowdzoo.reading.platforms.record import BadValue, Record, id_text, label_t
 _SHOWN = ("text", "html", "image", "audio", "video")
 _OWN = (*_SHOWN, "label", "spans", "accept", "answer", "tokens", "options", "meta", "config", "key", "versions", "path")
 _ANSWERS = ("accept", "reject", "ignore")
+_TIME = re.compile(r"(^|-)\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d$")
 
 
 def _is_own(entry: Mapping[str, Any]) -> bool:
@@ -47,7 +49,8 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
     who: str | None = None  # gold: examples of the recipe review, which keep what the others said as versions
     if "versions" not in entry:
         said_by = entry.get("_annotator_id") or entry.get("_session_id") or file_annotator
-        who = id_text("_annotator_id", said_by, "is missing.")
+        # without a name Prodigy calls a session by the time of its start, and a person has one on each day
+        who = file_annotator if _TIME.search(str(said_by)) else id_text("_annotator_id", said_by, "is missing.")
     if spans:
         record.tokens = _tokens(entry.get("tokens"))
         record.answers.append((who, _spans(entry)))

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +25,8 @@ NO_ONE = (
     "answer: no_label='none'."
 )
 JOINT = " | "  # between the columns that name a task
-YES, NO = ("1", "1.0", "true", "yes", "x"), ("", "0", "0.0", "false", "no")  # in the column of a label
+YES = ("1", "1.0", "true", "yes", "x", "y", "on", "\N{CHECK MARK}", "ja", "oui")  # in the column of a label
+NO = ("", "0", "0.0", "false", "no", "n", "off", "nein", "non")
 HEAD = 1000  # rows that show whether a cell holds several annotators
 
 
@@ -35,8 +37,9 @@ def listed(text: str, of: tuple[type, ...] = (str, int, float)) -> list[str] | N
         text: of a cell.
         of: types of what the list may hold; None is no label.
     """
+    text = re.sub(r"(?<=\w['\"])\s+(?=['\"])", ", ", text.strip())  # ['a' 'b'], as NumPy writes it
     try:
-        found: Any = ast.literal_eval(text.strip()) if text.strip()[:1] in ("[", "(", "{") else None
+        found: Any = ast.literal_eval(text) if text[:1] in ("[", "(", "{") else None
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
     of_labels = isinstance(found, (list, tuple, set)) and all(isinstance(each, of) for each in found)
@@ -95,7 +98,8 @@ def made_of_others(names: Sequence[str]) -> tuple[str, str] | None:
     for name in names:
         for mark in (*SEPARATORS, "/", " "):
             parts = _parts(name, mark)
-            if len(parts) > 1 and known.issuperset(parts):
+            # a line break is in no name, so that one part that is known will do
+            if len(parts) > 1 and (known.issuperset(parts) or ("\n" == mark in name and not known.isdisjoint(parts))):
                 return name, mark
     return None
 
@@ -216,14 +220,29 @@ class CellSource(Source):
         )
 
     def _of_question(self, batch: Batch) -> Batch:
-        """The answers to the question; a cell without one is no answer, and lists are in order."""
-        cells = [json_answers(text) for text in _texts(batch.columns["label"]).to_pylist()]
-        found = [cell.get(str(self.layout.question)) for cell in cells]
+        """The answers to the question; a cell without one is no answer, and lists are in order.
+
+        A cell that is no JSON is an answer as it is: Label Studio writes several choices as JSON, and one as its name.
+        """
+        texts = _texts(batch.columns["label"]).to_pylist()
+        cells = [json_answers(text) for text in texts]
+        found = [
+            cell.get(str(self.layout.question)) if cell or text[:1] in ("", "[", "{") else text
+            for cell, text in zip(cells, texts, strict=True)
+        ]
         if batch.num_rows and not any(self.layout.question in cell for cell in cells):
             names = dict.fromkeys(name for cell in cells for name in cell)
             raise DataError(f"{self.name}: {unknown('field', self.layout.question, names)}")
         kept = _taken(batch, np.flatnonzero([answer is not None for answer in found]))
-        lists = [sorted(map(str, answer)) if isinstance(answer, list) else answer for answer in found]
+        flat = [answer if isinstance(answer, list) else [answer] for answer in found]
+        flat = [[each.get("choice", each) if isinstance(each, dict) else each for each in answer] for answer in flat]
+        if odd := [each for answer in flat for each in answer if isinstance(each, (dict, list))]:
+            text = f"field={self.layout.question!r}: answers such as {short_repr(odd[0])} are not labels."
+            raise DataError(f"{self.name}: {text} Choose a question that is answered with labels.")
+        lists = [
+            sorted(map(str, each)) if isinstance(answer, list) else each[0]
+            for answer, each in zip(found, flat, strict=True)
+        ]
         texts = [answer if isinstance(answer, str) else json.dumps(answer) for answer in lists if answer is not None]
         kept.columns["label"] = pa.array(texts, pa.large_string())
         return kept
@@ -279,7 +298,8 @@ class CellSource(Source):
         given = np.array([_is_in(values, yes) for values in cells.values()])
         strange = ~given & ~np.array([_is_in(values, no) for values in cells.values()])
         wrong, names = strange.any(axis=0), [*cells]
-        reason = "is neither 1 nor 0. Counts do not say who voted: write a row for each annotator."
+        advice = "Write 1 where the label was given"
+        reason = f"is neither 1 nor 0. {advice}. Counts do not say who voted: write a row for each annotator."
         self._refuse(batch, {
             row: (self.found[names[place]], cells[names[place]][row].as_py(), reason)
             for place, row in np.argwhere(strange)[::-1].tolist()  # of several the first

@@ -12,11 +12,11 @@ from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, short_repr
 from crowdzoo.files.paths import check_output_file
 from crowdzoo.reading.tables.cells import CellSource, json_answers, listed, made_of_others
 from crowdzoo.reading.tables.layout import OPTIONAL
-from crowdzoo.reading.tables.naming import TAINTED, warn_of_guess
+from crowdzoo.reading.tables.naming import VOID, warn_of_guess
 from crowdzoo.reading.tables.options import Rules, not_excluded
 from crowdzoo.reading.tables.row_checks import RowChecks, rejects_file
 from crowdzoo.reading.tables.sources import Source
-from crowdzoo.reading.tables.suspicious import spelt_alike, suspicious_classes
+from crowdzoo.reading.tables.suspicious import spelt_alike, strange_ids, suspicious_classes
 
 _ATTRIBUTES = {
     "task": "task_ids",
@@ -121,8 +121,11 @@ class Collector(RowChecks):
                 values, names = self.vocabularies[column].finish(values, self.source.text, column == "label")
                 if column == "label":
                     self._check_several(names)
+                some = names[: MOST_CLASSES + 1].tolist()
                 if column == "annotator" and self.rules.names[column] is None:
-                    self._tell(spelt_alike(names[: MOST_CLASSES + 1].tolist(), "annotators"))
+                    self._tell(spelt_alike(some, "annotators"))
+                if column in ("task", "annotator") and self.rules.names[column] is None:
+                    self._tell(strange_ids(some, f"{column}s"))
                 objects = self.source.objects.get(column)
                 result[VOCABULARIES[column]] = names if objects is None else objects[names]
             result[_ATTRIBUTES.get(column, column)] = values
@@ -139,7 +142,12 @@ class Collector(RowChecks):
             raise not_excluded(unmet[0], self.source.name)
         given = all(self.rules.names[column] is not None for column in (*self.sides, "annotator"))
         if not (sum(self.counts) or self.num_bad or given):
-            raise DataError(f"{self.source.name} has no rows.")
+            why = f": left out: {self._void()}." if self.num_void else " has no rows."
+            raise DataError(f"{self.source.name}{why}")
+
+    def _void(self) -> str:
+        names = " or ".join(f"'{name}'" for ours, name in self.source.found.items() if ours.startswith(VOID))
+        return f"answers that column {names} says do not count: {self.num_void:,}"
 
     def _tell_left_out(self, num_left_out: int, num_kept: int) -> None:
         """Says which columns and how many rows were left out; refuses a source where all of them were."""
@@ -147,9 +155,8 @@ class Collector(RowChecks):
             option = f"{self.source.layout.option}='{column}='"
             text = f"{self.source.name}: column '{self._column(column)}' is left out: {why} Give {option} to say so."
             warnings.warn(text, DataWarning, stacklevel=6)
-        if self.num_tainted:
-            text = f"left out: answers that column '{TAINTED}' says do not count: {self.num_tainted:,}"
-            warnings.warn(f"{self.source.name}: {text}", UserWarning, stacklevel=6)
+        if self.num_void:
+            warnings.warn(f"{self.source.name}: left out: {self._void()}", UserWarning, stacklevel=6)
         if num_left_out and not num_kept:
             text = f"{self.source.name}: all {num_left_out:,} rows are bad. {_ALL_BAD}"
             raise DataError(text, self.shown, num_left_out)
@@ -208,10 +215,15 @@ class Collector(RowChecks):
         no_cells = (source.path is None and not source.found) or source.label_kind.is_text
         if no_cells or source.own or self.rules.names["label"] is not None or names.dtype.kind == "i":
             return
-        questions = [*dict.fromkeys(each for name in names[:LOOKED_AT].tolist() for each in json_answers(str(name)))]
+        answers = {name: json_answers(str(name)) for name in names[:LOOKED_AT].tolist()}
+        questions = [*dict.fromkeys(each for form in answers.values() for each in form)]
+        if questions == ["ImportId"]:
+            text = "has more lines below its header, as Qualtrics writes them, which are no answers"
+            raise DataError(f"{source.name}: {text}. Remove rows 2 and 3 (docs/platforms.md, Surveys).")
         if questions:
+            label = short_repr(next(name for name, form in answers.items() if form))
             raise DataError(
-                f"{source.name}: labels such as {short_repr(names[0])} hold answers as JSON objects, to the questions "
+                f"{source.name}: labels such as {label} hold answers as JSON objects, to the questions "
                 f"{short_repr(questions)}. Choose one: field={questions[0]!r}. If they are classes, name all of them, "
                 "as in classes=A,B."
             )
@@ -220,7 +232,7 @@ class Collector(RowChecks):
         found = made_of_others(names.tolist())
         lists = [name for name in names.tolist() if isinstance(name, str) and listed(name) is not None]
         if found or lists:
-            name, mark = found or (lists[0], ",")
+            name, mark = (lists[0], ",") if lists else found or ("", "")
             what = "a list" if listed(name) is not None else "made of other labels"
             shown = "\\n" if mark == "\n" else mark
             raise DataError(

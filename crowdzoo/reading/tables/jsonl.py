@@ -18,8 +18,8 @@ from crowdzoo.reading.platforms.json_records import MOST_BYTES
 from crowdzoo.reading.platforms.record import label_text
 from crowdzoo.reading.tables.answer_rows import LISTS
 from crowdzoo.reading.tables.layout import OPTIONAL
-from crowdzoo.reading.tables.naming import usual_columns
-from crowdzoo.reading.tables.sources import IN_LISTS, NUL, Batch, TextSource
+from crowdzoo.reading.tables.naming import VOID, usual_columns
+from crowdzoo.reading.tables.sources import IN_LISTS, NUL, REQUIRED, Batch, TextSource
 
 
 class JsonlSource(TextSource):
@@ -51,8 +51,8 @@ class JsonlSource(TextSource):
         for column, name in self.found.items():
             value = example.get(name)
             whole = pa.int64() if type(value) is int else pa.bool_() if isinstance(value, bool) else pa.string()
-            if column == "tainted":
-                self.expected[column], self.types[name] = ("true or false", (bool, str)), whole
+            if column.startswith(VOID):
+                self.expected[column], self.types[name] = ("true, false or a word", (bool, int, str)), whole
             elif column in OPTIONAL or (column == "label" and not self.label_kind.has_classes):
                 self.expected[column] = "a number", (int, float, str)
                 self.types[name] = whole if isinstance(value, str) else pa.float64()
@@ -90,7 +90,8 @@ class JsonlSource(TextSource):
             value = row.get(name)
             expected, types = self.expected[column]
             if value is not None and ((isinstance(value, bool) and bool not in types) or not isinstance(value, types)):
-                return BadRow(self.name, line, name, value, f"is not {expected}.")
+                advice = " Write it in quotes." * isinstance(value, (bool, float))
+                return BadRow(self.name, line, name, value, f"is not {expected}.{advice}")
             if isinstance(value, str) and not is_text(value):
                 reason = NUL if "\0" in value else "holds half a character."
                 return BadRow(self.name, line, name, readable(value.encode("utf-8", "replace")), reason)
@@ -118,7 +119,11 @@ class JsonSource(JsonlSource):
             place = f", row {error.line}" if error.line else ""
             raise DataError(f"{self.name}{place}: {error}.") from None
         if isinstance(value, dict) and all(isinstance(said, dict) for said in value.values()):
-            value = self._rows(value)
+            keys = [*map(list, value.values())]
+            if len(usual_columns([*value], REQUIRED)) > 1 and keys[1:] == keys[:-1]:  # columns, as of DataFrame.to_json
+                value = [{name: said[key] for name, said in value.items()} for key in keys[0]]
+            else:
+                value = self._rows(value)
         rows = value if isinstance(value, (list, Iterator)) else [value]
         return io.BytesIO(b"\n".join(json.dumps(_plain(row)).encode() for row in rows))
 

@@ -26,10 +26,17 @@ _ALIASES = {
     "position": "position tokenposition tokenindex tokenid",
     "gold": "gold goldlabel goldstandard truth groundtruth true truelabel trueclass",
 }
-TAINTED = "_tainted"  # of Appen (CrowdFlower): true where the answer does not count
+# Columns that are true, or hold a word such as "rejected", where the answer does not count; "_tainted" is Appen's
+VOID = "void "  # before the name of such a column
+_VOID_NAMES = (
+    "tainted deleted isdeleted isrejected wasrejected skipped isskipped wasskipped cancelled wascancelled draft "
+    "isdraft status assignmentstatus annotationstatus responsestatus"
+)
 _NO_ANNOTATORS = (
     "split text image title date time timestamp created createdat updated updatedat status url link source comment "
-    "comments note notes description confidence language lang topic author index"
+    "comments note notes description confidence language lang topic author index email emailaddress gender sex age "
+    "consensus majority majorityvote majoritylabel mode agreement mean median average avg total sum count votes std "
+    "final finallabel adjudicated entropy startdate enddate recordeddate ipaddress progress finished"
 )
 ALIASES = {ours: frozenset(names.split()) for ours, names in _ALIASES.items()}
 
@@ -53,8 +60,8 @@ def find_columns(
         more: our name -> further usual names.
 
     Returns:
-        Our name -> the source's, of the columns found, in the order wanted, and "tainted" of annotations; and those
-        that were found by a usual name.
+        Our name -> the source's, of the columns found, in the order wanted, and of annotations those that say
+        where one does not count, as "void NAME"; and those that were found by a usual name.
 
     Raises:
         DataError: a column that was given does not exist, one that counts is there twice, or two may be meant.
@@ -89,8 +96,14 @@ def find_columns(
     for name in found.values():
         if list(header).count(name) > 1:
             raise DataError(f"{source}: column '{name}' is there {list(header).count(name)} times. Keep one.")
-    tainted = {"tainted": TAINTED} if TAINTED in header and "annotator" in wanted else {}
-    return {ours: found[ours] for ours in wanted if ours in found} | tainted, guessed
+    others = [
+        name
+        for name in header
+        if name not in {*found.values(), *given.values()} and _squeezed(name) in _VOID_NAMES.split()
+    ]
+    is_of_answers = "annotator" in wanted and len(wanted) > 1
+    void = {f"{VOID}{name}": name for name in others} if is_of_answers else {}
+    return {ours: found[ours] for ours in wanted if ours in found} | void, guessed
 
 
 def usual_columns(
@@ -108,7 +121,10 @@ def may_be_gold(name: str) -> bool:
 
 def is_no_annotator(name: str) -> bool:
     """Whether a column of a wide table has a usual name of something else than an annotator."""
-    return _squeezed(name) in ALIASES["gold"].union(_NO_ANNOTATORS.split())
+    plain = re.sub(r"unnamed:\d+$", "", _squeezed(name))  # an index, as pandas names it when it reads its own file
+    if re.search(r"[\W_](comments?|notes?|time|timestamp|date|confidence|seconds)$", name, re.IGNORECASE):
+        return True  # what a rater says besides, as in rater1_comment
+    return name == "n" or plain in ALIASES["gold"].union(_NO_ANNOTATORS.split(), [""])
 
 
 def _squeezed(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdzoo.data.annotations import VOCABULARIES, Annotations
-from crowdzoo.errors import BadRow, ConfigError
+from crowdzoo.errors import BadRow, ConfigError, DataWarning
 from crowdzoo.files.text import readable
 from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.platforms.record import Record
@@ -124,6 +125,10 @@ def read_annotations(
         raise ConfigError(f"{laid_out[0]} is for tables; an export of a labelling platform has a form of its own.")
     source = PlatformSource(path, kind or "classification", platform, field, image, layout)
     annotations = _read(source, options)
+    if len(source.export.files) > 1 < annotations.num_annotators and annotations.redundancy.max() < 2:
+        text = "no task has the answers of two annotators. Do their files name tasks alike?"
+        if not source.export.regions:  # whose reader says so of images
+            warnings.warn(f"{source.name}: {text}", DataWarning, stacklevel=3)
     source.export.warn_of(source.export.left_out + (Counter() if layout.no_label else source.export.empty))
     return annotations
 

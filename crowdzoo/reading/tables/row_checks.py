@@ -17,10 +17,13 @@ from crowdzoo.data.numbers import Problem, numbers_of, outside_scale, scale_reas
 from crowdzoo.data.vocabulary import Vocabulary, as_named, is_among, text_as_integers
 from crowdzoo.errors import SHOWN, BadRow, did_you_mean, short_repr
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.reading.tables.cells import check_pairs
+from crowdzoo.reading.tables.cells import YES, check_pairs
 from crowdzoo.reading.tables.layout import OPTIONAL
+from crowdzoo.reading.tables.naming import VOID
 from crowdzoo.reading.tables.options import Rules
 from crowdzoo.reading.tables.sources import Batch, Source
+
+_WORDS = ["rejected", "draft", "skipped", "deleted", "cancelled", "canceled", "discarded", "expired", "survey preview"]
 
 HEADER = ("file", "row", "column", "value", "reason", "original")
 
@@ -79,7 +82,7 @@ class RowChecks:
         self.repeat: BadRow | None = None  # a repeated row that a policy dropped, for the warning
         self.unread: dict[str, str] = {}  # optional columns that are left out, and why
         self.num_bad = 0  # rows found bad while reading
-        self.num_tainted = 0
+        self.num_void = 0
         self.excluded: set[str] = set()  # annotators of `rules.exclude` who were met
         self.repeats = False  # rows with an annotator and task of another row were kept
         # once all is read: codes and numbers of the rows that passed
@@ -107,10 +110,11 @@ class RowChecks:
         good = (
             ~self._excluded(batch.columns["annotator"]) if self.rules.exclude else np.ones(batch.num_rows, dtype=bool)
         )
-        if (tainted := batch.columns.pop("tainted", None)) is not None:
-            words = pc.utf8_lower(pc.utf8_trim_whitespace(tainted.cast(pa.large_string())))
-            marked = good & is_among(words.fill_null(""), ["true", "1", "1.0"])
-            good, self.num_tainted = good & ~marked, self.num_tainted + int(marked.sum())
+        for column in [column for column in batch.columns if column.startswith(VOID)]:
+            words = pc.utf8_lower(pc.utf8_trim_whitespace(batch.columns.pop(column).cast(pa.large_string())))
+            of_status = "status" in column.casefold()  # where 1 may mean that it is done
+            marked = good & is_among(words.fill_null(""), _WORDS if of_status else [*YES, *_WORDS])
+            good, self.num_void = good & ~marked, self.num_void + int(marked.sum())
         arrays: dict[str, np.ndarray] = {}  # integers, codes or numbers
         dictionaries: dict[str, pa.Array] = {}
         for column, values in batch.columns.items():

@@ -34,6 +34,7 @@ BATCH_ROWS = 1 << 17
 CHUNK_BYTES = 8 << 20
 SLOW_ROWS = 1 << 16
 REQUIRED = ("task", "annotator", "label")
+ABOVE = " If there are lines above the names of the columns, such as a title, remove them."
 LABEL_OF = "label of "  # with a name: what we call the columns of annotators in a wide table, and those of labels
 PART_OF = "part of "  # likewise the columns that make a task's name
 SEVERAL = {"task": PART_OF, "label": LABEL_OF}
@@ -255,15 +256,16 @@ class Source:
         if len(missing) == 1 and near[column]:
             return f"{message}{near[column]} Rename that column to '{column}'."
         if len(header) == 1 and self.path is not None and is_workbook(self.path):
-            return f"{message} The sheet has one column, {header[0]!r}. If another one holds the answers: sheet='NAME'."
-        if len(header) == 1:
+            other = "If another one holds the answers: sheet='NAME'."
+            return f"{message} The sheet has one column, {header[0]!r}. {other}{ABOVE}"
+        if len(header) == 1 and not self.sparse:
             return (
                 f"{message} The whole header is one column, {header[0]!r}. If something else separates the values, say "
-                "so: separator='^'."
+                f"so: separator='^'.{ABOVE}"
             )
         # names of columns are seldom numbers
         numbers = self.layout.header and any(name.strip().isdecimal() for name in header)
-        nothing = self.layout.header and not (found or self.layout.columns)
+        nothing = self.layout.header and not (found or self.layout.columns or self.sparse)
         no_header = " If the file has no header, say so: header=False." if numbers or nothing else ""
         shown = ", ".join(map(short_repr, header[:20])) + (", ..." if len(header) > 20 else "")
         if self.layout.wide:
@@ -289,6 +291,9 @@ class Source:
                 no_header += (
                     " If a row is an annotator and each other column a task: wide=True columns='annotator=NAME'."
                 )
+        inside = [name for name, value in getattr(self, "first", {}).items() if isinstance(value, (list, dict))]
+        if inside:
+            no_header = f" Answers inside {inside[0]!r} are not read: write a line for each answer."
         names = ",".join(f"{ours}=NAME" for ours in missing)
         return f"{message} The columns are {shown}. Say which {which}: {self.layout.option}='{names}'.{no_header}"
 

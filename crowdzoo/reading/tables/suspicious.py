@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crowdzoo.errors import short_repr
+from crowdzoo.errors import option_text, short_repr
 
 NOTHING = frozenset({"na", "n/a", "nan", "none", "null", "-", "--", "?", "nil", "missing", "unknown label"})
 MOST_CLASSES = 10_000  # with more, nothing is looked for
@@ -82,6 +82,19 @@ def spelt_alike(names: Sequence[object], what: str) -> list[str]:
     same = [" and ".join(each) for each in alike.values() if len(each) > 1]
     form = "case, white space, Unicode form or the form of a number"
     return [f"{what} differ only in {form}: {_listed(same)}. Write them alike."] if same else []
+
+
+def strange_ids(names: Sequence[object], what: str) -> list[str]:
+    """Sentences on tasks or annotators whose names look like nobody's, or as if a spreadsheet had shortened them."""
+    texts, found = [name for name in names if isinstance(name, str)], list[str]()
+    if nobody := [text for text in texts if text.casefold() in NOTHING | {"unassigned"}]:
+        option = option_text("--exclude", ",".join(nobody[:SHOWN]))
+        way_out = f"exclude them, on the command line by {option}" if what == "annotators" else "remove the rows"
+        found.append(f"{_listed([*map(repr, nobody)])} count as {what}. If none are meant, {way_out}.")
+    if short := [text for text in texts if re.fullmatch(r"\d[.,]\d+E\+\d+", text)]:
+        text = "looks like a number that a spreadsheet has shortened, so that several may have become one"
+        found.append(f"{short_repr(short[0])}, one of the {what}, {text}. Export them again as text.")
+    return found
 
 
 def _number(name: object) -> float | None:
