@@ -1,9 +1,11 @@
+import math
+
 import numpy as np
 import pytest
-from scipy.special import gammaln, logsumexp
+from scipy.stats import dirichlet_multinomial
 
 from crowdzoo.aggregation.engine import correlated_votes as correlated
-from crowdzoo.aggregation.engine.correlated_votes import concentration_of, weighted_votes
+from crowdzoo.aggregation.engine.correlated_votes import likelihood_of_concentrations, weighted_votes
 from crowdzoo.data.annotations import Annotations
 
 
@@ -18,25 +20,35 @@ def shares_drawn(concentration, right=0.7, num_tasks=3000, votes=8, seed=0):
 
 @pytest.mark.parametrize("concentration", [4.0, 10.0])
 def test_the_concentration_comes_back(concentration):
-    votes, truth = shares_drawn(concentration)
-    assert concentration_of(votes, np.eye(3)[truth]) == pytest.approx(concentration, rel=0.2)
+    votes, _ = shares_drawn(concentration)
+    concentrations, likelihood = likelihood_of_concentrations(votes, np.full(3, 1 / 3))
+    assert concentrations[likelihood.argmax()] == pytest.approx(concentration, rel=0.25)
 
 
-def test_posteriors_are_those_of_the_dirichlet_multinomial():
-    votes, _ = shares_drawn(4.0, num_tasks=50)
-    found, log_prior = np.empty_like(votes), np.log([0.2, 0.3, 0.5])
-    correlated._write_posteriors(votes, log_prior, 4.0 * 0.7, 4.0 * 0.15, found)
-    alpha = np.where(np.eye(3) > 0, 4.0 * 0.7, 4.0 * 0.15)
-    score = log_prior + np.stack([(gammaln(votes + a) - gammaln(a)).sum(axis=1) for a in alpha], axis=1)
-    np.testing.assert_allclose(np.log(found), score - logsumexp(score, axis=1, keepdims=True), atol=1e-9)
+def test_the_likelihood_is_that_of_the_dirichlet_multinomial_at_the_best_share():
+    votes, _ = shares_drawn(4.0, num_tasks=60)
+    prior = np.array([0.2, 0.3, 0.5])
+    concentrations, likelihood = likelihood_of_concentrations(votes, prior)
+    orders = sum(
+        np.log(float(math.factorial(8))) - sum(np.log(float(math.factorial(int(v)))) for v in row) for row in votes
+    )
+    for place in (80, 200, 320):
+        best = -np.inf
+        for right in np.linspace(0.34, 0.99, 400):
+            alphas = concentrations[place] * np.where(np.eye(3) > 0, right, (1 - right) / 2)
+            of_classes = [dirichlet_multinomial.pmf(votes.astype(int), alpha, 8) for alpha in alphas]
+            best = max(best, np.log(prior @ np.array(of_classes)).sum())
+        assert likelihood[place] == pytest.approx(best - orders, abs=0.02)
 
 
-def test_the_two_numbers_are_fitted_on_a_part_of_many_tasks(monkeypatch):
+def test_the_likelihood_of_many_tasks_is_scaled_from_a_part(monkeypatch):
     votes, _ = shares_drawn(5.0)
-    begin = votes / votes.sum(axis=1, keepdims=True)
-    whole = concentration_of(votes, begin)
+    monkeypatch.setattr(correlated, "MOST_TASKS", len(votes))
+    concentrations, whole = likelihood_of_concentrations(votes, np.full(3, 1 / 3))
     monkeypatch.setattr(correlated, "MOST_TASKS", 1500)
-    assert whole != concentration_of(votes, begin) == pytest.approx(whole, rel=0.15)
+    _, part = likelihood_of_concentrations(votes, np.full(3, 1 / 3))
+    assert part.max() == pytest.approx(whole.max(), rel=0.03)
+    assert np.log(concentrations[part.argmax()] / concentrations[whole.argmax()]) == pytest.approx(0, abs=0.25)
 
 
 def test_weighted_votes_by_hand():

@@ -51,8 +51,7 @@ def _lines(file: ExportFile, stream: IO[bytes]) -> Iterator[str]:
         if len(line) >= LONGEST_LINE:
             raise DataError(f"{file.name}, row {number}: the line is longer than {LONGEST_LINE >> 20} MiB.")
         # what is not UTF-8, or NUL, is found in its row; before Python 3.11 the csv module takes no NUL
-        text = line.decode("utf-8", "surrogateescape").replace("\0", "\udc00")
-        yield text.removeprefix("\ufeff")  # of a file that was joined to another
+        yield line.decode("utf-8", "surrogateescape").replace("\0", "\udc00")
 
 
 def _header(file: ExportFile, row: list[str]) -> list[str]:
@@ -67,14 +66,12 @@ def _header(file: ExportFile, row: list[str]) -> list[str]:
 
 def _row(file: ExportFile, line: int, header: list[str], row: list[str]) -> dict[str, str] | BadRow:
     shown = shorten(readable("|".join(row)))
-    if [value.strip() for value in row] == header:  # of files that were joined
-        return BadRow(file.name, line, None, shown, "repeats the names of the columns. Remove the line.")
     if len(row) != len(header):
         reason = f"has {len(row)} value{'s' * (len(row) != 1)} where the header has {len(header)}."
         return BadRow(file.name, line, None, shown, reason)
     if not is_text("".join(row)):
         return BadRow(file.name, line, None, shown, _NOT_UTF8)
     cells = [value.strip() for value in row]
-    if cells == header:
+    if cells == header:  # of files that were joined
         return BadRow(file.name, line, None, shown, "repeats the names of the columns. Remove the line.")
     return dict(zip(header, cells, strict=True))
