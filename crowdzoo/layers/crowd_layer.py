@@ -280,7 +280,7 @@ class CrowdLayer(keras.layers.Layer):
             self._refusal = message.format(unbounded) if activation in UNBOUNDED else None
             self._has_seen_probabilities |= activation == "softmax"
             return
-        rows = self._cast(inputs)
+        rows = ops.stop_gradient(self._cast(inputs))  # JAX hides values whose gradient it follows
         sums = ops.sum(rows, axis=-1)
         wrong = ops.any(rows < 0, axis=-1) | ((ops.abs(sums - 1) > SUM_ERROR) & (sums != 0))
         where = concrete(wrong)
