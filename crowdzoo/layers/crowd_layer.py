@@ -285,7 +285,7 @@ class CrowdLayer(keras.layers.Layer):
         wrong = ops.any(rows < 0, axis=-1) | ((ops.abs(sums - 1) > SUM_ERROR) & (sums != 0))
         where = concrete(wrong)
         if where is None:
-            fail_if(ops.any(wrong), message.format("other values"))
+            fail_if(ops.any(wrong), message.format("values that are negative or do not sum to one"))
         elif where.any():
             values = ops.convert_to_numpy(rows)[where][0]
             raise ConfigError(message.format(np.round(values.astype("float64"), 3).tolist()))
