@@ -159,7 +159,8 @@ def activation_of(tensor: Any) -> str | None:
         outputs = getattr(layer, "outputs", None)
         if outputs and len(outputs) == 1:  # a nested model, which is not subclassed
             tensor = outputs[0]
-    if isinstance(layer, keras.layers.Activation):  # of which "linear" only changes the precision
+    # "linear" of Activation only changes the precision; others' layers may use their activation within
+    if isinstance(layer, keras.layers.Activation) or not type(layer).__module__.startswith("keras."):
         return None
     return getattr(getattr(layer, "activation", None), "__name__", None)
 

@@ -10,6 +10,7 @@ from crowdzoo.data.tags import spans_of, tag_problem
 from crowdzoo.errors import ConfigError
 from crowdzoo.export.warmup import instance_specs
 from crowdzoo.networks.instance_encoder import InstanceEncoder
+from crowdzoo.networks.preprocessed import Preprocessed
 from crowdzoo.networks.reward_model import SIDES, input_name
 
 
@@ -128,7 +129,8 @@ def _answers(
     if len(shape) == 3 and not sequence:
         raise ConfigError(
             f"export: the model's output is {shape}, tags of tokens; a tagger takes raw strings when it is served: "
-            "give its encoder, export(..., encoder=TokenEncoder)"
+            "give its encoder, export(..., encoder=TokenEncoder.fit(tokens)), or where the base is Preprocessed one "
+            "that only cuts, encoder=crowdzoo.models.TokenEncoder([], tokenizer='whitespace')"
         )
     if len(shape) not in (2, 3, 4):
         raise ConfigError(
@@ -163,6 +165,10 @@ def _read(model: Any, encoder: Any, inputs: dict[str, Any]) -> tuple[Any, Any]:
     if not hasattr(encoder, "tokenize"):
         return encoder(instances), None
     tokens, starts, ends = encoder.tokenize(instances)
+    if isinstance(model.base, Preprocessed):  # which has its own ids, of tokens with spaces between
+        joined = tf.strings.reduce_join(tokens, axis=1, separator=" ")
+        # one token at least: a convolution over none fails
+        return tf.where(joined == "", ".", joined), (instances, tokens, starts, ends)
     return encoder.encode(tokens), (instances, tokens, starts, ends)
 
 

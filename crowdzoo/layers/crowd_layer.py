@@ -280,12 +280,12 @@ class CrowdLayer(keras.layers.Layer):
             self._refusal = message.format(unbounded) if activation in UNBOUNDED else None
             self._has_seen_probabilities |= activation == "softmax"
             return
-        rows = self._cast(inputs)
+        rows = ops.stop_gradient(self._cast(inputs))  # JAX hides values whose gradient it follows
         sums = ops.sum(rows, axis=-1)
         wrong = ops.any(rows < 0, axis=-1) | ((ops.abs(sums - 1) > SUM_ERROR) & (sums != 0))
         where = concrete(wrong)
         if where is None:
-            fail_if(ops.any(wrong), message.format("other values"))
+            fail_if(ops.any(wrong), message.format("values that are negative or do not sum to one"))
         elif where.any():
             values = ops.convert_to_numpy(rows)[where][0]
             raise ConfigError(message.format(np.round(values.astype("float64"), 3).tolist()))

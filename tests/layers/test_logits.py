@@ -27,16 +27,17 @@ dense = keras.layers.Dense
 class Opaque(keras.layers.Layer):
     """A layer of one's own, into which nobody sees."""
 
-    def __init__(self, softmax, **kwargs):
+    def __init__(self, softmax, activation=None, **kwargs):
         super().__init__(**kwargs)
         self.softmax = softmax
+        self.activation = keras.activations.get(activation)
         self.inner = dense(K)
 
     def build(self, shape):
         self.inner.build(shape)
 
     def call(self, inputs):
-        logits = self.inner(inputs)
+        logits = self.inner(self.activation(inputs))
         return keras.ops.softmax(logits) if self.softmax else logits
 
 
@@ -44,9 +45,9 @@ def a_model(*layers):
     return keras.Sequential([keras.Input((D,)), *layers])
 
 
-def train(layer, *layers):
+def train(layer, *layers, **compiled):
     model = a_model(*layers, layer)
-    model.compile("sgd", loss=layer.default_loss())
+    model.compile("sgd", loss=layer.default_loss(), **compiled)
     return model.fit(X, Y, epochs=1, verbose=0).history["loss"][0]
 
 
@@ -80,6 +81,15 @@ def test_logits_of_a_layer_that_nobody_sees_into_end_the_training():
     assert np.isfinite(train(ConfusionMatrices(R), Opaque(True)))
     with pytest.raises(Exception, match="which are not probabilities of the classes"):
         train(ConfusionMatrices(R), Opaque(False))
+    with pytest.raises(ConfigError, match=REFUSED):  # with the values, which are known
+        train(ConfusionMatrices(R), Opaque(False), run_eagerly=True, jit_compile=False)
+
+
+@pytest.mark.parametrize("activation", ["relu", "softmax"])
+def test_an_activation_inside_of_a_layer_of_ones_own_says_nothing_of_what_it_gives(activation):
+    assert np.isfinite(train(ConfusionMatrices(R), Opaque(True, activation)))
+    with pytest.raises(Exception, match="which are not probabilities of the classes"):
+        train(ConfusionMatrices(R), Opaque(False, activation))
 
 
 def test_values_are_refused_where_they_are_known_but_padding_is_not():

@@ -175,6 +175,29 @@ def test_other_tokens_than_those_of_the_annotators_are_refused(arguments, task, 
         fitted_tagger(base, STRINGS, TAGGED, tasks=TAGGED.tasks)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("tokenizer", ["whitespace", "scripts"])
+def test_a_tagger_on_raw_strings_is_exported_with_an_encoder_that_cuts(tmp_path, tokenizer):
+    import tensorflow as tf
+
+    model, _ = fitted_tagger(Preprocessed(tagger(), words()), STRINGS, TAGGED, tasks=TAGGED.tasks)
+    names = {"classes": ["O", "B-PER"], "annotators": ["a", "b"]}
+    with pytest.raises(ConfigError) as advice:
+        model.export(tmp_path / "none", **names)
+    encoder = eval(re.search(r"encoder=(crowdzoo\S+ tokenizer='\w+'\))", str(advice.value))[1], {"crowdzoo": crowdzoo})
+    encoder.tokenizer = tokenizer
+    model.export(tmp_path / "served", **names, encoder=encoder)
+    serve = tf.saved_model.load(str(tmp_path / "served")).signatures["serving_default"]
+    served = serve(instances=tf.constant([*STRINGS, ""]))
+    expected = model.predict(STRINGS, verbose=0)
+    for number, tokens in enumerate(SENTENCES):
+        n = len(tokens)
+        assert [*served["tokens"].numpy()[number, :n].astype(str)] == tokens
+        np.testing.assert_allclose(served["scores"][number, :n], expected[number, :n].max(axis=-1), atol=1e-6)
+    assert [*served["lengths"].numpy()] == [*map(len, SENTENCES), 0]
+    assert [*serve(instances=tf.constant([""]))["lengths"].numpy()] == [0]
+
+
 def test_a_tagger_with_its_words_inside_is_told_to_take_them_out():
     inside = keras.Sequential([keras.Input((), dtype="string"), words(), *tagger().layers])
     with pytest.raises(DataError, match=r"instances have 0 tokens.*Preprocessed\(tagger, preprocessor\) as base"):
