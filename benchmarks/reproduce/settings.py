@@ -165,6 +165,7 @@ def recorded(stop: bool = False) -> Iterator[list[str]]:
     import keras
 
     from crowdzoo import CrowdModel
+    from crowdzoo.aggregation import METHODS  # noqa: F401  all classes are there now
     from crowdzoo.aggregation.aggregator import Aggregator
 
     found: list[str] = []

@@ -245,16 +245,17 @@ def test_the_commands_of_quality_print_what_is_shown(here, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:one-coin. Class:UserWarning")  # annotations without a truth behind them
+@pytest.mark.filterwarnings("ignore:(one-coin|robust). Class:UserWarning")  # annotations without a truth behind them
 def test_the_python_lines_of_quality_run():
     columns = np.repeat(np.arange(30), 3), np.tile(["ann", "bo", "cy"], 30), np.arange(90) % 7 % 4
     names = {"crowdzoo": crowdzoo, "annotations": Annotations.from_arrays(*columns)}
     python = [
         block for block in indented(text_of("quality.md")) if "quality." in block and "crowdzoo quality" not in block
     ]
-    assert len(python) == 2
+    assert len(python) == 3
     for block in python:
         exec(block, names)
+    assert names["redo"].shape == (30,)
     assert names["report"].alpha.low < names["report"].alpha.value
 
 
