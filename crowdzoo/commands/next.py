@@ -21,7 +21,7 @@ from crowdzoo.kinds import KINDS, Kind, kind_of
 from crowdzoo.kinds.parts import has_part, part_of
 from crowdzoo.quality.model_agreement import codes_of
 from crowdzoo.quality.next_annotation import SURE, class_gains, next_questions
-from crowdzoo.quality.settled import WORTH, settlement, worth_asking
+from crowdzoo.quality.settled import WORTH, can_be_settled, settlement, worth_asking
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def run(arguments: argparse.Namespace) -> None:
     if most < 1:
         raise ConfigError(f"--budget {arguments.budget:g}: is less than one answer costs, {costs[who].min():g}.")
     answered = result.annotations_per_task > 0
-    if kind.labels.one_class and not arguments.multi_label and mixed is None and not crowd.repeats:
+    if kind.labels.one_class and not arguments.multi_label and mixed is None and can_be_settled(crowd):
         labels = settlement(crowd, result)
         worth = WORTH if arguments.worth is None else arguments.worth / float(costs[who].mean())
         done = ~worth_asking(labels.settled, labels.further, worth=worth, target=arguments.target)
@@ -157,7 +157,7 @@ def run(arguments: argparse.Namespace) -> None:
             ("answers to settle them, about", f"{labels.further[~done].sum():,}"),
         ]
     else:
-        options.refuse(arguments, ("worth", "target"), "several labels from an annotator, or models among them")
+        options.refuse(arguments, ("worth", "target"), "several labels from an annotator, models, or so many tasks")
         sure = arguments.sure or SURE
         done, gains = part.sure(result, sure, crowd), part.gains(result, skills, crowd)
         state = [(f"sure tasks ({sure:g} or more)", f"{done.sum():,} of {answered.sum():,}")]

@@ -67,6 +67,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Measures, prints lists, and writes tables and a picture."""
     from crowdzoo.quality import people_and_models, quality_report
+    from crowdzoo.quality.settled import can_be_settled
     from crowdzoo.report.plots import plot_quality
     from crowdzoo.report.quality_tables import print_class_agreement, print_quality, print_replacements
     from crowdzoo.report.sheets import print_sheets, with_sheets
@@ -94,8 +95,8 @@ def run(arguments: argparse.Namespace) -> None:
             raise ConfigError(f"--plot {arguments.plot}: a picture's file ends in .png.")
         import matplotlib  # noqa: F401  says what is missing before any work is done
     annotations = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
-    if annotations.repeats:
-        options.refuse(arguments, ("worth", "target"), "several labels from an annotator")
+    if not can_be_settled(annotations):
+        options.refuse(arguments, ("worth", "target"), "several labels from an annotator, or so many tasks")
     prices = None if arguments.pay is None else np.full(annotations.num_annotators, arguments.pay)
     if prices is None and arguments.annotator_table is not None:
         prices = options.annotator_table(arguments, annotations).costs

@@ -39,6 +39,7 @@ TARGET = 0.95  # settled labels are not asked about
 ONE_ANSWER = 0.89  # more is not settled by a single answer, which nobody could contradict
 WORTH = 20.0  # answers that a label put right is worth
 MOST = 1000  # further answers; more tell nothing
+MOST_CELLS = 2**26  # numbers of the largest table: 512 MiB
 OVERSHOOT = 1.4  # further answers over those of a test that stops exactly at TARGET
 
 
@@ -90,10 +91,20 @@ class _Difficulty:
     other: Array
 
 
+def can_be_settled(annotations: Annotations) -> bool:
+    """Whether `settlement` takes annotations.
+
+    Not where annotators gave a task several labels (`on_duplicate="all"`), nor where a table of all tasks or annotators
+    by pairs of classes, or of all answers by classes, would not fit into 512 MiB.
+    """
+    owners = max(annotations.num_tasks, annotations.num_annotators) * (annotations.num_classes + 1)
+    return not annotations.repeats and max(owners, len(annotations)) * annotations.num_classes <= MOST_CELLS
+
+
 def with_settled(annotations: Annotations, result: Aggregation) -> Aggregation:
     """The result with `settled` and `further_answers`, see `settlement`.
 
-    It stays as it is where it has them, and where annotators gave a task several labels (`on_duplicate="all"`).
+    It stays as it is where it has them, and where they cannot be estimated (see `can_be_settled`).
 
     Args:
         annotations: N tasks, R annotators, K classes.
@@ -102,7 +113,7 @@ def with_settled(annotations: Annotations, result: Aggregation) -> Aggregation:
     Raises:
         DataError: annotations of another kind.
     """
-    if result.settled is not None or annotations.repeats:
+    if result.settled is not None or not can_be_settled(annotations):
         return result
     found = settlement(annotations, result)
     return replace(result, settled=found.settled, further_answers=found.further)

@@ -200,7 +200,7 @@ def test_what_a_label_is_worth_is_refused_where_it_would_not_count(folder, capsy
     for words, reason in (
         (["a.csv", "--multi-label"], "--multi-label"),
         (["texts_of.csv", "--task", "free-text"], "--task free-text"),
-        (["a.csv", "--on-duplicate", "all", "--annotator-table", "who.csv"], "models among them"),
+        (["a.csv", "--on-duplicate", "all", "--annotator-table", "who.csv"], "an annotator, models"),
     ):
         for option in ("--worth", "--target"):
             assert run(*words, "--budget", 5, option, ".5") == 4

@@ -160,6 +160,15 @@ def test_the_order_of_rows_and_the_method_that_gave_the_labels_do_not_matter():
     np.testing.assert_allclose(other.settled[same], found.settled[same])
 
 
+def test_what_does_not_fit_into_memory_stays_as_it_is(monkeypatch):
+    _, labels, tasks, who = crowd(8, tasks=50)
+    annotations = table(tasks, who, labels)
+    result = Robust().fit(annotations)
+    assert with_settled(annotations, result).settled is not None
+    monkeypatch.setattr(module, "MOST_CELLS", 50 * 6 * 5 - 1)
+    assert with_settled(annotations, result) is result
+
+
 def test_with_many_tasks_some_are_drawn_for_the_difficulty(monkeypatch):
     _truth, labels, tasks, who = crowd(5, tasks=600)
     annotations = table(tasks, who, labels)
