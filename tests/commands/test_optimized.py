@@ -59,10 +59,14 @@ def test_help_cards_and_settings_do_not_need_docstrings():
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow is what does not start")
-def test_a_training_says_that_tensorflow_needs_docstrings(tmp_path):
+def test_a_training_works_or_says_that_tensorflow_needs_docstrings(tmp_path):
+    """TensorFlow 2.16 does not start under -OO, 2.21 does."""
     folder = str(tmp_path)
     assert optimized("-m", "crowdzoo", "datasets", "labelme", "--write", folder).returncode == 0
     files = f"{folder}/annotations.csv", f"{folder}/instances.parquet"
     result = optimized("-m", "crowdzoo", "train", *files, "--out", f"{folder}/m.keras")
-    assert result.returncode == 1
-    assert "TensorFlow does not start under python -OO" in result.stderr
+    if optimized("-c", "import tensorflow").returncode:
+        assert result.returncode == 1
+        assert "TensorFlow does not start under python -OO" in result.stderr
+    else:
+        assert result.returncode == 0, result.stderr
