@@ -4,7 +4,7 @@
     python benchmarks/reproduce/all_rows.py conal waum --first         # and trains the first run of each row again
     python benchmarks/reproduce/all_rows.py conal --save               # writes the settings of the rows that differ
 
-Figures are as saved if nothing is printed beside "as saved". Save settings only where the figures are.
+A row whose figures are as saved prints "as saved" and nothing else. Save settings only of such rows.
 """
 
 import argparse

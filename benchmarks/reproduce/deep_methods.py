@@ -362,7 +362,7 @@ def mean_and_deviation(one: dict[str, Any], key: str) -> str:
 
 
 def trained_before(saved: dict[str, Any], name: str, row: str) -> dict[str, Any] | None:
-    """A row of LabelMe with the settings of a row of today's defaults, None where there is none."""
+    """A saved row of LabelMe that has the settings of a row of today's defaults, or None."""
     if name != "labelme-defaults":
         return None
     asked = dataclasses.asdict(DEFAULTS[row])

@@ -702,7 +702,7 @@ def _missing(cell: dict[str, Any], name: str, seeds: Iterable[int]) -> dict[int,
 
 
 def read() -> dict[str, Any]:
-    """The saved results, in which others may write beside."""
+    """The saved results, which other processes may write to at the same time."""
     saved: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     return saved | {"settings": SETTINGS}
 

@@ -1,4 +1,4 @@
-"""Every row of every table of the five papers: the command that measures it, or why there is none.
+"""Every row of every table of the five papers: the command that measures it, or the reason why it is not measured.
 
     python benchmarks/reproduce/published_rows.py            # the list
     python benchmarks/reproduce/published_rows.py rodrigues

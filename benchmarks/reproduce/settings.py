@@ -137,7 +137,7 @@ def training_begins(base: Any, layer: Any, optimizer: Any, **fit: Any) -> None:
 
     Args:
         base: the network.
-        layer: the crowd layer, None where there is none.
+        layer: the crowd layer, or None.
         optimizer: of the weights.
         **fit: how long it takes, in which batches.
     """

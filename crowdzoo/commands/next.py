@@ -72,9 +72,9 @@ def describe(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     options.add_worth(command, "asked about", ": with it, no further question is asked")
     command.add_argument("--sure", type=number(0, 1), metavar="P",
-        help=f"do not ask about tasks with two answers or more that are this sure (default {SURE:g}): of several "
-        "labels each of them, of free texts their confidence, of regions also the mean Dice coefficient of two "
-        "answers, of people and models the class; of classes: or that are settled with this probability",
+        help="classes: do not ask about tasks whose label is settled with this probability, either. Several labels, "
+        "free texts, regions, people and models: do not ask about tasks with two answers or more that are this sure "
+        f"(default {SURE:g}); for regions that is also the mean Dice coefficient of two answers",
     )  # fmt: skip
     command.add_argument("--method", metavar="NAME",
         help=f"aggregation method with confusion matrices (default {kind_of('classification').aggregation}; where "

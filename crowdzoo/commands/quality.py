@@ -88,7 +88,9 @@ def run(arguments: argparse.Namespace) -> None:
     mixed = arguments.method == PEOPLE_AND_MODELS or (named and arguments.method is None)
     if mixed and not named:
         raise ConfigError(f"--method {PEOPLE_AND_MODELS}: say with --models or --annotator-table who is a model.")
-    if arguments.method != "none" and not mixed:
+    if arguments.method == "none":
+        options.refuse(arguments, ("worth", "target"), "--method none")
+    elif not mixed:
         aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed)
     if arguments.plot is not None:
         if arguments.plot.suffix != ".png":

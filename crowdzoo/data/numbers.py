@@ -89,7 +89,7 @@ def no_number(noun: str, value: Any) -> str:
 
 
 def _no_rating(value: Any) -> str:
-    """Why a text is no rating, with what to do about words of a scale, and about those that mean that there is none."""
+    """Why a text is not a rating, and the fix for words of a scale and for words that mean a missing rating."""
     text = str(value).strip()
     if text.casefold() in ("na", "n/a", "none", "null", "#n/a"):
         return f"is not a number. If it means that there is no label, leave the rows out: missing={text!r}."

@@ -53,7 +53,7 @@ class QualityReport:
             `tasks`, `annotators`, `classes`, `tasks_without_annotations`, `tasks_with_one`, `tasks_tied`), `agreement`
             (raw, per task), `fleiss_kappa`, `mean_entropy` (nats, over annotated tasks), `effective_votes` (see the
             function of that name; `effective_votes_low` and `effective_votes_high` are the ends of its 95 % interval),
-            `aggregation` (the method's name, or None) and `settled` (mean over tasks).
+            `aggregation` (the method's name, or None) and `settled` (mean over annotated tasks).
         alpha: Krippendorff's alpha, or None where it is not defined.
         redundancy: how annotations are spread over tasks and annotators.
         tasks: one row a task, see `task_table`.

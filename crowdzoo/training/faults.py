@@ -155,7 +155,7 @@ def _votes_first(layer: Any) -> str:
     return (
         f"Train it on the votes {'for longer' if layer.num_majority_epochs else 'first'}: {type(layer).__name__}(..., "
         f"majority_epochs={epochs}); with crowdzoo train --set majority_epochs={epochs}; in a run method: "
-        f"{{majority_epochs: {epochs}}}, beside its name."
+        f"{{majority_epochs: {epochs}}}, next to its name."
     )
 
 

@@ -65,7 +65,7 @@ def read_gold_labels(
 
     Raises:
         DataError: no such file or columns, an empty task, one with different gold, none of the tasks that are wanted,
-            a label that is not among `labels`, or one beside `none`; names file, row, column and value.
+            a label that is not among `labels`, or one together with `none`; names file, row, column and value.
     """
     names = [str(name) for name in labels]
     holds = np.zeros((0, len(names)), bool)
