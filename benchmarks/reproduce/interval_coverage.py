@@ -1,4 +1,4 @@
-"""How often 95 % intervals hold the true value, on generated crowds: calibration and the alt-test.
+"""How often 95 % intervals hold the true value, on generated crowds: calibration, the alt-test and effective votes.
 
     python benchmarks/reproduce/interval_coverage.py              # rows that the results do not have
     python benchmarks/reproduce/interval_coverage.py --parts alt-test
@@ -12,6 +12,9 @@ Protocol, fixed before the first run. Seeds are 10,000 and up, which no test and
 - `alt-test`: level .05, 500 crowds a cell. Three, five or ten people and a model of equal skill, 100 tasks: the share
   of crowds in which the model is found to replace anybody. The test is one-sided and controls the rate of false finds,
   so this should be at most .05.
+- `effective votes`: 100, 300 or 1,000 tasks; 100 crowds a cell. The shares of a task's votes are drawn from a Dirichlet
+  distribution around the shares of its class, so the number of independent votes that they are worth is known; without
+  a concentration the votes are independent. (Written after a pilot of 30 crowds a cell with other seeds.)
 - bias: mean of the estimates less the true values. width: mean width of the intervals. A share of 100 crowds has a
   standard error of .022 at .95.
 """
@@ -29,7 +32,7 @@ from settings import aggregator
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import VotesWarning, calibrate
-from crowdzoo.quality import alternative_annotator_test
+from crowdzoo.quality import alternative_annotator_test, effective_votes_interval
 
 RESULTS = Path(__file__).parents[1] / "results" / "interval_coverage.json"
 FIRST = 10_000
@@ -115,8 +118,39 @@ def replaced(number: int) -> Iterator[dict[str, Any]]:
     yield {"rejected": round(float(np.mean(found)), 4)}
 
 
+WORTHS = (  # classes, votes per task, share of right ones, concentration
+    (2, 3, 0.95, None), (2, 3, 0.8, None), (2, 5, 0.7, None), (2, 5, 0.9, None), (4, 3, 0.85, None),
+    (4, 5, 0.85, None), (2, 3, 0.8, 2.0), (2, 5, 0.8, 3.0), (2, 7, 0.8, 10.0), (4, 5, 0.75, 3.0), (4, 5, 0.75, 10.0),
+    (3, 10, 0.7, 3.0),
+)  # fmt: skip
+
+
+def worths(classes: int, votes: int, right: float, concentration: float | None, tasks: int) -> Iterator[dict[str, Any]]:
+    number = float(votes) if concentration is None else votes * (1 + concentration) / (votes + concentration)
+    for seed in range(FIRST, FIRST + CROWDS):
+        rng = np.random.default_rng(seed)
+        shares = np.where(np.eye(classes) > 0, right, (1 - right) / (classes - 1))[rng.integers(classes, size=tasks)]
+        if concentration is not None:
+            shares = np.stack([rng.dirichlet(concentration * each) for each in shares])
+        labels = np.minimum((rng.random((tasks, votes, 1)) > shares.cumsum(axis=1)[:, None]).sum(axis=2), classes - 1)
+        who = np.argsort(rng.random((tasks, 12)), axis=1)[:, :votes]
+        crowd = Annotations.from_arrays(
+            np.repeat(np.arange(tasks), votes), who.ravel(), labels.ravel(), classes=range(classes)
+        )
+        interval = effective_votes_interval(crowd)
+        assert interval is not None
+        yield figures(*interval, number)
+
+
 def parts() -> Parts:
     return {
+        "effective votes": {
+            f"{k} classes, {n} votes, {right:g} right, concentration {c}, {tasks} tasks": partial(
+                worths, k, n, right, c, tasks
+            )
+            for k, n, right, c in WORTHS
+            for tasks in (100, 300, 1000)
+        },
         "alt-test": {f"{number} people": partial(replaced, number) for number in (3, 5, 10)},
         "calibration": {f"{sort}, {n} gold": partial(calibrations, sort, n) for sort in CALIBRATED for n in GOLD},
     }
