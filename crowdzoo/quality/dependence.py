@@ -36,8 +36,8 @@ def effective_votes(annotations: Annotations) -> float | None:
 def effective_votes_interval(annotations: Annotations) -> tuple[float, float, float] | None:
     """`effective_votes`, and the ends of its 95 % interval by the profile of the likelihood.
 
-    Where the votes say little, as those of annotators who hardly disagree, the interval is wide. On 36 kinds of generated
-    crowds of 100 to 1,000 tasks it held the value in 81 to 100 % of cases, 97 % on average (`python
+    Where the votes say little, as those of annotators who hardly disagree, the interval is wide. On 36 kinds of
+    generated crowds of 100 to 1,000 tasks it held the value in 81 to 100 % of cases, 97 % on average (`python
     benchmarks/reproduce/interval_coverage.py --parts "effective votes"`); least with ten votes per task.
 
     Args:

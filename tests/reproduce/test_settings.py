@@ -40,12 +40,7 @@ def settings(reproduce):
 
 @pytest.fixture(scope="module")
 def all_rows(reproduce):
-    """With what the scripts register taken back at the end."""
-    registered = {**plugins._registered}
-    module = reproduce("all_rows")
-    yield module
-    plugins._registered.clear()
-    plugins._registered.update(registered)
+    return reproduce("all_rows")
 
 
 def test_all_results_have_a_script(all_rows):
