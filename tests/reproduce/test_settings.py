@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crowdzoo import CrowdModel, aggregation, plugins
+from crowdzoo import CrowdModel, aggregation
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.models import FeatureClassifier
 from crowdzoo.training.methods import AGGREGATED, METHODS, create_crowd_layer, hyperparameters_of
