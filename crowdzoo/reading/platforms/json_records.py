@@ -1,6 +1,5 @@
 """Entries of an export in JSON: a list, an object a line, or one object alone."""
 
-from codecs import BOM_UTF8
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -44,7 +43,7 @@ def _line(file: ExportFile, stream: IO[bytes], number: int) -> bytes:
     line = stream.readline(LONGEST_LINE)
     if len(line) >= LONGEST_LINE:
         raise DataError(f"{file.name}, row {number}: the line is longer than {LONGEST_LINE >> 20} MiB.")
-    return line.removeprefix(BOM_UTF8)  # of a file that was joined to another
+    return line
 
 
 def _whole(file: ExportFile, content: bytes, skipped: int) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:

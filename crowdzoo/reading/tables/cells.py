@@ -37,9 +37,11 @@ def listed(text: str, of: tuple[type, ...] = (str, int, float)) -> list[str] | N
         text: of a cell.
         of: types of what the list may hold; None is no label.
     """
-    text = re.sub(r"(?<=\w['\"])\s+(?=['\"])", ", ", text.strip())  # ['a' 'b'], as NumPy writes it
+    text = text.strip()
+    if text[:1] not in ("[", "(", "{"):
+        return None
     try:
-        found: Any = ast.literal_eval(text) if text[:1] in ("[", "(", "{") else None
+        found: Any = ast.literal_eval(re.sub(r"(?<=\w['\"])\s+(?=['\"])", ", ", text))  # ['a' 'b'], as NumPy writes it
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
     of_labels = isinstance(found, (list, tuple, set)) and all(isinstance(each, of) for each in found)
