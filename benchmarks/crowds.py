@@ -61,8 +61,9 @@ def left_out(family: str) -> Fit:
     """Posteriors by weights that were fitted to other families."""
 
     def fit(annotations: Annotations) -> np.ndarray:
-        shipped = robust.WEIGHTS
-        robust.WEIGHTS = FOLDS / f"fold{fold_of(family)}.npz"
+        shipped, fold = robust.WEIGHTS, fold_of(family)
+        if fold is not None:
+            robust.WEIGHTS = FOLDS / f"fold{fold}.npz"
         try:
             return create("robust").fit(annotations).posteriors
         finally:

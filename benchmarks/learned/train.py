@@ -296,7 +296,7 @@ def main() -> None:
             ),
         )
         for crowd, annotations, gold in read()
-        if crowd.name not in NOT_LEARNT_FROM
+        if crowd.name not in NOT_LEARNT_FROM and fold_of(crowd.family) is not None
     ]
     for fold in range(FOLDS) if args.stage == "folds" else (None,):
         rest, found = [one for one in crowds if fold is None or fold_of(one[0]) != fold], []
