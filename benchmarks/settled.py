@@ -50,7 +50,7 @@ KEPT = (3, 4, 5)
 ENOUGH = 10  # answers per task of a real crowd
 MANY = 200  # further annotators of a simulated one
 FIT_SEED, SHOWN_SEED, CROWDS = 909, 4242, 30
-WEIGHT = 12.0  # of each sort of simulated crowds, in families
+WEIGHTS = {"independent": 24.0, "difficulty": 12.0, "copies": 12.0}  # of the simulated crowds, in families
 PENALTY = 1e-3
 REPLAYED, ROUND, SEEDS, FIRST_REPLAY = 300, 40, 5, 100
 REPLAYS = {  # classes, accuracy, answers per task, annotators, share of tasks on which half of the answers are right
@@ -136,8 +136,7 @@ def coefficients(samples: list[Sample]) -> np.ndarray:
     """Logistic regression by Newton's method; families weigh the same, and so do the crowds of one."""
     families = {family: [each for each in samples if each[0] == family] for family, *_ in samples}
     weights = [
-        np.full(len(y), (WEIGHT if family in SORTS else 1.0) / len(families[family]) / len(y))
-        for family, _, _, y in samples
+        np.full(len(y), WEIGHTS.get(family, 1.0) / len(families[family]) / len(y)) for family, _, _, y in samples
     ]
     x, y, w = (np.concatenate(parts) for parts in ([s[2] for s in samples], [s[3] for s in samples], weights))
     w, found = w / len(families), np.zeros(x.shape[1])

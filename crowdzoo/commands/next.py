@@ -21,7 +21,7 @@ from crowdzoo.kinds import KINDS, Kind, kind_of
 from crowdzoo.kinds.parts import has_part, part_of
 from crowdzoo.quality.model_agreement import codes_of
 from crowdzoo.quality.next_annotation import SURE, class_gains, next_questions
-from crowdzoo.quality.settled import WORTH, can_be_settled, settlement, worth_asking
+from crowdzoo.quality.settled import WORTH, can_be_settled, settlement, with_range, worth_asking
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def run(arguments: argparse.Namespace) -> None:
         state = [
             ("settled labels (estimated)", f"{labels.settled[answered].mean():.1%}"),
             ("tasks worth further answers", f"{(~done).sum():,} of {answered.sum():,}"),
-            ("answers to settle them, about", f"{labels.further[~done].sum():,}"),
+            ("answers to settle them, about", with_range(labels.further[~done].sum())),
         ]
     else:
         options.refuse(arguments, ("worth", "target"), "several labels from an annotator, models, or so many tasks")

@@ -34,13 +34,14 @@ PASSES = 6  # over all tasks, where some were drawn
 CANDIDATES = 6  # classes of a task that are considered
 SMALLEST = 1e-4  # count of each answer
 ENDS = (0.005, 0.995)  # of probabilities whose logits are calibrated
-CALIBRATION = (-0.013, 0.445, 0.925, -0.310)  # see `settlement`; `python benchmarks/settled.py --fit` fits it
+CALIBRATION = (-0.014, 0.493, 0.899, -0.349)  # see `settlement`; `python benchmarks/settled.py --fit` fits it
 TARGET = 0.95  # settled labels are not asked about
 ONE_ANSWER = 0.89  # more is not settled by a single answer, which nobody could contradict
 WORTH = 20.0  # answers that a label put right is worth
 MOST = 1000  # further answers; more tell nothing
 MOST_CELLS = 2**26  # numbers of the largest table: 512 MiB
-OVERSHOOT = 1.4  # further answers over those of a test that stops exactly at TARGET
+OVERSHOOT = 1.55  # further answers over those of a test that stops exactly at TARGET
+NEEDED = (0.9, 1.8)  # answers that were needed over those estimated, least and most in simulated rounds of questions
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +156,12 @@ def worth_asking(
         before = stay.sum() + np.cumsum(brings[order]) - brings[order]
         chosen[order[before >= target * len(stay)]] = False
     return chosen
+
+
+def with_range(total: float, digits: int = 0) -> str:
+    """A number of further answers, or their cost, with what simulated rounds of questions needed: "70 (63 to 126)"."""
+    low, high = (f"{factor * total:,.{digits}f}" for factor in NEEDED)
+    return f"{total:,.{digits}f} ({low} to {high})"
 
 
 def settlement(annotations: Annotations, result: Aggregation) -> Settlement:

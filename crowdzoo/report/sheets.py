@@ -17,7 +17,7 @@ from crowdzoo.quality import QualityReport, redundancy, worth_asking
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.copies import LEAST_SHARED
 from crowdzoo.quality.krippendorff import Alpha
-from crowdzoo.quality.settled import WORTH
+from crowdzoo.quality.settled import WORTH, with_range
 from crowdzoo.quality.wilson import wilson
 from crowdzoo.report.left_out import left_out
 from crowdzoo.report.tables import print_table
@@ -222,9 +222,9 @@ def print_sheets(report: QualityReport) -> None:
         to_redo = report.tasks.filter(pc.not_equal(report.tasks["redo"], ""))
         rows.append(("tasks to redo", f"{to_redo.num_rows:,}"))
         if overall.get("total_further_answers"):  # 0 where nothing says what an answer is worth
-            rows.append(("further answers, about", f"{overall['total_further_answers']:,}"))
+            rows.append(("further answers, about", with_range(overall["total_further_answers"])))
         if overall.get("total_cost"):
-            rows.append(("their cost", f"{overall['total_cost']:,.2f}"))
+            rows.append(("their cost", with_range(overall["total_cost"], 2)))
     if rows:
         print()
         print_table("what is due and what is left", ("", ""), rows)

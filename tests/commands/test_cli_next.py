@@ -77,7 +77,7 @@ def test_where_the_default_method_has_no_confusion_matrices_those_of_another_one
     [
         (["--budget", 1000], "each task that is asked about has one question (--per-task)"),
         (["--budget", 1000, "--per-task", 2], "each task that is asked about has 2 questions (--per-task)"),
-        (["--budget", 30, "--per-annotator", 2], "who can answer the rest has 2 questions (--per-annotator), or"),
+        (["--budget", 30, "--per-annotator", 2, "--worth", 1000], "who can answer the rest has 2 questions (--per-an"),
         (["--budget", 500, "--per-task", 6, "--sure", 1], "everybody who can be asked has answered the rest, or"),
         (["--budget", 8], None),
     ],

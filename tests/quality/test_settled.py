@@ -9,7 +9,7 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, Robust
 from crowdzoo.quality import consensus_of, next_annotations, settlement, with_settled, worth_asking
 from crowdzoo.quality import settled as module
-from crowdzoo.quality.settled import PULLED, SMALLEST, STRENGTH, USUAL, VAGUE, _counts, _expected
+from crowdzoo.quality.settled import PULLED, SMALLEST, STRENGTH, USUAL, VAGUE, _counts, _expected, with_range
 
 
 def crowd(seed, tasks=300, classes=5, annotators=12, accuracy=0.85, per_task=4):
@@ -176,3 +176,8 @@ def test_with_many_tasks_some_are_drawn_for_the_difficulty(monkeypatch):
     whole = settlement(annotations, result).settled
     monkeypatch.setattr(module, "DRAWN", 300)
     np.testing.assert_allclose(settlement(annotations, result).settled, whole, atol=0.06)
+
+
+def test_the_range_of_further_answers_is_what_replays_needed():
+    assert with_range(70) == "70 (63 to 126)"
+    assert with_range(1234.5, 2) == "1,234.50 (1,111.05 to 2,222.10)"
