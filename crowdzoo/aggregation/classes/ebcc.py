@@ -17,7 +17,8 @@ from crowdzoo.aggregation.classes.iterative import Iterative
 from crowdzoo.aggregation.engine.block import Block, whole_block
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.dirichlet import expected_logs
-from crowdzoo.aggregation.engine.kernels import NOTHING, exp, vote_shares
+from crowdzoo.aggregation.engine.instructions import exp
+from crowdzoo.aggregation.engine.kernels import NOTHING, vote_shares
 from crowdzoo.aggregation.engine.labels import split_mix
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.run import Run, advance, best_of

@@ -1,0 +1,149 @@
+"""Vector instructions of the inner loops, written for LLVM by way of llvmlite, whose interface has changed before.
+
+Import them from `instructions`, which has plain loops where these do not compile.
+"""
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core.errors import RequireLiteralValue
+from numba.extending import intrinsic
+
+from crowdzoo.aggregation.engine.compiled import compiled
+
+_intrinsic: Any = intrinsic  # its types say that the typing context is an argument of the call
+
+
+@_intrinsic
+def add_run(typingctx: Any, target: Any, i: Any, source: Any, j: Any, length: Any) -> Any:
+    """target[i : i + length] += source[j : j + length], float64; `length` is known when compiled: no loop."""
+    width = _literal(length)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        places = _places(context, builder, signature.args[0], args[0], args[1], width)
+        others = _places(context, builder, signature.args[2], args[2], args[3], width)
+        sums = [
+            builder.fadd(*(builder.load(place, align=8) for place in pair)) for pair in zip(places, others, strict=True)
+        ]
+        for place, value in zip(places, sums, strict=True):
+            builder.store(value, place, align=8)
+        return context.get_dummy_value()
+
+    return types.void(target, i, source, j, length), codegen
+
+
+@_intrinsic
+def sum_run(typingctx: Any, source: Any, i: Any, length: Any) -> Any:
+    """Sum of source[i : i + length], added up pairwise; `length` is known when compiled."""
+    width = _literal(length)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        places = _places(context, builder, signature.args[0], args[0], args[1], width)
+        return _sum(builder, [builder.load(place, align=8) for place in places])
+
+    return types.float64(source, i, length), codegen
+
+
+def _sum(builder: Any, vectors: list[Any]) -> Any:
+    """One number out of vectors of falling sizes, pairwise."""
+    while len(vectors) > 1 or isinstance(vectors[0].type, ir.VectorType):
+        if len(vectors) > 1 and vectors[0].type == vectors[1].type:
+            vectors = [*vectors[2:], builder.fadd(vectors[0], vectors[1])]
+        else:
+            lanes = vectors[0].type.count // 2
+            halves = [ir.Constant(ir.VectorType(INDEX, lanes), list(range(at, at + lanes))) for at in (0, lanes)]
+            if lanes == 1:
+                parts = [builder.extract_element(vectors[0], ir.Constant(INDEX, at)) for at in (0, 1)]
+            else:
+                parts = [builder.shuffle_vector(vectors[0], vectors[0], half) for half in halves]
+            vectors = [*vectors[1:], builder.fadd(*parts)]
+        vectors.sort(key=lambda vector: -getattr(vector.type, "count", 1))
+    return vectors[0]
+
+
+INDEX = ir.IntType(32)
+
+
+@_intrinsic
+def prefetch(typingctx: Any, source: Any, i: Any) -> Any:
+    """Asks for the cache line of source[i], which need not exist, ahead of its use."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = builder.gep(context.make_array(signature.args[0])(context, builder, args[0]).data, [args[1]])
+        byte = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [byte, INDEX, INDEX, INDEX])
+        function = builder.module.globals.get(PREFETCH) or ir.Function(builder.module, kind, PREFETCH)
+        builder.call(function, [builder.bitcast(place, byte), *(ir.Constant(INDEX, value) for value in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(source, i), codegen
+
+
+PREFETCH = "llvm.prefetch.p0i8"
+
+
+def _literal(length: Any) -> int:
+    if not isinstance(length, types.IntegerLiteral):
+        raise RequireLiteralValue("length")
+    return length.literal_value
+
+
+def _places(context: Any, builder: Any, kind: Any, array: Any, start: Any, length: int) -> list[Any]:
+    """Pointers to the vectors that make up a run."""
+    first = builder.gep(context.make_array(kind)(context, builder, array).data, [start])
+    places = []
+    for offset, lanes in _lanes(length):
+        number = ir.VectorType(ir.DoubleType(), lanes) if lanes > 1 else ir.DoubleType()
+        places.append(builder.bitcast(builder.gep(first, [ir.Constant(start.type, offset)]), number.as_pointer()))
+    return places
+
+
+def _lanes(width: int) -> list[tuple[int, int]]:
+    """Offset and size of the vectors that make up a run."""
+    parts, offset = [], 0
+    for lanes in (4, 2, 1):
+        while width - offset >= lanes:
+            parts.append((offset, lanes))
+            offset += lanes
+    return parts
+
+
+@_intrinsic
+def bits(typingctx: Any, number: Any) -> Any:
+    """A float64's bits as int64, or an int64 as the float64 of these bits."""
+    result = types.int64 if number == types.float64 else types.float64
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], context.get_value_type(result))
+
+    return result(number), codegen
+
+
+@compiled()
+def exp(x):  # type: ignore[no-untyped-def]  # for Numba
+    """Exponential for x <= 0 to 4e-16 relative, without a call, so that loops of it become vector code; 0 below -708.
+
+    x = n log 2 + r; the added constant rounds to an integer in the low bits; Taylor's series of r to degree 13.
+    """
+    y = max(x, -708.0)
+    shifted = y * 1.4426950408889634 + 6755399441055744.0
+    n = shifted - 6755399441055744.0
+    r = (y - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10
+    r2 = r * r
+    r4 = r2 * r2
+    low = (1.0 + r) + r2 * (1 / 2 + r * (1 / 6)) + r4 * ((1 / 24 + r * (1 / 120)) + r2 * (1 / 720 + r * (1 / 5040)))
+    high = (1 / 40320 + r * (1 / 362880)) + r2 * (1 / 3628800 + r * (1 / 39916800))
+    high += r4 * (1 / 479001600 + r * (1 / 6227020800))
+    value = bits((bits(shifted) << 52) + bits(low + r4 * r4 * high))
+    return value if x > -708.0 else 0.0
+
+
+@compiled()
+def trial(numbers):  # type: ignore[no-untyped-def]  # for Numba
+    """Twice the sum of three float64, plus exp(0), by all the instructions."""
+    i = np.uint64(0)
+    prefetch(numbers, i)
+    add_run(numbers, i, numbers, i, 3)
+    return sum_run(numbers, i, 3) + exp(0.0)
