@@ -36,25 +36,27 @@ def notes_against_votes(annotations: Annotations, labels: NDArray[np.int64]) -> 
     """
     num_classes = annotations.num_classes
     notes = different_note(annotations, labels, "tasks", "tasks whose class is known")
-    named, given = (np.bincount(codes, minlength=num_classes) for codes in (annotations.labels, labels))
-    said = "is the label of no task, although {:.1%} of the annotations name it"
-    return notes + empty_note(annotations, named, given, said)
+    num_votes, num_labels = (np.bincount(codes, minlength=num_classes) for codes in (annotations.labels, labels))
+    sentence = "is the label of no task, although {:.1%} of the annotations name it"
+    return notes + empty_note(annotations, num_votes, num_labels, sentence)
 
 
 def empty_note(
-    annotations: Annotations, named: NDArray[np.int64], given: NDArray[np.int64], said: str
+    annotations: Annotations, num_votes: NDArray[np.int64], num_labels: NDArray[np.int64], sentence: str
 ) -> tuple[str, ...]:
     """The sentence on a class that a result gives to nothing, and on how many more, see `empty_classes`; or none.
 
     Args:
         annotations: K classes.
-        named: votes for each class, [K].
-        given: how often each is in the result, [K].
-        said: of the class, with braces for its share of the votes.
+        num_votes: votes for each class, [K].
+        num_labels: how often each is in the result, [K].
+        sentence: of the class, with braces for its share of the votes.
     """
-    for code, share, others in empty_classes(named, given):
-        more = "" if not others else "; so is 1 more class" if others == 1 else f"; so are {others} more classes"
-        return (f"Class {np.asarray(annotations.classes).tolist()[code]!r} {said.format(share)}{more}.",)
+    for code, share, num_others in empty_classes(num_votes, num_labels):
+        more = (
+            "; so is 1 more class" if num_others == 1 else f"; so are {num_others} more classes" if num_others else ""
+        )
+        return (f"Class {np.asarray(annotations.classes).tolist()[code]!r} {sentence.format(share)}{more}.",)
     return ()
 
 
@@ -87,24 +89,24 @@ def different_note(annotations: Annotations, labels: NDArray[np.int64], unit: st
     )
 
 
-def empty_classes(named: NDArray[np.int64], given: NDArray[np.int64]) -> Iterator[tuple[int, float, int]]:
+def empty_classes(num_votes: NDArray[np.int64], num_labels: NDArray[np.int64]) -> Iterator[tuple[int, float, int]]:
     """The most named of the classes that a result gives to nothing although at least a hundredth of the votes name it.
 
     Args:
-        named: votes for each class, [K].
-        given: how often each is in the result, [K].
+        num_votes: votes for each class, [K].
+        num_labels: how often each is in the result, [K].
 
     Yields:
         Once, or not at all: the class, its share of the votes, and how many more such classes there are.
     """
-    empty = np.flatnonzero((given == 0) & (named > 1) & (named >= LEAST_NAMED * named.sum()))
+    empty = np.flatnonzero((num_labels == 0) & (num_votes > 1) & (num_votes >= LEAST_NAMED * num_votes.sum()))
     if empty.size:
-        code = int(empty[named[empty].argmax()])
-        yield code, named[code] / named.sum(), empty.size - 1
+        code = int(empty[num_votes[empty].argmax()])
+        yield code, num_votes[code] / num_votes.sum(), empty.size - 1
 
 
 def _outvoted(
-    task_ids: NDArray[np.int64], said: NDArray[np.integer], labels: NDArray[np.int64], num_classes: int
+    task_ids: NDArray[np.int64], votes_of: NDArray[np.integer], labels: NDArray[np.int64], num_classes: int
 ) -> NDArray[np.bool_]:
     """Which tasks have a label that other classes have more votes than, bool [N]."""
     step = max(1, CELLS // max(num_classes, 1))
@@ -112,7 +114,7 @@ def _outvoted(
     for begin in range(0, len(labels), step):
         part = labels[begin : begin + step]
         votes = np.zeros((len(part), num_classes), np.int32)
-        _count_votes(task_ids, said, begin, votes)
+        _count_votes(task_ids, votes_of, begin, votes)
         outvoted[begin : begin + step] = votes[np.arange(len(part)), part] < votes.max(axis=1)
     return outvoted
 

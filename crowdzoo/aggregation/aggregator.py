@@ -73,8 +73,8 @@ class Aggregator(Checked):
         if _is_polars(data):
             import polars
 
-            found = zip(result.classes, result.posteriors.T, strict=True)
-            columns = {str(name): polars.Series(column) for name, column in found}
+            class_columns = zip(result.classes, result.posteriors.T, strict=True)
+            columns = {str(name): polars.Series(column) for name, column in class_columns}
             if "task" in columns:
                 raise DataError("a class has the name of the column 'task'. Give a pandas frame, or rename the class.")
             return result.to_polars().select("task").with_columns(**columns).sort("task")
@@ -115,13 +115,19 @@ def _with_sides(data: Any) -> Any:
         return data
     sides = {True: "left", False: "right"}
     bad = [
-        BadRow("frame", row, "label", said, f"is neither the task on the left, {one!r}, nor on the right, {other!r}.")
-        for row, (one, other, said) in enumerate(zip(left, right, label, strict=True))
-        if said not in (one, other)
+        BadRow(
+            "frame",
+            row,
+            "label",
+            answer,
+            f"is neither the task on the left, {left_task!r}, nor on the right, {right_task!r}.",
+        )
+        for row, (left_task, right_task, answer) in enumerate(zip(left, right, label, strict=True))
+        if answer not in (left_task, right_task)
     ]
     if bad:
         raise DataError(f"frame: {len(bad):,} bad row{'s' * (len(bad) > 1)}.", bad)
-    named = [sides[said == one] for one, said in zip(left, label, strict=True)]
+    named = [sides[answer == left_task] for left_task, answer in zip(left, label, strict=True)]
     return {**{str(name): list(data[name]) for name in data.columns}, "label": named}
 
 

@@ -147,21 +147,21 @@ class Result(ABC):
         """
         from crowdzoo.aggregation.result_files import ReadResult
 
-        found = ReadResult(folder, cls.files, cls.kind)
+        stored = ReadResult(folder, cls.files, cls.kind)
         return cls(
-            **cls._read(found),
-            method=found.value("method", str),
-            annotators=found.names(cls.files[-2], "annotator"),
-            skills=found.optional(cls.files[-2], "skill" if found.has(cls.files[-2], "skill") else "reliability"),
-            history=tuple(found.list_of_numbers("history", None).tolist()),
-            converged=found.value("converged", bool),
-            num_iterations=found.value("num_iterations", int),
-            notes=tuple(map(str, found.value("notes", list) if "notes" in found.summary else ())),
+            **cls._read(stored),
+            method=stored.value("method", str),
+            annotators=stored.names(cls.files[-2], "annotator"),
+            skills=stored.optional(cls.files[-2], "skill" if stored.has(cls.files[-2], "skill") else "reliability"),
+            history=tuple(stored.list_of_numbers("history", None).tolist()),
+            converged=stored.value("converged", bool),
+            num_iterations=stored.value("num_iterations", int),
+            notes=tuple(map(str, stored.value("notes", list) if "notes" in stored.summary else ())),
         )
 
     @classmethod
     @abstractmethod
-    def _read(cls, found: ReadResult) -> dict[str, Any]:
+    def _read(cls, stored: ReadResult) -> dict[str, Any]:
         """The attributes that the class adds, and `tasks`."""
 
     @abstractmethod

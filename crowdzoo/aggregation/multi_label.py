@@ -102,9 +102,9 @@ class MultiLabel(Checked):
             )
         number = max(annotations.num_annotators, 1)
         answers, answer_of = np.unique(annotations.task_ids * number + annotations.annotator_ids, return_inverse=True)
-        said = np.zeros((len(answers), len(named)), np.int64)
-        said[answer_of, annotations.labels] = 1
-        both = np.flatnonzero(said[:, ~is_label].any(axis=1) & said[:, is_label].any(axis=1))
+        chosen = np.zeros((len(answers), len(named)), np.int64)
+        chosen[answer_of, annotations.labels] = 1
+        both = np.flatnonzero(chosen[:, ~is_label].any(axis=1) & chosen[:, is_label].any(axis=1))
         if len(both):
             task, who = divmod(int(answers[both[0]]), number)
             raise DataError(
@@ -114,7 +114,7 @@ class MultiLabel(Checked):
             )
         return {
             named[label]: Annotations(
-                "classification", answers // number, answers % number, said[:, label], annotations.tasks,
+                "classification", answers // number, answers % number, chosen[:, label], annotations.tasks,
                 annotations.annotators, np.array(["no", "yes"], object),
             )
             for label in np.flatnonzero(is_label)
@@ -145,20 +145,22 @@ class MultiLabel(Checked):
             raise ConfigError("MultiLabel: calibrated needs gold.")
         if strange := [label for label in known if label not in tables]:
             raise DataError(f"MultiLabel: gold has the label {strange[0]!r}, which no annotation names.")
-        found = []
+        results = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", VotesWarning)  # `notes` says so, and of which label
             for label, table in tables.items():
                 method = aggregator_named(FOR_CLASSES, self.method, self.settings)
                 try:
-                    one = result_of(method, table, *([known[label]] if label in known and not calibrated else []))
-                    found.append(calibrate(one, table, known[label]) if calibrated and label in known else one)
+                    result = result_of(method, table, *([known[label]] if label in known and not calibrated else []))
+                    results.append(calibrate(result, table, known[label]) if calibrated and label in known else result)
                 except DataError as error:
                     raise DataError(f"MultiLabel, label {label!r}: {error}") from error
-        probabilities = np.stack([one.posteriors[:, 1] for one in found], axis=1)
-        rates = [_rates(table, one) for table, one in zip(tables.values(), probabilities.T, strict=True)]
+        probabilities = np.stack([result.posteriors[:, 1] for result in results], axis=1)
+        rates = [_rates(table, of_label) for table, of_label in zip(tables.values(), probabilities.T, strict=True)]
         first = next(iter(tables.values()))
-        nothing = (np.nan, np.nan, np.nan)
+        intervals = np.array([result.accuracy_interval or (np.nan, np.nan, np.nan) for result in results])
+        of_labels = zip(tables, results, strict=True)
+        notes = [f"{name}: {_of_label(note)}" for name, result in of_labels for note in result.notes]
         return MultiLabelAggregation(
             method=self.method,
             tasks=annotations.tasks,
@@ -170,13 +172,11 @@ class MultiLabel(Checked):
             specificity=np.stack([rate[1] for rate in rates], axis=1),
             annotations_per_task=first.redundancy,
             annotations_per_annotator=np.bincount(first.annotator_ids, minlength=first.num_annotators),
-            accuracy_intervals=np.array([each.accuracy_interval or nothing for each in found]) if calibrated else None,
-            converged=all(each.converged for each in found),
-            num_iterations=max(each.num_iterations for each in found),
-            notes=tuple(
-                f"{name}: {_of_label(note)}" for name, each in zip(tables, found, strict=True) for note in each.notes
-            ),
-        )  # fmt: skip
+            accuracy_intervals=intervals if calibrated else None,
+            converged=all(result.converged for result in results),
+            num_iterations=max(result.num_iterations for result in results),
+            notes=tuple(notes),
+        )
 
 
 def _of_label(note: str) -> str:
@@ -190,12 +190,12 @@ def _of_label(note: str) -> str:
 
 def _rates(table: Annotations, probability: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sensitivity and specificity of each annotator, [R] each: shares of "yes" ("no") among expected yes (no)."""
-    yes, said = probability[table.task_ids], table.labels == 1
-    found = []
-    for weight, right in ((yes, said), (1 - yes, ~said)):
+    yes, is_yes = probability[table.task_ids], table.labels == 1
+    shares = []
+    for weight, right in ((yes, is_yes), (1 - yes, ~is_yes)):
         hits, all_of_them = (
             np.bincount(table.annotator_ids, weights, minlength=table.num_annotators)
             for weights in (weight * right, weight)
         )
-        found.append(np.where(all_of_them > LEAST, hits / np.maximum(all_of_them, LEAST), np.nan))
-    return found[0], found[1]
+        shares.append(np.where(all_of_them > LEAST, hits / np.maximum(all_of_them, LEAST), np.nan))
+    return shares[0], shares[1]

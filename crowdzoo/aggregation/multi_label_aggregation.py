@@ -67,7 +67,7 @@ class MultiLabelAggregation(Result):
         Raises:
             DataError: a label that is not among `label_names`, not one code a task, or no known task.
         """
-        found = {}
+        accuracies = {}
         names = self.label_names.tolist()
         for label, codes in gold.items():
             known = np.asarray(codes)
@@ -77,8 +77,8 @@ class MultiLabelAggregation(Result):
                     f"all -1, and the label one of {names}."
                 )
             right = self.chosen[:, names.index(label)] == (known == 1)
-            found[label] = float(right[known >= 0].mean())
-        return found
+            accuracies[label] = float(right[known >= 0].mean())
+        return accuracies
 
     def _answer_columns(self) -> Columns:
         texts = np.array([SEPARATOR.join(map(str, names)) for names in self.label_sets], object)
@@ -99,15 +99,15 @@ class MultiLabelAggregation(Result):
         return {f"{what}_{name}": values[:, place] for place, name in enumerate(self.label_names.tolist())}
 
     @classmethod
-    def _read(cls, found: ReadResult) -> dict[str, Any]:
+    def _read(cls, stored: ReadResult) -> dict[str, Any]:
         tasks, annotators, _ = cls.files
-        names = found.list_of_names("labels")
+        names = stored.list_of_names("labels")
 
         def of_labels(file: str, what: str) -> NDArray[np.float64]:
-            return np.stack([found.numbers(file, f"{what}_{name}") for name in names.tolist()], axis=1)
+            return np.stack([stored.numbers(file, f"{what}_{name}") for name in names.tolist()], axis=1)
 
         probabilities = of_labels(tasks, "probability")
-        sets = [set(text.split(SEPARATOR)) for text in found.names(tasks, "labels").tolist()]
+        sets = [set(text.split(SEPARATOR)) for text in stored.names(tasks, "labels").tolist()]
         return {
             "label_names": names,
             "probabilities": probabilities,
@@ -116,8 +116,8 @@ class MultiLabelAggregation(Result):
             ),
             "sensitivity": of_labels(annotators, "sensitivity"),
             "specificity": of_labels(annotators, "specificity"),
-            "accuracy_intervals": _intervals(found),
-            **found.names_and_counts(tasks, annotators),
+            "accuracy_intervals": _intervals(stored),
+            **stored.names_and_counts(tasks, annotators),
         }
 
     def _more(self) -> dict[str, Any]:
@@ -128,11 +128,11 @@ class MultiLabelAggregation(Result):
         return {"kind": self.kind, "labels": self.label_names.tolist(), **intervals}
 
 
-def _intervals(found: ReadResult) -> NDArray[np.float64] | None:
+def _intervals(stored: ReadResult) -> NDArray[np.float64] | None:
     """What the summary says of the accuracies of calibrated labels."""
-    if "accuracy_intervals" not in found.summary:
+    if "accuracy_intervals" not in stored.summary:
         return None
-    rows = found.value("accuracy_intervals", list)
+    rows = stored.value("accuracy_intervals", list)
     if not all(row is None or (isinstance(row, list) and len(row) == 3) for row in rows):
-        raise DataError(f"{found.folder}: accuracy_intervals of summary.json should be null or three numbers a label.")
+        raise DataError(f"{stored.folder}: accuracy_intervals of summary.json should be null or three numbers a label.")
     return np.array([[np.nan] * 3 if row is None else row for row in rows], np.float64)

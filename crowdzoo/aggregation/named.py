@@ -12,12 +12,12 @@ from crowdzoo.errors import ConfigError, unknown
 from crowdzoo.plugins import Table
 
 
-def of_kind(kind: str, others: Mapping[str, type] | None = None) -> Callable[[Any], type | None]:
+def of_kind(kind: str, other_kinds: Mapping[str, type] | None = None) -> Callable[[Any], type | None]:
     """What a `Table` of the methods for a kind of label makes of a class.
 
     Args:
         kind: of label.
-        others: another kind -> the class that stands in this table for methods of that kind.
+        other_kinds: another kind -> the class that stands in this table for methods of that kind.
     """
 
     def made(thing: Any) -> type | None:
@@ -26,7 +26,7 @@ def of_kind(kind: str, others: Mapping[str, type] | None = None) -> Callable[[An
         own = getattr(thing, "kind", "classification")
         if own not in LABEL_KINDS:
             raise ConfigError(unknown("kind", own, LABEL_KINDS))
-        return thing if own == kind else (others or {}).get(own)
+        return thing if own == kind else (other_kinds or {}).get(own)
 
     return made
 

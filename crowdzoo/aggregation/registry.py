@@ -62,7 +62,8 @@ def check_settings_of_default(kind: str, default: str, names: Iterable[str]) -> 
     for name in names:
         having = [method for method, of_method in methods.items() if name in signature(of_method).parameters]
         if having and default not in having:
-            shown = having[0] if "dawid-skene" not in having else "dawid-skene"
+            example = having[0] if "dawid-skene" not in having else "dawid-skene"
             raise ConfigError(
-                f"{name} is not a setting of {default}, the default method: name a method that has it, such as {shown}."
+                f"{name} is not a setting of {default}, the default method: name a method that has it, for example "
+                f"{example}."
             )

@@ -89,7 +89,7 @@ class Aggregation(Result):
         labels: NDArray[np.int64] | None = None,
         params: Params | None = None,
         seed: int = 0,
-        **found: Any,
+        **fields: Any,
     ) -> Aggregation:
         """The result for a table of annotations: adds its names and counts to what was found.
 
@@ -98,9 +98,9 @@ class Aggregation(Result):
             annotations: N tasks, R annotators, K classes.
             posteriors: [N, K], rows sum to one.
             labels: int64 [N]. Default: those of the highest posteriors.
-            params: confusions and class prior; None where there are none, or where `found` has them.
+            params: confusions and class prior; None where there are none, or where `fields` has them.
             seed: where no labels are given, of random ties.
-            **found: further attributes by name, such as `history` and `skills`.
+            **fields: further attributes by name, such as `history` and `skills`.
 
         Raises:
             DataError: posteriors of another shape, or that are no probabilities.
@@ -127,7 +127,7 @@ class Aggregation(Result):
         notes = notes_against_votes(annotations, labels)
         warn_of_notes(method, notes, stacklevel=4)
         if params is not None:
-            found |= {"confusions": params.confusions, "class_prior": params.class_prior}
+            fields |= {"confusions": params.confusions, "class_prior": params.class_prior}
         return cls(
             method=method,
             posteriors=posteriors,
@@ -135,7 +135,7 @@ class Aggregation(Result):
             classes=np.asarray(annotations.classes),
             notes=notes,
             **names_and_counts(annotations),
-            **found,
+            **fields,
         )
 
     @property
@@ -202,26 +202,26 @@ class Aggregation(Result):
         return bayes.posteriors(block, params)
 
     @classmethod
-    def _read(cls, found: ReadResult) -> dict[str, Any]:
+    def _read(cls, stored: ReadResult) -> dict[str, Any]:
         tasks, annotators, _ = cls.files
-        classes = found.list_of_names("classes")
+        classes = stored.list_of_names("classes")
         size = len(classes)
-        interval = found.optional_list("accuracy_interval", 3) if "accuracy_interval" in found.summary else None
+        interval = stored.optional_list("accuracy_interval", 3) if "accuracy_interval" in stored.summary else None
         return {
-            "posteriors": found.numbers(tasks, "posteriors", size),
-            "labels": found.codes(tasks, "label_code", size),
-            "confusions": found.optional(annotators, "confusion", size, size),
-            "class_prior": found.optional_list("class_prior", size),
-            "log_likelihood": found.value("log_likelihood", float, int, None),
+            "posteriors": stored.numbers(tasks, "posteriors", size),
+            "labels": stored.codes(tasks, "label_code", size),
+            "confusions": stored.optional(annotators, "confusion", size, size),
+            "class_prior": stored.optional_list("class_prior", size),
+            "log_likelihood": stored.value("log_likelihood", float, int, None),
             "classes": classes,
-            **found.names_and_counts(tasks, annotators),
-            "difficulty": found.optional(tasks, "difficulty"),
-            "effective_votes": found.optional(tasks, "effective_votes"),
-            "settled": found.optional(tasks, "settled"),
+            **stored.names_and_counts(tasks, annotators),
+            "difficulty": stored.optional(tasks, "difficulty"),
+            "effective_votes": stored.optional(tasks, "effective_votes"),
+            "settled": stored.optional(tasks, "settled"),
             "further_answers": (
-                found.numbers(tasks, "further_answers", whole=True) if found.has(tasks, "further_answers") else None
+                stored.numbers(tasks, "further_answers", whole=True) if stored.has(tasks, "further_answers") else None
             ),
-            "confidence": found.value("confidence", bool) if "confidence" in found.summary else False,
+            "confidence": stored.value("confidence", bool) if "confidence" in stored.summary else False,
             "accuracy_interval": None if interval is None else (interval[0], interval[1], interval[2]),
         }
 

@@ -75,9 +75,9 @@ def check_result_folder(folder: Path) -> None:
         DataError: there is one.
     """
     if folder.exists():
-        others = sorted({path.name for path in folder.iterdir()} - RESULT_FILES) if folder.is_dir() else ["a file"]
-        if others:
-            raise DataError(f"{folder} holds something else ({others[0]}): give an empty or a new folder.")
+        other_files = sorted({path.name for path in folder.iterdir()} - RESULT_FILES) if folder.is_dir() else ["a file"]
+        if other_files:
+            raise DataError(f"{folder} holds something else ({other_files[0]}): give an empty or a new folder.")
 
 
 def write_table(table: pa.Table, file: IO[bytes], file_format: str) -> None:
@@ -214,10 +214,10 @@ class ReadResult:
 
     def codes(self, file: str, column: str, number: int) -> NDArray[Any]:
         """A column of codes from 0 to number - 1."""
-        found = self.numbers(file, column, whole=True)
-        if len(found) and not 0 <= found.min() <= found.max() < number:
+        numbers = self.numbers(file, column, whole=True)
+        if len(numbers) and not 0 <= numbers.min() <= numbers.max() < number:
             raise self._error(file, f"column '{column}' holds a code outside of 0 to {number - 1}")
-        return found
+        return numbers
 
     def value(self, key: str, *kinds: type | None) -> Any:
         """A value of the summary that is of one of some types; None stands for null."""

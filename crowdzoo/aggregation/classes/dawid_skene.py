@@ -178,9 +178,9 @@ class DawidSkene(Incremental, Iterative):
                 assert initial is not None
                 run = self.warm_start(annotations, initial)
             else:
-                given = self._begin(annotations, gold, initial) if start == 0 else None
+                begin = self._begin(annotations, gold, initial) if start == 0 else None
                 weights = start_weights(sizes[0], start, self.seed)
-                first = soft.first_counts(given, weights) if soft else first_counts(blocks, *sizes, given, weights)
+                first = soft.first_counts(begin, weights) if soft else first_counts(blocks, *sizes, begin, weights)
                 run = Run(update(first, self.prior, self.diagonal))
             while not run.done:
                 run = self.step(run, soft.expected(run.params) if soft else Counts.expected(blocks, run.params))

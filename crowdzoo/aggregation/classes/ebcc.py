@@ -136,8 +136,8 @@ class EBCC(Iterative):
         block = whole_block(annotations, gold)
         votes = vote_shares(block, np.ones(num_annotators), num_classes)
         model = _Model(self, block, num_annotators, votes)
-        given = initial_posteriors(initial, annotations)
-        shares = votes if given is None else block.clamped(given)
+        first_posteriors = initial_posteriors(initial, annotations)
+        shares = votes if first_posteriors is None else block.clamped(first_posteriors)
         colours = _colours(block, num_annotators, num_classes) if self.num_starts > 1 else None
 
         def work(starts: Sequence[int]) -> Run[_Beliefs]:
@@ -198,7 +198,7 @@ class _Model:
 
     def ascend(self, first: NDArray[np.float64]) -> Run[_Beliefs]:
         """One start, from posteriors of class and subtype [N, K, M]."""
-        run, settings = Run(self.count(given=first)[0]), self.settings
+        run, settings = Run(self.count(fixed_posteriors=first)[0]), self.settings
         while not run.done:
             table, states, divergence = self.expect(run.params)
             counted, evidence = self.count(table, states)
@@ -217,10 +217,13 @@ class _Model:
         self,
         table: NDArray[np.float64] = NOTHING,
         states: NDArray[np.float64] | None = None,
-        given: NDArray[np.float64] = NOTHING,
+        fixed_posteriors: NDArray[np.float64] = NOTHING,
         posteriors: NDArray[np.float64] = NOTHING,
     ) -> tuple[_Beliefs, float]:
-        """E-step with what it adds to the next, and the log probability of the annotations; or counts of `given`."""
+        """E-step with what it adds to the next, and the log probability of the annotations.
+
+        With `fixed_posteriors`: the counts under them.
+        """
         shape = self.num_annotators, *self.cells.shape
         width = self.cells.shape[1]
         beliefs = _Beliefs(np.zeros(shape), np.zeros((self.num_classes, self.settings.subtypes)))
@@ -228,7 +231,7 @@ class _Model:
             *self.block.columns,
             table.reshape(-1),
             np.zeros(width) if states is None else states,
-            np.ascontiguousarray(given).reshape(-1),
+            np.ascontiguousarray(fixed_posteriors).reshape(-1),
             posteriors.reshape(-1),
             beliefs.table.reshape(-1),
             beliefs.states.reshape(-1),
@@ -239,9 +242,9 @@ class _Model:
     def result(self, beliefs: _Beliefs) -> tuple[NDArray[np.float64], Params, float]:
         """Posteriors [N, K]; mean confusions and class prior; log probability of the annotations under the means."""
         num_classes, width = self.num_classes, self.cells.shape[1]
-        found = np.zeros((len(self.block.tasks), width))
-        self.count(*self.expect(beliefs)[:2], posteriors=found)
-        posteriors = self.block.clamped(found.reshape(len(found), num_classes, width // num_classes).sum(axis=2))
+        joint = np.zeros((len(self.block.tasks), width))
+        self.count(*self.expect(beliefs)[:2], posteriors=joint)
+        posteriors = self.block.clamped(joint.reshape(len(joint), num_classes, width // num_classes).sum(axis=2))
         table = beliefs.table + self.cells
         table /= table.sum(axis=1, keepdims=True)
         subtypes = beliefs.states + self.subtypes.T
@@ -256,16 +259,16 @@ class _Model:
 
 @compiled()
 def _sweep(  # type: ignore[no-untyped-def]  # for Numba
-    starts, annotators, labels, gold, log_table, log_states, given, posteriors, table, states, num_classes
+    starts, annotators, labels, gold, log_table, log_states, fixed_posteriors, posteriors, table, states, num_classes
 ):
     """E-step of all tasks that carry information, and what they add to `table` and `states`; returns the evidence.
 
-    Matrices are flat. `given` and `posteriors` may be empty.
+    Matrices are flat. `fixed_posteriors` and `posteriors` may be empty.
     """
     width, k_all = U(len(log_states)), U(num_classes)
     joint = np.empty(len(log_states))
     evidence = 0.0
-    expects, keeps, has_gold = len(given) == 0, len(posteriors) > 0, len(gold) > 0
+    expects, keeps, has_gold = len(fixed_posteriors) == 0, len(posteriors) > 0, len(gold) > 0
     for i in range(len(starts) - 1):
         known = has_gold and gold[i] >= 0
         if starts[i] == starts[i + 1] and not known:
@@ -297,7 +300,7 @@ def _sweep(  # type: ignore[no-untyped-def]  # for Numba
                 joint[s] /= total
         else:
             for s in range(width):
-                joint[s] = given[U(i) * width + s]
+                joint[s] = fixed_posteriors[U(i) * width + s]
         if keeps:
             for s in range(width):
                 posteriors[U(i) * width + s] = joint[s]

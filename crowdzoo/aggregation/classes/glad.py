@@ -79,7 +79,7 @@ def contribution(
     params: Abilities,
     b: NDArray[np.float64],
     settings: GLAD,
-    given: NDArray[np.float64] | None = None,
+    fixed_posteriors: NDArray[np.float64] | None = None,
 ) -> tuple[GladCounts, NDArray[np.float64]]:
     """E-step of a block, M-step of its tasks' difficulties, and what it adds to that of the abilities.
 
@@ -88,12 +88,12 @@ def contribution(
         params: parameters of R annotators and K classes.
         b: log inverse difficulty of the block's tasks, [T].
         settings: priors of the difficulties.
-        given: posteriors [T, K] to use instead of the E-step's.
+        fixed_posteriors: posteriors [T, K] to use instead of the E-step's.
 
     Returns:
         The counts, of which the likelihoods belong to `b` and the rest to the new b; and the new b, [T].
     """
-    counts, new = _run([(block, b)], params, settings, given)
+    counts, new = _run([(block, b)], params, settings, fixed_posteriors)
     return counts, new[0]
 
 
@@ -151,7 +151,7 @@ def _run(
     items: Sequence[tuple[Block, NDArray[np.float64]]],
     params: Abilities,
     settings: GLAD,
-    given: NDArray[np.float64] | None = None,
+    fixed_posteriors: NDArray[np.float64] | None = None,
     out: NDArray[np.float64] | None = None,
 ) -> tuple[GladCounts, list[NDArray[np.float64]]]:
     num_annotators, num_classes = len(params.alpha), len(params.class_prior)
@@ -169,7 +169,7 @@ def _run(
             b,
             settings.b_mean,
             settings.b_variance,
-            NOTHING if given is None else given,
+            NOTHING if fixed_posteriors is None else fixed_posteriors,
             sums,
             classes,
             new,
@@ -183,7 +183,7 @@ def _run(
 
 @compiled()
 def _kernel(  # type: ignore[no-untyped-def]  # for Numba
-    starts, annotator_ids, labels, gold, alpha, class_prior, b, mean, variance, given, sums, classes, new, out
+    starts, annotator_ids, labels, gold, alpha, class_prior, b, mean, variance, fixed, sums, classes, new, out
 ):
     """A block's tasks: adds to `sums` [R, 2] (pull, weight) and `classes` [K], sets `new` [T]; or only fills `out`.
 
@@ -194,18 +194,18 @@ def _kernel(  # type: ignore[no-untyped-def]  # for Numba
         Log probability of the annotations and known classes, and of `b`, nats.
     """
     num_classes = np.uint64(len(class_prior))
-    zero, one = np.uint64(0), np.uint64(1)
+    u_zero, u_one = np.uint64(0), np.uint64(1)
     log_others = log(max(len(class_prior) - 1.0, 1.0))
     log_class_prior = np.log(class_prior)
     gains = np.zeros(num_classes)
     shares = np.zeros(num_classes)
     is_said = np.zeros(num_classes, np.uint8)
-    said = np.empty(num_classes, np.uint64)
+    voted = np.empty(num_classes, np.uint64)
     not_said = np.zeros(num_classes)
     total_rest = 0.0
-    longest = zero
+    longest = u_zero
     for task in range(np.uint64(len(starts) - 1)):
-        longest = max(longest, np.uint64(starts[task + one] - starts[task]))
+        longest = max(longest, np.uint64(starts[task + u_one] - starts[task]))
     ability = np.empty(longest)  # of the task's annotators
     right = np.empty(longest)  # posterior of what each said
     chance = np.empty(longest)  # that each is right, s; and at another beta:
@@ -213,7 +213,7 @@ def _kernel(  # type: ignore[no-untyped-def]  # for Numba
     log_likelihood = 0.0
     log_prior = 0.0
     for task in range(np.uint64(len(starts) - 1)):
-        first, last = np.uint64(starts[task]), np.uint64(starts[task + one])
+        first, last = np.uint64(starts[task]), np.uint64(starts[task + u_one])
         size = last - first
         now = b[task]
         new[task] = now
@@ -224,30 +224,30 @@ def _kernel(  # type: ignore[no-untyped-def]  # for Numba
                 out[task] = class_prior
             continue
         beta = exp(now)
-        num_said = zero
+        num_said = u_zero
         for i in range(size):
             label = np.uint64(labels[first + i])
             ability[i] = alpha[np.uint64(annotator_ids[first + i])]
             if not is_said[label]:
                 is_said[label] = 1
-                said[num_said] = label
-                num_said += one
+                voted[num_said] = label
+                num_said += u_one
             gains[label] += ability[i] * beta + log_others
         base = _chances(ability, size, beta, chance)
         rest = 0.0
-        if len(given):
+        if len(fixed):
             for k in range(num_classes):
-                classes[k] += given[task, k]
-                shares[k] = given[task, k]
+                classes[k] += fixed[task, k]
+                shares[k] = fixed[task, k]
         else:
-            evidence, rest = share_out(gains, said, num_said, is_said, class_prior, log_class_prior, known, shares)
+            evidence, rest = share_out(gains, voted, num_said, is_said, class_prior, log_class_prior, known, shares)
             log_likelihood += evidence - base - size * log_others
             total_rest += rest
             if known >= 0:
                 classes[np.uint64(known)] += 1.0
-            for i in range(num_said if known < 0 else zero):
-                classes[said[i]] += shares[said[i]]
-                not_said[said[i]] += rest
+            for i in range(num_said if known < 0 else u_zero):
+                classes[voted[i]] += shares[voted[i]]
+                not_said[voted[i]] += rest
         if len(out):
             for k in range(num_classes):
                 out[task, k] = shares[k] if is_said[k] else rest * class_prior[k]
@@ -287,9 +287,9 @@ def _kernel(  # type: ignore[no-untyped-def]  # for Numba
                 sums[annotator, 0] += (right[i] - 0.5) * beta
                 sums[annotator, 1] += weight * beta * beta
         for i in range(num_said):
-            gains[said[i]] = 0.0
-            shares[said[i]] = 0.0
-            is_said[said[i]] = 0
+            gains[voted[i]] = 0.0
+            shares[voted[i]] = 0.0
+            is_said[voted[i]] = 0
         if known >= 0:
             shares[np.uint64(known)] = 0.0
     for k in range(num_classes):
@@ -390,11 +390,13 @@ class GLAD(Iterative):
         blocks = blocks_of(annotations, gold)
         run, b = self.begin(annotations, initial)
         values = [b[block.tasks] for block in blocks]
-        given = None if same_crowd(initial, "glad", annotations) else initial_posteriors(initial, annotations)
-        if given is not None:
+        first_posteriors = (
+            None if same_crowd(initial, "glad", annotations) else initial_posteriors(initial, annotations)
+        )
+        if first_posteriors is not None:
             counts = GladCounts.zero(annotations.num_annotators, annotations.num_classes)
             for place, block in enumerate(blocks):
-                shares = block.clamped(given[block.tasks])
+                shares = block.clamped(first_posteriors[block.tasks])
                 part, values[place] = contribution(block, run.params, values[place], self, shares)
                 counts += part
             run = Run(update(counts, run.params, self))
@@ -410,8 +412,8 @@ class GLAD(Iterative):
         def write(place: int, out: NDArray[np.float64]) -> None:
             out[:] = posteriors(blocks[place], run.params, values[place])
 
-        found, labels = answers_by_block(annotations, blocks, write, self.seed)
-        return self.result(annotations, run, found, labels, np.concatenate([b[:0], *values]))
+        probabilities, labels = answers_by_block(annotations, blocks, write, self.seed)
+        return self.result(annotations, run, probabilities, labels, np.concatenate([b[:0], *values]))
 
     def step(self, run: Run[Abilities], counts: GladCounts) -> Run[Abilities]:
         """One iteration, given the counts of all blocks under `run.params`."""

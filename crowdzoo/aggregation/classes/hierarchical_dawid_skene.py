@@ -178,20 +178,22 @@ class HierarchicalDawidSkene(Incremental, Iterative):
         Warns:
             ConvergenceWarning: `max_iter` was not enough.
         """
-        blocks, given = taken(annotations, self.title, gold, initial)
+        blocks, first_posteriors = taken(annotations, self.title, gold, initial)
         num_idle = sum(int((~block.informed).sum()) for block in blocks)
         sizes = annotations.num_annotators, annotations.num_classes
-        run = Run(start(first_counts(blocks, *sizes, given)))
+        run = Run(start(first_counts(blocks, *sizes, first_posteriors)))
         while not run.done:
             run = self.step(run, Counts.expected(blocks, run.params.params), num_idle)
         self.warn_unless_converged(run, len(annotations))
-        found, labels = bayes.answers(annotations, blocks, run.params.params, self.seed)
-        return self.result(annotations, run, found, labels, Counts.expected(blocks, run.params.means).log_likelihood)
+        posteriors, labels = bayes.answers(annotations, blocks, run.params.params, self.seed)
+        return self.result(
+            annotations, run, posteriors, labels, Counts.expected(blocks, run.params.means).log_likelihood
+        )
 
     def step(self, run: Run[Crowd], counts: Counts, num_idle: int) -> Run[Crowd]:
         """One iteration, given the counts of all blocks under `run.params`, and tasks without information."""
-        found = bound(counts, run.params, self.annotators, num_idle)
-        return self.advance(run, found, counts, partial(update, counts, run.params, self.annotators))
+        lower_bound = bound(counts, run.params, self.annotators, num_idle)
+        return self.advance(run, lower_bound, counts, partial(update, counts, run.params, self.annotators))
 
     def result(
         self, annotations: Annotations, run: Run[Crowd], posteriors: Any, labels: Any, log_likelihood: float

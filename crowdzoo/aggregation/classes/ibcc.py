@@ -180,19 +180,19 @@ class IBCC(Incremental, Iterative):
         Warns:
             ConvergenceWarning: `max_iter` was not enough.
         """
-        blocks, given = taken(annotations, self.title, gold, initial)
+        blocks, first_posteriors = taken(annotations, self.title, gold, initial)
         num_idle = sum(int((~block.informed).sum()) for block in blocks)
-        first = first_counts(blocks, annotations.num_annotators, annotations.num_classes, given)
+        first = first_counts(blocks, annotations.num_annotators, annotations.num_classes, first_posteriors)
         run = Run(update(first, self.priors(annotations.num_classes)))
         while not run.done:
             run = self.step(run, Counts.expected(blocks, run.params.params), num_idle)
         self.warn_unless_converged(run, len(annotations))
-        found, labels = bayes.answers(annotations, blocks, run.params.params, self.seed)
+        posteriors, labels = bayes.answers(annotations, blocks, run.params.params, self.seed)
         means = run.params.means
         for block in blocks:
-            found[block.tasks[~block.informed]] = means.class_prior
+            posteriors[block.tasks[~block.informed]] = means.class_prior
         log_likelihood = Counts.expected(blocks, means).log_likelihood
-        return self.result(annotations, run, found, labels, log_likelihood)
+        return self.result(annotations, run, posteriors, labels, log_likelihood)
 
     def step(self, run: Run[Beliefs], counts: Counts, num_idle: int) -> Run[Beliefs]:
         """One iteration, given the counts of all blocks under `run.params`, and tasks without information."""

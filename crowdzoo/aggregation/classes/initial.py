@@ -28,20 +28,20 @@ PART = 2**14  # annotations: vote shares of so many stay in the cache, and in me
 
 
 def first_shares(
-    block: Block, weights: NDArray[np.float64], num_classes: int, given: NDArray[np.float64] | None
+    block: Block, weights: NDArray[np.float64], num_classes: int, first: NDArray[np.float64] | None
 ) -> NDArray[np.float64]:
     """What the first M-step sees of a block, [T, K]: posteriors [N, K] of all tasks if they are given, else the votes.
 
     Known classes are certain. `weights` are those of the annotators' votes, [R].
     """
-    return vote_shares(block, weights, num_classes) if given is None else block.clamped(given[block.tasks])
+    return vote_shares(block, weights, num_classes) if first is None else block.clamped(first[block.tasks])
 
 
 def first_counts(
     blocks: Sequence[Block],
     num_annotators: int,
     num_classes: int,
-    given: NDArray[np.float64] | None = None,
+    first: NDArray[np.float64] | None = None,
     weights: NDArray[np.float64] | None = None,
 ) -> Counts:
     """Counts of all blocks under `first_shares`."""
@@ -49,19 +49,19 @@ def first_counts(
 
     def add(counts: Counts, block: Block) -> None:
         for part in block.cut(PART):
-            counts.add(part, first_shares(part, votes, num_classes, given))
+            counts.add(part, first_shares(part, votes, num_classes, first))
 
     return Counts.total(blocks, add, num_annotators, num_classes)
 
 
 def first_answers(
-    blocks: Sequence[Block], num_annotators: int, num_classes: int, given: NDArray[np.float64] | None, *, by_label: bool
+    blocks: Sequence[Block], num_annotators: int, num_classes: int, first: NDArray[np.float64] | None, *, by_label: bool
 ) -> Answers:
     """Answers of all blocks under `first_shares`, for a cell an annotator, or one an annotator and label."""
     shape = (num_annotators, num_classes) if by_label else (num_annotators,)
     votes = np.ones(num_annotators)
-    found = (given_answers(block, first_shares(block, votes, num_classes, given), shape) for block in blocks)
-    return sum(found, Answers.zero(shape, num_classes))
+    answers = (given_answers(block, first_shares(block, votes, num_classes, first), shape) for block in blocks)
+    return sum(answers, Answers.zero(shape, num_classes))
 
 
 def same_crowd(initial: Initial, method: str, annotations: Annotations) -> TypeGuard[Aggregation]:

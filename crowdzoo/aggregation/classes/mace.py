@@ -95,8 +95,8 @@ def competence(
         uniform = np.full_like(posterior, 1 / posterior.shape[1])
         means.append(np.divide(posterior, total, out=uniform, where=total > 0))
         if settings.inference == "vb":
-            found, divergence = expected_logs(counts[:, :, None], prior[:, None])
-            logs.append(found[:, :, 0])
+            expected, divergence = expected_logs(counts[:, :, None], prior[:, None])
+            logs.append(expected[:, :, 0])
             log_prior -= divergence
         else:
             logs.append(np.log(np.maximum(means[-1], TINY)))
@@ -213,7 +213,7 @@ class MACE(Iterative):
         Warns:
             ConvergenceWarning: `max_iter` was not enough.
         """
-        blocks, given = taken(annotations, self.title, gold, initial)
+        blocks, first_posteriors = taken(annotations, self.title, gold, initial)
         sizes = annotations.num_annotators, annotations.num_classes
         runs = []
         for place in range(self.num_starts):
@@ -221,7 +221,9 @@ class MACE(Iterative):
                 know = np.random.default_rng([self.seed, place]).uniform(0.01, 0.99, sizes[0])
                 run = Run(undecided(*sizes, know))
             else:
-                run = Run(update(first_answers(blocks, *sizes, given, by_label=True), undecided(*sizes), self))
+                run = Run(
+                    update(first_answers(blocks, *sizes, first_posteriors, by_label=True), undecided(*sizes), self)
+                )
             while not run.done:
                 counts, params = all_answers(blocks, run.params.cells), run.params
                 run = self.advance(run, objective(counts, params, self), counts, partial(update, counts, params, self))
@@ -239,7 +241,7 @@ class MACE(Iterative):
         if annotations.num_annotators * num_classes**2 <= MAX_CELLS:
             know = params.know[:, None, None]
             confusions = know * np.eye(num_classes) + (1 - know) * params.strategy[:, None, :]
-        found = {**run.facts, "confusions": confusions, "class_prior": params.class_prior, "skills": params.know}
+        fields = {**run.facts, "confusions": confusions, "class_prior": params.class_prior, "skills": params.know}
         if self.inference == "vb":
-            found["log_likelihood"] = None
-        return Aggregation.of("mace", annotations, posteriors, labels, **found)
+            fields["log_likelihood"] = None
+        return Aggregation.of("mace", annotations, posteriors, labels, **fields)

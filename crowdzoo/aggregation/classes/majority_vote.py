@@ -144,9 +144,9 @@ class MajorityVote(Aggregator):
         def write(place: int, out: NDArray[np.float64]) -> None:
             out[:] = posteriors(blocks[place], params, self.voting, self.ties, self.seed, shares)
 
-        found, labels = answers_by_block(annotations, blocks, write, self.seed, self.ties)
+        out, labels = answers_by_block(annotations, blocks, write, self.seed, self.ties)
         learnt = {"params": params} if matrices else {"class_prior": params.class_prior}
-        return Aggregation.of("majority-vote", annotations, found, labels, confidence=self.confidence, **learnt)
+        return Aggregation.of("majority-vote", annotations, out, labels, confidence=self.confidence, **learnt)
 
     def partial_fit(
         self, annotations: Annotations, earlier: Aggregation | None = None, gold: ArrayLike | None = None

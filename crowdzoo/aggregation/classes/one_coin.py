@@ -55,9 +55,9 @@ def params_of(skill: NDArray[np.float64], slip: NDArray[np.float64], class_prior
         slip: 1 - skill, to full precision, [R].
         class_prior: [K].
     """
-    others = max(len(class_prior) - 1, 1)
+    num_wrong = max(len(class_prior) - 1, 1)
     return Cells(
-        np.log(np.maximum(skill, TINY)), np.log(np.maximum(slip / others, TINY)), np.maximum(class_prior, TINY)
+        np.log(np.maximum(skill, TINY)), np.log(np.maximum(slip / num_wrong, TINY)), np.maximum(class_prior, TINY)
     )
 
 
@@ -155,8 +155,8 @@ class OneCoinDawidSkene(Incremental, Iterative):
         if same_crowd(initial, "one-coin", annotations):
             run = self.warm_start(initial)
         else:
-            given = initial_posteriors(initial, annotations)
-            run = Run(update(first_answers(blocks, *sizes, given, by_label=False), self))
+            first_posteriors = initial_posteriors(initial, annotations)
+            run = Run(update(first_answers(blocks, *sizes, first_posteriors, by_label=False), self))
         while not run.done:
             run = self.step(run, all_answers(blocks, run.params))
         self.warn_unless_converged(run, len(annotations))

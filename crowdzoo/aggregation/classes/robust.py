@@ -210,9 +210,13 @@ class Robust(Aggregator):
 
 def _notes(counts: Counts) -> Sequence[str]:
     """What kind of crowd it is, where that says what to check."""
-    said = counts.table.sum(axis=2)
-    number = said.sum(axis=1)
-    by_chance = (said.sum(axis=0) / max(said.sum(), 1.0))[said.argmax(axis=1)] ** number  # of one class only
-    sided = (said.max(axis=1, initial=0.0) >= number - 1e-6) & (number >= LEAST_ANSWERS) & (by_chance < BY_CHANCE)
+    label_counts = counts.table.sum(axis=2)
+    number = label_counts.sum(axis=1)
+    by_chance = (label_counts.sum(axis=0) / max(label_counts.sum(), 1.0))[
+        label_counts.argmax(axis=1)
+    ] ** number  # of one class only
+    sided = (
+        (label_counts.max(axis=1, initial=0.0) >= number - 1e-6) & (number >= LEAST_ANSWERS) & (by_chance < BY_CHANCE)
+    )
     share = number[sided].sum() / max(number.sum(), 1.0)
     return [SIDED.format(share)] if share > ONE_SIDED else []

@@ -45,33 +45,33 @@ class Agreement(Additive):
 
 def total(x: Array, ids: NDArray[Any], number: int) -> Array:
     """Sums of the rows of `x`, [U] or [U, C], that have the same id, [number] or [number, C]."""
-    found = np.zeros((number, *x.shape[1:]))
-    _add_rows(np.ascontiguousarray(x).reshape(len(x), -1), ids, found.reshape(number, -1))
-    return found
+    sums = np.zeros((number, *x.shape[1:]))
+    _add_rows(np.ascontiguousarray(x).reshape(len(x), -1), ids, sums.reshape(number, -1))
+    return sums
 
 
 @compiled()
 def _add(starts, annotators, labels, votes, said, agree, agreed, sizes):  # type: ignore[no-untyped-def]  # for Numba
     for i in range(len(starts) - 1):
-        others = starts[i + 1] - starts[i] - 1
-        if others < 0:
+        num_others = starts[i + 1] - starts[i] - 1
+        if num_others < 0:
             continue
         sizes[0] += 1
-        sizes[1] += others == 0
+        sizes[1] += num_others == 0
         for j in range(starts[i], starts[i + 1]):
             votes[labels[j]] += 1
         for j in range(starts[i], starts[i + 1]):
             r, label = annotators[j], labels[j]
             said[r, label] += 1
-            if others > 0:
-                agree[r, label] += (votes[label] - 1) / others
+            if num_others > 0:
+                agree[r, label] += (votes[label] - 1) / num_others
                 agreed[r, label] += 1
         for j in range(starts[i], starts[i + 1]):
             votes[labels[j]] = 0
 
 
 @compiled()
-def _add_rows(x, ids, found):  # type: ignore[no-untyped-def]  # for Numba
+def _add_rows(x, ids, sums):  # type: ignore[no-untyped-def]  # for Numba
     for i in range(len(ids)):
         for k in range(x.shape[1]):
-            found[ids[i], k] += x[i, k]
+            sums[ids[i], k] += x[i, k]

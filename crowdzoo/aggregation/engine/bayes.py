@@ -33,9 +33,9 @@ def posteriors(block: Block, params: Params) -> NDArray[np.float64]:
         block: T tasks.
         params: parameters of K classes.
     """
-    found = np.empty((len(block.tasks), params.num_classes))
-    write_posteriors(block, params, found)
-    return found
+    shares = np.empty((len(block.tasks), params.num_classes))
+    write_posteriors(block, params, shares)
+    return shares
 
 
 def write_posteriors(block: Block, params: Params, out: NDArray[np.float64]) -> None:
@@ -47,4 +47,4 @@ def write_posteriors(block: Block, params: Params, out: NDArray[np.float64]) -> 
         out: float64 [T, K], C-contiguous.
     """
     block.check_codes(params.num_annotators, params.num_classes)
-    add_counts(block, params.num_classes, log_table=params.log_table, log_prior=params.log_class_prior, found=out)
+    add_counts(block, params.num_classes, log_table=params.log_table, log_prior=params.log_class_prior, posteriors=out)

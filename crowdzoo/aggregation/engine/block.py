@@ -62,8 +62,8 @@ class Block:
         gold: ArrayLike | None = None,
     ):
         ids, annotators = _checked_codes(task_ids=task_ids, annotator_ids=annotator_ids)
-        (said,) = _checked_codes(ids, labels=labels)
-        self._fill(ids, annotators, said, tasks, gold)
+        (label_codes,) = _checked_codes(ids, labels=labels)
+        self._fill(ids, annotators, label_codes, tasks, gold)
 
     @classmethod
     def of_ratings(
@@ -81,18 +81,18 @@ class Block:
             DataError: as for `Block`, or a rating is not finite.
         """
         ids, annotators = _checked_codes(task_ids=task_ids, annotator_ids=annotator_ids)
-        said = np.asarray(ratings, np.float64)
-        if said.shape != ids.shape or not np.isfinite(said).all():
+        numbers = np.asarray(ratings, np.float64)
+        if numbers.shape != ids.shape or not np.isfinite(numbers).all():
             raise DataError(f"A block has one finite rating for each of its {len(ids):,} annotations.")
         block = cls.__new__(cls)
-        block._fill(ids, annotators, said, tasks, None)
+        block._fill(ids, annotators, numbers, tasks, None)
         return block
 
     def _fill(
         self,
         ids: NDArray[np.int64],
         annotators: NDArray[np.int64],
-        said: NDArray[Any],
+        answers: NDArray[Any],
         tasks: ArrayLike | None,
         gold: ArrayLike | None,
     ) -> None:
@@ -107,13 +107,13 @@ class Block:
         self.starts = np.zeros(num_tasks + 1, np.int64)
         np.cumsum(occurrences(index, num_tasks), out=self.starts[1:])
         label_type: type = np.float64
-        if said.dtype != np.float64:
-            label_type = np.uint8 if said.max(initial=0) < 256 else np.int32
+        if answers.dtype != np.float64:
+            label_type = np.uint8 if answers.max(initial=0) < 256 else np.int32
         if (index[1:] >= index[:-1]).all():
-            self.annotator_ids, self.labels = annotators.astype(np.int32), said.astype(label_type)
+            self.annotator_ids, self.labels = annotators.astype(np.int32), answers.astype(label_type)
         else:
             self.annotator_ids, self.labels = np.empty(len(ids), np.int32), np.empty(len(ids), label_type)
-            _sort_by_task(index, annotators, said, self.starts[:-1].copy(), self.annotator_ids, self.labels)
+            _sort_by_task(index, annotators, answers, self.starts[:-1].copy(), self.annotator_ids, self.labels)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in FIELDS}
@@ -215,16 +215,16 @@ class Block:
 
 def _checked_codes(like: NDArray[np.int64] | None = None, **columns: ArrayLike) -> list[NDArray[np.int64]]:
     """Columns of codes as int64, all of the shape of `like` (None: of the first one)."""
-    found = {name: np.asarray(column, np.int64) for name, column in columns.items()}
-    shape = next(iter(found.values())).shape if like is None else like.shape
-    for name, column in found.items():
+    codes = {name: np.asarray(column, np.int64) for name, column in columns.items()}
+    shape = next(iter(codes.values())).shape if like is None else like.shape
+    for name, column in codes.items():
         if column.shape != shape or column.ndim != 1:
             raise DataError(f"A block's columns are 1-d, of one length, got {name} of shape {column.shape}.")
         if column.size and column.min() < 0:
             raise DataError(f"Codes count from 0; a missing annotation has no row; got {column.min()} in {name}.")
         if name != "task_ids" and column.size and column.max() >= 2**31:
             raise DataError(f"Codes of annotators and classes have 31 bits, got {column.max()} in {name}.")
-    return list(found.values())
+    return list(codes.values())
 
 
 def _rows(task_ids: NDArray[np.int64], tasks: NDArray[np.int64]) -> NDArray[np.int64]:

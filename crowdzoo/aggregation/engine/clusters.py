@@ -23,5 +23,7 @@ def clusters(similarity: NDArray[np.float64], owners: ArrayLike, least: float) -
     distances = 1 - similarity
     distances[rows[:, None] == rows] = 4.0 * len(rows) ** 2  # no mean with such a pair is small
     np.fill_diagonal(distances, 0)
-    found: list[int] = fcluster(linkage(squareform(distances, checks=False), "average"), 1 - least, "distance").tolist()
-    return found
+    cluster_ids: list[int] = fcluster(
+        linkage(squareform(distances, checks=False), "average"), 1 - least, "distance"
+    ).tolist()
+    return cluster_ids

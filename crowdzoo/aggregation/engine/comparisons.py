@@ -108,11 +108,11 @@ def answer_probabilities(
         share: probability that the answer follows the form, [n] or one for all.
         guess: what the answer follows otherwise, probabilities [n, K]; None: the reversed answer.
     """
-    found = np.empty((len(lead), 2 if form == "none" else 3))
-    _fill(lead, np.full(len(lead), tie), FORMS[form], found)
-    other = found[:, [RIGHT, LEFT, EQUAL][: found.shape[1]]] if guess is None else guess
+    probabilities = np.empty((len(lead), 2 if form == "none" else 3))
+    _fill(lead, np.full(len(lead), tie), FORMS[form], probabilities)
+    other = probabilities[:, [RIGHT, LEFT, EQUAL][: probabilities.shape[1]]] if guess is None else guess
     share = np.broadcast_to(share, lead.shape)[:, None]
-    return share * found + (1 - share) * other
+    return share * probabilities + (1 - share) * other
 
 
 @compiled(inline="always")

@@ -19,8 +19,8 @@ def weighted_votes(annotations: Annotations, weights: Array) -> Array:
     """Sum of the weights, [A], of the annotations of each task and class, [N, K]."""
     shape = annotations.num_tasks, annotations.num_classes
     cells = annotations.task_ids * shape[1] + annotations.labels
-    found: Array = np.bincount(cells, weights, shape[0] * shape[1]).astype(np.float64)
-    return found.reshape(shape)
+    sums: Array = np.bincount(cells, weights, shape[0] * shape[1]).astype(np.float64)
+    return sums.reshape(shape)
 
 
 def effective_number(sizes: NDArray[np.int64] | Array, concentration: float) -> Array:
@@ -30,8 +30,8 @@ def effective_number(sizes: NDArray[np.int64] | Array, concentration: float) -> 
         sizes: number of votes of each task, [N].
         concentration: c.
     """
-    found: Array = sizes * (1 + concentration) / (sizes + concentration)
-    return found
+    effective: Array = sizes * (1 + concentration) / (sizes + concentration)
+    return effective
 
 
 def likelihood_of_concentrations(votes: Array, class_prior: Array) -> tuple[Array, Array]:

@@ -93,8 +93,8 @@ class Counts(Additive):
     def add(self, block: Block, posteriors: NDArray[np.float64]) -> None:
         """Adds a block under given posteriors [T, K] to these counts."""
         block.check_codes(self.num_annotators, self.num_classes)
-        given = np.ascontiguousarray(posteriors, np.float64)
-        add_counts(block, self.num_classes, given=given, counts=self.table, classes=self.classes)
+        fixed_posteriors = np.ascontiguousarray(posteriors, np.float64)
+        add_counts(block, self.num_classes, fixed_posteriors=fixed_posteriors, counts=self.table, classes=self.classes)
         self.num_annotations += len(block)
 
     def add_expected(self, block: Block, params: Params, counting: bool = True) -> None:

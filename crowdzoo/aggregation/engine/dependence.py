@@ -60,14 +60,14 @@ class SharedTasks:
             rows = chosen[index]
             index, annotators, labels = index[rows], annotators[rows], labels[rows]
         some = Block(index, annotators, labels, np.arange(len(numbers)))
-        found = [*pairs_of_annotations(some)]
-        tasks, left, right, one, other = (
-            np.concatenate([np.empty(0, np.int64), *(part[column] for part in found)]) for column in range(5)
+        parts = [*pairs_of_annotations(some)]
+        tasks, left, right, first, second = (
+            np.concatenate([np.empty(0, np.int64), *(part[column] for part in parts)]) for column in range(5)
         )
         keys, pairs, times = np.unique(left * num_annotators + right, return_inverse=True, return_counts=True)
         shared = times.astype(np.float64)
-        agreement = np.bincount(pairs, one == other, len(keys)) / shared
-        return cls(*np.divmod(keys, max(num_annotators, 1)), shared, agreement, pairs, tasks, one == other)
+        agreement = np.bincount(pairs, first == second, len(keys)) / shared
+        return cls(*np.divmod(keys, max(num_annotators, 1)), shared, agreement, pairs, tasks, first == second)
 
 
 def pairs_of_annotations(block: Block) -> Iterator[tuple[NDArray[np.int64], ...]]:
@@ -81,9 +81,9 @@ def pairs_of_annotations(block: Block) -> Iterator[tuple[NDArray[np.int64], ...]
     starts = np.cumsum(redundancy) - redundancy
     for size in np.unique(redundancy[redundancy > 1]):
         rows = starts[redundancy == size, None] + np.arange(size)
-        one, other = (rows[:, column].ravel() for column in np.triu_indices(size, 1))
-        swap = annotators[one] > annotators[other]
-        low, high = np.where(swap, other, one), np.where(swap, one, other)
+        first, second = (rows[:, column].ravel() for column in np.triu_indices(size, 1))
+        swap = annotators[first] > annotators[second]
+        low, high = np.where(swap, second, first), np.where(swap, first, second)
         two = annotators[low] != annotators[high]
         low, high = low[two], high[two]
         yield index[low], annotators[low], annotators[high], labels[low], labels[high]
@@ -110,10 +110,10 @@ class Groups:
         """
         cells = block.index * len(self.correlation) + self.members[block.annotator_ids]
         _, place, numbers = np.unique(cells, return_inverse=True, return_counts=True)
-        found: NDArray[np.float64] = 1 / (
+        weights: NDArray[np.float64] = 1 / (
             1 + (numbers[place] - 1) * self.correlation[self.members[block.annotator_ids]]
         )
-        return found
+        return weights
 
 
 def dependent_pairs(shared: SharedTasks, expected: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -133,9 +133,9 @@ def dependent_pairs(shared: SharedTasks, expected: NDArray[np.float64]) -> NDArr
     with np.errstate(divide="ignore"):  # no pairs
         limits = np.log(LEVEL * np.arange(1, len(order) + 1) / len(order))
     passed = np.flatnonzero(log_tail[order] <= limits)
-    found = np.zeros(len(order), bool)
-    found[order[: passed[-1] + 1 if passed.size else 0]] = True
-    return found
+    rejected = np.zeros(len(order), bool)
+    rejected[order[: passed[-1] + 1 if passed.size else 0]] = True
+    return rejected
 
 
 def _pooled(

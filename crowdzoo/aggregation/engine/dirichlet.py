@@ -37,8 +37,8 @@ def expected_logs(counts: NDArray[np.float64], prior: NDArray[np.float64]) -> tu
         return [_expect(counts[part], *facts, logs[part]) for part in parts]
 
     parts = [slice(begin, begin + step) for begin in range(0, len(counts), step)]
-    found = in_threads(work, parts, num_threads())
-    return logs, math.fsum(divergence for part in found for divergence in part)
+    divergences = in_threads(work, parts, num_threads())
+    return logs, math.fsum(divergence for part in divergences for divergence in part)
 
 
 def expected_tables(counts: NDArray[np.float64], prior: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
@@ -68,8 +68,8 @@ def expected_tables(counts: NDArray[np.float64], prior: NDArray[np.float64]) -> 
         return tables
 
     parts = [slice(begin, begin + step) for begin in range(0, len(counts), step)]
-    found = np.sum(in_threads(work, parts, num_threads()), axis=0)
-    return found[:-1], float((found[-1] / cells[-1]).sum())
+    divergence = np.sum(in_threads(work, parts, num_threads()), axis=0)
+    return divergence[:-1], float((divergence[-1] / cells[-1]).sum())
 
 
 def _with_sums(prior: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -132,8 +132,8 @@ def _slopes(values: NDArray[np.float64]) -> NDArray[np.float64]:
     They are Hurwitz's zeta functions of 2, 3 and 4, the second with the other sign (Abramowitz and Stegun, 6.4.10).
     """
     distinct, places = np.unique(values, return_inverse=True)  # most priors have few
-    found = np.stack([zeta(2, distinct), -zeta(3, distinct), zeta(4, distinct)])
-    return found[:, places].reshape(3, *values.shape)
+    derivatives = np.stack([zeta(2, distinct), -zeta(3, distinct), zeta(4, distinct)])
+    return derivatives[:, places].reshape(3, *values.shape)
 
 
 @compiled()
@@ -164,9 +164,9 @@ def _expect(counts, prior, prior_digamma, prior_log_gamma, slopes, logs):  # typ
                     log = slope - at_totals[s]
                     divergence += count * log - log_gamma + prior_log_gamma[outcome, s]
                 elif count > 0.0:
-                    one, two, three = slopes[0, outcome, s], slopes[1, outcome, s], slopes[2, outcome, s]
-                    log += count * (one + count * (two + count * three))
-                    more = one * (1 / 2) + count * (two * (2 / 3) + count * three * (3 / 4))
+                    slope_at, curve_at, third_at = slopes[0, outcome, s], slopes[1, outcome, s], slopes[2, outcome, s]
+                    log += count * (slope_at + count * (curve_at + count * third_at))
+                    more = slope_at * (1 / 2) + count * (curve_at * (2 / 3) + count * third_at * (3 / 4))
                     divergence += count * (count * more - at_totals[s])
                 logs[r, outcome, s] = log
     return divergence
@@ -186,8 +186,8 @@ def _tables(counts, prior, prior_digamma, slopes, tables):  # type: ignore[no-un
                 if count > SMALL * alpha:
                     tables[outcome, s] += alpha * (_slope(count + alpha) - prior_digamma[outcome, s])
                 elif count > 0.0:
-                    one, two, three = slopes[0, outcome, s], slopes[1, outcome, s], slopes[2, outcome, s]
-                    tables[outcome, s] += alpha * count * (one + count * (two + count * three))
+                    slope_at, curve_at, third_at = slopes[0, outcome, s], slopes[1, outcome, s], slopes[2, outcome, s]
+                    tables[outcome, s] += alpha * count * (slope_at + count * (curve_at + count * third_at))
         for s in range(num_states):
             if totals[s] > 0.0:
                 alpha = prior[num_outcomes, s]

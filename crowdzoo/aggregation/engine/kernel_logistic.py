@@ -52,14 +52,14 @@ def kernel_logistic(
     before = dual
     for step in range(MOST_STEPS):
         ahead = dual + step / (step + 3) * (dual - before)
-        found = softmax(slope * offsets + kernel @ ahead, axis=-1)
-        before, dual = dual, ahead + steps @ (truth - found - ahead)
+        probabilities = softmax(slope * offsets + kernel @ ahead, axis=-1)
+        before, dual = dual, ahead + steps @ (truth - probabilities - ahead)
         change = np.abs(dual - before).max(initial=0.0)
         if step % 3 == 0:
-            found = softmax(slope * offsets + kernel @ dual, axis=-1)
-            means = (found * offsets).sum(axis=1)
-            gradient = ((truth - found) * offsets).sum() - slope
-            curvature = ((found * offsets**2).sum(axis=1) - means**2).sum() + 1
+            probabilities = softmax(slope * offsets + kernel @ dual, axis=-1)
+            means = (probabilities * offsets).sum(axis=1)
+            gradient = ((truth - probabilities) * offsets).sum() - slope
+            curvature = ((probabilities * offsets**2).sum(axis=1) - means**2).sum() + 1
             leap = max(slope + gradient / curvature, 0.0) - slope
             slope += float(leap)
             change = max(change, abs(leap))

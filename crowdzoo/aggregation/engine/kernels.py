@@ -86,11 +86,11 @@ def _kernel(fixed: int) -> Callable[..., float]:
 
     @compiled()
     def expect_and_count(  # type: ignore[no-untyped-def]  # for Numba
-        starts, annotators, labels, gold, num_classes, log_table, log_prior, given, found, counts, classes
+        starts, annotators, labels, gold, num_classes, log_table, log_prior, known, posteriors, counts, classes
     ):
         k_all = U(fixed) if fixed else U(num_classes)
         num_tasks = len(starts) - 1
-        expects, keeps, counting, has_gold = len(given) == 0, len(found) > 0, len(counts) > 0, len(gold) > 0
+        expects, keeps, counting, has_gold = len(known) == 0, len(posteriors) > 0, len(counts) > 0, len(gold) > 0
         tile = np.empty(TILE * num_classes)
         large = max(len(log_table), len(counts)) > CACHED
         far = len(annotators) - AHEAD if large else 0
@@ -114,11 +114,11 @@ def _kernel(fixed: int) -> Callable[..., float]:
             else:
                 begin = U(first) * k_all
                 for k in range(U(last - first) * k_all):
-                    tile[k] = given[begin + k]
+                    tile[k] = known[begin + k]
             if keeps:
                 begin = U(first) * k_all
                 for k in range(U(last - first) * k_all):
-                    found[begin + k] = tile[k]
+                    posteriors[begin + k] = tile[k]
             if counting:
                 o = U(0)
                 for i in range(first, last):
@@ -146,8 +146,8 @@ def add_counts(
     *,
     log_table: NDArray[np.float64] = NOTHING,
     log_prior: NDArray[np.float64] = NOTHING,
-    given: NDArray[np.float64] = NOTHING,
-    found: NDArray[np.float64] = NOTHING,
+    fixed_posteriors: NDArray[np.float64] = NOTHING,
+    posteriors: NDArray[np.float64] = NOTHING,
     counts: NDArray[np.float64] = NOTHING,
     classes: NDArray[np.float64] = NOTHING,
 ) -> float:
@@ -160,18 +160,18 @@ def add_counts(
         num_classes: K.
         log_table: log P(annotator says l | truth k), `[annotator, said, true]`, [R, K, K].
         log_prior: log P(truth k), [K].
-        given: posteriors [T, K], instead of those that follow from `log_table` and `log_prior`.
-        found: receives the posteriors, [T, K].
+        fixed_posteriors: posteriors [T, K], instead of those that follow from `log_table` and `log_prior`.
+        posteriors: receives the posteriors, [T, K].
         counts: the posteriors of an annotation's task are added at its annotator and label, `[annotator, said, true]`,
             [R, K, K].
         classes: the posteriors of tasks that carry information are added up, [K].
 
     Returns:
-        Log probability of the block's annotations and known classes, nats; 0 with `given`.
+        Log probability of the block's annotations and known classes, nats; 0 with `fixed_posteriors`.
     """
     loop = _kernel(num_classes if num_classes <= MOST_FIXED else 0)
-    flat = (log_table.reshape(-1), log_prior, given.reshape(-1), found.reshape(-1), counts.reshape(-1), classes)
-    return loop(*block.columns, num_classes, *flat)
+    before = log_table.reshape(-1), log_prior, fixed_posteriors.reshape(-1)
+    return loop(*block.columns, num_classes, *before, posteriors.reshape(-1), counts.reshape(-1), classes)
 
 
 def vote_shares(block: Block, weights: NDArray[np.float64], num_classes: int) -> NDArray[np.float64]:
@@ -239,15 +239,15 @@ def normalised_logs(counts: NDArray[np.float64], prior: NDArray[np.float64]) -> 
 def _normalise(counts, prior, least, shares):  # type: ignore[no-untyped-def]  # for Numba
     num_classes = U(counts.shape[1])
     of_prior, factors = np.zeros(num_classes), np.empty(num_classes)
-    for said in range(num_classes):
+    for label in range(num_classes):
         for true in range(num_classes):
-            of_prior[true] += prior[said, true]
+            of_prior[true] += prior[label, true]
     for r in range(U(counts.shape[0])):
         for true in range(num_classes):
             factors[true] = of_prior[true]
-        for said in range(num_classes):
+        for label in range(num_classes):
             for true in range(num_classes):
-                factors[true] += counts[r, said, true]
+                factors[true] += counts[r, label, true]
         empty = False
         for true in range(num_classes):
             if factors[true] >= TINY:  # one divided by less is inf
@@ -255,11 +255,11 @@ def _normalise(counts, prior, least, shares):  # type: ignore[no-untyped-def]  #
             else:
                 factors[true] = 0.0
                 empty = True
-        for said in range(num_classes):
+        for label in range(num_classes):
             for true in range(num_classes):
-                shares[r, said, true] = max((counts[r, said, true] + prior[said, true]) * factors[true], least)
+                shares[r, label, true] = max((counts[r, label, true] + prior[label, true]) * factors[true], least)
         if empty:
             for true in range(num_classes):
                 if factors[true] == 0.0:
-                    for said in range(num_classes):
-                        shares[r, said, true] = 1.0 / num_classes
+                    for label in range(num_classes):
+                        shares[r, label, true] = 1.0 / num_classes

@@ -68,10 +68,10 @@ def forward_backward(chain: LogChain, emissions: NDArray[np.float64], starts: ND
             results.append((first, after, total))
         return results
 
-    found = [each for part in in_threads(work, _parts(starts), num_threads()) for each in part]
-    first = sum((each[0] for each in found), np.zeros(num_classes))
-    after = sum((each[1] for each in found), np.zeros((num_classes, num_classes)))
-    return ChainCounts(posteriors, first, after, float(sum(each[2] for each in found)))
+    part_results = [part_result for part in in_threads(work, _parts(starts), num_threads()) for part_result in part]
+    first = sum((part_result[0] for part_result in part_results), np.zeros(num_classes))
+    after = sum((part_result[1] for part_result in part_results), np.zeros((num_classes, num_classes)))
+    return ChainCounts(posteriors, first, after, float(sum(part_result[2] for part_result in part_results)))
 
 
 def viterbi(chain: LogChain, emissions: NDArray[np.float64], starts: NDArray[np.int64]) -> NDArray[np.int64]:

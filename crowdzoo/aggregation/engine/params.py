@@ -71,12 +71,12 @@ class Additive:
     num_annotations: int
 
     def __iadd__(self: T, other: T) -> T:
-        for each in fields(self):  # type: ignore[arg-type]  # T is a dataclass
-            mine = getattr(self, each.name)
-            mine += getattr(other, each.name)  # of an array, in place
-            object.__setattr__(self, each.name, mine)  # it may be frozen
+        for field in fields(self):  # type: ignore[arg-type]  # T is a dataclass
+            mine = getattr(self, field.name)
+            mine += getattr(other, field.name)  # of an array, in place
+            object.__setattr__(self, field.name, mine)  # it may be frozen
         return self
 
     def __add__(self: T, other: T) -> T:
         names: Any = fields(self)  # type: ignore[arg-type]  # T is a dataclass
-        return type(self)(*(getattr(self, each.name) + getattr(other, each.name) for each in names))
+        return type(self)(*(getattr(self, field.name) + getattr(other, field.name) for field in names))

@@ -99,8 +99,8 @@ def posteriors_of(block: Block, cells: Cells) -> NDArray[np.float64]:
 def given_answers(block: Block, posteriors: NDArray[np.float64], shape: tuple[int, ...]) -> Answers:
     """What a block adds under given posteriors [T, K] of its tasks, for cells of that shape."""
     num_classes = posteriors.shape[1]
-    said = block.said(shape[0], num_classes)
-    cell = said if len(shape) == 2 else block.annotator_ids
+    voted = block.said(shape[0], num_classes)
+    cell = voted if len(shape) == 2 else block.annotator_ids
     rows = np.repeat(np.arange(len(block.tasks)), np.diff(block.starts))  # as block.index, which would stay in memory
     right = posteriors.take(rows * num_classes + block.labels)
     counts = [np.bincount(cell, weights=weights, minlength=int(np.prod(shape))) for weights in (right, 1 - right)]
@@ -142,14 +142,14 @@ def _run(blocks: Sequence[Block], cells: Cells, posteriors: NDArray[np.float64] 
 
 
 @compiled()
-def share_out(gains, said, num_said, is_said, class_prior, log_prior, known, shares):  # type: ignore[no-untyped-def]  # for Numba
+def share_out(gains, voted, num_voted, is_voted, class_prior, log_prior, known, shares):  # type: ignore[no-untyped-def]  # for Numba
     """Posteriors of the classes that a task's annotators said; part of a compiled loop over tasks.
 
     Args:
         gains: log evidence for each class, [K]; zero for those not said.
-        said: the classes said, each once, in its first `num_said` places.
-        num_said: how many.
-        is_said: whether each class was, [K].
+        voted: the classes said, each once, in its first `num_voted` places.
+        num_voted: how many.
+        is_voted: whether each class was, [K].
         class_prior: [K].
         log_prior: its logarithm, [K].
         known: the class, or -1.
@@ -166,26 +166,26 @@ def share_out(gains, said, num_said, is_said, class_prior, log_prior, known, sha
         return log_prior[truth] + gains[truth], 0.0
     prior_said, prior_rest, rest = 0.0, 0.0, 0.0
     peak = -np.inf
-    for i in range(num_said):
-        label = said[i]
+    for i in range(num_voted):
+        label = voted[i]
         prior_said += class_prior[label]
         peak = max(peak, gains[label] + log_prior[label])
-    if num_said < num_classes:
+    if num_voted < num_classes:
         peak = max(peak, 0.0)
         rest = exp(-peak)
         if prior_said < 0.5:
             prior_rest = 1.0 - prior_said
         else:  # the difference would lose digits
             for k in range(num_classes):
-                if not is_said[k]:
+                if not is_voted[k]:
                     prior_rest += class_prior[k]
     total = prior_rest * rest
-    for i in range(num_said):
-        label = said[i]
+    for i in range(num_voted):
+        label = voted[i]
         shares[label] = exp(gains[label] + log_prior[label] - peak)
         total += shares[label]
-    for i in range(num_said):
-        shares[said[i]] /= total
+    for i in range(num_voted):
+        shares[voted[i]] /= total
     return peak + log(total), rest / total
 
 
@@ -199,24 +199,24 @@ def _kernel(  # type: ignore[no-untyped-def]  # pragma: no cover
         Log probability of their annotations and known classes, nats.
     """
     num_classes = np.uint64(len(class_prior))
-    zero, one = np.uint64(0), np.uint64(1)
+    u_zero, u_one = np.uint64(0), np.uint64(1)
     log_prior = np.log(class_prior)
     gains = np.zeros(num_classes)  # of the classes that the task's annotators said; else zero
     shares = np.zeros(num_classes)  # their posteriors
     is_said = np.zeros(num_classes, np.uint8)
-    said = np.empty(num_classes, np.uint64)
+    voted = np.empty(num_classes, np.uint64)
     not_said = np.zeros(num_classes)  # what a class's count lacks where it was said, divided by its prior
     total_rest = 0.0
     log_likelihood = 0.0
     for task in range(np.uint64(len(starts) - 1)):
-        first, last = np.uint64(starts[task]), np.uint64(starts[task + one])
+        first, last = np.uint64(starts[task]), np.uint64(starts[task + u_one])
         known = gold[task] if len(gold) else -1
         if first == last and known < 0:
             if len(posteriors):
                 posteriors[task] = class_prior
             continue
         base = 0.0
-        num_said = zero
+        num_said = u_zero
         for row in range(first, last):
             label = np.uint64(labels[row])
             cell = np.uint64(annotator_ids[row])
@@ -224,11 +224,11 @@ def _kernel(  # type: ignore[no-untyped-def]  # pragma: no cover
                 cell = cell * num_classes + label
             if not is_said[label]:
                 is_said[label] = 1
-                said[num_said] = label
-                num_said += one
+                voted[num_said] = label
+                num_said += u_one
             gains[label] += gain[cell]
             base += wrong[cell]
-        evidence, rest = share_out(gains, said, num_said, is_said, class_prior, log_prior, known, shares)
+        evidence, rest = share_out(gains, voted, num_said, is_said, class_prior, log_prior, known, shares)
         log_likelihood += base + evidence
         total_rest += rest
         for row in range(first, last):
@@ -247,7 +247,7 @@ def _kernel(  # type: ignore[no-untyped-def]  # pragma: no cover
             shares[np.uint64(known)] = 0.0
             classes[np.uint64(known)] += 1.0
         for i in range(num_said):
-            label = said[i]
+            label = voted[i]
             classes[label] += shares[label]
             not_said[label] += rest
             gains[label] = 0.0

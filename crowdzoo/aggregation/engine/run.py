@@ -106,15 +106,15 @@ def answers_by_block(
         seed: seed of random ties.
         ties: as `choose_labels` takes them.
     """
-    found = np.empty((annotations.num_tasks, annotations.num_classes))
+    posteriors = np.empty((annotations.num_tasks, annotations.num_classes))
     labels = np.empty(annotations.num_tasks, np.int64)
 
     def answer(places: Sequence[int]) -> None:
         for place in places:
             tasks = blocks[place].tasks
             rows = slice(tasks[0], tasks[-1] + 1)
-            write(place, found[rows])
-            labels[rows] = choose_labels(found[rows], tasks, ties, seed)
+            write(place, posteriors[rows])
+            labels[rows] = choose_labels(posteriors[rows], tasks, ties, seed)
 
     in_threads(answer, range(len(blocks)), num_threads())
-    return found, labels
+    return posteriors, labels

@@ -45,32 +45,32 @@ class SoftAnswers:
     """
 
     def __init__(self, annotations: Annotations, method: str):
-        given = annotations.confidence
-        if given is None or not has_confidence(annotations):
+        confidence = annotations.confidence
+        if confidence is None or not has_confidence(annotations):
             raise DataError(
                 f"{method}: confidence=True needs annotations with a column `confidence`, and there is none. "
                 "Add the column, or set confidence=False."
             )
-        wrong = np.flatnonzero((given < 0) | (given > 1))
+        wrong = np.flatnonzero((confidence < 0) | (confidence > 1))
         if len(wrong):
             row = int(wrong[0])
             task = short_repr(annotations.tasks[annotations.task_ids[row]])
             annotator = short_repr(annotations.annotators[annotations.annotator_ids[row]])
             raise DataError(
-                f"{method}: column 'confidence': {given[row]:g} by annotator {annotator} for task {task} is not a "
+                f"{method}: column 'confidence': {confidence[row]:g} by annotator {annotator} for task {task} is not a "
                 f"probability from 0 to 1 ({len(wrong):,} such rows). Divide the column by the highest possible value."
             )
         num_classes = annotations.num_classes
-        own = np.where(np.isnan(given) | (num_classes == 1), 1.0, given)
+        own = np.where(np.isnan(confidence) | (num_classes == 1), 1.0, confidence)
         self.tasks, self.annotators = annotations.task_ids, annotations.annotator_ids
         self.shares = np.repeat(((1 - own) / max(num_classes - 1, 1))[:, None], num_classes, axis=1)
         self.shares[np.arange(len(own)), annotations.labels] = own
 
     def mean(self, num_tasks: int, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Mean answer of each task, [N, K], zeros where there is none; annotators may have weights [R]."""
-        each = np.ones(len(self.tasks)) if weights is None else weights[self.annotators]
-        total = np.bincount(self.tasks, each, num_tasks)
-        columns = [np.bincount(self.tasks, each * share, num_tasks) for share in self.shares.T]
+        answer_weights = np.ones(len(self.tasks)) if weights is None else weights[self.annotators]
+        total = np.bincount(self.tasks, answer_weights, num_tasks)
+        columns = [np.bincount(self.tasks, answer_weights * share, num_tasks) for share in self.shares.T]
         return np.stack(columns, axis=1) / np.where(total > 0, total, 1)[:, None]
 
     def log_evidence(self, confusions: NDArray[np.float64], num_tasks: int) -> NDArray[np.float64]:

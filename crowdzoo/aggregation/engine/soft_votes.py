@@ -36,12 +36,12 @@ class SoftVotes:
         self.blocks = blocks
         self.informed = np.concatenate([block.informed for block in blocks])
 
-    def first_counts(self, given: NDArray[np.float64] | None, weights: NDArray[np.float64]) -> Counts:
+    def first_counts(self, first_posteriors: NDArray[np.float64] | None, weights: NDArray[np.float64]) -> Counts:
         """Counts under posteriors [N, K], or under mean answers, whose annotators have weights [R]."""
-        if given is None:
-            given = self.said.mean(self.num_tasks, weights)
-            given[given.sum(axis=1) == 0] = 1 / given.shape[1]
-        return self._counts(self._clamped(given), 0.0, None)
+        if first_posteriors is None:
+            first_posteriors = self.said.mean(self.num_tasks, weights)
+            first_posteriors[first_posteriors.sum(axis=1) == 0] = 1 / first_posteriors.shape[1]
+        return self._counts(self._clamped(first_posteriors), 0.0, None)
 
     def expected(self, params: Params) -> Counts:
         """Counts under the posteriors that follow from parameters, with the log-likelihood."""

@@ -23,11 +23,11 @@ def num_threads() -> int:
     Raises:
         ConfigError: the variable holds no positive integer.
     """
-    given = os.environ.get(VARIABLE, "")
-    if given:
-        if not given.isdigit() or int(given) < 1:
-            raise ConfigError(f"{VARIABLE} must be a positive number of threads, got {given!r}.")
-        return int(given)
+    setting = os.environ.get(VARIABLE, "")
+    if setting:
+        if not setting.isdigit() or int(setting) < 1:
+            raise ConfigError(f"{VARIABLE} must be a positive number of threads, got {setting!r}.")
+        return int(setting)
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on macOS

@@ -23,9 +23,10 @@ def add_run(typingctx: Any, target: Any, i: Any, source: Any, j: Any, length: An
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         places = _places(context, builder, signature.args[0], args[0], args[1], width)
-        others = _places(context, builder, signature.args[2], args[2], args[3], width)
+        sources = _places(context, builder, signature.args[2], args[2], args[3], width)
         sums = [
-            builder.fadd(*(builder.load(place, align=8) for place in pair)) for pair in zip(places, others, strict=True)
+            builder.fadd(*(builder.load(place, align=8) for place in pair))
+            for pair in zip(places, sources, strict=True)
         ]
         for place, value in zip(places, sums, strict=True):
             builder.store(value, place, align=8)

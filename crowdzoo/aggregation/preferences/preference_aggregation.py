@@ -82,17 +82,17 @@ class PreferenceAggregation(Result):
         params: PairParams,
         ties: str,
         fitted: Collection[str],
-        **found: Any,
+        **fields: Any,
     ) -> PreferenceAggregation:
         """The result for a table of annotations: adds its names and counts to what was found.
 
         Args:
-            method: see the attribute of that name, as for `ties` and `found`.
+            method: see the attribute of that name, as for `ties` and `fields`.
             annotations: N tasks, R annotators.
             params: parameters of the model.
             ties: one of `FORMS`.
             fitted: names of the parameters that the method has; "common" is the position bias.
-            **found: further attributes by name, such as `history`.
+            **fields: further attributes by name, such as `history`.
         """
         assert annotations.right_ids is not None
         pairs, table = annotations.pairs()
@@ -116,7 +116,7 @@ class PreferenceAggregation(Result):
             skills=of_annotators.get("slopes", of_annotators.get("shares")),
             notes=_notes(groups, annotations.redundancy),
             **names_and_counts(annotations),
-            **found,
+            **fields,
         )
 
     @property
@@ -158,8 +158,8 @@ class PreferenceAggregation(Result):
         Returns:
             [P, K], in the order of `annotations.pairs()`; 0 for an answer that this result does not have.
         """
-        found = self.probabilities(*annotations.pairs()[0].T)
-        return np.pad(found, [(0, 0), (0, annotations.num_classes - found.shape[1])])
+        probabilities = self.probabilities(*annotations.pairs()[0].T)
+        return np.pad(probabilities, [(0, 0), (0, annotations.num_classes - probabilities.shape[1])])
 
     def answer_probabilities(self, annotations: Annotations) -> NDArray[np.float64]:
         """How likely each annotator gives each answer to the pair that an annotation is about.
@@ -195,7 +195,7 @@ class PreferenceAggregation(Result):
         """
         left, right = self._sides(annotations, "standard_errors")
         who, gap, step = annotations.annotator_ids, self.scores[left] - self.scores[right], 1e-4
-        below, at, above = (self._answer_probabilities(who, gap + each) for each in (-step, 0.0, step))
+        below, at, above = (self._answer_probabilities(who, gap + shift) for shift in (-step, 0.0, step))
         slopes = (above - below) / (2 * step)
         weights = (slopes**2 / np.maximum(at, 1e-300)).sum(axis=1)
         errors = np.full(len(self.scores), np.nan)
@@ -250,12 +250,12 @@ class PreferenceAggregation(Result):
 
     def _pair_columns(self) -> Columns:
         left, right = self.pairs.T
-        found = self.probabilities(left, right)
+        probabilities = self.probabilities(left, right)
         return {
             "left": self.tasks[left],
             "right": self.tasks[right],
             "annotations": self.annotations_per_pair,
-            **{f"probability_{answer}": column for answer, column in zip(self.answers, found.T, strict=True)},
+            **{f"probability_{answer}": column for answer, column in zip(self.answers, probabilities.T, strict=True)},
         }
 
     def _of_annotators(self) -> Columns:
@@ -267,28 +267,28 @@ class PreferenceAggregation(Result):
         }
 
     @classmethod
-    def _read(cls, found: ReadResult) -> dict[str, Any]:
+    def _read(cls, stored: ReadResult) -> dict[str, Any]:
         tasks, pairs, annotators, _ = cls.files
-        names = found.names(tasks, "task")
+        names = stored.names(tasks, "task")
         codes = {name: code for code, name in enumerate(names.tolist())}
-        sides = [[codes.get(name, -1) for name in found.names(pairs, side).tolist()] for side in ("left", "right")]
+        sides = [[codes.get(name, -1) for name in stored.names(pairs, side).tolist()] for side in ("left", "right")]
         if any(-1 in side for side in sides):
-            raise DataError(f"{found.folder / pairs} holds a task that {tasks} does not have. Aggregate again.")
-        ties = found.value("ties", str)
+            raise DataError(f"{stored.folder / pairs} holds a task that {tasks} does not have. Aggregate again.")
+        ties = stored.value("ties", str)
         if ties not in FORMS:
-            raise DataError(f"{found.folder / cls.files[-1]}: 'ties' is {ties!r}. Aggregate again.")
+            raise DataError(f"{stored.folder / cls.files[-1]}: 'ties' is {ties!r}. Aggregate again.")
         return {
-            "scores": found.numbers(tasks, "score"),
-            "groups": found.numbers(tasks, "group", whole=True),
+            "scores": stored.numbers(tasks, "score"),
+            "groups": stored.numbers(tasks, "group", whole=True),
             "pairs": np.array(sides, np.int64).T,
-            "annotations_per_pair": found.numbers(pairs, "annotations", whole=True),
+            "annotations_per_pair": stored.numbers(pairs, "annotations", whole=True),
             "ties": ties,
-            "tie": found.value("tie", float),
-            "bias": found.value("bias", float),
-            **{name: found.optional(annotators, name) for name in _OF_ANNOTATORS},
-            "guesses": found.optional(annotators, "guesses", 2 if ties == "none" else 3),
-            "log_likelihood": found.value("log_likelihood", float),
-            **found.names_and_counts(tasks, annotators),
+            "tie": stored.value("tie", float),
+            "bias": stored.value("bias", float),
+            **{name: stored.optional(annotators, name) for name in _OF_ANNOTATORS},
+            "guesses": stored.optional(annotators, "guesses", 2 if ties == "none" else 3),
+            "log_likelihood": stored.value("log_likelihood", float),
+            **stored.names_and_counts(tasks, annotators),
         }
 
     def _more(self) -> dict[str, Any]:

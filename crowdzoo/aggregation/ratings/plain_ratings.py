@@ -105,14 +105,14 @@ def add_answers(block: Block, estimates: Array, rows: Array, sums: Array) -> Non
     rated = counts > 0
     totals = np.bincount(tasks, ratings, len(counts))
     means = totals / np.maximum(counts, 1)
-    others = counts[tasks] - 1
-    rest = (totals[tasks] - ratings) / np.maximum(others, 1)
-    shared = others > 0
+    num_others = counts[tasks] - 1
+    rest = (totals[tasks] - ratings) / np.maximum(num_others, 1)
+    shared = num_others > 0
     rows[:, 0] += np.bincount(annotators[shared], minlength=len(rows))
     rows[:, 1] += np.bincount(annotators, np.where(shared, np.square(ratings - rest), 0.0), len(rows))
-    found = estimates[rated]
-    of_tasks = len(found), found.sum(), found @ found
-    within = len(ratings) - len(found), np.square(ratings - means[tasks]).sum()
+    estimate = estimates[rated]
+    of_tasks = len(estimate), estimate.sum(), estimate @ estimate
+    within = len(ratings) - len(estimate), np.square(ratings - means[tasks]).sum()
     sums += np.array([*of_tasks, *within, ratings.sum(), ratings @ ratings, len(ratings)])
 
 
@@ -129,8 +129,8 @@ def result_of_answers(
         rows: of all blocks, [R, 2].
         sums: of all blocks, [SUMS].
     """
-    tasks, found, squares, free, within, ratings, rating_squares, number = sums.tolist()
-    spread = max(squares / tasks - (found / tasks) ** 2, 0.0)
+    tasks, num_estimated, squares, free, within, ratings, rating_squares, number = sums.tolist()
+    spread = max(squares / tasks - (num_estimated / tasks) ** 2, 0.0)
     # that of all ratings, which is more than it can be, if no task has two
     deviation = within / free if free else max(rating_squares / number - (ratings / number) ** 2, 0.0)
     rated = annotations.redundancy > 0

@@ -59,14 +59,14 @@ class RatingAggregation(Result):
     annotations_per_annotator: NDArray[np.int64]
 
     @classmethod
-    def _read(cls, found: ReadResult) -> dict[str, Any]:
+    def _read(cls, stored: ReadResult) -> dict[str, Any]:
         tasks, annotators, _ = cls.files
         return {
-            "estimates": found.numbers(tasks, "estimate"),
-            "standard_errors": found.numbers(tasks, "standard_error"),
-            "biases": found.optional(annotators, "bias"),
-            "precisions": found.optional(annotators, "precision"),
-            **found.names_and_counts(tasks, annotators),
+            "estimates": stored.numbers(tasks, "estimate"),
+            "standard_errors": stored.numbers(tasks, "standard_error"),
+            "biases": stored.optional(annotators, "bias"),
+            "precisions": stored.optional(annotators, "precision"),
+            **stored.names_and_counts(tasks, annotators),
         }
 
     def _answer_columns(self) -> Columns:

@@ -256,14 +256,16 @@ def _continued(beliefs: RatingBeliefs, earlier: RatingAggregation, annotations: 
     """First beliefs with biases and precisions of an earlier result, for the annotators that it has."""
     place = {name: code for code, name in enumerate(earlier.annotators.tolist())}
     old = np.array([place.get(name, -1) for name in annotations.annotators.tolist()], np.int64)
-    found, unit = beliefs.annotators, beliefs.crowd.unit
+    annotators, unit = beliefs.annotators, beliefs.crowd.unit
     if (old < 0).all():
         return beliefs
     if earlier.biases is not None:
-        found = found._replace(bias=np.where(old >= 0, earlier.biases[old] / unit, found.bias))
+        annotators = annotators._replace(bias=np.where(old >= 0, earlier.biases[old] / unit, annotators.bias))
     if earlier.precisions is not None:
-        found = found._replace(precision=np.where(old >= 0, earlier.precisions[old] * unit**2, found.precision))
-    return replace(beliefs, annotators=found)
+        annotators = annotators._replace(
+            precision=np.where(old >= 0, earlier.precisions[old] * unit**2, annotators.precision)
+        )
+    return replace(beliefs, annotators=annotators)
 
 
 def _notes(
@@ -308,11 +310,11 @@ def _scale_note(ratings: NDArray[np.float64], estimates: NDArray[np.float64]) ->
 
 
 def _level_note(
-    annotations: Annotations, given: NDArray[np.float64], follows: NDArray[np.float64], moved: float
+    annotations: Annotations, means: NDArray[np.float64], follows: NDArray[np.float64], moved: float
 ) -> str:
     """A sentence on ratings that do not follow the truth and move the level by `moved`, in the labels' unit."""
-    most = int(np.argmax((1 - follows) * given))
-    number = int(given[follows < 0.5].sum())
+    most = int(np.argmax((1 - follows) * means))
+    number = int(means[follows < 0.5].sum())
     return (
         f"{number:,} of {len(annotations):,} ratings do not seem to follow the truth (most of them by annotator "
         f"{short_repr(annotations.annotators[most])}), and move the level of all estimates by {moved:+.2g}. Set level "

@@ -310,8 +310,8 @@ def _unrelated(number: Array, sums: Array, squares: Array) -> Array:
     around = np.maximum(squares - number * np.square(means), 0.0) + number * RESOLUTION**2
     shapes, share = WORTH + number / 2, WORTH / (WORTH + number)
     rates = WORTH + (around + share * number * np.square(means)) / 2
-    found: Array = gammaln(shapes) - gammaln(WORTH) + WORTH * np.log(WORTH)
-    return found - shapes * np.log(rates) + (np.log(share) - number * np.log(2 * np.pi)) / 2
+    log_odds: Array = gammaln(shapes) - gammaln(WORTH) + WORTH * np.log(WORTH)
+    return log_odds - shapes * np.log(rates) + (np.log(share) - number * np.log(2 * np.pi)) / 2
 
 
 def _gamma_shape(gap: float) -> float:

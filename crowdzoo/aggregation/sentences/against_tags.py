@@ -19,10 +19,10 @@ def notes_against_tags(table: SequenceTable, labels: NDArray[np.int64]) -> tuple
     """
     notes = different_note(table.as_classification(), labels, "tokens", "sentences whose spans are known")
     types = table.tag_set.types
-    said = table.said_spans()[1]
-    found = table.tag_set.span_table(labels, table.firsts)
-    counts = (np.bincount(spans.types, minlength=len(types)) for spans in (said, found))
-    for code, share, others in empty_classes(*counts):
-        more = f", as {others} more such types" if others else ""
+    annotated_spans = table.said_spans()[1]
+    label_spans = table.tag_set.span_table(labels, table.firsts)
+    counts = (np.bincount(spans.types, minlength=len(types)) for spans in (annotated_spans, label_spans))
+    for code, share, num_others in empty_classes(*counts):
+        more = f", as {num_others} more such types" if num_others else ""
         notes += (f"No span is of type {types[code]!r}, although {share:.1%} of the annotators' spans are{more}.",)
     return notes

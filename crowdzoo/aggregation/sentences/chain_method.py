@@ -101,14 +101,14 @@ class ChainMethod(Iterative):
             says, divergence = model.expected_says(sums.says, votes, constant)
             chain, words, rest = model.expected_rest(sums)
             logs = ChainLogs(says, chain, words)
-            found = model.paths(block, logs)
+            paths = model.paths(block, logs)
 
             def updated() -> ChainBeliefs:
                 sums = model.zero(len(votes))
-                model.add(block, found, sums)  # noqa: B023  called before the next round
+                model.add(block, paths, sums)  # noqa: B023  called before the next round
                 return ChainBeliefs(sums, votes)
 
-            bound = found.log_normaliser - divergence - rest
+            bound = paths.log_normaliser - divergence - rest
             run = advance(run, bound, 0.0, len(block), self.max_iter, self.tol, updated)
         posteriors, labels = model.answers(block, logs)
         likelihood = model.paths(block, model.means(run.params)[3]).log_normaliser

@@ -115,23 +115,23 @@ class ChainModel:
         begins = shares[starts[:-1]].sum(axis=0)
         self.add(block, ChainCounts(shares, begins * first, pairs * after, 0.0), sums)
 
-    def add(self, block: SentenceBlock, found: ChainCounts, sums: ChainSums) -> None:
+    def add(self, block: SentenceBlock, chain_counts: ChainCounts, sums: ChainSums) -> None:
         """Adds what a block's paths say.
 
         Args:
             block: the block.
-            found: of its labelled sentences.
+            chain_counts: of its labelled sentences.
             sums: changed.
         """
         chosen, _ = block.labelled
         posteriors = np.zeros((block.num_tokens, self.num_classes))
-        posteriors[chosen] = found.posteriors
+        posteriors[chosen] = chain_counts.posteriors
         says = sums.says.reshape(-1, *self.row_shape[1:])  # shares its memory
         _count_said(block.tokens, self._contexts(block), block.labels, posteriors, says)
-        np.add(sums.first, found.first, out=sums.first)
-        np.add(sums.after, found.after, out=sums.after)
+        np.add(sums.first, chain_counts.first, out=sums.first)
+        np.add(sums.after, chain_counts.after, out=sums.after)
         if self.num_words:
-            _count_words(block.words[chosen], found.posteriors, sums.words)
+            _count_words(block.words[chosen], chain_counts.posteriors, sums.words)
 
     def _contexts(self, block: SentenceBlock) -> NDArray[np.int64]:
         """Annotator and context of each annotation as one number, [A]."""
@@ -182,8 +182,8 @@ class ChainModel:
         words = sums.words
         if self.num_words:
             prior = np.full((self.num_words, self.num_classes), self.settings.words)
-            found, part = expected_logs(sums.words[None], prior)
-            words = found[0]
+            logs, part = expected_logs(sums.words[None], prior)
+            words = logs[0]
             divergence += part
         return LogChain(log_first, log_after, _log(last)), words, divergence
 
@@ -191,8 +191,8 @@ class ChainModel:
         """One distribution over the allowed classes only, [K]; the others have -inf."""
         logs = np.full(len(counts), -np.inf)
         prior = np.full((int(allowed.sum()), 1), self.settings.transitions)
-        found, divergence = expected_logs(counts[allowed].reshape(1, -1, 1), prior)
-        logs[allowed] = found.ravel()
+        expected, divergence = expected_logs(counts[allowed].reshape(1, -1, 1), prior)
+        logs[allowed] = expected.ravel()
         return logs, divergence
 
     def means(self, beliefs: ChainBeliefs) -> tuple[Array, Array, Array, ChainLogs]:
@@ -224,8 +224,8 @@ class ChainModel:
     def answers(self, block: SentenceBlock, logs: ChainLogs) -> tuple[Array, NDArray[np.int64]]:
         """Posteriors [T, K] of all of a block's tokens, and their labels on the best paths, int64 [T]."""
         emissions = self._emissions(block, logs)
-        found = forward_backward(logs.chain, emissions, block.starts)
-        return found.posteriors, viterbi(logs.chain, emissions, block.starts)
+        chain_counts = forward_backward(logs.chain, emissions, block.starts)
+        return chain_counts.posteriors, viterbi(logs.chain, emissions, block.starts)
 
     def _emissions(self, block: SentenceBlock, logs: ChainLogs) -> Array:
         """Log weight of each class at each token by what was said and by its word, [T, K]."""

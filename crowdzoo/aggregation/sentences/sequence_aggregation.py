@@ -93,7 +93,7 @@ class SequenceAggregation(Result):
         table: SequenceTable,
         posteriors: NDArray[np.float64],
         labels: NDArray[np.int64],
-        **found: Any,
+        **fields: Any,
     ) -> SequenceAggregation:
         """The result for a table: adds its names and counts to what was found.
 
@@ -102,7 +102,7 @@ class SequenceAggregation(Result):
             table: N sentences, R annotators, K classes.
             posteriors: [T, K].
             labels: int64 [T].
-            **found: further attributes by name, such as `confusions` and `history`.
+            **fields: further attributes by name, such as `confusions` and `history`.
 
         Warns:
             VotesWarning: the labels are far from the votes; `notes` says how far.
@@ -123,7 +123,7 @@ class SequenceAggregation(Result):
             tasks_per_annotator=np.bincount(crowd.annotator_ids[begins], minlength=crowd.num_annotators),
             scheme=table.tag_set.scheme,
             notes=notes,
-            **found,
+            **fields,
         )
 
     def __len__(self) -> int:
@@ -153,14 +153,14 @@ class SequenceAggregation(Result):
         """
         if self.spans is None:
             return [side_by_side(self.spans_of(task)) for task in range(len(self))]
-        found: dict[Any, list[DrawnSpan]] = {name: [] for name in self.tasks.tolist()}
-        tasks = {name: task for task, name in enumerate(found)}
+        spans_of_task: dict[Any, list[DrawnSpan]] = {name: [] for name in self.tasks.tolist()}
+        tasks = {name: task for task, name in enumerate(spans_of_task)}
         for row in self.spans:
             firsts, lasts = (list(side) for side in zip(*sequences.edges(tasks[row["task"]]), strict=True))
             pieces = row["fragments"] or [(row["start"], row["end"])]
             tokens = tuple((firsts.index(start), lasts.index(end) + 1) for start, end in pieces)
-            found[row["task"]].append(DrawnSpan(row["label"], tokens))
-        return [tuple(spans) for spans in found.values()]
+            spans_of_task[row["task"]].append(DrawnSpan(row["label"], tokens))
+        return [tuple(spans) for spans in spans_of_task.values()]
 
     def codes(self) -> list[NDArray[np.int64]]:
         """Class codes of all sentences, N arrays int64 [T_i], as `CrowdSequences.gold` holds them."""
@@ -216,28 +216,28 @@ class SequenceAggregation(Result):
         return pa.table({name: [row[name] for row in self.spans] for name in SPAN_COLUMNS})
 
     @classmethod
-    def _read(cls, found: ReadResult) -> dict[str, Any]:
+    def _read(cls, stored: ReadResult) -> dict[str, Any]:
         tokens, annotators, summary = cls.files
-        classes, tasks = found.list_of_names("classes"), found.list_of_names("tasks")
+        classes, tasks = stored.list_of_names("classes"), stored.list_of_names("tasks")
         count = len(classes)
-        labels = found.codes(tokens, "label_code", count)
-        starts = found.list_of_numbers("starts", len(tasks) + 1, whole=True)
+        labels = stored.codes(tokens, "label_code", count)
+        starts = stored.list_of_numbers("starts", len(tasks) + 1, whole=True)
         if starts[0] != 0 or starts[-1] != len(labels) or (np.diff(starts) < 0).any():
-            raise DataError(f"{found.folder / summary}: 'starts' does not fit the {len(labels):,} tokens of {tokens}.")
+            raise DataError(f"{stored.folder / summary}: 'starts' does not fit the {len(labels):,} tokens of {tokens}.")
         return {
-            "posteriors": found.numbers(tokens, "posteriors", count),
+            "posteriors": stored.numbers(tokens, "posteriors", count),
             "starts": starts,
             "labels": labels,
-            "confusions": found.optional(annotators, "confusion", count, count),
-            "transitions": found.optional_list("transitions", count, count),
-            "first": found.optional_list("first", count),
-            "log_likelihood": found.value("log_likelihood", float, int, None),
+            "confusions": stored.optional(annotators, "confusion", count, count),
+            "transitions": stored.optional_list("transitions", count, count),
+            "first": stored.optional_list("first", count),
+            "log_likelihood": stored.value("log_likelihood", float, int, None),
             "tasks": tasks,
             "classes": classes,
-            "annotators_per_task": found.list_of_numbers("annotators_per_task", len(tasks), whole=True),
-            "tasks_per_annotator": found.numbers(annotators, "tasks", whole=True),
-            "scheme": found.value("scheme", str),
-            "spans": found.value("spans", list, None) if "spans" in found.summary else None,
+            "annotators_per_task": stored.list_of_numbers("annotators_per_task", len(tasks), whole=True),
+            "tasks_per_annotator": stored.numbers(annotators, "tasks", whole=True),
+            "scheme": stored.value("scheme", str),
+            "spans": stored.value("spans", list, None) if "spans" in stored.summary else None,
         }
 
     def _answer_columns(self) -> Columns:

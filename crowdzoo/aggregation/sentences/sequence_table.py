@@ -88,9 +88,9 @@ class SequenceTable:
         pairs, rows = np.unique(crowd.task_ids * number + crowd.annotator_ids, return_counts=True)
         if not (begins | follows).all() or (rows != np.diff(starts)[pairs // number]).any():
             raise DataError(f"{method}: an annotator of a sentence labels each of its tokens once.")
-        said = np.concatenate([[num_classes], crowd.labels[order]])
+        tags = np.concatenate([[num_classes], crowd.labels[order]])
         previous = np.empty(len(crowd), np.int64)
-        previous[order] = np.where(begins, num_classes, said[:-1])
+        previous[order] = np.where(begins, num_classes, tags[:-1])
         by_token = np.lexsort((crowd.annotator_ids, token))
         return cls(
             crowd,
@@ -121,10 +121,10 @@ class SequenceTable:
         crowd = self.annotations
         order = np.lexsort((np.asarray(crowd.positions), crowd.annotator_ids, crowd.task_ids))
         positions = np.asarray(crowd.positions)[order]
-        found = self.tag_set.span_table(crowd.labels[order], positions == 0)
-        starts = (self.starts[crowd.task_ids[order]] + positions)[found.starts]
-        ends = starts + (found.ends - found.starts)
-        return crowd.annotator_ids[order][found.starts], SpanTable(found.types, starts, ends)
+        spans = self.tag_set.span_table(crowd.labels[order], positions == 0)
+        starts = (self.starts[crowd.task_ids[order]] + positions)[spans.starts]
+        ends = starts + (spans.ends - spans.starts)
+        return crowd.annotator_ids[order][spans.starts], SpanTable(spans.types, starts, ends)
 
     def drawn_by_task(self, drawn: Drawn | None = None) -> dict[int, dict[int, list[DrawnSpan]]]:
         """Sentences that somebody saw, and the spans of each who did.
@@ -132,17 +132,17 @@ class SequenceTable:
         Args:
             drawn: the spans as they were drawn; None: those of the tags.
         """
-        crowd, found = self.annotations, dict[int, dict[int, list[DrawnSpan]]]()
+        crowd, spans_of_task = self.annotations, dict[int, dict[int, list[DrawnSpan]]]()
         for row in np.flatnonzero(np.asarray(crowd.positions) == 0).tolist():  # one a (task, annotator)
             task, who = int(crowd.task_ids[row]), int(crowd.annotator_ids[row])
-            found.setdefault(task, {})[who] = list(drawn[task, who]) if drawn else []
+            spans_of_task.setdefault(task, {})[who] = list(drawn[task, who]) if drawn else []
         if drawn is None:
             annotators, spans = self.said_spans()
             tasks = np.searchsorted(self.starts, spans.starts, side="right") - 1
             columns = tasks, annotators, spans.types, spans.starts - self.starts[tasks], spans.ends - self.starts[tasks]
             for task, who, code, *tokens in np.stack(columns, axis=1).tolist():
-                found[task][who].append(DrawnSpan(self.tag_set.types[code], (tuple(tokens),)))
-        return found
+                spans_of_task[task][who].append(DrawnSpan(self.tag_set.types[code], (tuple(tokens),)))
+        return spans_of_task
 
     def as_classification(self) -> Annotations:
         """Every token as a task of its own, 0 to T-1."""

@@ -86,10 +86,10 @@ class SpanMajorityVote(Aggregator):
 
         right = np.isin(place, stands)
         correct = np.bincount(annotator[right], minlength=crowd.num_annotators)
-        said = np.bincount(annotator, minlength=crowd.num_annotators)
+        num_said = np.bincount(annotator, minlength=crowd.num_annotators)
         in_sentence = np.bincount(sentence[chosen], minlength=crowd.num_tasks)
         voted = np.bincount(annotators, weights=in_sentence[tasks], minlength=crowd.num_annotators)
-        both = said + voted
+        both = num_said + voted
         return SequenceAggregation.of(
             "span-majority-vote",
             table,

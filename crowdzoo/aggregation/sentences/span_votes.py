@@ -98,10 +98,10 @@ class SpanVotes(Aggregator):
             spans=None if whole is None else stands,
         )
 
-    def _standing(self, said: dict[int, list[DrawnSpan]]) -> Iterator[tuple[DrawnSpan, float, float]]:
+    def _standing(self, marked_by: dict[int, list[DrawnSpan]]) -> Iterator[tuple[DrawnSpan, float, float]]:
         """The spans of a sentence that stand, and their shares."""
-        marked = [(span, who) for who, spans in said.items() for span in spans]
-        marked.sort(key=lambda one: (one[0].start, -one[0].end, *one))
+        marked = [(span, who) for who, spans in marked_by.items() for span in spans]
+        marked.sort(key=lambda vote: (vote[0].start, -vote[0].end, *vote))
         ends = np.maximum.accumulate([span.end for span, _ in marked] or [0])
         cuts = np.flatnonzero(np.array([span.start for span, _ in marked[1:]]) >= ends[:-1]) + 1
         for first, last in pairwise([0, *cuts.tolist(), len(marked)]):  # only within these do spans overlap
@@ -114,12 +114,12 @@ class SpanVotes(Aggregator):
             groups = np.array(clusters(similar, [who for _, who in marked[first:last]], self.overlap))
             for group in np.unique(groups):
                 rows = np.flatnonzero(groups == group)
-                if len(rows) > self.share * len(said):
+                if len(rows) > self.share * len(marked_by):
                     votes = Counter(labels[rows].tolist())
                     label = min(votes, key=lambda name: (-votes[name], name))
                     named = rows[labels[rows] == label]
                     best = spans[named[near[np.ix_(named, rows)].sum(axis=1).argmax()]]
-                    yield best, len(rows) / len(said), votes[label] / len(rows)
+                    yield best, len(rows) / len(marked_by), votes[label] / len(rows)
 
 
 def _row(sequences: CrowdSequences, task: int, span: DrawnSpan, share: float, label_share: float) -> dict[str, Any]:

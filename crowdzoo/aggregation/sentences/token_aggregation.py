@@ -86,8 +86,8 @@ class TokenAggregation(Aggregator):
         table = self.table(sequences)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", VotesWarning)  # the result has notes of its own
-            found = result_of(self.of_tokens, table.as_classification())
-        return self.result(table, found)
+            token_result = result_of(self.of_tokens, table.as_classification())
+        return self.result(table, token_result)
 
     @property
     def of_tokens(self) -> Any:
@@ -102,19 +102,19 @@ class TokenAggregation(Aggregator):
         """
         return SequenceTable.of(sequences, "TokenAggregation", self.scheme)
 
-    def result(self, table: SequenceTable, found: Aggregation) -> SequenceAggregation:
+    def result(self, table: SequenceTable, token_result: Aggregation) -> SequenceAggregation:
         """What `fit` gives.
 
         Args:
             table: T tokens.
-            found: what the method found for its tokens.
+            token_result: what the method found for its tokens.
         """
-        labels = found.labels
+        labels = token_result.labels
         if self.decoding == "valid":
-            labels = valid_labels(found.posteriors, labels, table.starts, table.tag_set)
+            labels = valid_labels(token_result.posteriors, labels, table.starts, table.tag_set)
         same = ("confusions", "skills", "log_likelihood", "history", "converged", "num_iterations")
-        learnt = {name: getattr(found, name) for name in same}
-        return SequenceAggregation.of(self.method, table, found.posteriors, labels, **learnt)
+        learnt = {name: getattr(token_result, name) for name in same}
+        return SequenceAggregation.of(self.method, table, token_result.posteriors, labels, **learnt)
 
 
 def valid_labels(
