@@ -164,7 +164,7 @@ def _most_wrong(size: int, gold: int, error: float, level: float) -> NDArray[np.
     allowed = error * (size - gold)
     most = np.full(gold + 1, np.inf)
     last = min(int(error * gold + gold / max(size - gold, 1)) + 1, gold - 1)
-    if last < 0:
+    if last < 0 or gold == size:
         return most
     looks = np.unique(np.linspace(0, last, LOOKS).round().astype(int))
     low, high = 0.0, level
