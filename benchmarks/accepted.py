@@ -26,6 +26,15 @@ of the order at once); whether gold tasks count as accepted. It is chosen on the
 not above it by chance alone (binomial, one in a thousand); then accepted, relative to the oracle of the same order;
 and the simpler rule where two differ by less than .02. It is shown on the other families, with other draws. It is a
 success if there broken is at most 5 % over families, and relative to the oracle of the same order .6 or more.
+
+**What was chosen.** "probability and lead; one bound", of the tasks without gold. A bound that counts gold tasks as
+accepted holds of all accepted labels, but of those without gold it is broken in 15 to 29 % of draws. Relative to the
+oracle of its own order the lead in the votes alone is better by .02 to .03, against the letter of the protocol: its
+oracle is worse, it accepts the same share, and it says nothing where tasks have one answer. The bound accepts as much as
+an exact test of the part that is best for the crowd in hindsight, so little more can be had from 200 random gold tasks;
+400 were added to see what more of them do. In a pilot with 20 draws on families to choose on, labels and order after a
+cross-fitted `calibrate` had .10 and .25 accepted, and these .09 and .21; but gold tasks then decide the order, and the
+bound is not exact.
 """
 
 import argparse
@@ -152,11 +161,11 @@ def candidates(wrong: np.ndarray, gold: np.ndarray, limit: float) -> dict[str, n
     }
 
 
-def drawn(number: int, size: int, seed: int) -> np.ndarray:
+def drawn(number: int, size: int, seed: int, known: int = GOLD) -> np.ndarray:
     """Which tasks are gold in each draw, [number, size]."""
     rng, gold = np.random.default_rng(seed), np.zeros((number, size), bool)
     for row in gold:
-        row[rng.choice(size, GOLD, replace=False)] = True
+        row[rng.choice(size, known, replace=False)] = True
     return gold
 
 
@@ -176,9 +185,10 @@ def figures(wrong: np.ndarray, gold: np.ndarray, accepted: np.ndarray, limit: fl
     oracle = np.cumsum(rest, axis=1)[np.arange(len(gold)), last(inside) - 1] * inside.any(axis=1)
     right = (rest & ~wrong).sum(axis=1)
     best = np.minimum(right / (1 - limit), rest.sum(axis=1))
-    total = len(wrong) - GOLD
+    known = int(gold[0].sum())
+    total = len(wrong) - known
     return {
-        "broken, all": float((errors > limit * (number + GOLD) + 1e-9).mean()),
+        "broken, all": float((errors > limit * (number + known) + 1e-9).mean()),
         "broken, others": float((errors > limit * number + 1e-9).mean()),
         "accepted": float(number.mean() / total),
         "same order": float(oracle.mean() / total),
@@ -204,13 +214,15 @@ def choice() -> Iterator[dict[str, Any]]:
                     yield row | figures(wrong, known, accepted, limit)
 
 
-def shown(found: Iterator[Crowd], draws: int) -> Iterator[dict[str, Any]]:
-    """Rows of `accept`."""
+def shown(found: Iterator[Crowd], known: int = GOLD) -> Iterator[dict[str, Any]]:
+    """Rows of `accept`, of crowds with twice as many tasks as gold ones."""
     for name, family, annotations, truth, result in found:
+        if len(truth) < 2 * known:
+            continue
         places = np.argsort(-_sureness(result, annotations), kind="stable")
-        gold, accepted = drawn(draws, len(truth), SHOWN_SEED), np.zeros((draws, len(truth)), bool)
+        gold, accepted = drawn(DRAWS, len(truth), SHOWN_SEED, known), np.zeros((DRAWS, len(truth)), bool)
         for limit in LIMITS:
-            for draw in range(draws):
+            for draw in range(DRAWS):
                 told = np.where(gold[draw], truth, -1)
                 found_ = accept(result, annotations, told, error=limit, confidence=CONFIDENCE, seed=draw)
                 accepted[draw] = found_.accepted
@@ -252,11 +264,17 @@ def print_tables(saved: dict[str, list[dict[str, Any]]]) -> None:
         for limit in LIMITS for order, test in pairs
     ]  # fmt: skip
     print_table("what was tried, on families to choose on", ("order; test", *header), table)
-    rows = saved["shown"]
+    rows, others = saved["shown"], (*SORTS, *(f"flat, {error:g}" for error in FLAT))
+    real = [row for row in rows if row["family"] not in others]
+    large = {row["crowd"] for row in saved["more gold"]}
     groups = {
-        "families to choose on, other draws": [row for row in rows if row["part"] == "chosen on"],
-        "other families": [row for row in rows if row["part"] == "others"],
-        **{sort: [row for row in rows if row["family"] == sort] for sort in (*SORTS, *(f"flat, {e:g}" for e in FLAT))},
+        "families to choose on, other draws": [row for row in real if chosen_on(row["family"])],
+        "other families": [row for row in real if not chosen_on(row["family"])],
+        "other families, 800 tasks or more, 200 gold": [
+            row for row in real if not chosen_on(row["family"]) and row["crowd"] in large
+        ],
+        "the same with 400 gold": [row for row in saved["more gold"] if not chosen_on(row["family"])],
+        **{sort: [row for row in rows if row["family"] == sort] for sort in others},
     }
     table = [
         (title, f"{limit:g}", *summary([row for row in group if row["limit"] == limit]))
@@ -279,9 +297,10 @@ def main() -> None:
             saved["choice"] = list(choice())
             RESULTS.write_text(json.dumps(rounded(saved), indent=1) + "\n", encoding="utf-8")
         if "shown" not in saved:
-            real = [row | {"part": "chosen on" if chosen_on(row["family"]) else "others"}
-                    for row in shown(crowds(), DRAWS)]  # fmt: skip
-            saved["shown"] = real + [row | {"part": "simulated"} for row in shown(simulated(SHOWN_SEED), DRAWS)]
+            saved["shown"] = [*shown(crowds()), *shown(simulated(SHOWN_SEED))]
+            RESULTS.write_text(json.dumps(rounded(saved), indent=1) + "\n", encoding="utf-8")
+        if "more gold" not in saved:
+            saved["more gold"] = list(shown(crowds(), 2 * GOLD))
             RESULTS.write_text(json.dumps(rounded(saved), indent=1) + "\n", encoding="utf-8")
     print_tables(saved)
 

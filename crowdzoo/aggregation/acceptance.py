@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_GOLD = 1000  # that the bound is made with: its cost grows with the square
 LOOKS = 25  # numbers of wrong gold tasks for which it is made
 STEPS = 12
-NOT_RANDOM = 1e-4  # probability of gold tasks that are so unlike the others
+NOT_RANDOM = 1e-6  # probability of gold tasks that are so unlike the others
 OWN_STREAM = 57  # of random numbers: ties must not be broken by those that drew the gold with the same seed
 ERROR = Number(0, 0.5, above=True)
 
