@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -10,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, kolmogorov, xlogy
 
+from crowdzoo.aggregation.calibration import LEAST_GOLD
 from crowdzoo.aggregation.calibration import _check as check_fitted_without
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine.block import checked_gold
@@ -20,9 +23,8 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation.result import Aggregation
     from crowdzoo.data.annotations import Annotations
 
-MOST_GOLD = 1000  # that the bound is made with: its cost grows with the square
 LOOKS = 25  # numbers of wrong gold tasks for which it is made
-STEPS = 12
+STEPS = 10
 NOT_RANDOM = 1e-6  # probability of gold tasks that are so unlike the others
 OWN_STREAM = 57  # of random numbers: ties must not be broken by those that drew the gold with the same seed
 ERROR = Number(0, 0.5, above=True)
@@ -56,7 +58,7 @@ def accept(
         gold: known class codes, int [N], -1 where unknown, of tasks that were drawn at random; 200 are a good number.
         error: largest share of wrong labels among the accepted ones of tasks without gold.
         confidence: probability, over draws of the gold tasks, that the share is not larger.
-        seed: of the order of labels that are equally sure, and of the draw of 1,000 tasks where more are known.
+        seed: of the order of labels that are equally sure.
 
     Returns:
         The aggregation with `accepted` and `error_bound`; tasks with gold are accepted, with their class as the label.
@@ -79,30 +81,24 @@ def accept(
     codes = checked_gold(gold, annotations.num_tasks, annotations.num_classes)
     if codes is None:
         codes = np.full(annotations.num_tasks, -1)
-    annotated = annotations.redundancy > 0
-    tested, others = annotated & (codes >= 0), annotated & (codes < 0)
-    level, number, rng = 1 - confidence, int(tested.sum()), np.random.default_rng((seed, OWN_STREAM))
-    needed = _needed_gold(number + int(others.sum()), error, level) if others.any() else 0
+    known, annotated, level = codes >= 0, np.flatnonzero(annotations.redundancy), 1 - confidence
+    number, needed = int(known[annotated].sum()), max(_needed_gold(len(annotated), error, level), LEAST_GOLD)
     if number < needed:
         raise DataError(
             f"{number:,} annotated tasks have gold, and {needed:,} are the fewest that can show an error of {error:g} "
             "or less: label more tasks yourself, chosen at random, or allow a larger error."
         )
     check_fitted_without(aggregation, annotations, codes)
-    if number > MOST_GOLD:
-        tested[rng.permutation(np.flatnonzero(tested))[MOST_GOLD:]] = False
-    scores = np.where(annotated, _sureness(aggregation, annotations), -np.inf)
-    order = np.lexsort((rng.random(len(scores)), -scores))
-    order = order[(tested | others)[order]]
-    _check_random(tested[order])
-    wrong = np.cumsum((tested & (aggregation.labels != codes))[order])
-    most = _most_wrong(len(order), int(tested.sum()), error, level)
-    within = np.flatnonzero(most[wrong] <= error * np.cumsum(others[order]))
-    accepted = codes >= 0
-    if within.size:
-        accepted[order[: within[-1] + 1]] = True
-    posteriors = np.where((codes >= 0)[:, None], np.eye(annotations.num_classes)[codes], aggregation.posteriors)
-    labels = np.where(codes >= 0, codes, aggregation.labels)
+    ties = np.random.default_rng((seed, OWN_STREAM)).random(len(annotated))
+    order = annotated[np.lexsort((ties, -_sureness(aggregation, annotations)[annotated]))]
+    _check_random(known[order])
+    wrong = np.cumsum((known & (aggregation.labels != codes))[order])
+    most = _most_wrong(len(order), number, error, level)
+    enough = np.flatnonzero(most[wrong] <= error * np.cumsum(~known[order]))
+    accepted = known.copy()
+    accepted[order[: enough.max(initial=-1) + 1]] = True
+    posteriors = np.where(known[:, None], np.eye(annotations.num_classes)[codes], aggregation.posteriors)
+    labels = np.where(known, codes, aggregation.labels)
     return replace(
         aggregation, posteriors=posteriors, labels=labels, accepted=accepted, error_bound=(error, confidence)
     )
@@ -110,10 +106,9 @@ def accept(
 
 def _sureness(aggregation: Aggregation, annotations: Annotations) -> NDArray[np.float64]:
     """Probability of each label plus its lead in the votes, [N]."""
-    rows, labels = np.arange(annotations.num_tasks), aggregation.labels
-    shape = annotations.num_tasks, annotations.num_classes
-    votes = np.bincount(annotations.task_ids * shape[1] + annotations.labels, minlength=shape[0] * shape[1])
-    votes = votes.reshape(shape)
+    rows, labels, shape = np.arange(annotations.num_tasks), aggregation.labels, aggregation.posteriors.shape
+    cells = annotations.task_ids * shape[1] + annotations.labels
+    votes = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
     own = votes[rows, labels]
     votes[rows, labels] = 0
     lead = (own - votes.max(axis=1)) / np.maximum(annotations.redundancy, 1)
@@ -123,9 +118,8 @@ def _sureness(aggregation: Aggregation, annotations: Annotations) -> NDArray[np.
 def _check_random(tested: NDArray[np.bool_]) -> None:
     """Refuses gold tasks whose places in the order are far from those of a draw (Kolmogorov-Smirnov)."""
     places = (np.flatnonzero(tested) + 0.5) / len(tested)
-    number = len(places)
-    distance = np.abs(places - (np.arange(number) + 0.5) / number).max(initial=0) + 0.5 / max(number, 1)
-    if kolmogorov(np.sqrt(number) * distance) < NOT_RANDOM:
+    distance = np.abs(places - (np.arange(len(places)) + 0.5) / len(places)).max() + 0.5 / len(places)
+    if kolmogorov(np.sqrt(len(places)) * distance) < NOT_RANDOM:
         raise DataError(
             "The tasks with gold are not like a random sample of the annotated ones: their labels are "
             f"{'surer' if places.mean() < 0.5 else 'less sure'}. So they cannot tell how many of the others are wrong: "
@@ -137,21 +131,11 @@ def _check_random(tested: NDArray[np.bool_]) -> None:
 # Of `size` tasks, `gold` are drawn; S(D) is the number of draws among the first D wrong labels.
 
 
-def _log_choose(above: Any, below: Any) -> Any:
-    """Logarithm of the binomial coefficient; -inf where `below` is outside of 0 to `above`."""
-    return gammaln(above + 1.0) - gammaln(below + 1.0) - gammaln(above - below + 1.0)
-
-
-def _log_share(of_drawn: Any, size: Any, gold: Any, drawn: Any) -> Any:
-    """Logarithm of the hypergeometric probability that `of_drawn` of `drawn` tasks are among the gold ones."""
-    return _log_choose(gold, of_drawn) + _log_choose(size - gold, drawn - of_drawn) - _log_choose(size, drawn)
-
-
 def _needed_gold(size: int, error: float, level: float) -> int:
     """Fewest gold tasks with which all labels can be accepted if no gold task has a wrong one."""
-    gold = np.arange(1, size + 1)
-    allowed = np.floor(error * (size - gold)) + 1
-    return int(gold[np.argmax(_log_share(0, size, gold, allowed) <= np.log(level))])
+    gold = np.arange(1, max(size, 1) + 1)
+    too_many = np.floor(error * (size - gold)) + 1
+    return int(gold[np.argmax(_log_choose(size - too_many, gold) - _log_choose(size, gold) <= np.log(level))])
 
 
 @lru_cache(maxsize=64)
@@ -161,57 +145,51 @@ def _most_wrong(size: int, gold: int, error: float, level: float) -> NDArray[np.
     Returns:
         [gold + 1]; with probability 1 - level of all parts at once; inf where that is more than can be accepted.
     """
-    allowed = error * (size - gold)
     most = np.full(gold + 1, np.inf)
-    last = min(int(error * gold + gold / max(size - gold, 1)) + 1, gold - 1)
-    if last < 0 or gold == size:
+    if gold == size:
         return most
-    looks = np.unique(np.linspace(0, last, LOOKS).round().astype(int))
-    low, high = 0.0, level
-    best = firsts = looks[:0]
+    last = min(int(error * gold + gold / (size - gold)) + 1, gold - 1)
+    looks = np.unique(np.linspace(0, last, LOOKS).round().astype(int)).tolist()
+    low, high, used = 0.0, level, list[tuple[int, int]]()
     for _ in range(STEPS):  # the largest level of each look with which all together keep to `level`
         each = (low + high) / 2
-        wrong = _first_wrong(looks, size, gold, each)
-        used = wrong - 1 - looks <= allowed
-        if _crossed(looks[used], wrong[used], size, gold) <= level:
-            low, best, firsts = each, looks[used], wrong[used]
+        bounds = [(look, _first_wrong(look, size, gold, each)) for look in looks]
+        bounds = [(look, wrong) for look, wrong in bounds if wrong - 1 - look <= error * (size - gold)]
+        if _crossed(bounds, size, gold) <= level:
+            low, used = each, bounds
         else:
             high = each
-    before = 0
-    for look, first in zip(best, firsts, strict=True):
-        most[before : look + 1] = first - 1 - np.arange(before, look + 1)
-        before = look + 1
+    for look, wrong in reversed(used):
+        most[: look + 1] = wrong - 1 - np.arange(look + 1)
     return most
 
 
-def _first_wrong(looks: NDArray[np.int64], size: int, gold: int, level: float) -> NDArray[np.int64]:
-    """For each k of `looks` the smallest D with P(S(D) <= k) <= level."""
-    low, high = looks.copy(), np.full(looks.size, size)
-    up_to = np.arange(looks[-1] + 1)
-    while (high - low > 1).any():
-        middle = (low + high) // 2
-        shares = np.exp(_log_share(up_to, size, gold, middle[:, None]))
-        reached = (shares * (up_to <= looks[:, None])).sum(axis=1) <= level
-        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-    return high
+def _first_wrong(look: int, size: int, gold: int, level: float) -> int:
+    """The smallest D with P(S(D) <= look) <= level."""
+    return bisect_left(range(size), True, look + 1, key=lambda wrong: _crossed([(look, wrong)], size, gold) <= level)
 
 
-def _crossed(looks: NDArray[np.int64], wrong: NDArray[np.int64], size: int, gold: int) -> float:
-    """P(S(D) <= k for some pair of k in `looks` and D in `wrong`).
+def _crossed(bounds: Sequence[tuple[int, int]], size: int, gold: int) -> float:
+    """P(S(D) <= k for some pair of k and D).
 
     S is a binomial process given its end, so that the steps are convolutions.
     """
-    counts, share = np.arange(looks.max(initial=0) + 1), gold / size
+    counts, share = np.arange(bounds[-1][0] + 1 if bounds else 1), gold / size
     paths, crossed, before = (counts == 0).astype(np.float64), 0.0, 0  # paths that have not crossed yet, by S
-    for look, drawn in zip(looks.tolist(), wrong.tolist(), strict=True):
-        paths = np.convolve(paths, np.exp(_log_binomial(counts, drawn - before, share)))[: counts.size]
-        rest = _log_binomial(gold - counts, size - drawn, share) - _log_binomial(gold, size, share)
+    for look, wrong in bounds:
+        paths = np.convolve(paths, np.exp(_log_binomial(counts, wrong - before, share)))[: counts.size]
+        rest = _log_binomial(gold - counts, size - wrong, share) - _log_binomial(gold, size, share)
         crossed += float((paths * np.exp(rest))[: look + 1].sum())
         paths[: look + 1] = 0
-        before = drawn
+        before = wrong
     return crossed
 
 
 def _log_binomial(count: Any, size: int, share: float) -> Any:
     """Logarithm of the binomial probability of so many draws."""
     return _log_choose(size, count) + xlogy(count, share) + xlogy(size - count, 1 - share)
+
+
+def _log_choose(above: Any, below: Any) -> Any:
+    """Logarithm of the binomial coefficient; -inf where `below` is outside of 0 to `above`."""
+    return gammaln(above + 1.0) - gammaln(below + 1.0) - gammaln(above - below + 1.0)

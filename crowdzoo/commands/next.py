@@ -294,9 +294,9 @@ def _check(arguments: argparse.Namespace, kind: Kind) -> None:
             f"--task {kind.name} --out report.html lists the tasks on which answers differ most."
         )
     if not kind.labels.one_class:
-        options.refuse(arguments, ("annotator_table", "worth", "target"), f"--task {kind.name}")
+        options.refuse(arguments, ("annotator_table", "accepted", "worth", "target"), f"--task {kind.name}")
     if arguments.multi_label:
-        others = ("classes", "wide", "annotator_table", "no_label", "worth", "target")
+        others = ("classes", "wide", "annotator_table", "accepted", "no_label", "worth", "target")
         options.check_multi_label(arguments, kind, others)
     if arguments.pay == 0:
         raise ConfigError("--pay 0: write what an answer costs, above 0, such as 0.04.")

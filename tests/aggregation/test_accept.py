@@ -6,7 +6,7 @@ from scipy.stats import hypergeom
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import Aggregation, MajorityVote, accept
-from crowdzoo.aggregation.acceptance import MOST_GOLD, _crossed, _first_wrong, _most_wrong
+from crowdzoo.aggregation.acceptance import _crossed, _first_wrong, _most_wrong
 
 
 def crowd_of(errors, seed=0, answers=3):
@@ -32,17 +32,16 @@ def broken(found, gold, truth, error):
 
 
 def test_the_probability_of_crossing_a_boundary_is_that_of_counting_all_draws():
-    looks, wrong = np.array([0, 2]), np.array([3, 7])
     draws = list(combinations(range(10), 4))  # 4 of 10 tasks are gold; the first 7 have a wrong label
     crossed = [sum(task < 3 for task in draw) <= 0 or sum(task < 7 for task in draw) <= 2 for draw in draws]
-    assert _crossed(looks, wrong, 10, 4) == pytest.approx(np.mean(crossed), abs=1e-12)
+    assert _crossed([(0, 3), (2, 7)], 10, 4) == pytest.approx(np.mean(crossed), abs=1e-12)
 
 
 @pytest.mark.parametrize("level", [0.05, 0.01])
 def test_the_first_bound_of_a_single_look_is_hypergeometric(level):
-    looks = np.array([0, 1, 4])
-    expected = [next(d for d in range(1, 900) if hypergeom.cdf(k, 900, d, 200) <= level) for k in looks]
-    np.testing.assert_array_equal(_first_wrong(looks, 900, 200, level), expected)
+    for look in (0, 1, 4):
+        expected = next(d for d in range(1, 900) if hypergeom.cdf(look, 900, d, 200) <= level)
+        assert _first_wrong(look, 900, 200, level) == expected
 
 
 def test_where_the_order_tells_nothing_the_bound_is_broken_in_one_draw_of_twenty():
@@ -109,6 +108,8 @@ def test_as_many_gold_tasks_as_it_asks_for_are_enough():
     assert hypergeom.pmf(0, 500, 23, 60) < 0.05 < hypergeom.pmf(0, 500, 23, 59)
     assert accept(raw, crowd, drawn(truth, 60, 0)).accepted.all()
     assert accept(raw, crowd, truth).accepted.all()
+    with pytest.raises(DataError, match="15 annotated tasks have gold, and 20 are the fewest"):  # fewer tell nothing
+        accept(raw, crowd, drawn(truth, 15, 0), error=0.4)
 
 
 def test_what_is_no_random_sample_or_does_not_fit_is_refused():
@@ -132,12 +133,12 @@ def test_what_is_no_random_sample_or_does_not_fit_is_refused():
         accept(raw, crowd, gold, error=5)
 
 
-def test_tasks_without_annotations_are_not_accepted_and_more_gold_than_is_used_is():
+def test_tasks_without_annotations_are_accepted_only_with_gold():
     number = 3000
     truth = np.zeros(number, int)
     crowd = Annotations.from_arrays(np.arange(number - 100), np.zeros(number - 100), truth[:-100], tasks=range(number),
                                     classes=[0, 1])  # fmt: skip
-    gold = drawn(truth, MOST_GOLD + 500, 1)
+    gold = drawn(truth, 1500, 1)
     found = accept(MajorityVote().fit(crowd), crowd, gold, error=0.01)
     empty = np.arange(number) >= number - 100
     np.testing.assert_array_equal(found.accepted, ~empty | (gold >= 0))

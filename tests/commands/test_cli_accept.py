@@ -74,6 +74,9 @@ def test_what_has_no_bound_is_refused(truth, capsys):
     for more, message in cases:
         assert run(*words, *more) == 4
         assert message in capsys.readouterr().err
+    for kind in (("--task", "free-text"), ("--multi-label",)):
+        assert run("next", "a.csv", "--accepted", "gold.csv", *kind) == 4
+        assert f"--accepted does not go with {' '.join(kind)}: leave one of them out" in capsys.readouterr().err
     assert run("aggregate", "a.csv", "--out", "labels.csv") == 0
     assert run("next", "a.csv", "--accepted", "labels.csv") == 3
     assert "accepted" in capsys.readouterr().err
