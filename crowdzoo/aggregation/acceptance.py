@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation.result import Aggregation
     from crowdzoo.data.annotations import Annotations
 
-LOOKS = 25  # numbers of wrong gold tasks for which it is made
-STEPS = 10
+LOOKS = 25  # numbers of wrong gold tasks for which the bound is made
+STEPS = 10  # of bisection
 NOT_RANDOM = 1e-6  # probability of gold tasks that are so unlike the others
 OWN_STREAM = 57  # of random numbers: ties must not be broken by those that drew the gold with the same seed
 ERROR = Number(0, 0.5, above=True)
@@ -97,7 +97,8 @@ def accept(
     enough = np.flatnonzero(most[wrong] <= error * np.cumsum(~known[order]))
     accepted = known.copy()
     accepted[order[: enough.max(initial=-1) + 1]] = True
-    posteriors = np.where(known[:, None], np.eye(annotations.num_classes)[codes], aggregation.posteriors)
+    posteriors = aggregation.posteriors.copy()
+    posteriors[known] = np.eye(annotations.num_classes)[codes[known]]
     labels = np.where(known, codes, aggregation.labels)
     return replace(
         aggregation, posteriors=posteriors, labels=labels, accepted=accepted, error_bound=(error, confidence)
