@@ -5,6 +5,7 @@ from crowdzoo.lazy_names import lazy_names
 __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
     __name__,
     {
+        "crowdzoo.aggregation.acceptance": "accept",
         "crowdzoo.aggregation.against_votes": "VotesWarning",
         "crowdzoo.aggregation.calibration": "calibrate",
         "crowdzoo.aggregation.classes.dawid_skene": "DawidSkene",

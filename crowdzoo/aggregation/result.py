@@ -62,6 +62,8 @@ class Aggregation(Result):
         confidence: whether annotations counted by their confidence; those of other tasks then do, too.
         accuracy_interval: estimate of the accuracy of the labels of tasks without gold, and ends of its interval; None
             unless the result comes from `calibrate`.
+        accepted: bool [N], labels that `crowdzoo.aggregation.accept` found sure enough; None until it was asked.
+        error_bound: largest share of wrong labels among the accepted ones, and the confidence; None likewise.
         notes: sentences on what to check before using the result; see `notes_against_votes`. Empty as a rule.
     """
 
@@ -79,6 +81,8 @@ class Aggregation(Result):
     further_answers: NDArray[np.int64] | None = None
     confidence: bool = False
     accuracy_interval: tuple[float, float, float] | None = None
+    accepted: NDArray[np.bool_] | None = None
+    error_bound: tuple[float, float] | None = None
 
     @classmethod
     def of(
@@ -207,6 +211,7 @@ class Aggregation(Result):
         classes = stored.list_of_names("classes")
         size = len(classes)
         interval = stored.optional_list("accuracy_interval", 3) if "accuracy_interval" in stored.summary else None
+        bound = stored.optional_list("error_bound", 2) if "error_bound" in stored.summary else None
         return {
             "posteriors": stored.numbers(tasks, "posteriors", size),
             "labels": stored.codes(tasks, "label_code", size),
@@ -223,6 +228,8 @@ class Aggregation(Result):
             ),
             "confidence": stored.value("confidence", bool) if "confidence" in stored.summary else False,
             "accuracy_interval": None if interval is None else (interval[0], interval[1], interval[2]),
+            "accepted": stored.flags(tasks, "accepted") if stored.has(tasks, "accepted") else None,
+            "error_bound": None if bound is None else (bound[0], bound[1]),
         }
 
     def _answer_columns(self) -> Columns:
@@ -232,6 +239,7 @@ class Aggregation(Result):
             "label_code": self.labels,
             "probability": self.posteriors[np.arange(len(self.labels)), self.labels],
             "settled": self.settled,
+            "accepted": self.accepted,
             "annotations": self.annotations_per_task,
             "further_answers": self.further_answers,
             "posteriors": self.posteriors,
@@ -249,4 +257,5 @@ class Aggregation(Result):
             "log_likelihood": self.log_likelihood,
             **({"confidence": True} if self.confidence else {}),
             **({} if self.accuracy_interval is None else {"accuracy_interval": list(self.accuracy_interval)}),
+            **({} if self.error_bound is None else {"error_bound": list(self.error_bound)}),
         }

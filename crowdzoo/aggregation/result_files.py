@@ -212,6 +212,13 @@ class ReadResult:
             "annotations_per_annotator": self.numbers(annotators, "annotations", whole=True),
         }
 
+    def flags(self, file: str, column: str) -> NDArray[np.bool_]:
+        """A column of true and false."""
+        array = self._column(file, column)
+        if str(array.type) != "bool" or array.null_count:
+            raise self._error(file, f"column '{column}' holds {array.type} or gaps, not true and false")
+        return array.to_numpy(zero_copy_only=False)
+
     def codes(self, file: str, column: str, number: int) -> NDArray[Any]:
         """A column of codes from 0 to number - 1."""
         numbers = self.numbers(file, column, whole=True)

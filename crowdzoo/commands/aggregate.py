@@ -11,7 +11,7 @@ from crowdzoo.commands import options
 from crowdzoo.commands.options import PEOPLE_AND_MODELS
 from crowdzoo.commands.outputs import Output, is_result
 from crowdzoo.commands.progress import fitted
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import ConfigError, DataError, option_text
 from crowdzoo.kinds import Kind
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
@@ -47,6 +47,10 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="correct labels and probabilities by the classes of --gold, of 20 tasks or more chosen at random, and "
         "print an interval of the accuracy on the other tasks (classification)",
     )  # fmt: skip
+    command.add_argument("--accept-error", type=number(0, 0.5), metavar="P",
+        help="classes: accept labels such that, with 95 %% confidence, at most this share of them is wrong, by the "
+        "classes of --gold, of tasks chosen at random (200 are a good number); the column accepted says which",
+    )  # fmt: skip
     options.add_values(command, "--set", "setting of the method, such as prior=0.1")
     command.add_argument(
         "--max-iter", type=integer(1, options.MOST), metavar="N", help="largest number of EM iterations"
@@ -75,12 +79,16 @@ def describe(command: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Reads, aggregates, writes the result and prints a summary."""
     kind = options.checked_kind(arguments)
-    if arguments.use_gold and arguments.gold is None:
-        raise ConfigError("--use-gold takes the classes of --gold FILE: give that file.")
-    if arguments.calibrate and arguments.gold is None:
-        raise ConfigError("--calibrate takes the classes of --gold FILE: give that file.")
+    for name in ("use_gold", "calibrate", "accept_error"):
+        if getattr(arguments, name) is not None and arguments.gold is None:
+            raise ConfigError(f"--{name.replace('_', '-')} takes the classes of --gold FILE: give that file.")
     if arguments.calibrate and arguments.use_gold:
         raise ConfigError("--calibrate uses the classes of --gold itself: leave out --use-gold.")
+    if arguments.accept_error is not None:
+        if not kind.labels.one_class:
+            raise ConfigError(f"--accept-error is for classes; leave it out with --task {kind.name}.")
+        reason = "--accept-error, which tests labels that were made without the gold"
+        options.refuse(arguments, ("use_gold", "calibrate"), reason)
     settings = options.given(arguments, (*kind.scale, "max_iter", "tol")) | options.settings_of(arguments.settings)
     if arguments.annotator_table is not None or arguments.method == PEOPLE_AND_MODELS:
         _run_people_and_models(arguments, kind, settings)
@@ -111,6 +119,10 @@ def _write(
         from crowdzoo.aggregation import calibrate
 
         result = calibrate(result, crowd, gold, seed=arguments.seed)
+    if arguments.accept_error is not None:
+        from crowdzoo.aggregation import accept
+
+        result = accept(result, crowd, gold, error=arguments.accept_error, seed=arguments.seed)
     result = kind.noted(result, crowd)
     kind.write_result(result, crowd, arguments.out, arguments.format)
     rows = [
@@ -119,9 +131,19 @@ def _write(
         ("iterations", f"{result.num_iterations} ({'converged' if result.converged else 'NOT converged'})"),
         *(("note", note) for note in getattr(result, "notes", ())),
         ("results", str(arguments.out)),
+        *_others(arguments),
     ]
     shown = (instead.get(row[0], row) for row in rows)
     print_table(result.method, ("", ""), [row for row in shown if row is not None])
+
+
+def _others(arguments: argparse.Namespace) -> list[tuple[str, str]]:
+    """A row that says what becomes of labels that are not accepted, where some were."""
+    if arguments.accept_error is None:
+        return []
+    table = arguments.out if arguments.out.suffix[1:] in TABLE_FORMATS else arguments.out / f"tasks.{arguments.format}"
+    ask = f"; or ask for more answers: crowdzoo next with {option_text('--accepted', str(table))}"
+    return [("the others", "label them yourself (accepted is false)" + ask * (table.suffix in (".csv", ".parquet")))]
 
 
 # Options that a table of annotators does not go with
@@ -166,7 +188,7 @@ def _run_rankings(arguments: argparse.Namespace, kind: Kind, settings: dict[str,
 
 
 # Options that several labels a task do not go with
-NOT_MULTI_LABEL = ("classes", "wide")
+NOT_MULTI_LABEL = ("classes", "wide", "accept_error")
 
 
 def _run_multi_label(arguments: argparse.Namespace, kind: Kind, settings: dict[str, Any]) -> None:

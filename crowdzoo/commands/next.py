@@ -70,6 +70,9 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--per-annotator", type=integer(1, options.MOST), metavar="N",
         help="at most so many questions for an annotator (default: twice an even share, of those who can answer more)",
     )  # fmt: skip
+    command.add_argument("--accepted", type=path, metavar="FILE",
+        help="labels that crowdzoo aggregate --accept-error wrote (.csv or .parquet): do not ask about accepted ones",
+    )  # fmt: skip
     options.add_worth(command, "asked about", ": with it, no further question is asked")
     command.add_argument("--sure", type=number(0, 1), metavar="P",
         help="classes: do not ask about tasks whose label is settled with this probability, either. Several labels, "
@@ -89,7 +92,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_spreadsheet(command)
     options.add_outputs(
         command,
-        ("annotations", "instances", "annotator_table", "prior"),
+        ("annotations", "instances", "annotator_table", "prior", "accepted"),
         Output("out", "--out", is_batch),
         options.REJECTS,
     )
@@ -142,12 +145,14 @@ def run(arguments: argparse.Namespace) -> None:
     if most < 1:
         raise ConfigError(f"--budget {arguments.budget:g}: is less than one answer costs, {costs[who].min():g}.")
     answered = result.annotations_per_task > 0
+    accepted = _accepted(arguments.accepted, crowd)
     if kind.labels.one_class and not arguments.multi_label and mixed is None and can_be_settled(crowd):
         labels = settlement(crowd, result)
         worth = WORTH if arguments.worth is None else arguments.worth / float(costs[who].mean())
         done = ~worth_asking(labels.settled, labels.further, worth=worth, target=arguments.target)
         if arguments.sure is not None:
             done |= labels.settled >= arguments.sure
+        done |= accepted
         consensus = labels.consensus
         answers = (consensus if arguments.prior is None else replace(consensus, confusions=skills)).answers
         gains = class_gains(consensus.posteriors, answers)
@@ -159,7 +164,7 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         options.refuse(arguments, ("worth", "target"), "several labels from an annotator, models, or so many tasks")
         sure = arguments.sure or SURE
-        done, gains = part.sure(result, sure, crowd), part.gains(result, skills, crowd)
+        done, gains = part.sure(result, sure, crowd) | accepted, part.gains(result, skills, crowd)
         state = [(f"sure tasks ({sure:g} or more)", f"{done.sum():,} of {answered.sum():,}")]
     pairs = np.unique(crowd.annotator_ids.astype(np.int64) * crowd.num_tasks + crowd.task_ids)
     pairs = pairs[~done[pairs % crowd.num_tasks]]  # an annotator may have given a task several labels
@@ -175,6 +180,7 @@ def run(arguments: argparse.Namespace) -> None:
         *kind.size_rows(crowd),
         *([] if mixed is None else [("correlation of models' errors", str(mixed.correlation))]),
         *state,
+        *([("accepted tasks", f"{accepted.sum():,}")] if accepted.any() else []),
         ("questions", f"{len(found.tasks):,}"),
         ("cost", f"{found.costs.sum():g} of {arguments.budget:g}"),
         ("annotators asked", f"{len(np.unique(found.annotators)):,}"),
@@ -221,6 +227,17 @@ def _asked_by_source(found: NextAnnotations, table: AnnotatorTable | None) -> li
         chosen = table.sources[found.annotators] == source
         rows.append((title, f"{int(chosen.sum()):,} (cost {found.costs[chosen].sum():g})"))
     return rows
+
+
+def _accepted(file: Path | None, crowd: Annotations) -> np.ndarray:
+    """Which tasks have an accepted label, by a table of labels, bool [N]."""
+    if file is None:
+        return np.zeros(crowd.num_tasks, bool)
+    from crowdzoo.reading.instances.gold import read_gold
+    from crowdzoo.reading.tables.layout import Layout
+
+    layout = Layout.of_second("gold=accepted", {})
+    return read_gold(file, crowd.tasks, np.array(["false", "true"], object), layout) == 1
 
 
 def _with_new(crowd: Annotations, names: str | None) -> Annotations:
@@ -277,9 +294,9 @@ def _check(arguments: argparse.Namespace, kind: Kind) -> None:
             f"--task {kind.name} --out report.html lists the tasks on which answers differ most."
         )
     if not kind.labels.one_class:
-        options.refuse(arguments, ("annotator_table", "worth", "target"), f"--task {kind.name}")
+        options.refuse(arguments, ("annotator_table", "accepted", "worth", "target"), f"--task {kind.name}")
     if arguments.multi_label:
-        others = ("classes", "wide", "annotator_table", "no_label", "worth", "target")
+        others = ("classes", "wide", "annotator_table", "accepted", "no_label", "worth", "target")
         options.check_multi_label(arguments, kind, others)
     if arguments.pay == 0:
         raise ConfigError("--pay 0: write what an answer costs, above 0, such as 0.04.")

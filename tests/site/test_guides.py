@@ -121,6 +121,7 @@ def test_the_code_of_aggregation_runs_and_has_the_accuracy_that_it_shows(here):
     assert (here / "labels" / "tasks.parquet").exists()
     accuracy = names["result"].expected_accuracy(names["labelme"].gold)
     assert f"# {accuracy:.3f};" in text_of("aggregation.md")
+    assert f"# {names['usable'].accepted.sum()} of 1,000\n" in text_of("aggregation.md")
 
 
 @pytest.mark.slow

@@ -74,6 +74,11 @@ class Classification(Kind):
                 ("accuracy on other tasks", f"{value:.3f} ({low:.3f} to {high:.3f}, estimated)"),
                 ("mean probability there", probability),
             ]
+        if result.error_bound is not None:
+            error, confidence = result.error_bound
+            accepted = f"{result.accepted.sum():,} of {result.accepted.size:,} labels accepted"
+            bound = f"at most {100 * error:g} % wrong ({100 * confidence:g} % confidence)"
+            return [*rows, ("tasks of known class", f"{known:,}"), ("bound on the error", f"{accepted}: {bound}")]
         if used_gold:
             return [*rows, ("tasks of known class", f"{known:,}")]
         of_gold = f"(on {known:,} tasks with gold, ties at random)"

@@ -1,0 +1,196 @@
+"""accept: labels that can be used as they are, with a bound on the share of wrong ones, by tasks of known class."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln, kolmogorov, xlogy
+
+from crowdzoo.aggregation.calibration import LEAST_GOLD
+from crowdzoo.aggregation.calibration import _check as check_fitted_without
+from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.engine.block import checked_gold
+from crowdzoo.checks.constraints import SEED, Number, checked
+from crowdzoo.errors import DataError
+
+if TYPE_CHECKING:
+    from crowdzoo.aggregation.result import Aggregation
+    from crowdzoo.data.annotations import Annotations
+
+LOOKS = 25  # numbers of wrong gold tasks for which the bound is made
+STEPS = 10  # of bisection
+NOT_RANDOM = 1e-6  # probability of gold tasks that are so unlike the others
+OWN_STREAM = 57  # of random numbers: ties must not be broken by those that drew the gold with the same seed
+ERROR = Number(0, 0.5, above=True)
+
+
+@checked(error=ERROR, confidence=Number(0.5, 0.999), seed=SEED)
+def accept(
+    aggregation: Aggregation,
+    annotations: Annotations,
+    gold: ArrayLike,
+    *,
+    error: float = 0.05,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Aggregation:
+    """Accepts labels such that, with a given confidence, at most a given share of them is wrong.
+
+    The labels are ordered by the probability of the label plus its lead in the votes (share of the votes for it, less
+    that for the next class). The largest first part of the order is accepted of which a bound says that at most the
+    given share of the tasks without gold is wrong. As gold tasks get their class, this holds of all accepted labels.
+
+    The bound (selective classification with a guaranteed risk: Geifman and El-Yaniv, NeurIPS 2017) is exact and holds
+    for all parts of the order at once: of the wrong labels in order, the gold tasks among the first D are a draw
+    without replacement, whatever the order and the errors are. Numbers D(0) < D(1) < ... are chosen such that, with the
+    given confidence, for no k at most k of the first D(k) wrong labels are of gold tasks. So a part in which k gold
+    tasks have a wrong label has fewer than D(k) wrong ones.
+
+    Args:
+        aggregation: result of any method for these annotations, fitted without the gold.
+        annotations: N tasks, R annotators, K classes; not changed.
+        gold: known class codes, int [N], -1 where unknown, of tasks that were drawn at random; 200 are a good number.
+        error: largest share of wrong labels among the accepted ones of tasks without gold.
+        confidence: probability, over draws of the gold tasks, that the share is not larger.
+        seed: of the order of labels that are equally sure.
+
+    Returns:
+        The aggregation with `accepted` and `error_bound`; tasks with gold are accepted, with their class as the label.
+
+    Raises:
+        DataError: too few annotated tasks have gold, they are not like a random sample, or they were known when the
+            aggregation was fitted; or annotations, aggregation and gold do not fit each other.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import MajorityVote, accept
+        >>> truth = np.arange(1000) % 2
+        >>> annotations = Annotations.from_dense(np.stack([truth, truth, truth], axis=1))
+        >>> gold = np.where(np.random.default_rng(0).random(1000) < 0.2, truth, -1)
+        >>> int(accept(MajorityVote().fit(annotations), annotations, gold).accepted.sum())
+        1000
+    """
+    check_classification(annotations, "accept")
+    codes = checked_gold(gold, annotations.num_tasks, annotations.num_classes)
+    if codes is None:
+        codes = np.full(annotations.num_tasks, -1)
+    known, annotated, level = codes >= 0, np.flatnonzero(annotations.redundancy), 1 - confidence
+    number, needed = int(known[annotated].sum()), max(_needed_gold(len(annotated), error, level), LEAST_GOLD)
+    if number < needed:
+        raise DataError(
+            f"{number:,} annotated tasks have gold, and {needed:,} are the fewest that can show an error of {error:g} "
+            "or less: label more tasks yourself, chosen at random, or allow a larger error."
+        )
+    check_fitted_without(aggregation, annotations, codes)
+    ties = np.random.default_rng((seed, OWN_STREAM)).random(len(annotated))
+    order = annotated[np.lexsort((ties, -_sureness(aggregation, annotations)[annotated]))]
+    _check_random(known[order])
+    wrong = np.cumsum((known & (aggregation.labels != codes))[order])
+    most = _most_wrong(len(order), number, error, level)
+    enough = np.flatnonzero(most[wrong] <= error * np.cumsum(~known[order]))
+    accepted = known.copy()
+    accepted[order[: enough.max(initial=-1) + 1]] = True
+    posteriors = aggregation.posteriors.copy()
+    posteriors[known] = np.eye(annotations.num_classes)[codes[known]]
+    labels = np.where(known, codes, aggregation.labels)
+    return replace(
+        aggregation, posteriors=posteriors, labels=labels, accepted=accepted, error_bound=(error, confidence)
+    )
+
+
+def _sureness(aggregation: Aggregation, annotations: Annotations) -> NDArray[np.float64]:
+    """Probability of each label plus its lead in the votes, [N]."""
+    rows, labels, shape = np.arange(annotations.num_tasks), aggregation.labels, aggregation.posteriors.shape
+    cells = annotations.task_ids * shape[1] + annotations.labels
+    votes = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+    own = votes[rows, labels]
+    votes[rows, labels] = 0
+    lead = (own - votes.max(axis=1)) / np.maximum(annotations.redundancy, 1)
+    return aggregation.posteriors[rows, labels] + lead
+
+
+def _check_random(tested: NDArray[np.bool_]) -> None:
+    """Refuses gold tasks whose places in the order are far from those of a draw (Kolmogorov-Smirnov)."""
+    places = (np.flatnonzero(tested) + 0.5) / len(tested)
+    distance = np.abs(places - (np.arange(len(places)) + 0.5) / len(places)).max() + 0.5 / len(places)
+    if kolmogorov(np.sqrt(len(places)) * distance) < NOT_RANDOM:
+        raise DataError(
+            "The tasks with gold are not like a random sample of the annotated ones: their labels are "
+            f"{'surer' if places.mean() < 0.5 else 'less sure'}. So they cannot tell how many of the others are wrong: "
+            "draw the tasks that you label yourself at random."
+        )
+
+
+# === The bound ===
+# Of `size` tasks, `gold` are drawn; S(D) is the number of draws among the first D wrong labels.
+
+
+def _needed_gold(size: int, error: float, level: float) -> int:
+    """Fewest gold tasks with which all labels can be accepted if no gold task has a wrong one."""
+    gold = np.arange(1, max(size, 1) + 1)
+    too_many = np.floor(error * (size - gold)) + 1
+    return int(gold[np.argmax(_log_choose(size - too_many, gold) - _log_choose(size, gold) <= np.log(level))])
+
+
+@lru_cache(maxsize=64)
+def _most_wrong(size: int, gold: int, error: float, level: float) -> NDArray[np.float64]:
+    """Most wrong labels of tasks without gold in a part of the order, by the number of gold tasks with a wrong one.
+
+    Returns:
+        [gold + 1]; with probability 1 - level of all parts at once; inf where that is more than can be accepted.
+    """
+    most = np.full(gold + 1, np.inf)
+    if gold == size:
+        return most
+    last = min(int(error * gold + gold / (size - gold)) + 1, gold - 1)
+    looks = np.unique(np.linspace(0, last, LOOKS).round().astype(int)).tolist()
+    low, high, used = 0.0, level, list[tuple[int, int]]()
+    for _ in range(STEPS):  # the largest level of each look with which all together keep to `level`
+        each = (low + high) / 2
+        bounds = [(look, _first_wrong(look, size, gold, each)) for look in looks]
+        bounds = [(look, wrong) for look, wrong in bounds if wrong - 1 - look <= error * (size - gold)]
+        if _crossed(bounds, size, gold) <= level:
+            low, used = each, bounds
+        else:
+            high = each
+    for look, wrong in reversed(used):
+        most[: look + 1] = wrong - 1 - np.arange(look + 1)
+    return most
+
+
+def _first_wrong(look: int, size: int, gold: int, level: float) -> int:
+    """The smallest D with P(S(D) <= look) <= level."""
+    return bisect_left(range(size), True, look + 1, key=lambda wrong: _crossed([(look, wrong)], size, gold) <= level)
+
+
+def _crossed(bounds: Sequence[tuple[int, int]], size: int, gold: int) -> float:
+    """P(S(D) <= k for some pair of k and D).
+
+    S is a binomial process given its end, so that the steps are convolutions.
+    """
+    counts, share = np.arange(bounds[-1][0] + 1 if bounds else 1), gold / size
+    paths, crossed, before = (counts == 0).astype(np.float64), 0.0, 0  # paths that have not crossed yet, by S
+    for look, wrong in bounds:
+        paths = np.convolve(paths, np.exp(_log_binomial(counts, wrong - before, share)))[: counts.size]
+        rest = _log_binomial(gold - counts, size - wrong, share) - _log_binomial(gold, size, share)
+        crossed += float((paths * np.exp(rest))[: look + 1].sum())
+        paths[: look + 1] = 0
+        before = wrong
+    return crossed
+
+
+def _log_binomial(count: Any, size: int, share: float) -> Any:
+    """Logarithm of the binomial probability of so many draws."""
+    return _log_choose(size, count) + xlogy(count, share) + xlogy(size - count, 1 - share)
+
+
+def _log_choose(above: Any, below: Any) -> Any:
+    """Logarithm of the binomial coefficient; -inf where `below` is outside of 0 to `above`."""
+    return gammaln(above + 1.0) - gammaln(below + 1.0) - gammaln(above - below + 1.0)
