@@ -58,8 +58,8 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
 ) -> None:
     """Fits an aggregation method to the train split alone, and applies it to both splits.
 
-    Methods that have a form on Beam (`crowdzoo.beam`) run there, the others in this process; so do small tables, if
-    Beam's only worker is this process (`fits_one_block`: it has nothing to share out). Tasks of eval
+    Methods that have a form on Beam (`crowdzoo.beam`) run there, the others (GLAD, iBCC, ...) in this process; so do
+    small tables, if Beam's only worker is this process (`fits_one_block`: it has nothing to share out). Tasks of eval
     get the posteriors that follow from what train taught about the annotators. Where these are not Bayes' rule with
     confusion matrices (robust, majority vote, GLAD, ...), the method is fitted to the annotations of both
     splits for eval; train never learns from eval's. A task without annotations has the class prior.

@@ -9,7 +9,6 @@ import numpy as np
 from apache_beam import coders
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.classes import glad, hierarchical_dawid_skene, ibcc
 from crowdzoo.aggregation.engine.agreement import Agreement
 from crowdzoo.aggregation.engine.coding import KINDS, decode, encode
 from crowdzoo.aggregation.engine.counts import Counts
@@ -32,12 +31,10 @@ class Item:
 
     Attributes:
         path: of the file that holds the block.
-        state: what the method knows of each task (GLAD: b) before and after the last pass, [2, T], or None.
         given: posteriors to begin from, [T, K], or None.
     """
 
     path: str
-    state: NDArray[np.float64] | None = None
     given: NDArray[np.float64] | None = None
 
 
@@ -55,7 +52,6 @@ class Starts:
 
 DATACLASSES: tuple[type, ...] = (
     *(Run, Tally, BlockPosteriors, Item, Starts, SentenceBlock, Counts, Params, Answers, Cells, Agreement),
-    *(glad.Abilities, glad.GladCounts, ibcc.Priors, ibcc.Beliefs, hierarchical_dawid_skene.Crowd),
     *(RatingSums, rating_steps.RatingBeliefs, chain_model.ChainBeliefs, chain_model.ChainSums),
 )
 KINDS.update({kind: tuple(field.name for field in fields(kind)) for kind in DATACLASSES})

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import apache_beam as beam
-import numpy as np
 from apache_beam.pvalue import AsSingleton, TaggedOutput
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.typehints import Tuple as Pair
@@ -25,7 +24,7 @@ AHEAD = 16  # blocks a thread, after which it waits for the others
 class Expect(beam.DoFn):
     """A pass over a bundle's blocks, which are added up in a table for each start and thread.
 
-    Out come the sums, once, under the key 0; and "items" for the next pass, with new states where tasks have any.
+    Out come the sums, once, under the key 0; and "items" for the next pass.
     """
 
     def __init__(self, form: Form, threads: int):
@@ -75,19 +74,14 @@ class Expect(beam.DoFn):
         return [item for part in done for item in part]
 
     def _count(self, totals: dict[int, Tally], item: Item) -> Item:
-        form, block, new = self.form, read_block(item.path), None
-        state = None if item.state is None else item.state[1]
-        if form.first_state is not None and state is None:
-            state = np.full(len(block.tasks), form.first_state)
+        form, block = self.form, read_block(item.path)
         for start, (run, prepared) in self.runs.items():
             total = totals[start] if start in totals else totals.setdefault(start, form.zero())
             if run.params is None:
-                new = state = form.first(total, block, start, item.given if start == 0 else None)
+                form.first(total, block, start, item.given if start == 0 else None)
             else:
-                new = form.expect(total, block, prepared, state, len(run.history) < form.max_iter)
-        if new is None or state is None:
-            return Item(item.path)
-        return Item(item.path, np.stack([state, new]))
+                form.expect(total, block, prepared, len(run.history) < form.max_iter)
+        return Item(item.path)
 
 
 def next_starts(keyed: tuple[int, Iterable[Starts]], form: Form, state: Starts) -> Starts:
@@ -107,7 +101,7 @@ def step(
     """A pass over all blocks, and the parameters that follow: items and one Starts.
 
     Items are passed from step to step, so that an output has few readers: Flink keeps a copy and buffers of its own for
-    each of them. They are no more than paths, and states where tasks have any.
+    each of them. They are no more than paths.
     """
     expect = beam.ParDo(Expect(form, threads), AsSingleton(state)).with_output_types(Pair[int, Starts])
     found = items | f"Expect{label}" >> expect.with_outputs("items", main="sums")
@@ -134,6 +128,5 @@ class Answer(beam.DoFn):
             return
         if self.answer is None:
             self.answer = self.form.answers(best_of(state.parts).params)
-        path, states = (element.path, element.state) if isinstance(element, Item) else ("", None)
-        block = read_block(path) if path else element
-        yield path, self.answer(block, None if states is None else states[0])
+        path = element.path if isinstance(element, Item) else ""
+        yield path, self.answer(read_block(path) if path else element)
