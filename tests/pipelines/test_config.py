@@ -64,7 +64,6 @@ SENTENCES = "name: x\ntask: sequence\n"
 SPANS = SENTENCES + "data: {annotations: spans.jsonl}\n"
 BROKEN = {
     "unknown key": (X + "trainning: {epochs: 1}\n", ", unknown key 'trainning': choose one of name, task, seed, "),
-    "key of an earlier release": (X + "tuner: {trials: 5}\n", ", unknown key 'tuner': choose one of name, task, seed,"),
     "unknown key below": (X + "training: {epoch: 1}\n", ", training: unknown key 'epoch': choose one of checkpoint, "),
     "unknown runner": (
         X + "beam: {runner: FlinkRuner}\n",
