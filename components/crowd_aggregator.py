@@ -34,7 +34,7 @@ from crowdzoo.files.arrow import read_parquet
 from crowdzoo.kinds.parts import part_of
 from crowdzoo.kinds.preferences.records import pair_names
 from crowdzoo.large.beam import aggregate, fits_one_block, runs_on_beam
-from crowdzoo.large.beam.retries import RetryOptions
+from crowdzoo.large.beam.driver import RetryOptions
 from crowdzoo.records.crowd_answers import BOTH, CrowdAnswers, add_answer
 from crowdzoo.records.example_files import (
     SPLITS,

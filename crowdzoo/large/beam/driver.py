@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import logging
 import time
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -45,6 +46,15 @@ AT_LEAST_ONE = Number(1, whole=True, optional=True)
 NOT_NEGATIVE = Number(0, whole=True)
 POSITIVE = Number(0, above=True, optional=True)
 MOST_SECONDS = 60  # between a failure and the retry
+
+
+class RetryOptions(PipelineOptions):
+    """Arguments of `fit` that components read from the options that TFX gives them."""
+
+    @classmethod
+    def _add_argparse_args(cls, parser: ArgumentParser) -> None:
+        parser.add_argument("--crowdzoo_retries", type=int, default=0, help="times a failed pipeline is run again")
+        parser.add_argument("--crowdzoo_timeout", type=float, help="seconds after which a pipeline has failed")
 
 
 def fit(
