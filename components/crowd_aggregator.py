@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import tensorflow as tf
+from absl import logging
 
 from crowdzoo.aggregation import create
 from crowdzoo.aggregation.named import result_of
@@ -90,8 +91,12 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
     aggregation = {"method": options["method"], **options["arguments"]}
     write_dataset_info(aggregated_examples.uri, {**info, "truth": truth, "aggregation": aggregation})
 
+    on_beam = runs_on_beam(method)
+    if not on_beam:
+        logging.info("%s does not run on Beam; it is fitted in this process.", options["method"])
+
     def fit(crowd: Any) -> Any:
-        if not runs_on_beam(method) or fits_one_block(crowd, beam_pipeline):
+        if not on_beam or fits_one_block(crowd, beam_pipeline):
             return result_of(method, crowd)
         # EM is a pipeline every few iterations: all with the options of the one that TFX gave
         folder, flags = os.path.join(report.uri, ".work"), beam_pipeline.options

@@ -27,7 +27,7 @@ from crowdzoo.aggregation.sentences.chain_model import ChainBeliefs, ChainSums
 from crowdzoo.aggregation.sentences.hmm_crowd import HMMCrowd
 from crowdzoo.aggregation.sentences.sentence_block import SentenceBlock
 from crowdzoo.data.tags import TagSet, allowed_tags
-from crowdzoo.large.beam.coding import Item, Starts, ValueCoder
+from crowdzoo.large.beam.coding import Starts, ValueCoder
 from crowdzoo.large.forms.base import BlockPosteriors, Tally
 from crowdzoo.large.forms.job import form_of
 from crowdzoo.large.forms.ratings_and_sentences import MOST_BYTES, RatingSums
@@ -64,8 +64,6 @@ def values():
         Run(params),
         BlockPosteriors(np.arange(3), RNG.random((3, 2)), np.array([1, 0, 1])),
         BlockPosteriors(np.zeros(0, np.int64), np.zeros((0, 2)), np.zeros(0, np.int64), -3.5),
-        Item("folder/block-000000000001.bin", RNG.random((3, 3))),
-        Item("ä.bin"),
         tally,
         Tally(counts, 3),
         Starts((tally, None)),

@@ -30,7 +30,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.tags import TagSet
 from crowdzoo.errors import ConfigError, CrowdzooError
-from crowdzoo.large.beam.coding import Item, Starts, encode
+from crowdzoo.large.beam.coding import Starts, encode
 from crowdzoo.large.beam.files import Folder, read_value, write_value
 from crowdzoo.large.beam.steps import Answer, step
 from crowdzoo.large.forms.base import BlockPosteriors, Form
@@ -292,21 +292,20 @@ class _Driver:
         self.folder.clean("posteriors-")  # all that are here will be read
         with self.pipeline() as pipeline:
             threads = self.threads or (num_threads() if _is_alone(pipeline) else 1)
-            read = beam.Map(self.folder.item, self.has_given and self.number == 0).with_output_types(Item)
             # dealt out: else one worker reads them all
             paths = pipeline | "Paths" >> beam.Create(self.paths) | "Spread" >> beam.Reshuffle()
-            items = paths | "Items" >> read
             last = pipeline | "Last" >> beam.Create([self.folder.manifest(self.number)])
             state = last | "State" >> beam.Map(lambda path: read_value(path)[1]).with_output_types(Starts)
             steps = self._steps(pipeline)
+            given = self.folder if self.has_given and self.number == 0 else None
             for number in range(steps):
-                items, state = step(items, state, self.form, threads, str(number))
+                paths, state = step(paths, state, self.form, threads, None if number else given, str(number))
             if steps:
                 save = beam.Map(self.folder.write_manifest, self.number + 1, self.identity)
                 _ = state | "SaveManifest" >> save.with_output_types(str)
             if find:
                 answer = beam.ParDo(Answer(self.form), AsSingleton(state))
-                found = items | "Answer" >> answer.with_output_types(Pair[str, BlockPosteriors])
+                found = paths | "Answer" >> answer.with_output_types(Pair[str, BlockPosteriors])
                 _ = found | "WritePosteriors" >> beam.Map(self.folder.write_posteriors).with_output_types(str)
         self._read_last()
         self.folder.clean("checkpoint-", but=self.number)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.coding import decode_in_place
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.large.beam.coding import Item, Starts, decode, encode
+from crowdzoo.large.beam.coding import Starts, decode, encode
 from crowdzoo.large.forms.base import BlockPosteriors
 
 MIME = "application/octet-stream"
@@ -111,10 +111,6 @@ class Folder:
                 FileSystems.delete(some)
 
     # === What workers read and write ===
-
-    def item(self, path: str, has_given: bool) -> Item:
-        """A block, with the posteriors that its tasks begin from."""
-        return Item(path, read_value(self.given(path)) if has_given else None)
 
     def write_block(self, block: Any) -> str:
         """Writes a block under its first task, which no other block has."""
