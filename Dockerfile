@@ -14,7 +14,7 @@ ENV LEFT_OUT="--no-install-package tensorflow --no-install-package notebook --no
     --no-install-package jupyter-server-terminals --no-install-package jupyter-events --no-install-package jupyter-builder \
     --no-install-package notebook-shim --no-install-package nbconvert --no-install-package debugpy"
 # Requirements first: they are made again only where the lock has changed
-COPY pyproject.toml uv.lock README.md LICENSE NOTICE ./
+COPY pyproject.toml setup.py uv.lock README.md LICENSE NOTICE ./
 RUN uv sync --frozen --no-dev --no-install-project $LEFT_OUT $GPU \
     --extra pipeline --extra text --extra images --extra s3
 COPY crowdzoo crowdzoo

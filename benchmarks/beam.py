@@ -43,8 +43,7 @@ MOST = 1e-6  # that posteriors may differ by
 
 # Name of a run -> kind of labels, name of the method
 METHODS = {
-    **{name: ("classification", name) for name in ("majority-vote", "dawid-skene", "one-coin", "glad", "ibcc")},
-    **{name: ("classification", name) for name in ("hierarchical-dawid-skene", "robust")},
+    **{name: ("classification", name) for name in ("majority-vote", "dawid-skene", "one-coin", "robust")},
     **{name: ("regression", name) for name in ("mean", "median", "rating-em")},
     **{name: ("sequence", name) for name in ("bsc-seq", "hmm-crowd")},
     "token-votes": ("sequence", "majority-vote"),

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import tensorflow as tf
+from absl import logging
 
 from crowdzoo.aggregation import create
 from crowdzoo.aggregation.named import result_of
@@ -34,7 +35,7 @@ from crowdzoo.files.arrow import read_parquet
 from crowdzoo.kinds.parts import part_of
 from crowdzoo.kinds.preferences.records import pair_names
 from crowdzoo.large.beam import aggregate, fits_one_block, runs_on_beam
-from crowdzoo.large.beam.retries import RetryOptions
+from crowdzoo.large.beam.driver import RetryOptions
 from crowdzoo.records.crowd_answers import BOTH, CrowdAnswers, add_answer
 from crowdzoo.records.example_files import (
     SPLITS,
@@ -58,8 +59,8 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
 ) -> None:
     """Fits an aggregation method to the train split alone, and applies it to both splits.
 
-    Methods that have a form on Beam (`crowdzoo.beam`) run there, the others in this process; so do small tables, if
-    Beam's only worker is this process (`fits_one_block`: it has nothing to share out). Tasks of eval
+    Methods that have a form on Beam (`crowdzoo.beam`) run there, the others (GLAD, iBCC, ...) in this process; so do
+    small tables, if Beam's only worker is this process (`fits_one_block`: it has nothing to share out). Tasks of eval
     get the posteriors that follow from what train taught about the annotators. Where these are not Bayes' rule with
     confusion matrices (robust, majority vote, GLAD, ...), the method is fitted to the annotations of both
     splits for eval; train never learns from eval's. A task without annotations has the class prior.
@@ -90,8 +91,12 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
     aggregation = {"method": options["method"], **options["arguments"]}
     write_dataset_info(aggregated_examples.uri, {**info, "truth": truth, "aggregation": aggregation})
 
+    on_beam = runs_on_beam(method)
+    if not on_beam:
+        logging.info("%s does not run on Beam; it is fitted in this process.", options["method"])
+
     def fit(crowd: Any) -> Any:
-        if not runs_on_beam(method) or fits_one_block(crowd, beam_pipeline):
+        if not on_beam or fits_one_block(crowd, beam_pipeline):
             return result_of(method, crowd)
         # EM is a pipeline every few iterations: all with the options of the one that TFX gave
         folder, flags = os.path.join(report.uri, ".work"), beam_pipeline.options

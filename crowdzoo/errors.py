@@ -30,13 +30,6 @@ LONGEST_VALUE = 80
 LONGEST_LINE = 1000
 MOST_NAMES = 2000  # with more, a near name is not looked for
 MOST_LISTED = 50
-# Methods that were there once -> what to take
-_REMOVED = {
-    "auto": "'robust' of the aggregations, or what crowdzoo compare finds", "bwa": "'wawa' or 'robust'",
-    "dependent-dawid-skene": "'robust'", "kos": "'robust' (crowd-kit has KOS)", "label-model": "'robust'",
-    "mmce": "'ebcc' or 'robust'", "mmsr": "'robust' (crowd-kit has it)",
-    "worker-clustering": "'hierarchical-dawid-skene'", "zero-based-skill": "'wawa', num_rounds 10",
-}  # fmt: skip
 # An opening quote follows no letter, as an apostrophe does, and a closing one comes before none.
 _QUOTED = re.compile(r"""(?<!\w)(['"])(?!\s)((?:(?!\1)[^\n]){81,})\1(?!\w)""")
 _WORD = re.compile(r"\S{201,}")
@@ -155,16 +148,12 @@ def did_you_mean(name: object, known: Iterable[Any], cutoff: float = 0.6) -> str
 def unknown(what: str, name: object, known: Iterable[Any]) -> str:
     """The message about an unknown name: "unknown method 'x': choose one of a, b, c. Did you mean 'b'?".
 
-    Of a method that was removed it says what to take.
-
     Args:
         what: what is named, such as "method".
         name: as it was given.
         known: the right names; long lists are cut.
     """
     names = list(known)
-    if what.endswith("method") and isinstance(name, str) and name in _REMOVED:
-        return f"{what} {name!r} was removed: take {_REMOVED[name]}. {what.capitalize()}s are {', '.join(names)}."
     listed = ", ".join(map(str, names[:MOST_LISTED]))
     if len(names) > MOST_LISTED:
         listed += f", ... {len(names) - MOST_LISTED:,} more"

@@ -1,6 +1,5 @@
 """TF Serving's gRPC API: PredictionService and ModelService."""
 
-import functools
 import logging
 import threading
 import time
@@ -11,22 +10,19 @@ from typing import Any
 import grpc
 import tensorflow as tf
 from google.protobuf.struct_pb2 import ListValue
-from tensorflow_serving.apis.classification_pb2 import ClassificationResponse
 from tensorflow_serving.apis.get_model_metadata_pb2 import GetModelMetadataRequest, GetModelMetadataResponse
 from tensorflow_serving.apis.get_model_status_pb2 import GetModelStatusRequest, GetModelStatusResponse
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
-from tensorflow_serving.apis.regression_pb2 import RegressionResponse
 
 from crowdzoo.errors import short_repr
-from crowdzoo.serving.examples import example_outputs, examples_from_message, results_proto
 from crowdzoo.serving.gate import Gate, full
 from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.loaded_model import DEFAULT_SIGNATURE, LoadedModel
 from crowdzoo.serving.metrics import Metrics, RequestRecord
 from crowdzoo.serving.model_store import ModelStore, store_of
 from crowdzoo.serving.proto_tensors import arrays_from_protos, parsed
-from crowdzoo.serving.request_error import RequestError
+from crowdzoo.serving.request_error import NO_EXAMPLES, RequestError
 
 log = logging.getLogger("crowdzoo.serving")
 
@@ -60,8 +56,8 @@ class GrpcService(grpc.GenericRpcHandler):
         prediction, model = "/tensorflow.serving.PredictionService/", "/tensorflow.serving.ModelService/"
         self._methods = {
             prediction + "Predict": self._handler("predict", self._predict),
-            prediction + "Classify": self._handler("classify", functools.partial(self._results, "classify")),
-            prediction + "Regress": self._handler("regress", functools.partial(self._results, "regress")),
+            prediction + "Classify": self._handler("classify", None),
+            prediction + "Regress": self._handler("regress", None),
             prediction + "GetModelMetadata": self._handler("metadata", self._metadata),
             model + "GetModelStatus": self._handler("status", self._status),
         }
@@ -89,17 +85,19 @@ class GrpcService(grpc.GenericRpcHandler):
         self._stopping.set()
         self.executor.shutdown(wait=False, cancel_futures=True)
 
-    def _handler(self, api: str, work: _Work) -> grpc.RpcMethodHandler:
-        computed = api in ("predict", "classify", "regress")
+    def _handler(self, api: str, work: _Work | None) -> grpc.RpcMethodHandler:
+        """The handler of a method; without work its calls are refused before their message is read."""
 
         def answer(messages: Iterator[bytes], context: grpc.ServicerContext) -> Any:
             record = RequestRecord("GRPC", api)
             try:
+                if work is None:
+                    raise RequestError(NO_EXAMPLES, "UNIMPLEMENTED")
                 if self._gate.is_full:
                     raise full()
                 message = self._receive(messages, context)
                 with self._gate.place(len(message)):
-                    if not computed:
+                    if api != "predict":
                         if len(message) > 1 << 16:
                             raise RequestError(f"a request for {api} has at most 65,536 bytes", "TOO_LARGE")
                         return work(message, record)
@@ -164,15 +162,6 @@ class GrpcService(grpc.GenericRpcHandler):
         response.model_spec.signature_name = request.model_spec.signature_name or DEFAULT_SIGNATURE
         for name in names:
             response.outputs[name].CopyFrom(tf.make_tensor_proto(outputs[name]))
-        return response
-
-    def _results(self, what: str, message: bytes, record: RequestRecord, wait: Callable[[int], None]) -> Any:
-        asked, examples = examples_from_message(message, self._limits, wait)
-        spec = parsed(ModelSpec, asked)
-        response = (ClassificationResponse if what == "classify" else RegressionResponse)()
-        signature = self._asked(spec, record, response).signature(spec.signature_name)
-        response.result.CopyFrom(results_proto(example_outputs(what, signature, examples, self._limits)))
-        response.model_spec.signature_name = spec.signature_name or DEFAULT_SIGNATURE
         return response
 
     def _metadata(self, message: bytes, record: RequestRecord) -> GetModelMetadataResponse:

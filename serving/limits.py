@@ -19,7 +19,7 @@ class Limits:
 
     Attributes:
         request_bytes: longest request, as it is sent and with all its values written out: a tensor's last value stands
-            for all that are missing, a context for each example.
+            for all that are missing.
         request_memory: bytes that the values of one request take once they are read, and those of its answer.
             Estimated before they are made.
         memory: bytes of the bodies of all requests under way together; of those on their way, half of it.

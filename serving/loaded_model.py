@@ -12,7 +12,6 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 from crowdzoo.errors import DataError, short_repr
 from crowdzoo.files.model_files import read_model_card
 from crowdzoo.files.served_model import MODEL_CARD_FILE, WARMUP_FILE, load_saved_model
-from crowdzoo.serving.examples import EXAMPLES, examples_from_message
 from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.proto_tensors import arrays_from_protos
 from crowdzoo.serving.request_error import RequestError
@@ -55,10 +54,8 @@ class LoadedModel:
         texts = "images" if "images" in card else ""
         if by_rows and "tokens" in functions[DEFAULT_SIGNATURE].structured_outputs:
             texts = "tokens"
-        methods = {name: one.method_name for name, one in self.signature_defs.signature_def.items()}
         self.signatures = {
-            name: Signature(name, function, by_rows=by_rows, texts=texts, method=methods[name])
-            for name, function in functions.items()
+            name: Signature(name, function, by_rows=by_rows, texts=texts) for name, function in functions.items()
         }
         if not self.signatures:
             raise ValueError("it has no signatures")
@@ -82,15 +79,11 @@ class LoadedModel:
         count = 0
         for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
             log = PredictionLog.FromString(record)
-            kind = log.WhichOneof("log_type")
-            if kind not in ("predict_log", "classify_log", "regress_log"):
+            if log.WhichOneof("log_type") != "predict_log":  # those of methods that are not answered here
                 continue
-            request = getattr(log, kind).request
+            request = log.predict_log.request
             signature = self.signature(request.model_spec.signature_name)
-            if kind == "predict_log":
-                signature(arrays_from_protos(request.inputs, limits), limits)
-            else:
-                signature({EXAMPLES: examples_from_message(request.SerializeToString(), limits)[1]}, limits)
+            signature(arrays_from_protos(request.inputs, limits), limits)
             count += 1
         return count
 

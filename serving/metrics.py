@@ -47,7 +47,7 @@ class Metrics:
 
     def finished(self, record: RequestRecord) -> None:
         """Counts a request that has just ended."""
-        if record.api not in ("predict", "classify", "regress") or not record.model:
+        if record.api != "predict" or not record.model:
             return
         model = 'model_name="' + record.model.replace("\\", r"\\").replace('"', r"\"") + '"'
         microseconds = 1e6 * (time.monotonic() - record.started)

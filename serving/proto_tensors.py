@@ -32,7 +32,7 @@ def parsed(kind: Any, message: bytes) -> Any:
         raise RequestError(f"the message is not a {kind.DESCRIPTOR.name}") from error
 
 
-def check_size(what: str, values: int, texts: int, limits: Limits) -> None:
+def _check_size(what: str, values: int, texts: int, limits: Limits) -> None:
     """Refuses values that are too large once they are expanded, before they are.
 
     Args:
@@ -40,9 +40,6 @@ def check_size(what: str, values: int, texts: int, limits: Limits) -> None:
         values: bytes of all values.
         texts: number of texts among them.
         limits: `request_bytes` holds for the values as if each had been sent, `request_memory` for the texts.
-
-    Raises:
-        RequestError: TOO_LARGE.
     """
     for size, most in (
         (values + texts * _WRITTEN, limits.request_bytes),
@@ -79,7 +76,7 @@ def arrays_from_protos(
         else:
             values += count * tf.dtypes.as_dtype(proto.dtype).size
         place = "" if len(protos) == 1 else " with the inputs before it"
-        check_size(f"{what}: shape {short_repr(sizes)}{place}", values, texts, limits or Limits())
+        _check_size(f"{what}: shape {short_repr(sizes)}{place}", values, texts, limits or Limits())
     wait(values + texts * _WRITTEN)
     return {name: _array(f"input {short_repr(name)}", proto) for name, proto in protos.items()}
 

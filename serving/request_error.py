@@ -7,9 +7,12 @@ STATUS = {
     "INTERNAL": (500, "INTERNAL"),
     "UNAVAILABLE": (503, "UNAVAILABLE"),
     "DEADLINE_EXCEEDED": (504, "DEADLINE_EXCEEDED"),
+    "UNIMPLEMENTED": (501, "UNIMPLEMENTED"),
     "METHOD_NOT_ALLOWED": (405, "UNIMPLEMENTED"),
     "TOO_LARGE": (413, "RESOURCE_EXHAUSTED"),
 }
+# Answer to Classify and Regress, whose signatures take tf.Examples
+NO_EXAMPLES = "this server does not answer Classify and Regress; use :predict over REST, Predict over gRPC"
 # gRPC sends the reason as a header, three bytes for each that is not ASCII, and clients take 8 KiB of headers
 _LONGEST = 1500
 

@@ -12,13 +12,12 @@ from google.protobuf import json_format
 
 from crowdzoo.errors import short_repr
 from crowdzoo.files.version_folders import version_number
-from crowdzoo.serving.examples import example_outputs, examples_from_json, results_json
 from crowdzoo.serving.gate import Gate, full
 from crowdzoo.serving.json_tensors import check_memory, read_request, to_json
 from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.metrics import Metrics, RequestRecord
 from crowdzoo.serving.model_store import ModelStore, store_of
-from crowdzoo.serving.request_error import RequestError
+from crowdzoo.serving.request_error import NO_EXAMPLES, RequestError
 from crowdzoo.serving.rest_protocol import GONE
 
 log = logging.getLogger("crowdzoo.serving")
@@ -133,9 +132,10 @@ class RestService:
         verb, version = found["verb"], version_number(found["version"] or "0")
         if version is None:
             raise RequestError(f"version {short_repr(found['version'])} is not a number below 2^63")
-        if verb not in (None, "predict", "classify", "regress"):
-            reason = f"unknown verb {short_repr(verb)}; there are :predict, :classify and :regress"
-            raise RequestError(reason, "NOT_FOUND")
+        if verb in ("classify", "regress"):
+            raise RequestError(NO_EXAMPLES, "UNIMPLEMENTED")
+        if verb not in (None, "predict"):
+            raise RequestError(f"unknown verb {short_repr(verb)}; use :predict", "NOT_FOUND")
         _check_method(method, path, ("POST",) if verb else ("GET", "HEAD"))
         record.api = verb or found["metadata"] or "status"
         return found, store, version if found["version"] else None
@@ -172,10 +172,6 @@ class RestService:
         with self._gate.turn(len(body), is_gone) as wait:
             model = store.get(version, found["label"])
             check_memory(body, self._limits.request_memory)
-            if found["verb"] != "predict":
-                name, examples = examples_from_json(body, self._limits, wait)
-                answer = example_outputs(found["verb"], model.signature(name), examples, self._limits)
-                return results_json(answer).encode()
             signature, inputs, rows = read_request(body, model.signature)
             wait(sum(array.nbytes for array in inputs.values()))
             return to_json(signature(inputs, self._limits), rows=rows)

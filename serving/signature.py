@@ -58,14 +58,13 @@ class Signature:
         by_rows: whether each row's answer depends on that row alone, as in every model that crowdzoo exports. Only
             then a batch may be cut, and an answer that is not a finite number is refused.
         texts: "images", "tokens" (of texts, which the graph pads to the longest) or "": what its strings are.
-        method: what it answers by TF Serving's name, such as `tensorflow/serving/predict`.
 
     Attributes:
         inputs: name -> `InputSpec`, sorted by name.
         outputs: names, sorted.
     """
 
-    def __init__(self, name: str, function: Any, *, by_rows: bool = False, texts: str = "", method: str = ""):
+    def __init__(self, name: str, function: Any, *, by_rows: bool = False, texts: str = ""):
         specs = function.structured_input_signature[1]
         self.name = name
         self.inputs = {
@@ -74,7 +73,6 @@ class Signature:
         }
         self.outputs = sorted(function.structured_outputs)
         self._function = _Function(function, list(self.inputs))
-        self.method = method
         self._by_rows = by_rows
         self._texts = texts
 

@@ -1,11 +1,9 @@
 """Messages stay short, whatever value they quote."""
 
 import pickle
-import re
 
 import pytest
 
-from crowdzoo.aggregation import create
 from crowdzoo.errors import (
     BadRow,
     ConfigError,
@@ -17,8 +15,6 @@ from crowdzoo.errors import (
     short_repr,
     unknown,
 )
-from crowdzoo.report.method_cards import method_cards
-from crowdzoo.training.methods import crowd_layer_class
 
 LONG = "long value " * 6000
 
@@ -63,16 +59,6 @@ def test_an_unknown_name_is_told_with_all_the_known_ones_and_the_nearest():
     assert unknown("method", "mve", ["em", "mace", "mv"]) == message
     assert unknown("method", 7, ["em"]) == "unknown method 7: choose one of em."
     assert unknown("class", "z", range(60)).endswith(" 48, 49, ... 10 more.")
-
-
-@pytest.mark.parametrize(
-    "name", ["auto", "bwa", "dependent-dawid-skene", "kos", "label-model", "mmsr", "zero-based-skill"]
-)
-def test_a_method_that_was_removed_is_told_with_what_to_take_and_that_is_there(name):
-    for door in (lambda: create(name), lambda: method_cards(name=name), lambda: crowd_layer_class(name)):
-        with pytest.raises(ConfigError, match=f"ethod '{name}' was removed: take ") as raised:
-            door()
-        assert create(re.findall(r"'([a-z-]+)'", str(raised.value).partition(": take ")[2])[0])
 
 
 def test_each_error_has_its_exit_code():

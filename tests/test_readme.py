@@ -53,7 +53,7 @@ def test_the_number_of_aggregation_methods_is_that_of_the_table():
     from crowdzoo.aggregation.classes.methods import METHODS
     from crowdzoo.large.forms.forms import FORMS
 
-    words = {7: "seven", 10: "Ten"}
+    words = {4: "four", 10: "Ten"}
     assert f"{words[len(METHODS)]} methods, from majority vote" in README
     assert f"{words[len(FORMS)]} also run on Apache Beam" in README
 

@@ -1,7 +1,9 @@
 """Text of any encoding, and of any line ends, as blocks of UTF-8 whose lines end in a line feed."""
 
 import codecs
+import io
 from collections.abc import Iterable, Iterator
+from typing import IO, Any
 
 from crowdzoo.errors import DataError
 
@@ -40,6 +42,14 @@ def utf8_blocks(blocks: Iterable[bytes], name: str, encoding: str | None = None)
         return _unix_lines(first[len(mark) :], blocks)
     decoded = _decoded(first, blocks, name, str(known))
     return _unix_lines(next(decoded, b""), decoded)
+
+
+def utf8_file(stream: IO[bytes], name: str, encoding: str | None = None) -> io.BufferedReader:
+    """The bytes of a text file as UTF-8, decoded as they are read; see `utf8_blocks`.
+
+    A byte order mark at the beginning of a line, as where one file was appended to another, is no part of the line.
+    """
+    return _Lines(_Blocks(utf8_blocks(iter(lambda: stream.read(1 << 16), b""), name, encoding)))
 
 
 def _decoded(first: bytes, blocks: Iterator[bytes], name: str, encoding: str) -> Iterator[bytes]:
@@ -83,3 +93,25 @@ def _unix_lines(first: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
         block = next(blocks, b"")
     if held:
         yield b"\n"
+
+
+class _Lines(io.BufferedReader):
+    def readline(self, size: int | None = -1) -> bytes:
+        return super().readline(-1 if size is None else size).removeprefix(codecs.BOM_UTF8)
+
+
+class _Blocks(io.RawIOBase):
+    """Blocks of bytes as a file."""
+
+    def __init__(self, blocks: Iterator[bytes]):
+        self.blocks, self.rest = blocks, memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self.rest and (block := next(self.blocks, None)) is not None:
+            self.rest = memoryview(block)
+        size = min(len(buffer), len(self.rest))
+        buffer[:size], self.rest = self.rest[:size], self.rest[size:]
+        return size

@@ -1,42 +1,33 @@
 """What a configuration cannot know about itself: whether its files have the right columns, and its names exist."""
 
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from crowdzoo import datasets
-from crowdzoo.data.instance_kinds import IMAGES, TEXTS
-from crowdzoo.errors import ConfigError, DataError, did_you_mean, short_repr, unknown
+from crowdzoo.data.instance_kinds import IMAGES, TABLES
+from crowdzoo.errors import ConfigError, DataError, DataWarning, short_repr, unknown
 from crowdzoo.files.paths import local_path
 from crowdzoo.files.regular import check_regular
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
-from crowdzoo.pipelines.config.sections import DataConfig
 from crowdzoo.reading.instances.images import image_paths, read_image_table
-from crowdzoo.reading.instances.table import find_instance_columns
+from crowdzoo.reading.instances.readers import reader_of
+from crowdzoo.reading.instances.table import read_table
+from crowdzoo.reading.instances.tables import tables
 from crowdzoo.reading.platforms.export import Export
-from crowdzoo.reading.tables.layout import Layout
-from crowdzoo.reading.tables.naming import find_columns
-from crowdzoo.reading.tables.suffixes import column_names
+from crowdzoo.reading.tables.options import Rules
+from crowdzoo.reading.tables.suffixes import source_of
 from crowdzoo.report.report_page import Condition
 from crowdzoo.training.bases import is_own, own_files
 from crowdzoo.training.methods import check_method
 
-# Endings of a file's name, and columns that it needs
-_File = tuple[tuple[str, ...], tuple[str, ...]]
-_TEXT: _File = (("",), ())  # files of sentences are no tables
-_TABLES: dict[str, _File] = {
-    "annotations": (
-        (".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz", ".tsv.gz", ".jsonl.gz", ".zip"),
-        ("task", "annotator", "label"),
-    ),
-    "instances": ((".parquet", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".zip"), ("task",)),
-    "gold": ((".parquet", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".zip"), ("left", "right", "gold")),
-}
-_OF_PAIRS = ("left", "right", "annotator", "label")  # columns of annotations that compare tasks
+# Arguments of `Rules.of` that the section data has
+_RULES = ("classes", "low", "high", "on_bad_rows", "on_duplicate", "exclude")
 
 
 def setting_problems(config: PipelineConfig) -> list[str]:
-    """Checks names of methods and their arguments.
+    """Checks names of methods and their arguments, and the rules of reading.
 
     Args:
         config: a configuration whose own values are in order.
@@ -45,9 +36,11 @@ def setting_problems(config: PipelineConfig) -> list[str]:
         One sentence for each problem: key, value, what is wrong, the way out.
     """
     given = config.aggregation
+    rules = _problems("data", Rules.of, config.label_kind.labels, {}, **reading_rules(config))
     return [
+        *rules,
         *_problems("aggregation", config.label_kind.create_aggregator, given.method, **given.arguments),
-        *_method_problems(config),
+        *([] if rules else _method_problems(config)),  # which have the scale, too
         *_report_problems(config),
     ]
 
@@ -58,6 +51,11 @@ def outside_problems(config: PipelineConfig) -> list[str]:
     Args and returns: as `setting_problems`.
     """
     return [*_file_problems(config), *_data_problems(config)]
+
+
+def reading_rules(config: PipelineConfig) -> dict[str, Any]:
+    """Arguments of `Rules.of` that the kind's reader takes."""
+    return {name: getattr(config.data, name) for name in _RULES if name in config.label_kind.reading}
 
 
 def _problems(section: str, check: Callable[..., Any], *given: Any, **named: Any) -> list[str]:
@@ -114,82 +112,37 @@ def _data_problems(config: PipelineConfig) -> list[str]:
         return []
     problems = []
     for key in kind.inputs:
-        path = getattr(data, key)
-        if path is None:
+        if (path := getattr(data, key)) is None:
             continue
-        if key == "instances" and instances == IMAGES:
-            problems += _image_problems(path, data)
-            continue
-        export = key == "annotations" and data.platform is not None
-        own_gold = key == "gold" and bool(kind.gold_reading)  # which the kind reads: an export, too, or a table
-        suffixes, needed = _TEXT if export or own_gold or kind.labels.has_positions else _TABLES[key]
-        if key == "annotations" and kind.labels.has_pairs:
-            needed = _OF_PAIRS
-        elif key == "annotations" and data.wide:
-            needed = needed[:1]
-        if key == "instances" and instances == TEXTS:
-            needed = (*needed, "text")
         try:
-            if not (path.is_dir() and (export or own_gold)):
-                _check_file(path, suffixes)
-            if export:
-                text = data.layout.encoding, data.layout.separator
-                Export(path, str(data.platform), kind.name, data.field, None, *text)
-            problem = _column_problem(_our_columns(path, key, needed, data), needed) if needed else None
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DataWarning)  # which the reader gives when all is read
+                _read_head(key, path, config)
         except DataError as error:  # names the file itself
             problems.append(f"data.{key}: {error}")
         except ConfigError as error:
-            problems.append(f"data.platform: {error}")
-        else:
-            problems += [] if problem is None else [f"data.{key}: {path} {problem}"]
+            problems.append(f"data.{'platform' if data.platform else key}: {error}")
     return problems
 
 
-def _image_problems(path: Path, data: DataConfig) -> list[str]:
-    """What is wrong with a folder or a table of images, none of which is opened; one that is missing is found."""
-    try:
+def _read_head(key: str, path: Path, config: PipelineConfig) -> None:
+    """Has the reader of an input file look at its head: its columns, or which images there are."""
+    data, kind = config.data, config.label_kind
+    if key == "annotations" and data.platform is not None:
+        Export(path, data.platform, kind.name, data.field, None, data.layout.encoding, data.layout.separator)
+    elif kind.labels.has_positions or (key == "gold" and kind.gold_reading):  # no table, or an export or a folder, too
         if not path.is_dir():
-            _check_file(path, _TABLES["instances"][0])
+            check_regular(path)
+    elif key == "annotations":
+        source = source_of(path, kind.name, data.layout)
+        source.match(source.read_header())
+    elif key == "gold":
+        read_table(path, ("left", "right", "gold"), usual=("gold",), most_rows=1)
+    elif config.instances == IMAGES:
         table = read_image_table(path, data.instance_layout)
-        names, paths = table.names("image"), image_paths(table)
-        missing = [place for place, image in enumerate(paths) if not image.exists()]
-        table.complain(missing, "image", names, "does not exist. Correct the path, or leave the task out.")
-    except DataError as error:
-        return [f"data.instances: {error}"]
-    return []
-
-
-def _check_file(path: Path, suffixes: tuple[str, ...]) -> None:
-    if not path.parent.is_dir():
-        raise DataError(f"{path} does not exist, nor does the folder {path.parent}.")
-    check_regular(path)
-    if not path.name.endswith(suffixes):
-        raise DataError(f"{path} has an unknown ending: choose one of {', '.join(suffixes)}.")
-    if path.stat().st_size == 0:
-        raise DataError(f"{path} is empty.")
-
-
-def _our_columns(path: Path, key: str, needed: tuple[str, ...], data: DataConfig) -> list[str]:
-    """Names of a file's columns, ours where they are found."""
-    name = str(path)
-    if key == "instances":
-        header = column_names(path, data.instance_layout)
-        found, _ = find_instance_columns(name, header, data.instance_layout)
-    elif key == "gold":  # read by its names alone
-        return list(column_names(path, Layout()))
+        missing = [place for place, image in enumerate(image_paths(table)) if not image.exists()]
+        reason = "does not exist. Correct the path, or leave the task out."
+        table.complain(missing, "image", table.names("image"), reason)
     else:
-        header = column_names(path, data.layout)
-        found, _ = find_columns(name, header, needed, data.layout)
-    ours = {theirs: column for column, theirs in found.items()}
-    return [ours.get(each, each) for each in header]
-
-
-def _column_problem(columns: list[str], needed: Iterable[str]) -> str | None:
-    names = {"annotator" if name == "worker" else name for name in columns}
-    missing = [name for name in needed if name not in names]
-    if not missing:
-        return None
-    free = [name for name in columns if name not in needed]
-    hints = [did_you_mean(name, free, 0.5) for name in missing]
-    wanted = " and ".join(f"'{name}'" for name in missing)
-    return f"has no column {wanted} among {', '.join(short_repr(name) for name in columns[:10])}.{''.join(hints)}"
+        reader = reader_of(tables(config.model.inputs) if config.instances == TABLES else config.instances)
+        read_table(path, reader.wanted, reader.check_header, data.instance_layout, as_text=reader.as_text, most_rows=1)

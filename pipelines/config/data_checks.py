@@ -10,6 +10,7 @@ from crowdzoo import datasets
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.instance_kinds import IMAGES, TABLES, VECTORS
 from crowdzoo.errors import DataError
+from crowdzoo.pipelines.config.checks import reading_rules
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.reading.instances.export_instances import named_by_image
 from crowdzoo.reading.instances.gold import read_gold_pairs
@@ -21,7 +22,6 @@ from crowdzoo.reading.tables.options import Rules
 from crowdzoo.reading.tables.read import of_source
 from crowdzoo.reading.tables.suffixes import source_of
 
-_RULES = ("classes", "low", "high", "on_bad_rows", "on_duplicate", "exclude")
 SAMPLE_BYTES = 32 << 20  # a file of instances or sentences up to this is read whole, even for a sample
 SAMPLE_IMAGES = 32  # so many are opened for a sample
 
@@ -128,9 +128,8 @@ def _annotations(config: PipelineConfig, whole: bool) -> tuple[Annotations, bool
     if data.platform is not None:  # an export is read whole
         return kind.read(data.annotations, **named_by_image(_options(config), str(data.instances))), True
     source = source_of(data.annotations, config.kind, data.layout)
-    rules: dict[str, Any] = {name: getattr(data, name) for name in _RULES if name in kind.reading}
     # a last line without its end is a batch of its own
     small = source.text and source.path is not None and source.path.stat().st_size <= sources.CHUNK_BYTES
     source.most_batches = None if whole or small else 1
-    crowd = of_source(source, Rules.of(kind.labels, source.names, **rules))
+    crowd = of_source(source, Rules.of(kind.labels, source.names, **reading_rules(config)))
     return crowd, source.complete

@@ -17,8 +17,6 @@ _WANTED = {
     "string_type": "text (put quotes round it)",
     "path_type": "a path",
 }
-# Keys of earlier releases -> what to do instead
-_GONE = {"tuner": " Compare settings by crowdzoo compare, and write the best here."}
 
 
 def config_error(path: Path, problems: Sequence[str]) -> ConfigError:
@@ -49,7 +47,7 @@ def _sentence(problem: Mapping[str, Any]) -> str:
     *sections, last = problem["loc"] or ("",)
     wrong, value, context = problem["type"], problem["input"], problem.get("ctx", {})
     if wrong == "extra_forbidden":
-        return f"{_place(sections)}{unknown('key', last, _known_keys(sections))}{_GONE.get(last, '')}"
+        return f"{_place(sections)}{unknown('key', last, _known_keys(sections))}"
     place = _place(problem["loc"])
     if wrong == "missing":
         return f"{place}is missing."

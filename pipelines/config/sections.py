@@ -52,9 +52,9 @@ class DataConfig(Section):
 
     Attributes:
         dataset: name of a data set that crowdzoo ships; takes the place of the files.
-        annotations: long table with the columns task, annotator, label (.csv .tsv .jsonl .parquet, also .gz); for task
-            `preference` left, right, annotator, label. For task `sequence` sentences with annotators' tags: spans in
-            .jsonl, columns under any other ending.
+        annotations: long table with the columns task, annotator, label (.csv .tsv .jsonl .json .xlsx .parquet, text
+            also in .gz); for task `preference` left, right, annotator, label. For task `sequence` sentences with
+            annotators' tags: spans in .jsonl, columns under any other ending.
         gold: for task `sequence`, a file in columns with the true tags of the same sentences; spans have them inside.
             For task `preference`, a table with the columns left, right, gold: which side is better. For task `region`
             an export of one annotator, a folder of masks, or a table with the columns task, gold.
@@ -128,10 +128,6 @@ class DataConfig(Section):
         for name in ("field", "image"):
             if getattr(self, name) is not None and self.platform is None:
                 raise ValueError(f"'{name}' belongs to an export: give its 'platform' as well")
-        if self.classes is not None and len(set(self.classes)) < len(self.classes):
-            raise ValueError("'classes' names a class twice")
-        if self.low is not None and self.high is not None and not self.low < self.high:
-            raise ValueError(f"'low' must be below 'high', got {self.low:g} and {self.high:g}")
         _ = self.layout, self.instance_layout
         return self
 

@@ -11,11 +11,10 @@ from large_runs import KilledError, assert_same, make_pipeline, pipelines_but
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import (
     GLAD,
-    IBCC,
     BayesianSequenceCombination,
     Block,
+    CrowdBT,
     DawidSkene,
-    HierarchicalDawidSkene,
     HMMCrowd,
     MajorityVote,
     OneCoinDawidSkene,
@@ -72,7 +71,7 @@ def sentences():
 def crowd_of(aggregator):
     """A crowd for it, and known classes."""
     if aggregator.kind != "classification":
-        return {"regression": ratings, "sequence": sentences}[aggregator.kind](), None
+        return {"sequence": sentences}.get(aggregator.kind, ratings)(), None
     return classes(getattr(aggregator, "max_classes", 5))
 
 
@@ -81,18 +80,14 @@ def by_blocks(aggregator, crowd, most, gold=None):
     job = job_of(aggregator, crowd, gold)
     form, blocks = job.form, job.blocks(most)
     assert len(blocks) > 1
-    states = [None if form.first_state is None else np.full(len(block.tasks), form.first_state) for block in blocks]
-    judged = states
 
     def expected(start, run):
-        nonlocal states, judged
-        totals, new = [form.zero() for _ in blocks], []
-        for total, block, state in zip(totals, blocks, states, strict=True):
+        totals = [form.zero() for _ in blocks]
+        for total, block in zip(totals, blocks, strict=True):
             if run.params is None:
-                new.append(form.first(total, block, start, None))
+                form.first(total, block, start, None)
             else:
-                new.append(form.expect(total, block, form.prepared(run.params), state, True))
-        judged, states = states, new
+                form.expect(total, block, form.prepared(run.params), True)
         return reduce(operator.add, totals)
 
     runs = []
@@ -103,18 +98,15 @@ def by_blocks(aggregator, crowd, most, gold=None):
         runs.append(run)
     run = best_of(runs)
     answer = form.answers(run.params)
-    parts = [answer(block, state) for block, state in zip(blocks, judged, strict=True)]
+    parts = [answer(block) for block in blocks]
     columns = [[getattr(part, name) for part in parts] for name in ("tasks", "posteriors", "labels")]
     tasks, posteriors, labels = map(np.concatenate, columns)
     assert tasks.tolist() == list(range(job.num_answers))
-    state = None if parts[0].state is None else np.concatenate([part.state for part in parts])
     likelihood = sum(part.log_likelihood for part in parts)
-    return job.result(run, BlockPosteriors(tasks, posteriors, labels, state, likelihood))
+    return job.result(run, BlockPosteriors(tasks, posteriors, labels, likelihood))
 
 
 SUMS = {
-    "glad": GLAD(tol=5e-3),
-    "hierarchical": HierarchicalDawidSkene(),
     "robust": Robust(),
     "mean without the outermost": RatingMean(trim=0.25),
     "median": RatingMedian(),
@@ -160,8 +152,6 @@ ENGINE = {
     "three starts": DawidSkene(num_starts=3, seed=2, tol=5e-3, prior=0.1, diagonal=0.5),
     "few iterations": DawidSkene(max_iter=2, tol=0.0),
     "one-coin": OneCoinDawidSkene(tol=1e-3, class_prior="estimated"),
-    "glad": GLAD(tol=5e-3, class_prior="estimated", alpha_mean=0.8, b_mean=0.5),
-    "ibcc": IBCC(tol=5e-3),
 }
 
 
@@ -200,7 +190,7 @@ def test_beam_gives_what_the_local_method_gives(tmp_path, name):
 
 WARM = {
     "confusions": (DawidSkene(tol=0.01), "confusions"),
-    "posteriors": (GLAD(tol=0.01), "posteriors"),
+    "posteriors": (DawidSkene(tol=0.01), "posteriors"),
     "an aggregation": (OneCoinDawidSkene(tol=0.01), None),
 }
 
@@ -275,8 +265,14 @@ def test_equal_ratings_need_no_pipeline(tmp_path):
 @pytest.mark.parametrize(
     ("aggregator", "more", "message"),
     [
-        (SpanMajorityVote(), {}, "SpanMajorityVote does not run on Beam: use one of BayesianSequenceComb"),
-        (TokenAggregation("mace"), {}, "MACE does not run on Beam: use one of DawidSkene"),
+        (SpanMajorityVote(), {}, "SpanMajorityVote does not run on Beam. Use one of BayesianSequenceComb"),
+        (TokenAggregation("mace"), {}, "MACE does not run on Beam. Use one of DawidSkene"),
+        (
+            GLAD(),
+            {},
+            "GLAD does not run on Beam. Use one of DawidSkene, MajorityVote, OneCoinDawidSkene, Robust, or fit",
+        ),
+        (CrowdBT(), {}, "CrowdBT does not run on Beam. No method for kind 'preference' does; fit it without Beam"),
         (DawidSkene(confidence=True), {}, "DawidSkene does not run on Beam with confidence=True"),
         (DawidSkene(start="one-coin"), {}, "does not run on Beam with start='one-coin'; set it to 'votes', or give"),
         (RatingEM(), {"gold": np.zeros(80)}, "RatingEM takes no `gold`"),

@@ -69,8 +69,10 @@ def test_eval_posteriors_follow_from_bayes_rule_with_the_train_splits_parameters
         assert record["aggregated_label"] == [int(np.argmax(expected))]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_beam_is_asked_where_it_has_other_workers_than_this_process(shared_crowd, monkeypatch, workers):
+@pytest.mark.parametrize(
+    ("name", "workers", "times"), [("majority-vote", 1, 0), ("majority-vote", 2, 1), ("glad", 2, 0)]
+)
+def test_beam_is_asked_where_it_has_other_workers_and_the_method(shared_crowd, monkeypatch, name, workers, times):
     asked = []
 
     def aggregate(crowd, method, **_):
@@ -79,8 +81,8 @@ def test_beam_is_asked_where_it_has_other_workers_than_this_process(shared_crowd
 
     monkeypatch.setattr(crowd_aggregator, "aggregate", aggregate)
     monkeypatch.setattr(crowd_aggregator.tf.io.gfile, "rmtree", lambda folder: None)
-    shared_crowd.aggregate(shared_crowd.examples, shared_crowd.annotations, "majority-vote", workers)
-    assert len(asked) == (0 if workers == 1 else 1)
+    shared_crowd.aggregate(shared_crowd.examples, shared_crowd.annotations, name, workers)
+    assert len(asked) == times
 
 
 def test_evaluation_uses_gold_where_eval_has_any_and_leaves_out_the_rest(crowd_folder):

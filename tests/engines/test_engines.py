@@ -18,10 +18,9 @@ from spark_server import spark_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
 ONE_PASS = ("majority-vote", "mean", "median", "token-votes")
-CLASSES = ("majority-vote", "dawid-skene", "one-coin", "glad", "ibcc")
+CLASSES = ("majority-vote", "dawid-skene", "one-coin")
 METHODS = (
     *CLASSES,
-    "hierarchical-dawid-skene",
     "robust",
     "mean",
     "median",

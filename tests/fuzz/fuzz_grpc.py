@@ -125,42 +125,7 @@ _large = st.builds(
     st.just([]) | _outputs,
 )
 
-# === Examples ===
-
-_inputs = st.fixed_dictionaries(
-    {},
-    optional={
-        "example_list": st.sampled_from([{}, {"examples": [{}]}, {"examples": [{}] * 50}]),
-        "example_list_with_context": st.sampled_from([{}, {"examples": [{}], "context": {}}]),
-    },
-)
-_specs = st.fixed_dictionaries(
-    {"name": st.sampled_from(["pets", "", "x", "é" * 9000])},
-    optional={"signature_name": st.sampled_from(["annotators", "x"]), "version": st.sampled_from([{"value": 1}, {}])},
-)
-
-
-@st.composite
-def _example_messages(draw):
-    from tensorflow_serving.apis.classification_pb2 import ClassificationRequest
-
-    method = draw(st.sampled_from(["Classify", "Regress"]))
-    request = ClassificationRequest(model_spec=draw(_specs), input=draw(_inputs))
-    if draw(st.booleans()):  # a context before each of many examples
-        listed = request.input.example_list_with_context
-        feature = listed.context.features.feature["x"]
-        feature.bytes_list.value.append(b"c" * draw(st.sampled_from([1000, 30_000, 200_000])))
-        for _ in range(draw(st.sampled_from([1, 50, 250, 2000, 50_000]))):
-            listed.examples.add()
-    message = request.SerializeToString()
-    for _ in range(draw(st.sampled_from([0, 0, 1, 3]))):
-        place = draw(st.integers(0, len(message)))
-        message = message[:place] + draw(st.binary(max_size=4)) + message[place + draw(st.integers(0, 4)) :]
-    return _PREDICTION + method, message
-
-
 TARGETS = {
     "grpc": Target(once_it_runs(_messages()), _send, examples=30),
     "grpc-expanded": Target(once_it_runs(_large), _send, examples=30),
-    "grpc-examples": Target(once_it_runs(_example_messages()), _send, examples=20),
 }

@@ -11,7 +11,7 @@ from served_model import GOOD, PREDICT, REQUEST_BYTES, little_memory, once_it_ru
 from target import Target
 
 # 503 is a full queue
-FORESEEN = {200, 400, 404, 405, 408, 413, 503}
+FORESEEN = {200, 400, 404, 405, 408, 413, 501, 503}
 
 # === Bytes ===
 
@@ -134,15 +134,15 @@ def _connection():
     return http.client.HTTPConnection("127.0.0.1", server().rest_port, timeout=10)
 
 
-def _send_json(body, path=PREDICT):
+def _send_json(body):
     with little_memory():
-        _post(body, path)
+        _post(body)
 
 
-def _post(body, path):
+def _post(body):
     connection = _connection()
     try:
-        connection.request("POST", path, body)
+        connection.request("POST", PREDICT, body)
         answer = connection.getresponse()
         text = answer.read()
     except ConnectionError:  # the server closed an idle connection
@@ -153,29 +153,7 @@ def _post(body, path):
         raise AssertionError((answer.status, text[:2000]))
 
 
-# === Examples ===
-
-_features = st.dictionaries(st.sampled_from(["x", "instances", "", "\ud800"]), _leaves | st.lists(_leaves, max_size=3))
-_contexts = st.sampled_from([10, 1000, 30_000, 200_000]).map(lambda length: {"word": "c" * length})
-_lists = st.sampled_from([1, 50, 250, 2000, 50_000]).map(lambda count: [{}] * count)
-_requests_examples = (
-    st.fixed_dictionaries(
-        {"examples": st.lists(_features | _leaves, max_size=3) | _values},
-        optional={"context": _features | _leaves, "signature_name": st.sampled_from(["", "annotators"]) | _leaves},
-    )
-    | st.fixed_dictionaries({"examples": _lists, "context": _contexts})
-).map(lambda request: json.dumps(request).encode())
-
-
-def _send_examples(body):
-    # the served model has no such signatures: what is read is refused after it was read
-    for verb in ("classify", "regress"):
-        _send_json(body, PREDICT.replace("predict", verb))
-    still_answers()
-
-
 TARGETS = {
-    "rest-examples": Target(once_it_runs(_requests_examples), _send_examples, examples=20),
     "rest-bytes": Target(once_it_runs(_bytes()), _send_bytes, examples=8),
     "rest-lengths": Target(once_it_runs(_lengths), _send_length, examples=20),
     "rest-json": Target(once_it_runs(_bodies()), _send_json, examples=25),

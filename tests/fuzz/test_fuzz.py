@@ -21,8 +21,8 @@ pytestmark = [
 
 LONG = (
     "annotations-jsonl", "annotations-parquet-damaged", "archives", "command-line-quality", "command-line-report",
-    "configuration-structure", "configuration-text", "grpc", "grpc-examples", "histories", "image-files",
-    "image-requests", "instances-parquet", "ratings", "rest-examples",
+    "configuration-structure", "configuration-text", "grpc", "histories", "image-files",
+    "image-requests", "instances-parquet", "ratings",
     "sizes", "half-sent", "rows-and-keys", "version-files",
 )  # fmt: skip
 

@@ -5,7 +5,9 @@ import pyarrow.parquet
 import pytest
 
 from crowdzoo.errors import ConfigError
+from crowdzoo.pipelines.as_settings import as_settings
 from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.config.data_checks import check_data
 from crowdzoo.training.methods import SEQUENCE_METHODS
 
 DATA = "data: {annotations: answers.csv, instances: instances.parquet}\n"
@@ -64,7 +66,6 @@ SENTENCES = "name: x\ntask: sequence\n"
 SPANS = SENTENCES + "data: {annotations: spans.jsonl}\n"
 BROKEN = {
     "unknown key": (X + "trainning: {epochs: 1}\n", ", unknown key 'trainning': choose one of name, task, seed, "),
-    "key of an earlier release": (X + "tuner: {trials: 5}\n", ", unknown key 'tuner': choose one of name, task, seed,"),
     "unknown key below": (X + "training: {epoch: 1}\n", ", training: unknown key 'epoch': choose one of checkpoint, "),
     "unknown runner": (
         X + "beam: {runner: FlinkRuner}\n",
@@ -183,7 +184,7 @@ def test_inputs_that_are_not_regular_files_are_refused_and_heads_that_are_no_tab
         ("nul.csv", b"task,annot\0ator,label\n", "nul.csv"),
         ("deep.jsonl", b"[" * 100_000 + b"\n", "deep.jsonl: a JSON list, not one object a line; let its name end in ."),
         ("cut.csv.gz", gzip.compress(b"task,annotator,label\n" * 99)[:12], "cut.csv.gz"),
-        ("answers.jsonl.csv", b"task,annotator\n", "has no column 'label' among 'task', 'annotator'."),
+        ("answers.jsonl.csv", b"task,annotator\n", "column 'label' is missing. The columns are 'task', 'annotator'."),
     ):
         if content is not None:
             (inputs / name).write_bytes(content)
@@ -208,7 +209,10 @@ def test_columns_under_other_names_are_given_or_found_by_usual_names(inputs):
     renamed = table.rename_columns(["image" if name == "task" else name for name in table.column_names])
     pyarrow.parquet.write_table(renamed, inputs / "instances.parquet")
     config = (inputs / "tiny.yaml").read_text()
-    assert refused(inputs, config).endswith("has no column 'label' among 'task', 'annotator', 'Choice made'.")
+    assert as_settings(refused(inputs, config)).endswith(
+        "answers.csv: column 'label' is missing. The columns are 'HITId', 'worker_id', 'Choice made'. Say which it is: "
+        "data.columns: {label: 'NAME'}."
+    )
     data = "data: {columns: {label: Choice made}, instance_columns: {task: image}, "
     (inputs / "tiny.yaml").write_text(config.replace("data: {", data))
     assert load_config(inputs / "tiny.yaml").data.layout.columns == {"label": "Choice made"}
@@ -217,6 +221,22 @@ def test_columns_under_other_names_are_given_or_found_by_usual_names(inputs):
         ", data: columns: unknown column 'lable': choose one of task, left, right, winner, loser, annotator"
         in refused(inputs, wrong)
     )
+
+
+def test_files_are_checked_as_their_readers_take_them(inputs):
+    """A workbook of annotations, and instances whose tasks are named after two columns."""
+    rows = [line.split(",") for line in (inputs / "answers.csv").read_text().splitlines()]
+    book = pytest.importorskip("openpyxl").Workbook()
+    for task, *rest in rows:
+        book.active.append([task if task == "task" else f"{task} | 1", *rest])
+    book.save(inputs / "answers.xlsx")
+    tasks = sorted({task for task, *_ in rows[1:]})
+    (inputs / "pages.csv").write_text("topic,page,text\n" + "".join(f"{task},1,about {task}\n" for task in tasks))
+    more = '{annotations: answers.xlsx, instances: pages.csv, instance_columns: {task: "topic,page"}}'
+    (inputs / "pages.yaml").write_text(f"name: pages\ndata: {more}\nmodel: {{base: text-classifier}}\n")
+    assert check_data(load_config(inputs / "pages.yaml")) == f"{len(rows) - 1} annotations, {len(tasks)} instances"
+    message = refused(inputs, f"name: x\ndata: {more.replace('xlsx', 'ods')}\n")
+    assert message.startswith(f", data.annotations: {inputs}/answers.ods: files of annotations end in .csv, .tsv,")
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_defaults_suit_the_task(inputs):
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("data.low", 12, "data: 'low' must be below 'high', got 12 and 10"),
+        ("data.low", 12, "stars.yaml, data: low must be below high, got low=12.0, high=10.0."),
         ("data.high", "ten", "data.high: must be a number from -1e30 to 1e30, got 'ten'"),
         ("data.classes", ["a", "b"], "data.classes is not for task regression, where data has dataset, annotations, "
          "instances, low, high, on_bad_rows, on_duplicate, exclude, platform, field, image, columns, "),

@@ -55,7 +55,8 @@ BROKEN = [
     ("another path", "GET", "/", b"", 404, "there is nothing at /; ask for /v1/models/pets, /v1/models/pets/metadata or /v1/models/pets:predict"),
     ("GET to :predict", "GET", PREDICT, b"", 405, "GET /v1/models/pets:predict: use POST"),
     ("POST to the status", "POST", "/v1/models/pets", rows(GOOD), 405, "POST /v1/models/pets: use GET"),
-    (":classify", "POST", "/v1/models/pets:classify", b'{"examples": [{}]}', 400, "Expected classification signature method_name to be tensorflow/serving/classify. Was: tensorflow/serving/predict; use :predict, or Predict"),
+    (":classify", "POST", "/v1/models/pets:classify", b'{"examples": [{}]}', 501, "this server does not answer Classify and Regress; use :predict over REST, Predict over gRPC"),
+    (":explain", "POST", "/v1/models/pets:explain", rows(GOOD), 404, "unknown verb 'explain'; use :predict"),
 ]  # fmt: skip
 
 

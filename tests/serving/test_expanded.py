@@ -12,12 +12,10 @@ import tensorflow as tf
 from running_server import serving
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 from tensorflow_serving.apis import prediction_service_pb2_grpc
-from tensorflow_serving.apis.classification_pb2 import ClassificationRequest
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from crowdzoo.serving import Client, Limits
-from crowdzoo.serving.examples import examples_from_json, examples_from_message
 from crowdzoo.serving.gate import LONG, Gate
 from crowdzoo.serving.loaded_model import LoadedModel
 from crowdzoo.serving.proto_tensors import arrays_from_protos
@@ -114,19 +112,6 @@ def test_the_bytes_are_told_before_an_array_is_made():
     ((size, memory),) = sizes
     assert size == 4 * MIB + 10 * (3 + 2)
     assert memory < MIB
-
-
-# === Examples ===
-
-
-def test_a_context_before_many_examples_is_refused_before_they_are_made():
-    body = json.dumps({"context": {"word": "a" * 50_000}, "examples": [{}] * 2_000}).encode()  # 100 MB of 54 KB
-    with pytest.raises(RequestError, match=REASON):
-        examples_from_json(body, Limits(), lambda size: pytest.fail("are made"))
-    listed = {"examples": [tf.train.Example()] * 2_000, "context": tf.train.Example()}
-    listed["context"].features.feature["word"].bytes_list.value.append(b"a" * 50_000)
-    message = ClassificationRequest(input={"example_list_with_context": listed}).SerializeToString()
-    refused(lambda: examples_from_message(message, Limits()))
 
 
 # === Turns ===
@@ -231,6 +216,7 @@ def test_a_warm_up_request_that_becomes_too_large_is_refused(pets, tmp_path):
             (folder / path.relative_to(pets.folder / "1")).write_bytes(path.read_bytes())
     request = predict(instances=proto(1, 1_000, 4, float_val=[0.5]))
     with tf.io.TFRecordWriter(str(folder / "assets.extra" / "tf_serving_warmup_requests")) as writer:
+        writer.write(PredictionLog(classify_log={"request": {}}).SerializeToString())  # passed over
         writer.write(PredictionLog(predict_log={"request": request}).SerializeToString())
     assert LoadedModel(folder, 1).num_warmup_requests == 1
     with pytest.raises(RequestError, match=r"shape \[1000, 4\] takes more than the 15,999 bytes"):

@@ -69,8 +69,8 @@ ERRORS = {
     "unknown annotator": (PREDICT, *asked_annotators(GOOD, ["zoe"]), "INVALID_ARGUMENT"),
     "two instances, one annotator": (PREDICT, *asked_annotators(GOOD * 2, ["ann"]), "INVALID_ARGUMENT"),
     "an answer that is not finite": (PREDICT, columns(instances=[[3e38, -3e38, 3e38, -3e38]]), numbers([[3e38, -3e38, 3e38, -3e38]]), "INVALID_ARGUMENT"),
-    "Classify": ("/v1/models/pets:classify", {"examples": [{}]}, ("Classify", ClassificationRequest(model_spec=PETS, input=EXAMPLES)), "INVALID_ARGUMENT"),
-    "Regress": ("/v1/models/pets:regress", {"examples": [{}]}, ("Regress", RegressionRequest(model_spec=PETS, input=EXAMPLES)), "INVALID_ARGUMENT"),
+    "Classify": ("/v1/models/pets:classify", {"examples": [{}]}, ("Classify", ClassificationRequest(model_spec=PETS, input=EXAMPLES)), "UNIMPLEMENTED"),
+    "Regress": ("/v1/models/pets:regress", {"examples": [{}]}, ("Regress", RegressionRequest(model_spec=PETS, input=EXAMPLES)), "UNIMPLEMENTED"),
     "metadata of an unknown version": ("/v1/models/pets/versions/99/metadata", None, ("GetModelMetadata", GetModelMetadataRequest(model_spec={**PETS, "version": {"value": 99}}, metadata_field=["signature_def"])), "NOT_FOUND"),
     "status of an unknown model": ("/v1/models/cats", None, ("GetModelStatus", GetModelStatusRequest(model_spec={"name": "cats"})), "NOT_FOUND"),
 }  # fmt: skip

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.engine.block import FIELDS, Block
 from crowdzoo.errors import DataError
 
-HEAD = b"CZ\x02\x00"  # the third is the version
+HEAD = b"CZ\x03\x00"  # the third is the version
 LENGTH = struct.Struct("<I")  # of the tree
 DTYPES = ("<f8", "<i8", "<i4", "|u1", "|b1", "<f4", "<u8", "<u4", "<u2", "<i2", "|i1")
 # what values are made of -> the names of its fields; `crowdzoo.large.beam.coding` adds its own

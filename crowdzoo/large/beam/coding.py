@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy as np
 from apache_beam import coders
-from numpy.typing import NDArray
 
-from crowdzoo.aggregation.classes import glad, hierarchical_dawid_skene, ibcc
 from crowdzoo.aggregation.engine.agreement import Agreement
 from crowdzoo.aggregation.engine.coding import KINDS, decode, encode
 from crowdzoo.aggregation.engine.counts import Counts
@@ -23,22 +20,7 @@ from crowdzoo.large.forms.base import BlockPosteriors, Tally
 from crowdzoo.large.forms.ratings_and_sentences import RatingSums
 
 # Whoever needs `decode` and `encode` on Beam imports them from here, so that its kinds of values are known
-__all__ = ["Item", "Starts", "ValueCoder", "decode", "encode"]
-
-
-@dataclass(frozen=True, eq=False)
-class Item:
-    """A block and what travels with it.
-
-    Attributes:
-        path: of the file that holds the block.
-        state: what the method knows of each task (GLAD: b) before and after the last pass, [2, T], or None.
-        given: posteriors to begin from, [T, K], or None.
-    """
-
-    path: str
-    state: NDArray[np.float64] | None = None
-    given: NDArray[np.float64] | None = None
+__all__ = ["Starts", "ValueCoder", "decode", "encode"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +36,7 @@ class Starts:
 
 
 DATACLASSES: tuple[type, ...] = (
-    *(Run, Tally, BlockPosteriors, Item, Starts, SentenceBlock, Counts, Params, Answers, Cells, Agreement),
-    *(glad.Abilities, glad.GladCounts, ibcc.Priors, ibcc.Beliefs, hierarchical_dawid_skene.Crowd),
+    *(Run, Tally, BlockPosteriors, Starts, SentenceBlock, Counts, Params, Answers, Cells, Agreement),
     *(RatingSums, rating_steps.RatingBeliefs, chain_model.ChainBeliefs, chain_model.ChainSums),
 )
 KINDS.update({kind: tuple(field.name for field in fields(kind)) for kind in DATACLASSES})

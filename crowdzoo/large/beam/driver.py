@@ -6,15 +6,15 @@ import hashlib
 import itertools
 import logging
 import time
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import apache_beam as beam
-import numpy as np
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
-from apache_beam.pvalue import AsIter, AsSingleton
+from apache_beam.pvalue import AsSingleton
 from apache_beam.runners.runner import PipelineState
 from apache_beam.typehints import Tuple as Pair
 from numpy.typing import ArrayLike
@@ -30,7 +30,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.tags import TagSet
 from crowdzoo.errors import ConfigError, CrowdzooError
-from crowdzoo.large.beam.coding import Item, Starts, encode
+from crowdzoo.large.beam.coding import Starts, encode
 from crowdzoo.large.beam.files import Folder, read_value, write_value
 from crowdzoo.large.beam.steps import Answer, step
 from crowdzoo.large.forms.base import BlockPosteriors, Form
@@ -46,6 +46,15 @@ AT_LEAST_ONE = Number(1, whole=True, optional=True)
 NOT_NEGATIVE = Number(0, whole=True)
 POSITIVE = Number(0, above=True, optional=True)
 MOST_SECONDS = 60  # between a failure and the retry
+
+
+class RetryOptions(PipelineOptions):
+    """Arguments of `fit` that components read from the options that TFX gives them."""
+
+    @classmethod
+    def _add_argparse_args(cls, parser: ArgumentParser) -> None:
+        parser.add_argument("--crowdzoo_retries", type=int, default=0, help="times a failed pipeline is run again")
+        parser.add_argument("--crowdzoo_timeout", type=float, help="seconds after which a pipeline has failed")
 
 
 def fit(
@@ -136,9 +145,8 @@ def aggregate(
     Args:
         annotations: what the aggregator's `fit` takes: annotations of classes, ratings, or sentences.
         aggregator: a local aggregator, whose settings are used. Of classes a MajorityVote, DawidSkene,
-            OneCoinDawidSkene, GLAD, IBCC, HierarchicalDawidSkene or Robust. Of ratings a RatingMean, RatingMedian or
-            RatingEM; of sentences a BayesianSequenceCombination, an HMMCrowd, or a TokenAggregation with one of these
-            methods for classes.
+            OneCoinDawidSkene or Robust. Of ratings a RatingMean, RatingMedian or RatingEM; of sentences a
+            BayesianSequenceCombination, an HMMCrowd, or a TokenAggregation with one of these methods for classes.
         make_pipeline: gives a fresh pipeline each time it is called.
         folder: for blocks, checkpoints and posteriors, on a file system that all workers and the caller see; is made,
             and what was written there is removed at the end.
@@ -157,9 +165,9 @@ def aggregate(
     job = job_of(aggregator, annotations, gold, initial)
     if job.known is not None:
         return job.known
-    form, place, (params, shares, states) = job.form, Folder(folder), job.begin
+    form, place, (params, shares) = job.form, Folder(folder), job.begin
     driver = _Driver(form, place, make_pipeline, iterations_per_pipeline, threads_per_worker, retries, timeout)
-    driver.has_begin = shares is not None or states is not None
+    driver.has_given = shares is not None
     if max_annotations is None:
         wanted = min(max(MIN_ANNOTATIONS, job.num_annotations // BLOCKS), MAX_ANNOTATIONS)
         max_annotations = min(wanted, max(1, MAX_CELLS // max(form.num_columns, 1)))
@@ -169,10 +177,9 @@ def aggregate(
         for number, block in some:
             data = [encode(block)]
             path = write_value(place.block(number), data[0])
-            if driver.has_begin:
-                state = None if states is None else np.stack([states[block.tasks]] * 2)
-                data.append(encode((state, None if shares is None else shares[block.tasks])))
-                write_value(place.tasks(0, path), data[1])
+            if shares is not None:
+                data.append(encode(shares[block.tasks]))
+                write_value(place.given(path), data[1])
             written.append((path, b"".join(hashlib.blake2b(each).digest() for each in data)))
         return written
 
@@ -190,20 +197,18 @@ class Posteriors(beam.PTransform):
     """What a run of `fit` says of the tasks of a PCollection[Block]; gives a PCollection[BlockPosteriors].
 
     Args:
-        aggregator: the settings, for classes or ratings; no GLAD, whose tasks have states that a run does not hold.
+        aggregator: the settings, for classes or ratings.
         run: what `fit` gave; becomes part of the graph.
         num_annotators: R.
         num_classes: K; 0 for ratings.
 
     Raises:
-        ConfigError: an aggregator that has no form on Beam, or whose tasks have states.
+        ConfigError: an aggregator that has no form on Beam.
     """
 
     def __init__(self, aggregator: Any, run: Run, num_annotators: int, num_classes: int):
         super().__init__()
         self.form, self.run = form_of(aggregator, num_annotators, num_classes), run
-        if self.form.first_state is not None:
-            raise ConfigError(f"{type(aggregator).__name__} knows more of tasks than a run holds: use aggregate.")
 
     def expand(self, pcoll: beam.PCollection) -> beam.PCollection:
         """Each block by itself."""
@@ -245,7 +250,7 @@ class _Driver:
     threads: int | None
     retries: int
     timeout: float | None
-    has_begin: bool = False  # whether there are files of what the blocks' tasks begin from
+    has_given: bool = False  # whether there are files of posteriors to begin from
     paths: list[str] = field(default_factory=list)  # of blocks
     identity: str = ""
     number: int = -1  # of the last checkpoint
@@ -285,23 +290,22 @@ class _Driver:
         """One pipeline, and the checkpoint that it writes."""
         self._read_last()  # a pipeline that failed may have written its checkpoint before
         self.folder.clean("posteriors-")  # all that are here will be read
-        has_tasks = self.has_begin if self.number == 0 else self.form.first_state is not None
         with self.pipeline() as pipeline:
             threads = self.threads or (num_threads() if _is_alone(pipeline) else 1)
-            read = beam.Map(self.folder.item, self.number, has_tasks).with_output_types(Item)
             # dealt out: else one worker reads them all
             paths = pipeline | "Paths" >> beam.Create(self.paths) | "Spread" >> beam.Reshuffle()
-            items = paths | "Items" >> read
             last = pipeline | "Last" >> beam.Create([self.folder.manifest(self.number)])
             state = last | "State" >> beam.Map(lambda path: read_value(path)[1]).with_output_types(Starts)
             steps = self._steps(pipeline)
+            given = self.folder if self.has_given and self.number == 0 else None
             for number in range(steps):
-                items, state = step(items, state, self.form, threads, str(number))
+                paths, state = step(paths, state, self.form, threads, None if number else given, str(number))
             if steps:
-                self._save(items, state)
+                save = beam.Map(self.folder.write_manifest, self.number + 1, self.identity)
+                _ = state | "SaveManifest" >> save.with_output_types(str)
             if find:
                 answer = beam.ParDo(Answer(self.form), AsSingleton(state))
-                found = items | "Answer" >> answer.with_output_types(Pair[str, BlockPosteriors])
+                found = paths | "Answer" >> answer.with_output_types(Pair[str, BlockPosteriors])
                 _ = found | "WritePosteriors" >> beam.Map(self.folder.write_posteriors).with_output_types(str)
         self._read_last()
         self.folder.clean("checkpoint-", but=self.number)
@@ -314,15 +318,6 @@ class _Driver:
         most = ITERATIONS_ON_FLINK if type(pipeline.runner).__name__ in OFTEN_FLINK else ITERATIONS
         most = (self.iterations or most) + (min(passes) == 0)
         return min(most, self.form.max_iter + 2 - min(passes) if self.form.max_iter else 1)
-
-    def _save(self, items: beam.PCollection, state: beam.PCollection) -> None:
-        """A checkpoint, its manifest last."""
-        number, sides = self.number + 1, []
-        if self.form.first_state is not None:
-            write = beam.Map(self.folder.write_tasks, number).with_output_types(str)
-            sides.append(AsIter(items | "SaveTasks" >> write))
-        save = beam.Map(self.folder.write_manifest, number, self.identity, *sides)
-        _ = state | "SaveManifest" >> save.with_output_types(str)
 
     def _read_last(self) -> None:
         """The last checkpoint, if it is not the one that is here."""

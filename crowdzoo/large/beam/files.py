@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.coding import decode_in_place
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.large.beam.coding import Item, Starts, decode, encode
+from crowdzoo.large.beam.coding import Starts, decode, encode
 from crowdzoo.large.forms.base import BlockPosteriors
 
 MIME = "application/octet-stream"
@@ -55,8 +55,8 @@ def _mapped(path: Path) -> NDArray[np.uint8]:
 class Folder:
     """The names of a fit's files. It goes to the workers, so it holds nothing but its path.
 
-    A checkpoint is a manifest, which is written last, and one file a block if something of its tasks goes on: without
-    the manifest these count for nothing. Number 0 is what a fit begins from.
+    A checkpoint is a manifest. Number 0 is what a fit begins from, with one file per block where there are posteriors
+    to begin from; the manifest is written last, and without it they count for nothing.
 
     Args:
         path: path of the folder.
@@ -84,9 +84,9 @@ class Folder:
         """Of a checkpoint."""
         return FileSystems.join(self.path, f"checkpoint-{number:06d}.manifest")
 
-    def tasks(self, number: int, block: str) -> str:
-        """What a checkpoint has of the tasks of the block of that path."""
-        return FileSystems.join(self.path, f"checkpoint-{number:06d}-tasks-{FileSystems.split(block)[1]}")
+    def given(self, block: str) -> str:
+        """Posteriors that the tasks of the block of that path begin from."""
+        return FileSystems.join(self.path, f"checkpoint-{0:06d}-given-{FileSystems.split(block)[1]}")
 
     def posteriors(self, block: str) -> str:
         """What was found for a block."""
@@ -112,22 +112,12 @@ class Folder:
 
     # === What workers read and write ===
 
-    def item(self, path: str, number: int, has_tasks: bool) -> Item:
-        """A block, with what a checkpoint has of its tasks."""
-        return Item(path, *(read_value(self.tasks(number, path)) if has_tasks else ()))
-
     def write_block(self, block: Any) -> str:
         """Writes a block under its first task, which no other block has."""
         return write_value(self.block(int(block.tasks[0]) if len(block.tasks) else -1), block)
 
-    def write_tasks(self, item: Item, number: int) -> str:
-        """Writes the states of a block's tasks."""
-        return write_value(self.tasks(number, item.path), (item.state, None))
-
-    def write_manifest(self, state: Starts, number: int, identity: str, written: Any = ()) -> str:
-        """Writes what makes a checkpoint whole, once all that was `written` is there."""
-        for _ in written:  # they are there once they can be listed
-            pass
+    def write_manifest(self, state: Starts, number: int, identity: str) -> str:
+        """Writes a checkpoint."""
         return write_value(self.manifest(number), (identity, state))
 
     def write_posteriors(self, found: tuple[str, BlockPosteriors]) -> str:
@@ -136,14 +126,12 @@ class Folder:
 
     def read_posteriors(self, num_tasks: int, num_columns: int) -> BlockPosteriors:
         """Of all tasks, from all files; of sentences a token is a task."""
-        posteriors, states = np.empty((num_tasks, num_columns)), np.empty(num_tasks)
+        posteriors = np.empty((num_tasks, num_columns))
         labels, log_likelihood = np.full(num_tasks, -1, np.int64), 0.0
         for path in self.found("posteriors-"):
             found = read_value(path)
             posteriors[found.tasks], labels[found.tasks] = found.posteriors, found.labels
             log_likelihood += found.log_likelihood
-            if found.state is not None:
-                states[found.tasks] = found.state
         if (labels < 0).any():
             raise DataError(f"{(labels < 0).sum():,} of {num_tasks:,} tasks came back without posteriors.")
-        return BlockPosteriors(np.arange(num_tasks), posteriors, labels, states, log_likelihood)
+        return BlockPosteriors(np.arange(num_tasks), posteriors, labels, log_likelihood)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import apache_beam as beam
-import numpy as np
 from apache_beam.pvalue import AsSingleton, TaggedOutput
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.typehints import Tuple as Pair
 
 from crowdzoo.aggregation.engine.run import best_of
 from crowdzoo.aggregation.engine.threads import in_threads
-from crowdzoo.large.beam.coding import Item, Starts
-from crowdzoo.large.beam.files import read_block
+from crowdzoo.large.beam.coding import Starts
+from crowdzoo.large.beam.files import Folder, read_block, read_value
 from crowdzoo.large.forms.base import BlockPosteriors, Form, Tally
 
 AHEAD = 16  # blocks a thread, after which it waits for the others
@@ -25,21 +24,26 @@ AHEAD = 16  # blocks a thread, after which it waits for the others
 class Expect(beam.DoFn):
     """A pass over a bundle's blocks, which are added up in a table for each start and thread.
 
-    Out come the sums, once, under the key 0; and "items" for the next pass, with new states where tasks have any.
+    Out come the sums, once, under the key 0; and "paths" of the blocks for the next pass.
+
+    Args:
+        form: of the method.
+        threads: that count at the same time.
+        given: the folder that has posteriors to begin from; None: there are none.
     """
 
-    def __init__(self, form: Form, threads: int):
+    def __init__(self, form: Form, threads: int, given: Folder | None):
         super().__init__()
-        self.form, self.threads = form, threads
+        self.form, self.threads, self.given = form, threads, given
 
     def start_bundle(self) -> None:
         """Forgets the last bundle."""
         self.totals: list[dict[int, Tally]] = [{} for _ in range(self.threads)]
-        self.waiting: list[Item] = []
+        self.waiting: list[str] = []
         self.state: Starts | None = None
 
-    def process(self, element: Item, state: Starts) -> Iterator[TaggedOutput]:
-        """Counts an item, now or with the next ones; gives what is done."""
+    def process(self, element: str, state: Starts) -> Iterator[TaggedOutput]:
+        """Counts a block, now or with the next ones; gives what is done."""
         if self.state is None:
             self.state = state
             runs = {start: run for start, run in enumerate(state.parts) if not run.done}
@@ -49,45 +53,40 @@ class Expect(beam.DoFn):
             }
         self.waiting.append(element)
         if len(self.waiting) == AHEAD * self.threads:
-            for item in self._work():
-                yield TaggedOutput("items", item)
+            for path in self._work():
+                yield TaggedOutput("paths", path)
 
     def finish_bundle(self) -> Iterator[Any]:
-        """The last items, and the bundle's sums."""
+        """The last blocks, and the bundle's sums."""
         if self.state is None:
             return
-        for item in self._work():
-            yield TaggedOutput("items", GlobalWindows.windowed_value(item))
+        for path in self._work():
+            yield TaggedOutput("paths", GlobalWindows.windowed_value(path))
         parts = []
         for start in range(len(self.state.parts)):
             tables = [table[start] for table in self.totals if start in table]
             parts.append(functools.reduce(operator.iadd, tables) if tables else None)
         yield GlobalWindows.windowed_value((0, Starts(tuple(parts))))
 
-    def _work(self) -> list[Item]:
-        items, self.waiting = self.waiting, []
-        if not self.runs:
-            return items
-        jobs = [(totals, items[place :: self.threads]) for place, totals in enumerate(self.totals)]
-        done = in_threads(
-            lambda some: [self._count(totals, item) for totals, items in some for item in items], jobs, self.threads
-        )
-        return [item for part in done for item in part]
+    def _work(self) -> list[str]:
+        paths, self.waiting = self.waiting, []
+        if self.runs:
+            jobs = [(totals, paths[place :: self.threads]) for place, totals in enumerate(self.totals)]
+            in_threads(self._count, jobs, self.threads)
+        return paths
 
-    def _count(self, totals: dict[int, Tally], item: Item) -> Item:
-        form, block, new = self.form, read_block(item.path), None
-        state = None if item.state is None else item.state[1]
-        if form.first_state is not None and state is None:
-            state = np.full(len(block.tasks), form.first_state)
-        for start, (run, prepared) in self.runs.items():
-            total = totals[start] if start in totals else totals.setdefault(start, form.zero())
-            if run.params is None:
-                new = state = form.first(total, block, start, item.given if start == 0 else None)
-            else:
-                new = form.expect(total, block, prepared, state, len(run.history) < form.max_iter)
-        if new is None or state is None:
-            return Item(item.path)
-        return Item(item.path, np.stack([state, new]))
+    def _count(self, jobs: Sequence[tuple[dict[int, Tally], list[str]]]) -> None:
+        """Adds blocks to the totals beside their paths."""
+        for totals, paths in jobs:
+            for path in paths:
+                block = read_block(path)
+                given = None if self.given is None else read_value(self.given.given(path))
+                for start, (run, prepared) in self.runs.items():
+                    total = totals[start] if start in totals else totals.setdefault(start, self.form.zero())
+                    if run.params is None:
+                        self.form.first(total, block, start, given if start == 0 else None)
+                    else:
+                        self.form.expect(total, block, prepared, len(run.history) < self.form.max_iter)
 
 
 def next_starts(keyed: tuple[int, Iterable[Starts]], form: Form, state: Starts) -> Starts:
@@ -102,19 +101,19 @@ def next_starts(keyed: tuple[int, Iterable[Starts]], form: Form, state: Starts) 
 
 
 def step(
-    items: beam.PCollection, state: beam.PCollection, form: Form, threads: int, label: str
+    paths: beam.PCollection, state: beam.PCollection, form: Form, threads: int, given: Folder | None, label: str
 ) -> tuple[beam.PCollection, beam.PCollection]:
-    """A pass over all blocks, and the parameters that follow: items and one Starts.
+    """A pass over all blocks, and the parameters that follow: paths and one Starts.
 
-    Items are passed from step to step, so that an output has few readers: Flink keeps a copy and buffers of its own for
-    each of them. They are no more than paths, and states where tasks have any.
+    Paths are passed from step to step, so that an output has few readers: Flink keeps a copy and buffers of its own for
+    each of them.
     """
-    expect = beam.ParDo(Expect(form, threads), AsSingleton(state)).with_output_types(Pair[int, Starts])
-    found = items | f"Expect{label}" >> expect.with_outputs("items", main="sums")
+    expect = beam.ParDo(Expect(form, threads, given), AsSingleton(state)).with_output_types(Pair[int, Starts])
+    found = paths | f"Expect{label}" >> expect.with_outputs("paths", main="sums")
     # `with_output_types` takes hints of tagged outputs only in newer versions of Beam
-    found["items"].element_type = Item
+    found["paths"].element_type = str
     maximise = beam.Map(next_starts, form, AsSingleton(state)).with_output_types(Starts)
-    return found["items"], found["sums"] | f"Group{label}" >> beam.GroupByKey() | f"Maximise{label}" >> maximise
+    return found["paths"], found["sums"] | f"Group{label}" >> beam.GroupByKey() | f"Maximise{label}" >> maximise
 
 
 class Answer(beam.DoFn):
@@ -129,11 +128,10 @@ class Answer(beam.DoFn):
         self.answer: Any = None
 
     def process(self, element: Any, state: Starts) -> Iterator[tuple[str, BlockPosteriors]]:
-        """Of a block, or of an Item; with the Item's path."""
+        """Of a block, or of a block's path; with the path."""
         if not state.done:
             return
         if self.answer is None:
             self.answer = self.form.answers(best_of(state.parts).params)
-        path, states = (element.path, element.state) if isinstance(element, Item) else ("", None)
-        block = read_block(path) if path else element
-        yield path, self.answer(block, None if states is None else states[0])
+        path = element if isinstance(element, str) else ""
+        yield path, self.answer(read_block(path) if path else element)

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
 Array = NDArray[np.float64]
-Begin = tuple[Any, Array | None, Array | None]
-Answer = Callable[[Any, Array | None], "BlockPosteriors"]
+Begin = tuple[Any, Array | None]
+Answer = Callable[[Any], "BlockPosteriors"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +41,12 @@ class BlockPosteriors:
         tasks: task codes, int64 [T]; of sentences tokens, counted through all of them.
         posteriors: class probabilities, [T, K]; of ratings two numbers a task, see the form.
         labels: class codes, int64 [T]; of ratings zeros.
-        state: what the method knows of each task (GLAD: b, the log of the inverse difficulty), [T], or None.
-        log_likelihood: of the block's annotations, where the method asks for it at the end (iBCC), nats.
+        log_likelihood: of the block's annotations, where the method asks for it at the end (BSC-seq), nats.
     """
 
     tasks: NDArray[np.int64]
     posteriors: Array
     labels: NDArray[np.int64]
-    state: Array | None = None
     log_likelihood: float = 0.0
 
 
@@ -76,16 +74,12 @@ class Form(ABC):
     Attributes:
         starts: how many.
         max_iter: most M-steps after the first; 0: the first parameters are the last.
-        first_state: of a task, in the beginning; None: nothing of a task goes on from pass to pass.
         takes_initial: whether there may be something else to begin from.
         converges: whether iterations end by themselves, so that too few are worth a warning.
-        also_found: what a result is made of beside posteriors and labels, by its name in `BlockPosteriors`.
     """
 
-    first_state: float | None = None
     takes_initial = True
     converges = True
-    also_found: tuple[str, ...] = ()
 
     def __init__(self, aggregator: Any, num_annotators: int, num_classes: int):
         self.aggregator, self.num_annotators, self.num_classes = aggregator, num_annotators, num_classes
@@ -103,14 +97,14 @@ class Form(ABC):
         return self.aggregator, self.num_annotators, self.num_classes
 
     def begin_from(self, annotations: Annotations, initial: Any) -> Begin:
-        """What the first start begins from: parameters, posteriors [N, K], task states [N]; each may be None.
+        """What the first start begins from: parameters, posteriors [N, K]; each may be None.
 
         Raises:
             ConfigError, DataError: `initial` does not fit.
         """
         if initial is not None and not self.takes_initial:
             raise ConfigError(f"{self.aggregator.title} takes no `initial`.")
-        return None, initial_posteriors(initial, annotations), None
+        return None, initial_posteriors(initial, annotations)
 
     # === Over blocks ===
 
@@ -118,14 +112,13 @@ class Form(ABC):
         """Counts of nothing."""
         return Tally(Counts.zero(self.num_annotators, self.num_classes))
 
-    def first(self, total: Tally, block: Any, start: int, given: Array | None) -> Array | None:
-        """Adds a block under given posteriors [T, K], or under votes; gives its first task states, [T]."""
+    def first(self, total: Tally, block: Any, start: int, given: Array | None) -> None:
+        """Adds a block under given posteriors [T, K], or under votes."""
         if given is not None:
             self.add(total, block, block.clamped(given))
         else:
             weights = start_weights(self.num_annotators, start, self.aggregator.seed)
             self.add(total, block, vote_shares(block, weights, self.num_classes))
-        return None
 
     def add(self, total: Tally, block: Block, shares: Array) -> None:
         """Adds a block under posteriors [T, K]."""
@@ -135,10 +128,9 @@ class Form(ABC):
         """Parameters as the kernels want them."""
         return params
 
-    def expect(self, total: Tally, block: Any, prepared: Any, state: Array | None, counting: bool) -> Array | None:
-        """Adds a block under parameters; gives new task states, [T]. Without `counting`: the likelihood alone."""
+    def expect(self, total: Tally, block: Any, prepared: Any, counting: bool) -> None:
+        """Adds a block under parameters. Without `counting`: the likelihood alone."""
         total.counts.add_expected(block, prepared, counting)
-        return None
 
     # === From sums ===
 
@@ -160,11 +152,7 @@ class Form(ABC):
 
     # === At the end ===
 
-    def means(self, params: Any) -> Any:
-        """Parameters as probabilities, where they are others than those that the kernels want."""
-        return None
-
-    def posteriors(self, block: Any, prepared: Any, means: Any, state: Array | None) -> Array:
+    def posteriors(self, block: Any, prepared: Any) -> Array:
         """Class probabilities, [T, K]."""
         return bayes.posteriors(block, prepared)
 
@@ -172,22 +160,16 @@ class Form(ABC):
         """Class codes, [T]."""
         return choose_labels(posteriors, tasks, seed=self.aggregator.seed)
 
-    def last_likelihood(self, block: Any, means: Any) -> float:
-        """Log-likelihood of a block (nats), where the method states another than that of the last step."""
-        return 0.0
-
     def answers(self, params: Any) -> Answer:
-        """What the last parameters say of blocks, given their states."""
-        prepared, means = self.prepared(params), self.means(params)
+        """What the last parameters say of blocks."""
+        prepared = self.prepared(params)
 
-        def answer(block: Any, state: Array | None) -> BlockPosteriors:
-            found = self.posteriors(block, prepared, means, state)
-            labels = self.labels(found, block.tasks)
-            return BlockPosteriors(block.tasks, found, labels, state, self.last_likelihood(block, means))
+        def answer(block: Any) -> BlockPosteriors:
+            posteriors = self.posteriors(block, prepared)
+            return BlockPosteriors(block.tasks, posteriors, self.labels(posteriors, block.tasks))
 
         return answer
 
     def result(self, data: Any, run: Run[Any], found: BlockPosteriors) -> Any:
         """What the aggregator's `fit` gives, whether or not the run has converged."""
-        more = [getattr(found, name) for name in self.also_found]
-        return self.aggregator.result(data, run, found.posteriors, found.labels, *more)
+        return self.aggregator.result(data, run, found.posteriors, found.labels)

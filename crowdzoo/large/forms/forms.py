@@ -7,17 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.classes import (
-    dawid_skene,
-    glad,
-    hierarchical_dawid_skene,
-    ibcc,
-    majority_vote,
-    one_coin,
-    robust,
-)
+from crowdzoo.aggregation.classes import dawid_skene, majority_vote, one_coin, robust
 from crowdzoo.aggregation.classes.initial import same_crowd
-from crowdzoo.aggregation.engine import bayes
 from crowdzoo.aggregation.engine.agreement import Agreement
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.right_wrong import Answers, answers_of, given_answers, posteriors_of
@@ -39,7 +30,7 @@ class MajorityVoteForm(Form):
     def start(self, total: Tally) -> Any:
         return majority_vote.update(total.counts)
 
-    def posteriors(self, block: Any, prepared: Any, means: Any, state: Array | None) -> Array:
+    def posteriors(self, block: Any, prepared: Any) -> Array:
         settings = self.aggregator
         return majority_vote.posteriors(block, prepared, settings.voting, settings.ties, settings.seed)
 
@@ -55,7 +46,7 @@ class DawidSkeneForm(Form):
 
     def begin_from(self, annotations: Any, initial: Any) -> Begin:
         if initial is not None and (isinstance(initial, Aggregation) or np.ndim(initial) != 2):
-            return self.aggregator.warm_start(annotations, initial).params, None, None
+            return self.aggregator.warm_start(annotations, initial).params, None
         return super().begin_from(annotations, initial)
 
     def start(self, total: Tally) -> Any:
@@ -67,7 +58,7 @@ class OneCoinForm(Form):
 
     def begin_from(self, annotations: Any, initial: Any) -> Begin:
         if same_crowd(initial, "one-coin", annotations):
-            return self.aggregator.warm_start(initial).params, None, None
+            return self.aggregator.warm_start(initial).params, None
         return super().begin_from(annotations, initial)
 
     def zero(self) -> Tally:
@@ -76,99 +67,14 @@ class OneCoinForm(Form):
     def add(self, total: Tally, block: Any, shares: Array) -> None:
         total.counts += given_answers(block, shares, (self.num_annotators,))
 
-    def expect(self, total: Tally, block: Any, prepared: Any, state: Array | None, counting: bool) -> Array | None:
+    def expect(self, total: Tally, block: Any, prepared: Any, counting: bool) -> None:
         total.counts += answers_of([block], prepared)
-        return None
 
     def start(self, total: Tally) -> Any:
         return one_coin.update(total.counts, self.aggregator)
 
-    def posteriors(self, block: Any, prepared: Any, means: Any, state: Array | None) -> Array:
+    def posteriors(self, block: Any, prepared: Any) -> Array:
         return posteriors_of(block, prepared)
-
-
-class GLADForm(Form):
-    """GLAD; the state of a task is b."""
-
-    also_found = ("state",)
-
-    def __init__(self, aggregator: Any, num_annotators: int, num_classes: int):
-        super().__init__(aggregator, num_annotators, num_classes)
-        self.first_state = float(aggregator.b_mean)
-        alpha = np.full(num_annotators, float(aggregator.alpha_mean))
-        self.begin = glad.Abilities(alpha, np.full(num_classes, 1 / num_classes))
-
-    def begin_from(self, annotations: Any, initial: Any) -> Begin:
-        if same_crowd(initial, "glad", annotations):
-            run, b = self.aggregator.begin(annotations, initial)
-            return run.params, None, b
-        return super().begin_from(annotations, initial)
-
-    def zero(self) -> Tally:
-        return Tally(glad.GladCounts.zero(self.num_annotators, self.num_classes))
-
-    def first(self, total: Tally, block: Any, start: int, given: Array | None) -> Array | None:
-        b = np.full(len(block.tasks), self.first_state)
-        return b if given is None else self._add(total, block, self.begin, b, block.clamped(given))
-
-    def expect(self, total: Tally, block: Any, prepared: Any, state: Array | None, counting: bool) -> Array | None:
-        assert state is not None
-        return self._add(total, block, prepared, state, None)
-
-    def _add(self, total: Tally, block: Any, params: Any, b: Array, given: Array | None) -> Array:
-        counts, new = glad.contribution(block, params, b, self.aggregator, given)
-        total.counts += counts
-        return new
-
-    def start(self, total: Tally) -> Any:
-        return glad.update(total.counts, self.begin, self.aggregator)
-
-    def posteriors(self, block: Any, prepared: Any, means: Any, state: Array | None) -> Array:
-        assert state is not None
-        return glad.posteriors(block, prepared, state)
-
-
-class _Variational(Form):
-    """Expected logarithms stand in the E-step, and means in the result; also counted are tasks without information."""
-
-    also_found = ("log_likelihood",)
-
-    def prepared(self, params: Any) -> Any:
-        return params.params
-
-    def means(self, params: Any) -> Any:
-        return params.means
-
-    def expect(self, total: Tally, block: Any, prepared: Any, state: Array | None, counting: bool) -> Array | None:
-        total.more += int((~block.informed).sum())
-        return super().expect(total, block, prepared, state, counting)
-
-    def step(self, run: Run[Any], total: Tally) -> Run[Any]:
-        return self.aggregator.step(run, total.counts, total.more)
-
-    def last_likelihood(self, block: Any, means: Any) -> float:
-        counts = self.zero().counts
-        counts.add_expected(block, means, False)
-        return float(counts.log_likelihood)
-
-
-class IBCCForm(_Variational):
-    """iBCC."""
-
-    def start(self, total: Tally) -> Any:
-        return ibcc.update(total.counts, self.aggregator.priors(self.num_classes))
-
-    def posteriors(self, block: Any, prepared: Any, means: Any, state: Array | None) -> Array:
-        found = bayes.posteriors(block, prepared)
-        found[~block.informed] = means.class_prior
-        return found
-
-
-class HierarchicalForm(_Variational):
-    """Hierarchical Dawid-Skene."""
-
-    def start(self, total: Tally) -> Any:
-        return hierarchical_dawid_skene.start(total.counts)
 
 
 class RobustForm(Form):
@@ -188,10 +94,9 @@ class RobustForm(Form):
     def zero(self) -> Tally:
         return Tally(super().zero().counts, Agreement.zero(self.num_annotators, self.num_classes))
 
-    def first(self, total: Tally, block: Any, start: int, given: Array | None) -> Array | None:
+    def first(self, total: Tally, block: Any, start: int, given: Array | None) -> None:
         total.more.add(block)
         robust.first_counts(total.counts, block)
-        return None
 
     def start(self, total: Tally) -> Any:
         return 0, total.counts, total.more
@@ -204,10 +109,10 @@ class RobustForm(Form):
     def prepared(self, params: Any) -> Any:
         return robust.believe(*params)
 
-    def expect(self, total: Tally, block: Any, prepared: Any, state: Array | None, counting: bool) -> Array | None:
-        return super().expect(total, block, prepared.params, state, counting)
+    def expect(self, total: Tally, block: Any, prepared: Any, counting: bool) -> None:
+        super().expect(total, block, prepared.params, counting)
 
-    def posteriors(self, block: Any, prepared: Any, means: Any, state: Array | None) -> Array:
+    def posteriors(self, block: Any, prepared: Any) -> Array:
         return robust.posteriors_of(block, prepared)
 
     def result(self, data: Any, run: Run[Any], found: BlockPosteriors) -> Aggregation:
@@ -218,9 +123,6 @@ FORMS: dict[type, type[Form]] = {
     majority_vote.MajorityVote: MajorityVoteForm,
     dawid_skene.DawidSkene: DawidSkeneForm,
     one_coin.OneCoinDawidSkene: OneCoinForm,
-    glad.GLAD: GLADForm,
-    ibcc.IBCC: IBCCForm,
-    hierarchical_dawid_skene.HierarchicalDawidSkene: HierarchicalForm,
     robust.Robust: RobustForm,
 }
 
@@ -253,7 +155,10 @@ def method_of(aggregator: Any, num_annotators: int, num_classes: int) -> Form:
     kind = FORMS.get(type(aggregator))
     if kind is None:
         known = ", ".join(sorted(known.__name__ for known in FORMS))
-        raise ConfigError(f"{type(aggregator).__name__} does not run on Beam: use one of {known}.")
+        raise ConfigError(
+            f"{type(aggregator).__name__} does not run on Beam. Use one of {known}, or fit it without Beam, by its own "
+            "`fit`."
+        )
     if setting := _in_memory(aggregator):
         raise ConfigError(f"{type(aggregator).__name__} does not run on Beam with {setting}.")
     return kind(aggregator, num_annotators, num_classes)

@@ -50,7 +50,7 @@ class Job:
     num_annotations: int
     num_answers: int
     result: Callable[[Run[Any], BlockPosteriors], Any]
-    begin: Begin = (None, None, None)
+    begin: Begin = (None, None)
     known: Any = None
 
 
@@ -89,8 +89,8 @@ def form_of(
             "blocks whose tasks are tokens."
         )
     if kind != "classification":
-        rest = f"use one of {NAMES[kind]}." if kind in NAMES else f"no method for labels of kind {kind!r} does."
-        raise ConfigError(f"{name} does not run on Beam: {rest}")
+        rest = f"Use one of {NAMES[kind]}, or fit" if kind in NAMES else f"No method for kind {kind!r} does; fit"
+        raise ConfigError(f"{name} does not run on Beam. {rest} it without Beam, by its own `fit`.")
     return method_of(aggregator, num_annotators, num_classes)
 
 

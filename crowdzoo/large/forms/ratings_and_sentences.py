@@ -14,7 +14,7 @@ from crowdzoo.aggregation.ratings.plain_ratings import SUMS, add_answers
 from crowdzoo.aggregation.ratings.rating_steps import COMMON, add_expected, add_ratings, iterated, started, truths
 from crowdzoo.aggregation.sentences.chain_model import ChainBeliefs, ChainLogs, ChainModel
 from crowdzoo.errors import ConfigError
-from crowdzoo.large.forms.base import BlockPosteriors, Form, Tally
+from crowdzoo.large.forms.base import Answer, BlockPosteriors, Form, Tally
 
 Array = NDArray[np.float64]
 MOST_BYTES = 2**25  # of one block's counts for sentences: a step of 64 blocks then hands on 2 GiB
@@ -37,14 +37,13 @@ class PlainRatingForm(Form):
     def zero(self) -> Tally:
         return Tally(RatingSums(np.zeros((self.num_annotators, self.shape[0])), np.zeros(self.shape[1])))
 
-    def first(self, total: Tally, block: Any, start: int, given: Array | None) -> Array | None:
+    def first(self, total: Tally, block: Any, start: int, given: Array | None) -> None:
         add_answers(block, self.aggregator.answers(block)[0], total.counts.rows, total.counts.common)
-        return None
 
     def start(self, total: Tally) -> Any:
         return total.counts
 
-    def posteriors(self, block: Any, prepared: Any, means: Any, state: Array | None) -> Array:
+    def posteriors(self, block: Any, prepared: Any) -> Array:
         return np.stack(self.aggregator.answers(block), axis=1)
 
     def labels(self, posteriors: Array, tasks: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -56,13 +55,11 @@ class RatingEMForm(PlainRatingForm):
 
     shape = 3, COMMON
 
-    def first(self, total: Tally, block: Any, start: int, given: Array | None) -> Array | None:
+    def first(self, total: Tally, block: Any, start: int, given: Array | None) -> None:
         add_ratings(block, total.counts.rows)
-        return None
 
-    def expect(self, total: Tally, block: Any, prepared: Any, state: Array | None, counting: bool) -> Array | None:
+    def expect(self, total: Tally, block: Any, prepared: Any, counting: bool) -> None:
         add_expected(block, prepared, total.counts.rows, total.counts.common)
-        return None
 
     def start(self, total: Tally) -> Any:
         return started(total.counts.rows, self.aggregator)
@@ -70,7 +67,7 @@ class RatingEMForm(PlainRatingForm):
     def step(self, run: Run[Any], total: Tally) -> Run[Any]:
         return iterated(run, total.counts.rows, total.counts.common, self.aggregator)
 
-    def posteriors(self, block: Any, prepared: Any, means: Any, state: Array | None) -> Array:
+    def posteriors(self, block: Any, prepared: Any) -> Array:
         return np.stack(truths(block, prepared), axis=1)
 
 
@@ -106,20 +103,18 @@ class ChainForm(Form):
     def zero(self) -> Tally:
         return Tally(self.model.zero(self.num_annotators), np.zeros(2))
 
-    def first(self, total: Tally, block: Any, start: int, given: Array | None) -> Array | None:
+    def first(self, total: Tally, block: Any, start: int, given: Array | None) -> None:
         self.model.add_votes(block, total.counts)
-        return None
 
     def prepared(self, params: Any) -> Any:
         chain, words, _ = self.model.expected_rest(params.sums)
         return ChainLogs(self.model.expected_says(params.sums.says, params.votes)[0], chain, words)
 
-    def expect(self, total: Tally, block: Any, prepared: Any, state: Array | None, counting: bool) -> Array | None:
+    def expect(self, total: Tally, block: Any, prepared: Any, counting: bool) -> None:
         found = self.model.paths(block, prepared)
         total.more += found.log_normaliser, len(block)
         if counting:
             self.model.add(block, found, total.counts)
-        return None
 
     def start(self, total: Tally) -> Any:
         return self.model.believed(total.counts)
@@ -133,18 +128,12 @@ class ChainForm(Form):
             run, likelihood - divergence, likelihood, int(number), settings.max_iter, settings.tol, lambda: update
         )
 
-    def means(self, params: Any) -> Any:
-        return self.model.means(params)[3]
+    def answers(self, params: Any) -> Answer:
+        prepared, means = self.prepared(params), self.model.means(params)[3]
 
-    def last_likelihood(self, block: Any, means: Any) -> float:
-        return self.model.paths(block, means).log_normaliser
-
-    def answers(self, params: Any) -> Any:
-        prepared, means = self.prepared(params), self.means(params)
-
-        def answer(block: Any, state: Array | None) -> BlockPosteriors:
+        def answer(block: Any) -> BlockPosteriors:
             posteriors, labels = self.model.answers(block, prepared)
             tokens = block.first_token + np.arange(block.num_tokens)
-            return BlockPosteriors(tokens, posteriors, labels, None, self.last_likelihood(block, means))
+            return BlockPosteriors(tokens, posteriors, labels, self.model.paths(block, means).log_normaliser)
 
         return answer

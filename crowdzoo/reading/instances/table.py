@@ -233,8 +233,10 @@ def read_table(
     choose = functools.partial(_chosen, name, layout, usual, wanted, check)
     if path.suffix == ".parquet":
         names, guessed = choose(column_names(path))
-        if folder is not None:
-            found = Table(name, *_stored(_parquet_parts(path, names), folder), theirs=names, folder=folder)
+        if folder is not None or most_rows is not None:
+            parts = _parquet_parts(path, names)
+            read = _joined(itertools.islice(parts, 1)) if folder is None else _stored(parts, folder)
+            found = Table(name, *read, theirs=names, folder=folder)
         else:
             table = read_parquet(path, list(names.values()))
             columns = {ours: one_array(table.column(theirs)) for ours, theirs in names.items()}

@@ -12,7 +12,7 @@ from typing import IO
 
 from crowdzoo.errors import DataError
 from crowdzoo.files.regular import check_growth, check_regular, open_regular, zip_archive
-from crowdzoo.files.utf8_file import utf8_file
+from crowdzoo.files.utf8_blocks import utf8_file
 
 
 @dataclass(frozen=True)
