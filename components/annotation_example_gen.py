@@ -100,9 +100,9 @@ def _example(tasks: LabelledTasks, rows: list[int], at: int) -> Any:
     return tasks.example(rows[at])
 
 
-def _fingerprint(given: Mapping[str, Any]) -> str:
+def _fingerprint(parameters: Mapping[str, Any]) -> str:
     """Hashes of the files that the settings name."""
-    options = json.loads(given.get("settings", "{}"))
+    options = json.loads(parameters.get("settings", "{}"))
     files = {key: options.get(key) for key in _INPUTS}
     layout = Layout.of_second(options.get("instance_columns"), options)
     return json.dumps(content_hashes(files, layout, options.get("inputs")), sort_keys=True)

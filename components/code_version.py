@@ -57,8 +57,8 @@ def _source(name: str) -> Path | None:
 
 def _pages(path: Path) -> list[str]:
     """Templates of pages beside a module, that it names."""
-    found = sorted(page.name for page in path.parent.glob("*.html"))
-    return [name for name in found if f'"{name}"'.encode() in path.read_bytes()]
+    names = sorted(page.name for page in path.parent.glob("*.html"))
+    return [name for name in names if f'"{name}"'.encode() in path.read_bytes()]
 
 
 @functools.cache  # several components are made of much the same modules
@@ -76,6 +76,6 @@ def _imports(source: bytes) -> list[str]:
             names += [node.value] if _NAME.fullmatch(node.value) else []
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             submodules = [f"{node.module}.{alias.name}" for alias in node.names]
-            found = [name for name in submodules if _source(name) is not None]
-            names += found if len(found) == len(submodules) else [*found, node.module]
+            modules = [name for name in submodules if _source(name) is not None]
+            names += modules if len(modules) == len(submodules) else [*modules, node.module]
     return names

@@ -108,14 +108,14 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
         return fitted
 
     crowds = _annotations(annotations.uri)
-    found = part_of(info["kind"], "aggregated").aggregated(method, crowds, fit, examples.uri)
+    aggregated = part_of(info["kind"], "aggregated").aggregated(method, crowds, fit, examples.uri)
     facts = label_kind(info["kind"])
     labels = "bytes_list" if facts.is_text else "int64_list" if facts.has_classes else "float_list"
-    for split, table in found.tables.items():
+    for split, table in aggregated.tables.items():
         rows = {task: row for row, task in enumerate(table["task"].to_pylist())}
-        enriched = partial(_enriched, answers=found, table=table, rows=rows, truth=truth, kind=labels)
+        enriched = partial(_enriched, answers=aggregated, table=table, rows=rows, truth=truth, kind=labels)
         rewrite_examples(examples.uri, aggregated_examples.uri, split, enriched)
-    _write_report(found.fitted, report.uri)
+    _write_report(aggregated.fitted, report.uri)
 
 
 CrowdAggregator = computed(CrowdAggregator, code_version=lambda _: code_version(__name__))

@@ -85,31 +85,31 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
     del code_version
     options, info = json.loads(settings), read_dataset_info(examples.uri)
     crowd = Annotations.from_parquet(os.path.join(annotations.uri, ANNOTATIONS_FILE))
-    given: dict[str, Any] = {"title": options["title"], "seed": options["seed"]}
+    arguments: dict[str, Any] = {"title": options["title"], "seed": options["seed"]}
     labelled: Annotations | CrowdSequences = crowd
     if model_run is not None and os.path.exists(place := os.path.join(model_run.uri, HISTORY_FILE)):
-        given["history"] = read_history(place)
+        arguments["history"] = read_history(place)
     facts = label_kind(info["kind"])
     if facts.has_positions:
         labelled = _sentences(crowd, examples.uri, info)
     elif facts.one_class:
-        given["gold"] = _gold(crowd, annotations.uri)
+        arguments["gold"] = _gold(crowd, annotations.uri)
         if model is not None:
-            given["predictions"] = _predictions(os.path.join(model.uri, SERVING_MODEL), examples.uri, info, crowd)
+            arguments["predictions"] = _predictions(os.path.join(model.uri, SERVING_MODEL), examples.uri, info, crowd)
     fitted = aggregation_method(options, info["kind"]).fit(labelled)
-    found = None
+    report = None
     if before:
         try:
-            found = report_page(labelled, fitted, before=read_numbers(before), **given)
+            report = report_page(labelled, fitted, before=read_numbers(before), **arguments)
         except DataError as error:
             logging.warning("The page says nothing of changes since %s: %s", before, error)
-    found = found or report_page(labelled, fitted, **given)
-    found.write(os.path.join(page.uri, PAGE_FILE))
+    report = report or report_page(labelled, fitted, **arguments)
+    report.write(os.path.join(page.uri, PAGE_FILE))
     if model is not None:
         page.set_string_custom_property("model", fingerprint(os.path.join(model.uri, SERVING_MODEL)))
     blessed = evaluated is None or evaluated.get_int_custom_property("blessed") == 1
     try:
-        found.check(options["fail_if"])
+        report.check(options["fail_if"])
     except ConditionError as error:
         blessed = False
         blessing.set_string_custom_property("reason", str(error))
@@ -124,7 +124,7 @@ CrowdReport = computed(CrowdReport, code_version=lambda _: code_version(__name__
 
 def _sentences(crowd: Annotations, examples: str, info: Mapping[str, Any]) -> CrowdSequences:
     """The sentences of both splits with their tags."""
-    tokens = {name: each for split in SPLITS for name, each in read_tokens(split_files(examples, split)).items()}
+    tokens = {name: words for split in SPLITS for name, words in read_tokens(split_files(examples, split)).items()}
     held = crowd.select_tasks(np.array([str(name) in tokens for name in crowd.tasks], bool))
     return CrowdSequences([tokens[str(name)] for name in held.tasks], held, scheme=info["scheme"])
 
@@ -145,13 +145,13 @@ def _predictions(model: str, examples: str, info: dict[str, Any], crowd: Annotat
     predict = load_predictor(model)
     row = {str(task): place for place, task in enumerate(crowd.tasks.tolist())}
     labels, probabilities = np.full(crowd.num_tasks, -1, np.int64), np.full(crowd.num_tasks, np.nan)
-    others = 0  # tasks of eval that nobody labelled
+    unlabelled = 0  # tasks of eval that nobody labelled
     names = {"task": tf.io.FixedLenFeature([], tf.string)}
     for batch in read_batches([split_files(examples, "eval")], info, "eval", BATCH, others=names):
-        found = predict(parsed_instances(batch), BATCH)["probabilities"]
+        estimates = predict(parsed_instances(batch), BATCH)["probabilities"]
         rows = np.array([row.get(task.decode(), -1) for task in batch["task"]], np.int64)
         ours = rows >= 0
-        labels[rows[ours]] = found[ours].argmax(axis=1)
-        probabilities[rows[ours]] = found[ours].max(axis=1)
-        others += int(np.sum(~ours))
-    return Predictions(labels, probabilities, others)
+        labels[rows[ours]] = estimates[ours].argmax(axis=1)
+        probabilities[rows[ours]] = estimates[ours].max(axis=1)
+        unlabelled += int(np.sum(~ours))
+    return Predictions(labels, probabilities, unlabelled)

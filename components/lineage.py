@@ -67,16 +67,16 @@ def lineage_of(model: Path) -> dict[str, Any]:
     if "lineage" not in card and not card.get("training"):
         raise DataError(f"{model}: nothing says what it comes from. crowdzoo run and crowdzoo train write that.")
     lineage = card.get("lineage") or {"training": card["training"]}
-    found = {"model": str(model), **lineage}
+    record = {"model": str(model), **lineage}
     if not is_version:
-        return found
-    found["software"] = {**card["software"], **lineage.get("software", {})}
-    found["fingerprint"] = fingerprint(model)
+        return record
+    record["software"] = {**card["software"], **lineage.get("software", {})}
+    record["fingerprint"] = fingerprint(model)
     if (model / BLESSING_FILE).exists():
         blessing = read_json(model / BLESSING_FILE)
-        same = blessing.pop("model", None) == found["fingerprint"]
-        found["blessing"] = {"files": "as blessed" if same else "changed since they were blessed", **blessing}
+        same = blessing.pop("model", None) == record["fingerprint"]
+        record["blessing"] = {"files": "as blessed" if same else "changed since they were blessed", **blessing}
     if lineage.get("parent"):
-        others = (path for path in complete_versions(model.parent) if fingerprint(path) == lineage["parent"])
-        found["parent"] = str(next(others, lineage["parent"]))
-    return found
+        parents = (path for path in complete_versions(model.parent) if fingerprint(path) == lineage["parent"])
+        record["parent"] = str(next(parents, lineage["parent"]))
+    return record

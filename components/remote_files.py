@@ -36,8 +36,8 @@ def remote_files(pattern: str) -> list[str]:
         DataError: the store cannot be asked.
     """
     with _asking(pattern):
-        (found,) = _file_systems().match([pattern])
-        return sorted(metadata.path for metadata in found.metadata_list)
+        (result,) = _file_systems().match([pattern])
+        return sorted(metadata.path for metadata in result.metadata_list)
 
 
 def fetch(uri: str, place: str | Path) -> None:

@@ -139,11 +139,11 @@ def computed(component: Any, **parameters: Callable[[Mapping[str, Any]], str]) -
         **parameters: name -> from the other arguments to the value; used where none is given.
     """
 
-    def initialise(self: Any, *args: Any, **given: Any) -> None:
+    def initialise(self: Any, *args: Any, **values: Any) -> None:
         for name, compute in parameters.items():
-            if given.get(name) is None:
-                given[name] = compute(given)
-        component.__init__(self, *args, **given)
+            if values.get(name) is None:
+                values[name] = compute(values)
+        component.__init__(self, *args, **values)
 
     return type(component.__name__, (component,), {
         "__init__": initialise, "__module__": component.__module__, "__doc__": component.__doc__,

@@ -162,11 +162,11 @@ class PipelineCheckpoint(Checkpoint):
 
 def content_of(files: Sequence[str]) -> list[str]:
     """SHA-256 of the content of each file, on any file system that TensorFlow knows."""
-    found = []
+    digests = []
     for name in files:
         digest = hashlib.sha256()
         with tf.io.gfile.GFile(name, "rb") as file:
             while part := file.read(1 << 20):
                 digest.update(part)
-        found.append(digest.hexdigest())
-    return found
+        digests.append(digest.hexdigest())
+    return digests

@@ -122,11 +122,11 @@ class MaskedCrowdEvidence(MaskedCrowdCrossentropy):
         """See `MaskedMean.costs`."""
         if len(y_true.shape) < len(y_pred.shape):
             return super().costs(y_true, y_pred)
-        said = ops.cast(y_true[:, : ops.shape(y_pred)[1]], y_pred.dtype)
+        soft_labels = ops.cast(y_true[:, : ops.shape(y_pred)[1]], y_pred.dtype)
         # log-space; the maximum keeps the gradient of log finite where a class has no share
-        shares = ops.where(said > 0, ops.log(ops.maximum(said, 1e-30)), -1e30)
+        shares = ops.where(soft_labels > 0, ops.log(ops.maximum(soft_labels, 1e-30)), -1e30)
         evidence = ops.logsumexp(shares + self.log_probabilities(y_pred), axis=-1)
-        observed = ops.sum(said, axis=-1) > 0
+        observed = ops.sum(soft_labels, axis=-1) > 0
         return ops.where(observed, -evidence, 0.0), observed
 
 
@@ -186,12 +186,12 @@ class MaskedCrowdMeanSquaredError(MaskedMean):
         return ops.square(error), observed
 
 
-def _check_same_shape(what: str, one: Any, other: Any) -> None:
-    if not _same_shape(one, other):
-        raise ValueError(f"{what} must have the same shape, got {tuple(one)} and {tuple(other)}")
+def _check_same_shape(what: str, shape: Any, other_shape: Any) -> None:
+    if not _same_shape(shape, other_shape):
+        raise ValueError(f"{what} must have the same shape, got {tuple(shape)} and {tuple(other_shape)}")
 
 
-def _same_shape(one: Any, other: Any) -> bool:
+def _same_shape(shape: Any, other_shape: Any) -> bool:
     """Whether two static shapes agree, None being any number. Without it, an axis of 1 would be repeated silently."""
-    pairs = zip(one, other, strict=False)
-    return len(one) == len(other) and all(a is None or b is None or a == b for a, b in pairs)
+    pairs = zip(shape, other_shape, strict=False)
+    return len(shape) == len(other_shape) and all(a is None or b is None or a == b for a, b in pairs)

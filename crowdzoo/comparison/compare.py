@@ -193,10 +193,10 @@ def compare(
     if track is not None:
         check_tracking(track, place)
     runs = Runs(None, {}) if place is None else Runs(place, setup.identity())
-    found = compared_on(setup, chosen, seeds, runs, on_run)
+    comparison = compared_on(setup, chosen, seeds, runs, on_run)
     if track is not None:
-        log(track, found, place, {"kind": setup.kind.name, "seeds": len(seeds), **setup.parameters()})
-    return found
+        log(track, comparison, place, {"kind": setup.kind.name, "seeds": len(seeds), **setup.parameters()})
+    return comparison
 
 
 def compared_on(
@@ -249,7 +249,7 @@ def _run(setup: Setup, method: Method, seed: int, part: int) -> Run:
             nothing = np.empty(0, int), np.empty((0, 0))
             return Run(key, seed, part, time.perf_counter() - started, *nothing, [], reason)
     seconds = time.perf_counter() - started
-    own = [str(each.message) for each in caught if each.category.__module__.startswith("crowdzoo.")]
+    own = [str(warning.message) for warning in caught if warning.category.__module__.startswith("crowdzoo.")]
     faults = [text.removeprefix(f"{method.name}: ").partition(". ")[0].rstrip(".") for text in own]
     return Run(key, seed, part, seconds, tasks, answers, faults)
 
@@ -275,8 +275,8 @@ class _Scored:
     @property
     def by_task(self) -> Scores:
         """Scores whose mean is the measure, [S, n]."""
-        found: Scores = self.totals / self.weights.mean(axis=1, keepdims=True)
-        return found
+        scores: Scores = self.totals / self.weights.mean(axis=1, keepdims=True)
+        return scores
 
     def drawn(self, num_tasks: int) -> Scores:
         """The same, with the spread that the measure has where tasks are drawn again, [S, n].
@@ -286,15 +286,15 @@ class _Scored:
         """
         score = self.by_task.mean(axis=1, keepdims=True)
         share = self.weights / self.weights.mean(axis=1, keepdims=True)
-        found: Scores = score + num_tasks * (self.by_task - score * share)
-        return found
+        scores: Scores = score + num_tasks * (self.by_task - score * share)
+        return scores
 
 
 def _scored(setup: Setup, runs: list[list[Run]], seeds: Sequence[int]) -> _Scored:
     """Scores of one method whose runs, by seed and part, have not failed."""
     measure = setup.measure
     shape = len(seeds), setup.annotations.num_tasks
-    totals, weights, figures, asked = np.zeros(shape), np.zeros(shape), [], np.zeros(shape[1], bool)
+    totals, weights, figures, counted = np.zeros(shape), np.zeros(shape), [], np.zeros(shape[1], bool)
     notes = dict.fromkeys(fault for of_seed in runs for run in of_seed for fault in run.faults)
     for place, (seed, of_seed) in enumerate(zip(seeds, runs, strict=True)):
         tasks = np.concatenate([run.tasks for run in of_seed])
@@ -303,16 +303,16 @@ def _scored(setup: Setup, runs: list[list[Run]], seeds: Sequence[int]) -> _Score
             notes |= dict.fromkeys(measure.faults(answers, tasks))
         for run in of_seed:
             score = measure.right if setup.gold is not None else setup.evidence(seed, run.part)
-            for sums, own in zip((totals, weights), score(run.answers, run.tasks), strict=True):
-                sums[place, run.tasks] += own
+            for sums, values in zip((totals, weights), score(run.answers, run.tasks), strict=True):
+                sums[place, run.tasks] += values
         if setup.gold is not None:
             figures.append(measure.figures(answers, tasks))
-            asked[tasks] = measure.known[tasks]
-    asked |= weights.any(axis=0)
+            counted[tasks] = measure.known[tasks]
+    counted |= weights.any(axis=0)
     if not weights.any(axis=1).all():
         raise DataError("compare: gold tells no answers apart, as all of it is the same. Give gold of more tasks.")
-    means = {name: float(np.mean([each[name] for each in figures])) for name in (figures[0] if figures else ())}
-    return _Scored(totals[:, asked], weights[:, asked], means, list(notes), runs)
+    means = {name: float(np.mean([row[name] for row in figures])) for name in (figures[0] if figures else ())}
+    return _Scored(totals[:, counted], weights[:, counted], means, list(notes), runs)
 
 
 def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequence[int]) -> Comparison:
@@ -327,7 +327,7 @@ def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequenc
             failed[method.title] = reasons[0]
         else:
             scored[method.title] = _scored(setup, own, seeds)
-    by_task = {title: each.by_task for title, each in scored.items()}
+    by_task = {title: score.by_task for title, score in scored.items()}
     if not scored:
         raise DataError(f"compare: every method failed. {methods[0].title}: {failed[methods[0].title]}")
     order = sorted(scored, key=lambda title: -by_task[title].mean())
@@ -336,17 +336,17 @@ def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequenc
     best = next((title for title in order if named[title].name != GOLD), order[0])
     rows = []
     for title in order:
-        each, row = scored[title], dict[str, Any]()
+        score, row = scored[title], dict[str, Any]()
         for name, other in (("against_baseline", baseline), ("behind_best", best)):
-            both = [one.drawn(setup.measure.drawn) for one in (each, scored.get(other)) if one]
+            both = [scores.drawn(setup.measure.drawn) for scores in (score, scored.get(other)) if scores]
             ends = bootstrap(*both) if other in scored else (np.nan,) * 3
             row |= dict(zip([name, f"{name}_low", f"{name}_high"], ends, strict=True))
-        made = [run for of_seed in each.runs for run in of_seed]
+        method_runs = [run for of_seed in score.runs for run in of_seed]
         rows.append({
             "method": title, "score": float(by_task[title].mean()), **row, "level": row["behind_best_high"] >= 0,
-            **each.figures,
-            "seconds": float(np.median([run.seconds for run in made])),
-            "notes": "; ".join(each.notes),
+            **score.figures,
+            "seconds": float(np.median([run.seconds for run in method_runs])),
+            "notes": "; ".join(score.notes),
         })  # fmt: skip
     rows += [{"method": title, "level": False, "notes": f"failed: {reason}"} for title, reason in failed.items()]
     return Comparison(

@@ -75,7 +75,9 @@ class Trainings(Setup):
                 f"compare: base: {own.title} are learned by a network that the settings name: leave it out."
             )
         self.base = None if base is None else GivenBase(base)
-        every = replace(self.settings, method=next(each for each in own.methods() if each != AGGREGATED), arguments={})
+        every = replace(
+            self.settings, method=next(method for method in own.methods() if method != AGGREGATED), arguments={}
+        )
         self.x, crowd = kind.paired(every, given_values(self.settings, x), crowd, tasks)
         ends = {end: value for end in ("low", "high") if (value := getattr(self.settings, end, None)) is not None}
         super().__init__(kind(crowd, gold), ends)
@@ -85,18 +87,18 @@ class Trainings(Setup):
                 "compare: patience holds out annotations, and what learns from aggregated labels has none. Set epochs."
             )
         self.labelled = self.annotations.redundancy > 0
-        asked = self.labelled if self.gold is None else self.measure.known
+        tested = self.labelled if self.gold is None else self.measure.known
         if held_out is None:
             self.num_parts, self.held_out = PARTS, None
         else:
             self.held_out = np.asarray(held_out)
-            if self.held_out.dtype != bool or self.held_out.shape != asked.shape:
+            if self.held_out.dtype != bool or self.held_out.shape != tested.shape:
                 raise DataError(
-                    f"compare: held_out must be True or False for each of the {len(asked):,} rows of the instances, "
+                    f"compare: held_out must be True or False for each of the {len(tested):,} rows of the instances, "
                     f"got shape {self.held_out.shape} of type {self.held_out.dtype}."
                 )
-            asked = asked & self.held_out
-        self.asked = np.flatnonzero(asked)
+            tested = tested & self.held_out
+        self.asked = np.flatnonzero(tested)
         train = self.labelled if self.held_out is None else self.labelled & ~self.held_out
         self.has_gold_to_learn = self.gold is not None and (train & self.measure.known).sum() >= FEWEST
         if len(self.asked) < FEWEST or train.sum() < FEWEST:
@@ -117,10 +119,10 @@ class Trainings(Setup):
     def of_set(self, name: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
         """The quick methods of classes and of ratings, or every deep one; gold where there is some."""
         kind = self.annotations.label_kind
-        every: Named = tuple((each, {}) for each in self.deep)
+        every: Named = tuple((method, {}) for method in self.deep)
         quick = QUICK if kind.one_class else every if kind.has_classes else QUICK_RATINGS
-        found = every if name == "all" else quick
-        return [*found, (GOLD, {})] if self.has_gold_to_learn else found
+        methods = every if name == "all" else quick
+        return [*methods, (GOLD, {})] if self.has_gold_to_learn else methods
 
     def check(self, method: Method) -> None:
         """Raises ConfigError where settings of a method cannot be used."""

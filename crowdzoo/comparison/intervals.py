@@ -11,13 +11,13 @@ MANY = 4096  # tasks, from which on the mean of a draw has a normal distribution
 
 
 def bootstrap(
-    hits: ArrayLike, others: ArrayLike, *, level: float = LEVEL, draws: int = 10_000, seed: int = 0
+    hits: ArrayLike, other_hits: ArrayLike, *, level: float = LEVEL, draws: int = 10_000, seed: int = 0
 ) -> tuple[float, float, float]:
     """Difference of two methods, and the ends of its interval by drawing the test tasks again.
 
     Args:
         hits: of one method, whether run s is right on test task i, or another score of it, [S, N].
-        others: of the other method, by the same seeds on the same tasks, [S, N].
+        other_hits: of the other method, by the same seeds on the same tasks, [S, N].
         level: share of such intervals that contain the expected difference.
         draws: how often the N tasks are drawn with replacement. Of more than 4,096 tasks the mean of a draw has a
             normal distribution, which takes the place of drawing.
@@ -26,7 +26,7 @@ def bootstrap(
     Returns:
         Mean difference, lower and upper end (percentiles of the draws). Both methods see the same draws.
     """
-    gains = (np.asarray(hits, float) - np.asarray(others, float)).mean(axis=0)
+    gains = (np.asarray(hits, float) - np.asarray(other_hits, float)).mean(axis=0)
     mean, ends = float(gains.mean()), [(1 - level) / 2, (1 + level) / 2]
     if len(gains) > MANY:
         low, high = mean + special.ndtri(ends) * gains.std() / np.sqrt(len(gains))

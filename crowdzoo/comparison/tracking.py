@@ -17,7 +17,7 @@ TRACKERS = ("mlflow", "tensorboard")
 LOGS = "tensorboard"  # folder of its event files
 
 
-def track(where: str, found: Any, folder: Path | None, settings: Mapping[str, Any]) -> None:
+def track(where: str, comparison: Any, folder: Path | None, settings: Mapping[str, Any]) -> None:
     """Logs a run for each method: its parameters, and its figures; and the table and the plot once.
 
     MLflow keeps them where `MLFLOW_TRACKING_URI` says, as runs below one for the comparison. TensorBoard reads the
@@ -25,7 +25,7 @@ def track(where: str, found: Any, folder: Path | None, settings: Mapping[str, An
 
     Args:
         where: "mlflow" or "tensorboard".
-        found: the comparison.
+        comparison: result of `compare`.
         folder: of the runs.
         settings: of all methods, besides their own.
 
@@ -33,13 +33,13 @@ def track(where: str, found: Any, folder: Path | None, settings: Mapping[str, An
         ConfigError: another name, the library is not installed, or TensorBoard without a folder.
     """
     check_tracking(where, folder)
-    frame = found.frame.dropna(subset="score")
+    frame = comparison.frame.dropna(subset="score")
     numbers = frame.drop(columns=["method", "level", "notes"]).to_dict("records")
-    methods = [found.methods[title] for title in frame["method"]]
+    methods = [comparison.methods[title] for title in frame["method"]]
     figures = [
         {name.replace("²", "2"): value for name, value in row.items() if math.isfinite(value)} for row in numbers
     ]
-    values = [{**settings, "method": each.name, **each.arguments} for each in methods]
+    values = [{**settings, "method": method.name, **method.arguments} for method in methods]
     if where == "tensorboard" and folder is not None:
         import tensorflow as tf
         from tensorboard.plugins.hparams import api
@@ -52,16 +52,16 @@ def track(where: str, found: Any, folder: Path | None, settings: Mapping[str, An
                 for name, value in row.items():
                     tf.summary.scalar(name, value, step=0)
         with tf.summary.create_file_writer(str(folder / LOGS)).as_default():
-            picture = plot_comparison(found, folder / LOGS / "comparison.png").read_bytes()
+            picture = plot_comparison(comparison, folder / LOGS / "comparison.png").read_bytes()
             tf.summary.image("comparison", tf.io.decode_png(picture)[None], step=0)
         return
     import mlflow
 
     print(f"logged to {mlflow.get_tracking_uri()}")
     with TemporaryDirectory() as scratch, mlflow.start_run(run_name="crowdzoo compare"):
-        mlflow.set_tags({"measure": found.measure, "baseline": found.baseline, "best": found.best.title})
-        mlflow.log_artifact(str(plot_comparison(found, Path(scratch) / "comparison.png")))
-        found.frame.to_csv(Path(scratch) / "comparison.csv", index=False)
+        mlflow.set_tags({"measure": comparison.measure, "baseline": comparison.baseline, "best": comparison.best.title})
+        mlflow.log_artifact(str(plot_comparison(comparison, Path(scratch) / "comparison.png")))
+        comparison.frame.to_csv(Path(scratch) / "comparison.csv", index=False)
         mlflow.log_artifact(str(Path(scratch) / "comparison.csv"))
         for method, own, row in zip(methods, values, figures, strict=True):
             with mlflow.start_run(run_name=method.title, nested=True):

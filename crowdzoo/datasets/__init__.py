@@ -34,12 +34,12 @@ __all__ = [
 @cache
 def _added(load: Any) -> Any:
     """What `_SETS` has of a set of a package or script, which is loaded for it."""
-    found = load()
-    if isinstance(found, CrowdSequences):
+    dataset = load()
+    if isinstance(dataset, CrowdSequences):
         return "sequence", SENTENCES, load
-    if not isinstance(found, CrowdDataset):
-        raise ConfigError(f"a data set is a function that gives a CrowdDataset or CrowdSequences, not {type(found)}")
-    return found.annotations.kind, IMAGES if found.instances.dtype == object else VECTORS, load
+    if not isinstance(dataset, CrowdDataset):
+        raise ConfigError(f"a data set is a function that gives a CrowdDataset or CrowdSequences, not {type(dataset)}")
+    return dataset.annotations.kind, IMAGES if dataset.instances.dtype == object else VECTORS, load
 
 
 # name -> kind of the labels, kind of the instances, and what loads it

@@ -85,9 +85,9 @@ def load_labelme_images() -> CrowdDataset:
     labelme = load_labelme()
     try:
         with open_regular(FILE, unzip=False) as stream, zipfile.ZipFile(stream) as archive:
-            found = [archive.read(f"{task}.jpg") for task in labelme.annotations.tasks.tolist()]
+            photographs = [archive.read(f"{task}.jpg") for task in labelme.annotations.tasks.tolist()]
     except (DataError, KeyError, zipfile.BadZipFile) as error:
         raise DataError(f"{FILE}: {error}. Install crowdzoo again.") from error
-    images = np.empty(len(found), object)
-    images[:] = found
+    images = np.empty(len(photographs), object)
+    images[:] = photographs
     return dataclasses.replace(labelme, name="labelme-images", instances=images, description=DESCRIPTION)

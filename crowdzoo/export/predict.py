@@ -93,16 +93,16 @@ def load_predictor(
 
 def _arrays(folder: Path, instances: Any, specs: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """What a signature takes, an array for each input."""
-    given = {"instances": instances}
+    inputs = {"instances": instances}
     if isinstance(instances, Mapping):
-        given = dict(instances)
+        inputs = dict(instances)
     elif [*specs] != ["instances"]:
         raise ServingError(f"{folder}: give the inputs by name, as the model takes them: {', '.join(sorted(specs))}")
-    if {*given} != {*specs}:
+    if {*inputs} != {*specs}:
         raise ServingError(
-            f"{folder}: the model takes {', '.join(sorted(specs))}, the instances have {', '.join(map(str, given))}"
+            f"{folder}: the model takes {', '.join(sorted(specs))}, the instances have {', '.join(map(str, inputs))}"
         )
-    return {name: _array(folder, name, given[name], specs[name]) for name in sorted(specs)}
+    return {name: _array(folder, name, inputs[name], specs[name]) for name in sorted(specs)}
 
 
 def _array(folder: Path, name: str, values: Any, spec: Any) -> np.ndarray:

@@ -67,7 +67,7 @@ def save_pretrained(
     annotators = model.annotators if annotators is None else annotators
     names = model_names(classes, range(number) if annotators is None else annotators, features, encoder, training or {})
     figures = [name for name, value in (card or {}).items() if isinstance(value, (int, float))]
-    said = {
+    facts = {
         "method": type(model.crowd or model.base).__name__,
         "settings": None if model.crowd is None else model.crowd.get_config(),
         "annotators": number,
@@ -77,7 +77,7 @@ def save_pretrained(
         "intended use": _INTENDED,
         **(card or {}),
     }
-    rows = [f"| {name} | {_cell(value)} |" for name, value in said.items()]
+    rows = [f"| {name} | {_cell(value)} |" for name, value in facts.items()]
     with atomic_folder(path) as folder:
         model.save(folder, zipped=False)
         (folder / FOLDER_NAMES).write_text(json.dumps(names, default=str), encoding="utf-8")

@@ -120,8 +120,8 @@ def export_model(
     warmup = warmup_arrays(warmup_instances, specs, base)
     build = build_pair_signatures if of_pairs else build_signatures
     module, signatures = build(model, specs, class_names, annotator_names, encoder)
-    said = {**getattr(encoder, "card", {}), **(model_card or {})}
-    card = _card(model, name, class_names, annotator_names, signatures, said)
+    card_facts = {**getattr(encoder, "card", {}), **(model_card or {})}
+    card = _card(model, name, class_names, annotator_names, signatures, card_facts)
     requests = {name: warmup for name in signatures if name != "annotators"}
     if of_pairs:  # each instance beside the next
         warmup = {

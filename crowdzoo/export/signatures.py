@@ -72,9 +72,9 @@ def build_signatures(
         module.resources = encoder.resources  # held, or the graph's tables would be gone
 
     def serve(inputs: Any) -> Any:
-        given = inputs if isinstance(inputs, dict) else {"instances": inputs}
-        x, _ = _read(model, encoder, _at_least_one(given, encoder))
-        return model(x, training=False)[: _num_rows(given)]
+        values = inputs if isinstance(inputs, dict) else {"instances": inputs}
+        x, _ = _read(model, encoder, _at_least_one(values, encoder))
+        return model(x, training=False)[: _num_rows(values)]
 
     only = specs["instances"] if [*specs] == ["instances"] else specs
     module.serve = tf.function(serve, input_signature=[only])
@@ -84,17 +84,17 @@ def build_signatures(
     def predict(answer: Callable[..., dict[str, Any]], inputs: Any, annotator: Any = None) -> dict[str, Any]:
         """The answer for instances, or for what a named annotator would say of each."""
         size = _num_rows(inputs)
-        given = _at_least_one(inputs, encoder)
-        x, tokens = _read(model, encoder, given)
+        padded = _at_least_one(inputs, encoder)
+        x, tokens = _read(model, encoder, padded)
         if annotator is None:
             outputs = answer(x, model(x, training=False), tokens)
         else:
             codes = _known_codes(module.codes.lookup(annotator), annotator, size, len(annotators))
-            codes = tf.pad(codes, [[0, _num_rows(given) - size]])
-            said = model({"instances": x, "annotators": codes[:, None]}, training=False)
+            codes = tf.pad(codes, [[0, _num_rows(padded) - size]])
+            probabilities = model({"instances": x, "annotators": codes[:, None]}, training=False)
             if shape[-1] > 1:
-                said = tf.nn.softmax(tf.cast(said, tf.float32)[..., 0, :])
-            outputs = answer(None, said, tokens)
+                probabilities = tf.nn.softmax(tf.cast(probabilities, tf.float32)[..., 0, :])
+            outputs = answer(None, probabilities, tokens)
         return {name: value[:size] for name, value in outputs.items()}
 
     def signature(answer: Callable[..., dict[str, Any]]) -> Any:
@@ -105,9 +105,11 @@ def build_signatures(
         module.codes = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(annotators, tf.range(len(annotators), dtype=tf.int64)), default_value=-1
         )
-        said = tf.function(lambda inputs, annotator: predict(answers["serving_default"], inputs, annotator))
+        annotator_function = tf.function(
+            lambda inputs, annotator: predict(answers["serving_default"], inputs, annotator)
+        )
         name_spec = tf.TensorSpec([None], tf.string, name="annotator")
-        functions["annotators"] = said.get_concrete_function(specs, name_spec)
+        functions["annotators"] = annotator_function.get_concrete_function(specs, name_spec)
 
     # Only what the graphs read: no optimizer, no seed states of dropout, and nothing twice.
     used = {id(variable): variable for graph in functions.values() for variable in graph.variables}
@@ -239,11 +241,11 @@ class PairEncoder:
         Returns:
             What the scorer takes, for "left" and "right".
         """
-        found = {}
+        encodings = {}
         for side, names in self.names.items():
             part = {name: values[own] for name, own in names.items()}
-            found[side] = self.encoder(part["instances"] if {*part} == {"instances"} else part)
-        return found
+            encodings[side] = self.encoder(part["instances"] if {*part} == {"instances"} else part)
+        return encodings
 
 
 # === Classes and masks ===
@@ -310,7 +312,7 @@ def _spans_answer(model: Any, classes: list[str]) -> Callable[..., dict[str, Any
     types = tf.constant([name[2:] for name in classes])
     # whether two neighbouring tags are of one span, by the rules of conlleval that `spans_of` keeps; those of IOBES
     # hold those of BIO
-    pairs = [[spans_of([one, next_one], "IOBES") for next_one in classes] for one in classes]
+    pairs = [[spans_of([tag, next_tag], "IOBES") for next_tag in classes] for tag in classes]
     joined = tf.constant([[any(span.end - span.start == 2 for span in spans) for spans in row] for row in pairs])
 
     def answer(x: Any, probabilities: Any, texts: Any) -> dict[str, Any]:
@@ -325,8 +327,8 @@ def _spans_answer(model: Any, classes: list[str]) -> Callable[..., dict[str, Any
         end = tf.gather_nd(_padded(ends, codes), last)
         # a span's score is its tokens' mean one
         sums = tf.pad(tf.cumsum(scores, axis=1), [[0, 0], [1, 0]])
-        one = tf.constant([[0, 1]], tf.int64)
-        total = tf.gather_nd(sums, last + one) - tf.gather_nd(sums, first)
+        next_column = tf.constant([[0, 1]], tf.int64)
+        total = tf.gather_nd(sums, last + next_column) - tf.gather_nd(sums, first)
         score = total / tf.cast(last[:, 1] - first[:, 1] + 1, tf.float32)
         rows = tf.cast(tf.shape(codes)[0], tf.int64)
 

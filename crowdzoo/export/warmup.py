@@ -71,9 +71,9 @@ def warmup_arrays(instances: Any, specs: Mapping[str, Any], base: Any) -> dict[s
     if [*specs] == ["instances"]:
         named = isinstance(instances, Mapping) and {*instances} == {"instances"}
         return {"instances": warmup_array(instances["instances"] if named else instances, specs["instances"])}
-    given = dict.fromkeys(specs)
+    values = dict.fromkeys(specs)
     if isinstance(instances, Mapping) and {*instances} == {*specs}:
-        given = dict(instances)
+        values = dict(instances)
     elif instances is not None:
         try:
             keras.tree.assert_same_structure(
@@ -81,8 +81,8 @@ def warmup_arrays(instances: Any, specs: Mapping[str, Any], base: Any) -> dict[s
             )
         except (ValueError, TypeError) as error:
             raise ConfigError(f"export: warmup_instances must name {', '.join(specs)}, as the base does") from error
-        keras.tree.map_structure(lambda tensor, array: given.update({tensor.name: array}), base.input, instances)
-    arrays = {name: warmup_array(given[name], spec, f"warmup_instances[{name!r}]") for name, spec in specs.items()}
+        keras.tree.map_structure(lambda tensor, array: values.update({tensor.name: array}), base.input, instances)
+    arrays = {name: warmup_array(values[name], spec, f"warmup_instances[{name!r}]") for name, spec in specs.items()}
     if len({len(array) for array in arrays.values()}) > 1:
         raise ConfigError("export: warmup_instances must have as many rows for each input")
     return arrays

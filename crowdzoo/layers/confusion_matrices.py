@@ -118,10 +118,12 @@ class ConfusionMatrices(CrowdLayer):
         p = self._cast(inputs)
         if annotators is None:
             confusions = ops.softmax(self._cast(self.kernel), axis=-1)
-            said = ops.einsum(f"{self._axes}k,rkl->{self._axes}rl", p, confusions)
+            probabilities = ops.einsum(f"{self._axes}k,rkl->{self._axes}rl", p, confusions)
         else:
-            said = ops.einsum(f"{self._axes}k,bmkl->{self._axes}ml", p, ops.exp(self.log_confusions(annotators)))
-        return ops.log(ops.maximum(said, SMALLEST))
+            probabilities = ops.einsum(
+                f"{self._axes}k,bmkl->{self._axes}ml", p, ops.exp(self.log_confusions(annotators))
+            )
+        return ops.log(ops.maximum(probabilities, SMALLEST))
 
     def set_confusions(self, confusions: np.ndarray) -> None:
         """Starts from given confusion matrices, such as an aggregation's.

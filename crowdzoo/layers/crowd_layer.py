@@ -170,9 +170,9 @@ class CrowdLayer(keras.layers.Layer):
             `[B, K]` (sequences `[B, T, K]`).
         """
         logs = self._log_given_truth(annotators, features)
-        said = ops.one_hot(ops.cast(labels, "int32"), logs.shape[-1], dtype=logs.dtype)  # a row of 0 for -1
+        one_hot = ops.one_hot(ops.cast(labels, "int32"), logs.shape[-1], dtype=logs.dtype)  # a row of 0 for -1
         return ops.cast(self._log_prior(inputs), logs.dtype) + ops.einsum(
-            f"{self._axes}ml,bmkl->{self._axes}k", said, logs
+            f"{self._axes}ml,bmkl->{self._axes}k", one_hot, logs
         )
 
     def _log_given_truth(self, annotators: Any, features: Any) -> Any:
@@ -301,8 +301,9 @@ class CrowdLayer(keras.layers.Layer):
 
     def is_at_start(self) -> bool:
         """Whether the annotators' weights are what they were made as: the same for all of them."""
-        own = [getattr(self, name, None) for name in ("kernel", "bias", "right")]
-        return all(bool(ops.convert_to_numpy(ops.all(each == each[:1]))) for each in own if each is not None)
+        values = (getattr(self, name, None) for name in ("kernel", "bias", "right"))
+        weights = [weight for weight in values if weight is not None]
+        return all(bool(ops.convert_to_numpy(ops.all(weight == weight[:1]))) for weight in weights)
 
     # === For the layers themselves ===
 

@@ -157,7 +157,7 @@ class CrowdsourcedLayer(CrowdLayer):
         self._check_call(inputs, training)
         p = self._cast(inputs)
         weights = self.kernel, self.bias
-        kernel, bias = (None if each is None else self.rows_of(each, annotators) for each in weights)
+        kernel, bias = (None if weight is None else self.rows_of(weight, annotators) for weight in weights)
         if self.label_kind.has_classes:
             return self._class_answers(p, kernel, bias, sparse=annotators is not None)
         p = self.truth(p)

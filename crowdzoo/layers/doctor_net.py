@@ -245,9 +245,9 @@ class DoctorNet(CrowdLayer):
         truth = ops.convert_to_numpy(self.truth(hidden)).astype("float64").reshape(-1, classes)
         confusions = np.empty((self.num_annotators, classes, classes))
         for start, stop in self._chunks():
-            said = ops.convert_to_numpy(ops.softmax(self._logits(hidden, start, stop), axis=-1))
-            said = said.reshape(len(truth), -1, classes)
-            confusions[start:stop] = np.einsum("ik,irl->rkl", truth, said)
+            probabilities = ops.convert_to_numpy(ops.softmax(self._logits(hidden, start, stop), axis=-1))
+            probabilities = probabilities.reshape(len(truth), -1, classes)
+            confusions[start:stop] = np.einsum("ik,irl->rkl", truth, probabilities)
         return confusions / confusions.sum(axis=-1, keepdims=True)
 
     # === For the recipe ===

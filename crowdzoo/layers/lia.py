@@ -201,10 +201,10 @@ class LIA(CrowdLayer):
             joint = super().log_joint(inputs, annotators, labels, features)
         else:
             logs = self.log_confusions(annotators, features)
-            said = ops.cast(labels, logs.dtype)
-            evidence = ops.log(ops.maximum(ops.einsum("bml,bmkl->bmk", said, ops.exp(logs)), SMALLEST))
-            given = ops.sum(said, axis=-1, keepdims=True) > 0
-            joint = ops.cast(self._log_prior(inputs), logs.dtype) + ops.sum(ops.where(given, evidence, 0.0), axis=1)
+            shares = ops.cast(labels, logs.dtype)
+            evidence = ops.log(ops.maximum(ops.einsum("bml,bmkl->bmk", shares, ops.exp(logs)), SMALLEST))
+            labelled = ops.sum(shares, axis=-1, keepdims=True) > 0
+            joint = ops.cast(self._log_prior(inputs), logs.dtype) + ops.sum(ops.where(labelled, evidence, 0.0), axis=1)
         if self.ridge:
             self.add_loss(self._penalty(annotators, features) / ops.cast(ops.shape(joint)[0], joint.dtype))
         return joint

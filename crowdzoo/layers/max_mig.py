@@ -53,9 +53,9 @@ class MutualInformationGain(MaskedMean):
         log_own = ops.logsumexp(log_h + log_ratio, axis=-1)
         # h is multiplied with the sum over all tasks less the task's own: no pair is written down
         everybody = ops.matmul(ops.exp(log_h), ops.sum(counts[:, None] * ops.exp(log_ratio), axis=0))
-        others = (everybody - ops.exp(log_own)) / ops.maximum(n - 1, 1)
-        some_others = ops.cast(n > 1, y_pred.dtype)
-        return counts * some_others * (others - 1 - log_own), labelled
+        other_tasks = (everybody - ops.exp(log_own)) / ops.maximum(n - 1, 1)
+        has_others = ops.cast(n > 1, y_pred.dtype)
+        return counts * has_others * (other_tasks - 1 - log_own), labelled
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -132,8 +132,8 @@ class MaxMIG(ConfusionMatrices):
     def _evidence(self, annotators: Any, labels: Any) -> Any:
         """`sum_r W_r[:, y_r]` over the labels of each task, `[B, K]`."""
         kernel = self.rows_of(self.kernel, annotators)
-        said = ops.one_hot(ops.cast(labels, "int32"), self._num_classes, dtype=kernel.dtype)  # a row of 0 for -1
-        return ops.einsum("bml,bmkl->bk", said, kernel)
+        one_hot = ops.one_hot(ops.cast(labels, "int32"), self._num_classes, dtype=kernel.dtype)  # a row of 0 for -1
+        return ops.einsum("bml,bmkl->bk", one_hot, kernel)
 
     def default_loss(self) -> keras.losses.Loss:
         """Minus the mutual information gain."""

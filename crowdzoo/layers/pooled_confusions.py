@@ -127,21 +127,23 @@ class PooledConfusions(CrowdLayer):
         """Log-probabilities of the labels; see the class for shapes."""
         self._check_call(inputs, training)
         p = self._cast(inputs)
-        asked = self._everybody(inputs) if annotators is None else annotators
-        own = self._deviations(asked)
+        codes = self._everybody(inputs) if annotators is None else annotators
+        deviations = self._deviations(codes)
         if self.ridge:
-            self.add_loss(self._penalty(own, annotators))
+            self.add_loss(self._penalty(deviations, annotators))
         if self.form == "full":
-            said = ops.einsum("bk,bmkl->bml", p, ops.softmax(self._cast(self.common_kernel) + own["kernel"], axis=-1))
-            return ops.log(ops.maximum(said, SMALLEST))
-        logit = self._cast(self.common_right) + own["right"]
+            probabilities = ops.einsum(
+                "bk,bmkl->bml", p, ops.softmax(self._cast(self.common_kernel) + deviations["kernel"], axis=-1)
+            )
+            return ops.log(ops.maximum(probabilities, SMALLEST))
+        logit = self._cast(self.common_right) + deviations["right"]
         p = ops.expand_dims(p, axis=1)  # [B, 1, K]
         right, wrong = p * ops.sigmoid(logit), p * ops.sigmoid(-logit)  # [B, M, K]
         if self.form == "diagonal":
             # whoever errs says one of the other classes: of all errors those of the class itself come off
             errors = ops.maximum(ops.sum(wrong, axis=-1, keepdims=True) - wrong, 0.0) / self._num_wrong
         else:
-            kinds = ops.einsum("bmk,bmkj->bmj", wrong, ops.softmax(self._mix_logits(own), axis=-1))
+            kinds = ops.einsum("bmk,bmkj->bmj", wrong, ops.softmax(self._mix_logits(deviations), axis=-1))
             errors = ops.matmul(kinds, ops.softmax(self._cast(self.errors), axis=-1))
         return ops.log(ops.maximum(right + errors, SMALLEST))
 
@@ -160,9 +162,10 @@ class PooledConfusions(CrowdLayer):
             return super().log_joint(inputs, annotators, labels)
         self._check_built()
         labels = ops.cast(labels, "int32")
-        found = self._log_likelihoods(self._deviations(annotators), ops.maximum(labels, 0)[..., None])[..., 0, :]
-        observed = ops.cast(labels >= 0, found.dtype)[..., None]
-        return self._log_prior(inputs) + ops.sum(observed * found, axis=1)
+        codes = ops.maximum(labels, 0)[..., None]
+        log_likelihoods = self._log_likelihoods(self._deviations(annotators), codes)[..., 0, :]
+        observed = ops.cast(labels >= 0, log_likelihoods.dtype)[..., None]
+        return self._log_prior(inputs) + ops.sum(observed * log_likelihoods, axis=1)
 
     def _log_likelihoods(self, own: dict[str, Any], labels: Any) -> Any:
         """How likely labels int `[B, M, L]` (or `[1, 1, L]`) are for each truth, `[B, M, L, K]`; not of full form."""
@@ -200,9 +203,9 @@ class PooledConfusions(CrowdLayer):
         )  # [B, M]
         if annotators is None:  # who labelled is not known here: everybody, and all labels that there are
             return self.ridge / 2 * ops.sum(ops.mean(squares, axis=0)) / ops.sum(self._cast(self.counts))
-        given = ops.cast(annotators >= 0, squares.dtype)
+        mask = ops.cast(annotators >= 0, squares.dtype)
         labels = ops.maximum(self.rows_of(self.counts, annotators), 1)  # n_r
-        return self.ridge / 2 * ops.sum(given * squares / labels) / ops.maximum(ops.sum(given), 1)
+        return self.ridge / 2 * ops.sum(mask * squares / labels) / ops.maximum(ops.sum(mask), 1)
 
     def set_counts(self, counts: np.ndarray) -> None:
         """Says how many labels each annotator gave; `CrowdModel.fit` does it by itself when it is given annotations.

@@ -326,5 +326,5 @@ def _unrelated(annotators: np.ndarray, ratings: np.ndarray, num_annotators: int,
     squares = np.bincount(annotators, counts * (np.square(ratings) + RESOLUTION**2), num_annotators)
     shapes = WORTH + number / 2
     rates = WORTH + (squares - np.square(sums) / (WORTH + number)) / 2
-    found = gammaln(shapes) - gammaln(WORTH) + WORTH * np.log(WORTH) - shapes * np.log(rates)
-    return found + (np.log(WORTH / (WORTH + number)) - number * np.log(2 * np.pi)) / 2
+    log_evidence = gammaln(shapes) - gammaln(WORTH) + WORTH * np.log(WORTH) - shapes * np.log(rates)
+    return log_evidence + (np.log(WORTH / (WORTH + number)) - number * np.log(2 * np.pi)) / 2

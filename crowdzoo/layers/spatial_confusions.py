@@ -115,8 +115,8 @@ class SpatialConfusions(ConfusionMatrices):
     def log_joint(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
         """See `CrowdLayer.log_joint`; `[B, H, W, K]`."""
         logs = self.log_confusions(annotators, features)
-        said = ops.one_hot(ops.cast(labels, "int32"), logs.shape[-1], dtype=logs.dtype)  # a row of 0 for -1
-        return self._log_prior(inputs) + ops.einsum("bhwml,bhwmkl->bhwk", said, logs)
+        one_hot = ops.one_hot(ops.cast(labels, "int32"), logs.shape[-1], dtype=logs.dtype)  # a row of 0 for -1
+        return self._log_prior(inputs) + ops.einsum("bhwml,bhwmkl->bhwk", one_hot, logs)
 
     def call(self, inputs: Any, annotators: Any = None, training: bool = False, features: Any = None) -> Any:
         """Log-probabilities of the labels; see the class for shapes."""
@@ -127,7 +127,7 @@ class SpatialConfusions(ConfusionMatrices):
         confusions = ops.exp(self.log_confusions(annotators, features))
         if self.strength > 0:
             traces = ops.mean(ops.trace(confusions, axis1=-2, axis2=-1), axis=(1, 2))  # [B, M]
-            given = self._cast(annotators >= 0)
-            self.add_loss(self.strength * ops.sum(given * traces) / ops.maximum(ops.sum(given), 1))
-        said = ops.einsum("bhwk,bhwmkl->bhwml", self._cast(inputs), confusions)
-        return ops.log(ops.maximum(said, SMALLEST))
+            mask = self._cast(annotators >= 0)
+            self.add_loss(self.strength * ops.sum(mask * traces) / ops.maximum(ops.sum(mask), 1))
+        probabilities = ops.einsum("bhwk,bhwmkl->bhwml", self._cast(inputs), confusions)
+        return ops.log(ops.maximum(probabilities, SMALLEST))

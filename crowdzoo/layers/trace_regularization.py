@@ -94,9 +94,9 @@ class TraceRegularization(ConfusionMatrices):
         """See the class; 0 where there is only padding."""
         if self.traces == "mean" or annotators is None:
             return self._mean_trace(annotators)
-        given = self._cast(annotators >= 0)
-        tasks = ops.sum(ops.max(given, axis=1))
-        return self.num_annotators * self._mean_trace(None) * tasks / ops.maximum(ops.sum(given), 1)
+        mask = self._cast(annotators >= 0)
+        tasks = ops.sum(ops.max(mask, axis=1))
+        return self.num_annotators * self._mean_trace(None) * tasks / ops.maximum(ops.sum(mask), 1)
 
     def _mean_trace(self, annotators: Any) -> Any:
         """Mean trace of the distinct annotators' matrices, 0 to K; 0 where there is only padding."""

@@ -86,8 +86,8 @@ class UnionNet(ConfusionMatrices):
         total = ops.sum(ops.exp(kernel - top[:, None]), axis=(0, 2))
         p = self._cast(inputs) / total
         own = ops.exp(self.rows_of(self.kernel, annotators) - top[:, None])
-        said = ops.einsum("bk,rkl->brl" if annotators is None else "bk,bmkl->bml", p, own)
-        return ops.log(ops.maximum(said, SMALLEST))
+        probabilities = ops.einsum("bk,rkl->brl" if annotators is None else "bk,bmkl->bml", p, own)
+        return ops.log(ops.maximum(probabilities, SMALLEST))
 
     def _log_given_truth(self, annotators: Any, features: Any) -> Any:
         """`log P(r, l | k)`, `[B, M, K, K]`; not `log_confusions`, which leaves out who labels what."""

@@ -47,13 +47,13 @@ def encoder_of(names: Mapping[str, Any], path: Path) -> Any:
     Raises:
         DataError: settings that make no encoder.
     """
-    for made in _encoders():
-        if made.key in names:
+    for encoder_class in _encoders():
+        if encoder_class.key in names:
             try:
-                return made(**names[made.key])
+                return encoder_class(**names[encoder_class.key])
             except Exception as error:  # a file that was changed may hold arguments of any kind
                 raise DataError(
-                    f"{path}: {made.key!r} makes no {made.__name__}: {error}. Train the model again."
+                    f"{path}: {encoder_class.key!r} makes no {encoder_class.__name__}: {error}. Train the model again."
                 ) from error
     return None
 

@@ -96,18 +96,18 @@ class ImagePixels(InstanceEncoder):
         rows = tf.range(number)
         nothing = tf.zeros([0], tf.int64), tf.zeros([0]), tf.zeros([0, self.height, self.width, 3])
 
-        def one(row: Any, content: Any) -> Any:
+        def decode_row(row: Any, content: Any) -> Any:
             pixels = _num_pixels(content)
             few = tf.logical_and(pixels > 0, pixels <= self.max_megapixels * 1e6)
             blank = tf.zeros([self.height, self.width, 3])
             return row, pixels, tf.cond(few, lambda: self._decoded(content), lambda: blank)
 
         # a data set inside the graph, because it can go on after a decoder's error, and so find out which row has it
-        read = tf.data.Dataset.from_tensor_slices((rows, images)).map(one, num_parallel_calls=tf.data.AUTOTUNE)
+        read = tf.data.Dataset.from_tensor_slices((rows, images)).map(decode_row, num_parallel_calls=tf.data.AUTOTUNE)
         batch = read.ignore_errors().batch(tf.maximum(number, 1)).concatenate(tf.data.Dataset.from_tensors(nothing))
-        found, sizes, pixels = batch.take(1).get_single_element()
-        large = tf.boolean_mask(found, sizes > self.max_megapixels * 1e6)
-        bad = tf.sets.difference(rows[None], tf.boolean_mask(found, sizes > 0)[None]).values
+        decoded_rows, sizes, pixels = batch.take(1).get_single_element()
+        large = tf.boolean_mask(decoded_rows, sizes > self.max_megapixels * 1e6)
+        bad = tf.sets.difference(rows[None], tf.boolean_mask(decoded_rows, sizes > 0)[None]).values
         limit = f"instances: more than {self.max_megapixels:g} megapixels in row"
         # most often base64 was sent as it is; TensorFlow would write quotes with backslashes
         sent = "(bytes of a file; in JSON {b64: ...} with their base64)"

@@ -13,7 +13,7 @@ from crowdzoo.networks.text_ids import TextIds
 from crowdzoo.reading.instances.tables import typed_tables
 
 # Encoders of a single column
-ENCODERS: dict[str, Any] = {made.key: made for made in (ImagePixels, TextIds)}
+ENCODERS: dict[str, Any] = {encoder.key: encoder for encoder in (ImagePixels, TextIds)}
 _TYPES = {ImagePixels: IMAGE, TextIds: TEXT}
 
 
@@ -55,19 +55,19 @@ class NamedInputs(InstanceEncoder):
     @property
     def example(self) -> dict[str, Any]:  # type: ignore[override]
         """A row: of numbers and categories that of `TableColumns`, of each other column its encoder's."""
-        found = {served_name(name): self.parts[part_name(name)].example["instances"] for name in self.columns}
-        return {**(self.parts[TABLE].example if TABLE in self.parts else {}), **found}
+        column_examples = {served_name(name): self.parts[part_name(name)].example["instances"] for name in self.columns}
+        return {**(self.parts[TABLE].example if TABLE in self.parts else {}), **column_examples}
 
     @property
     def inputs(self) -> dict[str, Any]:
         """What a served model takes: name of a column as it is served -> `tf.TensorSpec` of its values."""
         import tensorflow as tf
 
-        found = dict(self.parts[TABLE].inputs) if TABLE in self.parts else {}
+        specs = dict(self.parts[TABLE].inputs) if TABLE in self.parts else {}
         for name in self.columns:
             spec = self.parts[part_name(name)].inputs["instances"]
-            found[served_name(name)] = tf.TensorSpec(spec.shape, spec.dtype, name=served_name(name))
-        return found
+            specs[served_name(name)] = tf.TensorSpec(spec.shape, spec.dtype, name=served_name(name))
+        return specs
 
     @property
     def resources(self) -> dict[str, Any]:
@@ -78,7 +78,10 @@ class NamedInputs(InstanceEncoder):
         """Every argument of the constructor."""
         table = self.parts[TABLE].get_config() if TABLE in self.parts else None
         encoders = {name: self.parts[part_name(name)] for name in self.columns}
-        return {"table": table, "columns": {name: {one.key: one.get_config()} for name, one in encoders.items()}}
+        return {
+            "table": table,
+            "columns": {name: {encoder.key: encoder.get_config()} for name, encoder in encoders.items()},
+        }
 
     def __call__(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The base's inputs, by the names of `parts`.
@@ -93,13 +96,13 @@ class NamedInputs(InstanceEncoder):
         return {name: encoder.to_numpy(part) for name, encoder, part in self._given(values)}
 
     def _given(self, values: Mapping[str, Any]) -> list[tuple[str, InstanceEncoder, Any]]:
-        own = {part_name(name): name for name in self.columns}
-        found = []
+        names = {part_name(name): name for name in self.columns}
+        columns = []
         for part, encoder in self.parts.items():
-            name = own.get(part)
+            name = names.get(part)
             column = values if name is None else values[name] if name in values else values[served_name(name)]
-            found.append((part, encoder, column))
-        return found
+            columns.append((part, encoder, column))
+        return columns
 
 
 TABLE = "table"

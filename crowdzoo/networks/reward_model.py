@@ -54,7 +54,7 @@ class RewardModel(keras.Model):
     def __init__(self, scorer: keras.Model, **kwargs: Any):
         try:
             # a sequential model that was not called has no `input` yet
-            given = scorer.inputs[0] if isinstance(scorer, keras.Sequential) else scorer.input
+            scorer_input = scorer.inputs[0] if isinstance(scorer, keras.Sequential) else scorer.input
             (output,) = scorer.outputs
         except (AttributeError, ValueError, TypeError) as error:
             raise ConfigError(
@@ -66,14 +66,14 @@ class RewardModel(keras.Model):
                 f"RewardModel: the scorer must give one score an instance, [batch, 1], got {tuple(output.shape)}"
             )
 
-        def of_side(side: str) -> Any:
-            def same(tensor: Any) -> Any:
-                name = tensor.name if isinstance(given, dict) else "instances"
+        def make_inputs(side: str) -> Any:
+            def make_input(tensor: Any) -> Any:
+                name = tensor.name if isinstance(scorer_input, dict) else "instances"
                 return keras.Input(tensor.shape[1:], dtype=tensor.dtype, name=input_name(side, name))
 
-            return keras.tree.map_structure(same, given)
+            return keras.tree.map_structure(make_input, scorer_input)
 
-        inputs = {side: of_side(side) for side in SIDES}
+        inputs = {side: make_inputs(side) for side in SIDES}
         precision = keras.backend.result_type(keras.config.floatx(), "float32")
         scores = keras.layers.Concatenate(dtype=precision, name="scores")([scorer(part) for part in inputs.values()])
         super().__init__(inputs=inputs, outputs=PairProbabilities(name="pair_probabilities")(scores), **kwargs)

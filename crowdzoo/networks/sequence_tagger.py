@@ -169,7 +169,7 @@ class SequenceTagger(keras.Model):
             N arrays int64 `[T_i]`, without padding.
         """
         lengths = (x["words"] != 0).sum(axis=1)
-        found: list[np.ndarray] = [np.zeros(0, "int64")] * len(lengths)
+        best_tags: list[np.ndarray] = [np.zeros(0, "int64")] * len(lengths)
         order = np.argsort(lengths, kind="stable")
         for start in range(0, len(order), batch_size):
             rows = order[start : start + batch_size]
@@ -183,8 +183,8 @@ class SequenceTagger(keras.Model):
             else:
                 tags = ops.convert_to_numpy(self.head.decode(answers, mask=batch["words"] != 0))
             for row, sentence in zip(rows, tags, strict=True):
-                found[row] = sentence[: lengths[row]].astype("int64")
-        return found
+                best_tags[row] = sentence[: lengths[row]].astype("int64")
+        return best_tags
 
     def set_word_vectors(self, vectors: np.ndarray, trainable: bool = True) -> None:
         """Starts from given word vectors, such as GloVe's; see `crowdzoo.sequences.read_word_vectors`.

@@ -118,11 +118,11 @@ class TableColumns(InstanceEncoder):
     @property
     def types(self) -> dict[str, str]:
         """Served name of each column -> its type; see `crowdzoo.reading.instances.tables`."""
-        found = {}
+        types = {}
         for name, settings in self.columns.items():
             of_numbers = VECTOR if np.ndim(settings.get("mean", 0.0)) else NUMBER
-            found[served_name(name)] = CATEGORY if name in self._categories else of_numbers
-        return found
+            types[served_name(name)] = CATEGORY if name in self._categories else of_numbers
+        return types
 
     @property
     def example(self) -> dict[str, Any]:  # type: ignore[override]
@@ -137,12 +137,12 @@ class TableColumns(InstanceEncoder):
         """What a served model takes: served name of a column -> `tf.TensorSpec`, `[B]` or of vectors `[B, D]`."""
         import tensorflow as tf
 
-        found = {}
+        specs = {}
         for name, settings in self.columns.items():
             dtype = tf.string if name in self._categories else tf.float32
             shape = [None, *np.shape(settings.get("mean", 0.0))]
-            found[served_name(name)] = tf.TensorSpec(shape, dtype, name=served_name(name))
-        return found
+            specs[served_name(name)] = tf.TensorSpec(shape, dtype, name=served_name(name))
+        return specs
 
     @property
     def resources(self) -> dict[str, Any]:

@@ -163,7 +163,8 @@ class TokenEncoder:
 
         tokens, starts, ends = self.tokenize(tf.constant([text.encode() for text in texts], tf.string))
         places = [
-            list(zip(one, other, strict=True)) for one, other in zip(starts.to_list(), ends.to_list(), strict=True)
+            list(zip(row_starts, row_ends, strict=True))
+            for row_starts, row_ends in zip(starts.to_list(), ends.to_list(), strict=True)
         ]
         return [[token.decode() for token in row] for row in tokens.to_list()], places
 

@@ -289,7 +289,8 @@ class _Keeper(keras.callbacks.Callback):
         state = {
             "variables": variables_of(model),
             "callbacks": [
-                [type(each).__name__, getattr(each, "state", lambda of=each: state_of(of))()] for each in self.callbacks
+                [type(callback).__name__, getattr(callback, "state", lambda of=callback: state_of(of))()]
+                for callback in self.callbacks
             ],
             "epochs": self.epochs,
             "history": self.history,

@@ -78,8 +78,8 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
         Returns:
             float64 `[N, K]`, rows sum to one, columns as in `classes_`.
         """
-        found = self._estimates(self._checked(X))
-        return found / found.sum(axis=1, keepdims=True)  # in float64, which scikit-learn's measures ask for
+        probabilities = self._estimates(self._checked(X))
+        return probabilities / probabilities.sum(axis=1, keepdims=True)  # scikit-learn's metrics check it in float64
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row.

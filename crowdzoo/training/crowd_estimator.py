@@ -117,15 +117,15 @@ class CrowdEstimator(BaseEstimator):
 
     def _from_matrix(self, matrix: np.ndarray, names: list[str] | None) -> Annotations:
         """Annotations of a matrix, one column an annotator."""
-        said = ~_missing(matrix)
+        labelled = ~_missing(matrix)
         if label_kind(self.kind).has_classes:
-            said &= matrix != -1
-        rows, columns = np.nonzero(said)
+            labelled &= matrix != -1
+        rows, columns = np.nonzero(labelled)
         if not len(rows):
             raise DataError("y: holds no label.")
         options: dict[str, Any] = {"tasks": np.arange(len(matrix)), "annotators": names or np.arange(matrix.shape[1])}
-        who = columns if names is None else np.asarray(names, dtype=object)[columns]
-        return Annotations.from_arrays(rows, who, matrix[said].tolist(), kind=self.kind, **options)
+        annotators = columns if names is None else np.asarray(names, dtype=object)[columns]
+        return Annotations.from_arrays(rows, annotators, matrix[labelled].tolist(), kind=self.kind, **options)
 
     def _plain(self, X: np.ndarray, y: Any) -> np.ndarray:
         """One label a row, [N]."""

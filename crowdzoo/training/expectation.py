@@ -77,8 +77,8 @@ def e_step(model: Any, data: Any, batch_size: int = 256) -> tuple[np.ndarray, fl
         parts = answers_of_batch(model, x, len(x["tasks"])).astype("float64")
         joint = parts.reshape(*parts.shape[:-1], -1, posteriors.shape[-1]).sum(axis=-2)
         place = (np.asarray(x["tasks"]), *(slice(width) for width in joint.shape[1:-1]))
-        given = np.asarray(x["annotators"] if soft else x["labels"]) >= 0
-        posteriors[place], of_batch = _normalised(joint, given.any(axis=-1))
+        labelled = np.asarray(x["annotators"] if soft else x["labels"]) >= 0
+        posteriors[place], of_batch = _normalised(joint, labelled.any(axis=-1))
         likelihood += of_batch
     return posteriors, likelihood
 
@@ -113,9 +113,9 @@ def padded_answers(annotations: Annotations, shares: np.ndarray) -> np.ndarray:
     """
     numbered = replace(annotations, labels=np.arange(len(annotations)))  # which annotation is where
     _, place = numbered.padded()
-    found = np.zeros((*place.shape, shares.shape[1]), "float32")
-    found[place >= 0] = shares[place[place >= 0]]
-    return found
+    padded = np.zeros((*place.shape, shares.shape[1]), "float32")
+    padded[place >= 0] = shares[place[place >= 0]]
+    return padded
 
 
 def _e_step_of_soft_answers(model: Any, data: Any, batch_size: int) -> tuple[np.ndarray, float]:

@@ -77,13 +77,13 @@ def _one_class(predicted: np.ndarray, targets: np.ndarray, classes: Any, what: s
     targets = targets[targets >= 0]
     if len(predicted) == 0 or len(targets) == 0 or (predicted != predicted[0]).any():
         return ""
-    others = float((targets != predicted[0]).mean())
-    if others < OTHERS:
+    other_share = float((targets != predicted[0]).mean())
+    if other_share < OTHERS:
         return ""
     name = predicted[0] if classes is None else classes[predicted[0]]
     return (
-        f"the one class {str(name)!r} to all {len(predicted):,} training {what} looked at, while {others:.1%} of the "
-        "labels are of other classes"
+        f"the one class {str(name)!r} to all {len(predicted):,} training {what} looked at, while {other_share:.1%} "
+        "of the labels are of other classes"
     )
 
 
@@ -172,11 +172,11 @@ def warn_if_one_value(predicted: np.ndarray, targets: np.ndarray) -> None:
     targets = targets[np.isfinite(targets)]
     if len(predicted) < 2 or len(targets) < 2:
         return
-    deviation, found = float(np.std(targets.astype("float64"))), float(np.std(predicted.astype("float64")))
-    if deviation > 0 and found < MOVES * deviation:
+    deviation, spread = float(np.std(targets.astype("float64"))), float(np.std(predicted.astype("float64")))
+    if deviation > 0 and spread < MOVES * deviation:
         _warn(
             f"nearly one value, {float(np.mean(predicted)):.4g}, to all {len(predicted):,} training tasks looked at "
-            f"(deviation {found:.2g}), while the ratings have a deviation of {deviation:.2g}"
+            f"(deviation {spread:.2g}), while the ratings have a deviation of {deviation:.2g}"
         )
 
 

@@ -124,25 +124,25 @@ def _masks(model: Any, x: Any, y: Any) -> MaskData:
 
 def _check_pixels(model: Any, drawn: tuple[int, ...]) -> None:
     """Refuses masks of another size than the base's output."""
-    given = model.bottleneck_shape[1:3]
-    if any(size not in (None, own) for size, own in zip(given, drawn, strict=True)):
+    output_size = model.bottleneck_shape[1:3]
+    if any(size not in (None, own) for size, own in zip(output_size, drawn, strict=True)):
         raise DataError(
-            f"masks have {drawn[0]} x {drawn[1]} pixels, the base gives {given[0]} x {given[1]}: scale the masks to "
-            "the base's output, classes unmixed (nearest neighbour)."
+            f"masks have {drawn[0]} x {drawn[1]} pixels, the base gives {output_size[0]} x {output_size[1]}: scale "
+            "the masks to the base's output, classes unmixed (nearest neighbour)."
         )
 
 
 def _of_frame(model: Any, x: Any, y: Any, task: str | None, line: str) -> tuple[Any, Any, str]:
     """What is given, with a frame of annotations as `Annotations` by the model's names."""
-    found = of_frame(y, model.crowd.kind, task, line=line, annotators=model.annotators, classes=model.classes)
-    if found is y:
+    annotations = of_frame(y, model.crowd.kind, task, line=line, annotators=model.annotators, classes=model.classes)
+    if annotations is y:
         return x, y, line
     if model.annotators is None and line != FIT:
         raise DataError(
             "the model does not know the names of its annotators, which a frame has. Set model.annotators and "
             "model.classes to those of the annotations that it was trained on."
         )
-    return with_task_column(x, task), found, line.replace("annotations", f"frame, {task=}" if task else "frame")
+    return with_task_column(x, task), annotations, line.replace("annotations", f"frame, {task=}" if task else "frame")
 
 
 def _from_padded(crowd: Any, ids: Any, labels: Any) -> Annotations:
@@ -155,7 +155,7 @@ def _from_padded(crowd: Any, ids: Any, labels: Any) -> Annotations:
             f"annotators must have shape [tasks, M] and labels {written}, got {ids.shape} and {labels.shape}"
         )
     cells = np.nonzero(kind.observed(labels))
-    task, said = cells[0], labels[cells]
+    task, values = cells[0], labels[cells]
     annotator = ids[task, cells[-1]]
     if (annotator < 0).any():
         row = task[annotator < 0][0]
@@ -165,10 +165,10 @@ def _from_padded(crowd: Any, ids: Any, labels: Any) -> Annotations:
         kind.name,
         task,
         annotator,
-        said,
+        values,
         tasks=np.arange(len(ids)),
         annotators=np.arange(max(highest + 1, crowd.num_annotators)),
-        classes=np.arange(int(said.max(initial=0)) + 1) if kind.has_classes else None,
+        classes=np.arange(int(values.max(initial=0)) + 1) if kind.has_classes else None,
         positions=cells[1] if kind.has_positions else None,
     )
 
@@ -285,7 +285,7 @@ def evaluation_batches(
     arrays = ids, gold, sample_weight
     if gold.ndim == 1 and num_rows(arrays[0]) == len(gold):  # Keras weighs a batch by all of its rows
         known = crowd.label_kind.observed(gold)
-        arrays = keras.tree.map_structure(lambda each: None if each is None else np.asarray(each)[known], arrays)
+        arrays = keras.tree.map_structure(lambda array: None if array is None else np.asarray(array)[known], arrays)
     return target_batches(arrays, **order)
 
 
@@ -347,19 +347,19 @@ def check_shapes(model: Any, x: Any) -> None:
     parts = keras.tree.flatten(x)
     if not all(hasattr(part, "shape") for part in parts):
         return
-    given = [list(part.shape) for part in parts]
+    shapes = [list(part.shape) for part in parts]
     known = [[None, *symbol.shape[1:]] for symbol in keras.tree.flatten(symbols(model.instances_shape))]
-    if len(given) != len(known) or not all(map(_fits, given, known)):
+    if len(shapes) != len(known) or not all(map(_fits, shapes, known)):
         try:  # a base may take other sizes, too
-            if len(given) != len(known) and not isinstance(x, Mapping):
+            if len(shapes) != len(known) and not isinstance(x, Mapping):
                 raise ValueError("Keras 3.15 would take the first of the arrays")
             model.base(keras.tree.map_structure(lambda part: part[:1], x))
         except Exception as error:
-            one = given == [shape[1:] for shape in known]
+            is_single = shapes == [shape[1:] for shape in known]
             raw = getattr(model.base, "preprocessor", None) is not None  # a task of Keras Hub
             raise DataError(
-                f"x has the shape {', '.join(map(str, given))}, the model takes {', '.join(map(str, known))}, with any "
-                f"number of rows for None.{' For a single instance write x[None].' if one else ''}"
+                f"x has the shape {', '.join(map(str, shapes))}, the model takes {', '.join(map(str, known))}, with "
+                f"any number of rows for None.{' For a single instance write x[None].' if is_single else ''}"
                 f"{' Raw strings or images need crowdzoo.models.Preprocessed(base) as base.' if raw else ''}"
             ) from error
 

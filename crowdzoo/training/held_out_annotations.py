@@ -46,9 +46,11 @@ def log_likelihoods(annotations: Annotations, rows: NDArray[np.bool_] | None = N
     confusions = create(ANNOTATORS).fit(annotations).confusions
     logs = np.log(np.maximum(confusions, FLOOR))
     annotations = annotations if rows is None else annotations.select_rows(rows)
-    tasks, who, said = annotations.task_ids, annotations.annotator_ids, annotations.labels
+    tasks, annotators, labels = annotations.task_ids, annotations.annotator_ids, annotations.labels
     # a class at a time: an array [A, K] of many annotations is larger than they are
-    return np.stack([np.bincount(tasks, one[who, said], annotations.num_tasks) for one in logs.swapaxes(0, 1)], axis=1)
+    number = annotations.num_tasks
+    columns = [np.bincount(tasks, class_logs[annotators, labels], number) for class_logs in logs.swapaxes(0, 1)]
+    return np.stack(columns, axis=1)
 
 
 def scores(answers: NDArray[Any], likelihoods: NDArray[np.float64]) -> NDArray[np.float64]:

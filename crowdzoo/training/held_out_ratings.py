@@ -39,12 +39,12 @@ def rating_evidence(annotations: Annotations, rows: NDArray[np.bool_] | None = N
         annotations: ratings.
         rows: those that are asked for, bool `[A]`; None is all.
     """
-    found = create(ANNOTATORS, kind="regression").fit(annotations)
+    aggregation = create(ANNOTATORS, kind="regression").fit(annotations)
     unit = float(np.std(annotations.labels)) or 1.0
     annotations = annotations if rows is None else annotations.select_rows(rows)
     tasks, who, number = annotations.task_ids, annotations.annotator_ids, annotations.num_tasks
-    precision = found.precisions[who]
-    corrected = annotations.labels - found.biases[who]
+    precision = aggregation.precisions[who]
+    corrected = annotations.labels - aggregation.biases[who]
     weight = np.bincount(tasks, precision, number).astype(np.float64)
     mean = np.bincount(tasks, precision * corrected, number) / np.where(weight > 0, weight, 1.0)
     logs = (np.log(precision / (2 * np.pi)) - precision * (corrected - mean[tasks]) ** 2) / 2

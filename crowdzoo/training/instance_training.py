@@ -120,11 +120,11 @@ def train(
     annotations = of_frame(annotations, settings.kind, line=TRAIN)
     if annotations is not None and annotations.kind != settings.kind:
         raise DataError(f"the settings are of task {settings.kind}, the annotations of kind {annotations.kind}")
-    given = annotations
+    all_annotations = annotations
     x, annotations, tasks = paired(settings, given_values(settings, x), annotations, tasks, TRAIN)
     sides: dict[str, np.ndarray] = {}  # rows of x
-    if given is not None and given.label_kind.has_pairs:
-        sides, annotations = pair_sides(given, annotations)
+    if all_annotations is not None and all_annotations.label_kind.has_pairs:
+        sides, annotations = pair_sides(all_annotations, annotations)
         tasks = annotations.tasks
     targets, sizes = _targets(settings, annotations, label_distribution, ratings)
     if settings.instances == VECTORS:

@@ -209,11 +209,11 @@ def create_crowd_layer(
     if not facts.has_classes:
         sizes |= {"center": center, "unit": unit}
     parameters = inspect.signature(layer.__init__).parameters
-    given = {name: value for name, value in sizes.items() if name in parameters}
+    layer_sizes = {name: value for name, value in sizes.items() if name in parameters}
     if not facts.has_classes and "connection" in parameters:
         arguments = {"connection": "B", **arguments}
     try:
-        return layer(**given, **arguments, name="crowd")
+        return layer(**layer_sizes, **arguments, name="crowd")
     except ValueError as error:
         raise ConfigError(str(error)) from error
     except TypeError as error:  # such as a word where a number belongs

@@ -48,7 +48,9 @@ def identity_of(
         warnings.simplefilter("ignore")  # of what cannot be saved, which nobody does here
         parts = [_description(layer) for layer in flattened_layers(model)]
         compiled = {**(_plain_config(model.get_compile_config()) or {}), "optimizer": None}
-    named = (type(each).__name__ for each in keras.tree.flatten(callbacks or []) if type(each) not in LOOKING_ON)
+    names = (
+        type(callback).__name__ for callback in keras.tree.flatten(callbacks or []) if type(callback) not in LOOKING_ON
+    )
     optimizer = {"class": type(model.optimizer).__name__, **_plain_config(model.optimizer.get_config())}
     identity = {
         "crowdzoo": crowdzoo.__version__,
@@ -56,7 +58,7 @@ def identity_of(
         "backend": keras.backend.backend(),
         **arguments,
         **(settings or {}),
-        "set of callbacks": ", ".join(sorted(named)) or "none",
+        "set of callbacks": ", ".join(sorted(names)) or "none",
         **{f"{name} of the optimizer": value for name, value in optimizer.items()},
         "model": hashlib.sha256(json.dumps([parts, compiled], sort_keys=True).encode()).hexdigest(),
         "data": digest_of(data),
@@ -73,8 +75,10 @@ def difference(stored: Mapping[str, Any], here: Mapping[str, Any]) -> str | None
         here: the same of the training that begins.
     """
     for name in (name for name in {**here, **stored} if stored.get(name) != here.get(name)):
-        one, two = (f"{each:.7g}" if isinstance(each, float) else each for each in (stored.get(name), here.get(name)))
-        return HASHED.get(name, f"{name} is {one} there and {two} here")
+        value_there, value_here = (
+            f"{value:.7g}" if isinstance(value, float) else value for value in (stored.get(name), here.get(name))
+        )
+        return HASHED.get(name, f"{name} is {value_there} there and {value_here} here")
     return None
 
 

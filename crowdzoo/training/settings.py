@@ -254,8 +254,8 @@ class ImageSettings(InstanceSettings):
         if not self.stages:
             raise ConfigError("training: stages must be a list of at least one number of filters, such as [32, 64]")
         if self.backbone is None:
-            given = {"backbone_weights": self.backbone_weights, "pixel_scale": self.pixel_scale}
-            for name in (name for name, value in given.items() if value is not None):
+            backbone_settings = {"backbone_weights": self.backbone_weights, "pixel_scale": self.pixel_scale}
+            for name in (name for name, value in backbone_settings.items() if value is not None):
                 raise ConfigError(f"training: {name} belongs to a backbone, and none is given")
 
 
@@ -315,9 +315,9 @@ class TableSettings(TrainingSettings):
         for name, kind in self.inputs.items():
             if kind not in INPUT_TYPES:
                 raise ConfigError(f"training: inputs: column {name!r} is {unknown('type', kind, INPUT_TYPES)}")
-        for key, given, own in (("texts", self.texts, TextSettings), ("images", self.images, ImageSettings)):
+        for key, values, own in (("texts", self.texts, TextSettings), ("images", self.images, ImageSettings)):
             known = sorted({field.name for field in fields(own)} - {field.name for field in fields(InstanceSettings)})
-            for name in given:
+            for name in values:
                 if name not in known:
                     raise ConfigError(f"training: {key}: {unknown('setting', name, known)}")
         _ = self.text_settings, self.image_settings

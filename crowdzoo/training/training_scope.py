@@ -59,8 +59,8 @@ def _spread(devices: int) -> Any:
     else:
         import tensorflow as tf
 
-        found = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
-        names = [device.name for device in found]
+        logical_devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+        names = [device.name for device in logical_devices]
     if len(names) < devices:
         raise ConfigError(
             f"training: devices is {devices}, and this machine has {len(names)} ({', '.join(names)}). Set devices to "

@@ -62,7 +62,7 @@ def _variables(model: Any) -> list[Any]:
         with contextlib.nullcontext() if strategy is None else strategy.scope():
             model.optimizer.build(model.trainable_variables)
     counted = {id(variable) for variable in model.metrics_variables}  # begin anew in every epoch
-    return [*(each for each in model.variables if id(each) not in counted), *model.optimizer.variables]
+    return [*(variable for variable in model.variables if id(variable) not in counted), *model.optimizer.variables]
 
 
 def exact_array(array: np.ndarray) -> np.ndarray:

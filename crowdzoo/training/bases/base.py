@@ -97,16 +97,16 @@ class Base(ABC):
 
     settings: ClassVar[type[Settings]]
 
-    def make_settings(self, **given: Any) -> Settings:
+    def make_settings(self, **values: Any) -> Settings:
         """Settings of a training.
 
         Args:
-            **given: fields of `settings`, lists where YAML has lists.
+            **values: fields of `settings`, lists where YAML has lists.
 
         Raises:
             ConfigError: a value out of its range.
         """
-        return self.settings(**given)
+        return self.settings(**values)
 
     def encoder(self, settings: Any, batches: Batches) -> InstanceEncoder | None:
         """Makes what encodes the instances, from the training instances; None where they are the input.

@@ -33,15 +33,15 @@ class OwnBase(Base):
         self.reference = reference
         self._standard = standard
 
-    def make_settings(self, **given: Any) -> Settings:
+    def make_settings(self, **values: Any) -> Settings:
         """See `Base.make_settings`; of what encodes the instances only that is set which the base's own kind has."""
-        for name in given:
-            if name == "dropout" or name not in {each.name for each in fields(OwnSettings)}:
+        for name in values:
+            if name == "dropout" or name not in {field.name for field in fields(OwnSettings)}:
                 raise ConfigError(
                     f"{name}: is not for a base of your own. Give it to the function, as an argument: --base-set "
                     f"{name}=…, or in a configuration model.arguments."
                 )
-        settings: Any = super().make_settings(reference=self.reference, **given)
+        settings: Any = super().make_settings(reference=self.reference, **values)
         standard = self._standard[settings.instances.bases[settings.kind]]
         for name in settings.encoder:
             if not standard.settings.encoder_fields:
@@ -136,15 +136,16 @@ def _encoded(encoder: Any) -> tuple[Any, Any]:
     import tensorflow as tf
 
     specs = encoder.inputs
-    given = specs["instances"] if {*specs} == {"instances"} else specs
-    made = tf.function(lambda values: encoder(values)).get_concrete_function(given).structured_outputs
+    input_spec = specs["instances"] if {*specs} == {"instances"} else specs
+    outputs = tf.function(lambda values: encoder(values)).get_concrete_function(input_spec).structured_outputs
 
     def shape(spec: Any) -> tuple[int | None, ...]:
         return tuple(spec.shape.as_list()[1:])
 
-    if isinstance(made, dict):
-        return {name: shape(one) for name, one in made.items()}, {name: one.dtype.name for name, one in made.items()}
-    return shape(made), made.dtype.name
+    if isinstance(outputs, dict):
+        dtypes = {name: spec.dtype.name for name, spec in outputs.items()}
+        return {name: shape(spec) for name, spec in outputs.items()}, dtypes
+    return shape(outputs), outputs.dtype.name
 
 
 def try_on_batch(model: Any, reference: str, context: BaseContext, size_name: str = "context.num_classes") -> None:

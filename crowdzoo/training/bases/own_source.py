@@ -47,8 +47,8 @@ def own_function(reference: str) -> Callable[..., Any]:
     module = called(reference, _imported, where, reference, own)
     function = getattr(module, name, None)
     if not callable(function):
-        found = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-        raise ConfigError(f"base {reference}: {where} has no function {name!r}.{did_you_mean(name, found)}")
+        functions = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+        raise ConfigError(f"base {reference}: {where} has no function {name!r}.{did_you_mean(name, functions)}")
     if not where.endswith(".py"):
         return function
 
@@ -116,17 +116,17 @@ def own_files(reference: str) -> list[Path]:
     # of a package its own modules, of a single file those beside it; nothing beside a file that was installed
     alone = "." not in where and not where.endswith(".py") and top.name in _INSTALLED
     package = where.partition(".")[0] if "." in where and not where.endswith(".py") else None
-    found: list[Path] = []
+    files: list[Path] = []
     waiting = [*(_modules(top, where.split(".")[:-1]) if package else ()), first]
     while waiting:
         file = waiting.pop()
-        if file in found:
+        if file in files:
             continue
-        found.append(file)
+        files.append(file)
         for names in () if alone else _imports(file, top):
             if package is None or names[0] == package:
                 waiting += _modules(top, names)
-    return found
+    return files
 
 
 def _split(reference: str) -> tuple[str, str]:
@@ -202,7 +202,7 @@ def _beside(path: Path, reference: str, own: dict[str, ModuleType]) -> Iterator[
     files = (file.relative_to(path.parent).with_suffix("") for file in own_files(reference) if file != path)
     parts = (file.parts[:-1] if file.name == "__init__" else file.parts for file in files)
     names = {".".join(part) for part in parts if part and part[0] not in sys.stdlib_module_names}
-    others = {name: sys.modules.pop(name) for name in names & {*sys.modules}}
+    displaced = {name: sys.modules.pop(name) for name in names & {*sys.modules}}
     sys.modules.update(own)
     sys.path.insert(0, str(path.parent))
     importlib.invalidate_caches()
@@ -214,7 +214,7 @@ def _beside(path: Path, reference: str, own: dict[str, ModuleType]) -> Iterator[
         sys.path.remove(str(path.parent))
         own.update({name: sys.modules[name] for name in names & {*sys.modules}})
         # those of an earlier base make room, as Keras looks here for classes of a saved model
-        sys.modules.update({name: other for name, other in others.items() if other is not _last_own.get(name)})
+        sys.modules.update({name: module for name, module in displaced.items() if module is not _last_own.get(name)})
         _last_own.update(own)
 
 

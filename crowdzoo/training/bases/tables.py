@@ -33,12 +33,12 @@ class TableBase(Base):
         if not first:
             raise DataError("there are no rows to learn from")
         types = {name: input_type(name, first[name], settings.inputs) for name in first}
-        others = [name for name in first if types[name] not in _OWN]
+        table_columns = [name for name in first if types[name] not in _OWN]
         table = None
-        if others:
-            parts = ({name: batch[name] for name in others} for batch in batches())
+        if table_columns:
+            parts = ({name: batch[name] for name in table_columns} for batch in batches())
             table = TableColumns.adapted(parts, max_categories=settings.max_categories)
-        if len(others) == len(types):
+        if len(table_columns) == len(types):
             return table
         columns = {}
         for name in types:

@@ -15,13 +15,13 @@ class TextBase(Base):
 
     settings = TextSettings
 
-    def make_settings(self, **given: Any) -> Settings:
+    def make_settings(self, **values: Any) -> Settings:
         """See `Base.make_settings`; of hidden layers there is one: a number, or a list of one."""
-        if isinstance(hidden := given.get("hidden"), (list, tuple)):
+        if isinstance(hidden := values.get("hidden"), (list, tuple)):
             if len(hidden) != 1:
                 raise ConfigError("hidden: a model of texts has one hidden layer: give one number, or a list of one.")
-            given["hidden"] = hidden[0]
-        return super().make_settings(**given)
+            values["hidden"] = hidden[0]
+        return super().make_settings(**values)
 
     def encoder(self, settings: Any, batches: Batches) -> Any:
         """Ids of the words of the training texts; of characters, if the form says so or most texts have no spaces."""

@@ -87,15 +87,15 @@ def _copies_of(base: Any, number: int) -> list[Any]:
                     warnings.filterwarnings("ignore", message="The object being serialized includes a `lambda`")
                     settings = keras.saving.serialize_keras_object(base)  # again: making a functional model empties it
                 settings.pop("compile_config", None)
-                made = keras.saving.deserialize_keras_object(settings, custom_objects=classes, safe_mode=False)
+                model = keras.saving.deserialize_keras_object(settings, custom_objects=classes, safe_mode=False)
             except (TypeError, ValueError, NotImplementedError) as error:
                 raise ValueError(_how_to_be_copied(base)) from error
-        for layer, same in zip(layers, flattened_layers(made), strict=True):
+        for layer, same in zip(layers, flattened_layers(model), strict=True):
             if hasattr(layer, "get_vocabulary"):
                 with tempfile.TemporaryDirectory() as folder:
                     layer.save_assets(folder)
                     same.load_assets(folder)
-        copies.append(made)
+        copies.append(model)
     return copies
 
 

@@ -69,11 +69,11 @@ def fit_ratings(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> 
     targets = layer.start_from(data.num_tasks, *columns)
 
     def e_step() -> tuple[np.ndarray, float]:
-        found = np.zeros(data.num_tasks)
+        means = np.zeros(data.num_tasks)
         for x, _ in data.batches(256, 0, shuffle=False, inputs=("tasks",)):
             rows = np.asarray(x["tasks"])
-            found[rows] = answers_of_batch(model, x["instances"], len(rows))[:, 0]
-        return layer.update(found, *columns)
+            means[rows] = answers_of_batch(model, x["instances"], len(rows))[:, 0]
+        return layer.update(means, *columns)
 
     step = ExpectationStep(data, targets, every=layer.epochs_per_round, e_step=e_step)
     callbacks = [step, *keras.tree.flatten(kwargs.pop("callbacks", None) or [])]

@@ -53,12 +53,12 @@ def _keep_typical_tasks(model: Any, data: Any, batch_size: int, weights: np.ndar
     steps = (np.arange(typical.shape[0]) + 0.5) / typical.shape[0]
     # systematic sampling: [typical, K] task numbers
     chosen = np.stack([np.searchsorted(total, steps * total[-1]) for total in posteriors.cumsum(axis=0).T], axis=1)
-    found = np.zeros(typical.shape, "float32")
+    typical_rows = np.zeros(typical.shape, "float32")
     for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=("tasks",)):
         place = {task: row for row, task in enumerate(np.asarray(x["tasks"]).tolist())}
         here = np.array([[task in place for task in row] for row in chosen.tolist()])
         if here.any():
             difficulties = ops.convert_to_numpy(model.crowd.difficulties(model.features_of(x["instances"])))
             row, truth = np.nonzero(here)
-            found[row, truth] = difficulties[[place[task] for task in chosen[here].tolist()], truth]
-    typical.assign(found)
+            typical_rows[row, truth] = difficulties[[place[task] for task in chosen[here].tolist()], truth]
+    typical.assign(typical_rows)
