@@ -17,7 +17,13 @@ from crowdzoo import datasets
 from crowdzoo.components.artifacts import AnnotationsArtifact
 from crowdzoo.components.code_version import code_version
 from crowdzoo.components.input_files import content_hashes, own_copies, rename_in_rejects
-from crowdzoo.components.tfx_internals import OutputArtifact, Parameter, component, computed, standard_artifacts
+from crowdzoo.components.tfx_internals import (
+    OutputArtifact,
+    Parameter,
+    component,
+    standard_artifacts,
+    with_computed_defaults,
+)
 from crowdzoo.errors import DataError
 from crowdzoo.kinds.parts import part_of
 from crowdzoo.reading.tables.layout import Layout
@@ -108,7 +114,7 @@ def _fingerprint(parameters: Mapping[str, Any]) -> str:
     return json.dumps(content_hashes(files, layout, options.get("inputs")), sort_keys=True)
 
 
-AnnotationExampleGen = computed(
+AnnotationExampleGen = with_computed_defaults(
     AnnotationExampleGen, fingerprint=_fingerprint, code_version=lambda _: code_version(__name__)
 )
 

@@ -23,8 +23,8 @@ from crowdzoo.components.tfx_internals import (
     OutputArtifact,
     Parameter,
     component,
-    computed,
     standard_artifacts,
+    with_computed_defaults,
 )
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import label_kind
@@ -113,12 +113,12 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
     labels = "bytes_list" if facts.is_text else "int64_list" if facts.has_classes else "float_list"
     for split, table in aggregated.tables.items():
         rows = {task: row for row, task in enumerate(table["task"].to_pylist())}
-        enriched = partial(_enriched, answers=aggregated, table=table, rows=rows, truth=truth, kind=labels)
+        enriched = partial(_enrich, answers=aggregated, table=table, rows=rows, truth=truth, kind=labels)
         rewrite_examples(examples.uri, aggregated_examples.uri, split, enriched)
     _write_report(aggregated.fitted, report.uri)
 
 
-CrowdAggregator = computed(CrowdAggregator, code_version=lambda _: code_version(__name__))
+CrowdAggregator = with_computed_defaults(CrowdAggregator, code_version=lambda _: code_version(__name__))
 
 
 def aggregation_method(options: dict[str, Any], kind: str) -> Any:
@@ -153,7 +153,7 @@ def _part(crowd: Annotations, names: list[str]) -> Annotations:
     return chosen.select_tasks(chosen.redundancy > 0)
 
 
-def _enriched(
+def _enrich(
     task: str, example: Any, answers: CrowdAnswers, table: pa.Table, rows: dict[str, int], truth: str, kind: str
 ) -> Any:
     """An Example with its task's answer: its row of the table, or what `answers` has for a task without annotations."""

@@ -21,9 +21,9 @@ from crowdzoo.components.tfx_internals import (
     OutputArtifact,
     Parameter,
     component,
-    computed,
     mark_blessing,
     standard_artifacts,
+    with_computed_defaults,
 )
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
@@ -119,7 +119,7 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
         blessing.set_string_custom_property(EVALUATED, evaluated.get_string_custom_property(EVALUATED))
 
 
-CrowdReport = computed(CrowdReport, code_version=lambda _: code_version(__name__))
+CrowdReport = with_computed_defaults(CrowdReport, code_version=lambda _: code_version(__name__))
 
 
 def _sentences(crowd: Annotations, examples: str, info: Mapping[str, Any]) -> CrowdSequences:

@@ -24,9 +24,9 @@ from crowdzoo.components.tfx_internals import (
     OutputArtifact,
     Parameter,
     component,
-    computed,
     mark_blessing,
     standard_artifacts,
+    with_computed_defaults,
 )
 from crowdzoo.files.model_files import name_difference
 from crowdzoo.files.served_model import MODEL_CARD_FILE
@@ -142,7 +142,7 @@ def _last_pushed(parameters: Mapping[str, Any]) -> str:
     return fingerprint(versions[-1]) if versions else ""
 
 
-Evaluator = computed(Evaluator, code_version=lambda _: code_version(__name__), baseline=_last_pushed)
+Evaluator = with_computed_defaults(Evaluator, code_version=lambda _: code_version(__name__), baseline=_last_pushed)
 
 
 def _difference(candidate: str, last_pushed: str) -> str:

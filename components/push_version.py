@@ -76,7 +76,7 @@ def _push(model: Path, folder: Path) -> Path:
     with _hidden_folder(folder) as hidden:
         copy = hidden / "model"  # the hidden folder itself is its owner's alone
         shutil.copytree(model, copy)
-        with _locked(folder):
+        with _lock(folder):
             now = _newest(folder)
             if now is not None and now != newest and fingerprint(now) == own:
                 return now  # pushed by another process in the meantime
@@ -108,10 +108,10 @@ def _rename(copy: Path, folder: Path) -> Path:
 @contextlib.contextmanager
 def _hidden_folder(folder: Path) -> Iterator[Path]:
     """A new folder, locked as long as it is in use; unlocked ones are what killed processes left, and are removed."""
-    with _locked(folder) as locks:
+    with _lock(folder) as locks:
         for path in folder.glob(f"{_PREFIX}*") if locks else ():
             # one that vanishes meanwhile is one whose push has ended
-            with contextlib.suppress(OSError), _opened(path) as descriptor:
+            with contextlib.suppress(OSError), _open(path) as descriptor:
                 if _flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB):
                     shutil.rmtree(path, ignore_errors=True)
         hidden = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}-", dir=folder))
@@ -125,14 +125,14 @@ def _hidden_folder(folder: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[bool]:
+def _lock(folder: Path) -> Iterator[bool]:
     """Locks a folder against other pushes; yields whether its file system can do that."""
-    with _opened(folder) as descriptor:
+    with _open(folder) as descriptor:
         yield _flock(descriptor, fcntl.LOCK_EX)
 
 
 @contextlib.contextmanager
-def _opened(folder: Path) -> Iterator[int]:
+def _open(folder: Path) -> Iterator[int]:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         yield descriptor

@@ -131,7 +131,7 @@ def import_in_place(component: Any) -> None:
     component._pip_dependencies.clear()
 
 
-def computed(component: Any, **parameters: Callable[[Mapping[str, Any]], str]) -> Any:
+def with_computed_defaults(component: Any, **parameters: Callable[[Mapping[str, Any]], str]) -> Any:
     """A component whose parameters have defaults that are computed when it is made, so that TFX's cache knows them.
 
     Args:

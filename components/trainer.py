@@ -127,7 +127,7 @@ class PipelineCheckpoint(Checkpoint):
         super().__init__(root if self._copies is None else self._copies.name, data, settings)
         self._base = self.folder
 
-    def found(self, identity: Mapping[str, Any]) -> None:
+    def on_begin(self, identity: Mapping[str, Any]) -> None:
         """Goes to the training's own folder, and brings what a store has of it."""
         name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
         self.folder = self._base / name
@@ -136,7 +136,7 @@ class PipelineCheckpoint(Checkpoint):
             for file in remote_files(f"{self._uri}/*"):
                 fetch(file, self.folder / last_part(file))
 
-    def written(self, path: Path) -> None:
+    def on_write(self, path: Path) -> None:
         """Copies a file to the store."""
         if self._uri is not None:
             upload_file(path, f"{self._uri}/{path.name}")

@@ -50,7 +50,7 @@ from crowdzoo.layers import CrowdLayer
 from crowdzoo.models import TrainingSettings
 from crowdzoo.report.tables import print_table
 from crowdzoo.training.expectation import annotation_columns, vote_shares
-from crowdzoo.training.phases import answers_of_batch, compiled_with
+from crowdzoo.training.phases import answers_of_batch, compile_temporarily
 from crowdzoo.training.recipes import register_recipe
 
 RESULTS = Path(__file__).parents[1] / "results" / "since_2022.json"
@@ -179,7 +179,7 @@ def fit_on_votes(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) ->
         layer.after(epoch, votes, found, targets)
 
     callbacks = [keras.callbacks.LambdaCallback(on_epoch_end=after), *(kwargs.pop("callbacks", None) or [])]
-    with compiled_with(model, loss=lambda y, p: layer.cost(y, p), metrics=[], weighted_metrics=[]):
+    with compile_temporarily(model, loss=lambda y, p: layer.cost(y, p), metrics=[], weighted_metrics=[]):
         return model.fit_batches(data.batches(**order, inputs=(), targets=targets), callbacks=callbacks, **kwargs)
 
 

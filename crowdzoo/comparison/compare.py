@@ -193,13 +193,13 @@ def compare(
     if track is not None:
         check_tracking(track, place)
     runs = Runs(None, {}) if place is None else Runs(place, setup.identity())
-    comparison = compared_on(setup, chosen, seeds, runs, on_run)
+    comparison = run_comparison(setup, chosen, seeds, runs, on_run)
     if track is not None:
         log(track, comparison, place, {"kind": setup.kind.name, "seeds": len(seeds), **setup.parameters()})
     return comparison
 
 
-def compared_on(
+def run_comparison(
     setup: Setup,
     methods: Sequence[Method],
     seeds: Sequence[int],
@@ -278,11 +278,11 @@ class _Scored:
         scores: Scores = self.totals / self.weights.mean(axis=1, keepdims=True)
         return scores
 
-    def drawn(self, num_tasks: int) -> Scores:
-        """The same, with the spread that the measure has where tasks are drawn again, [S, n].
+    def resampling_scores(self, num_tasks: int) -> Scores:
+        """Scores with the same mean, whose spread is that of the measure when tasks are resampled, [S, n].
 
-        The measure is a sum of scores by a sum of weights, so a task counts with what it adds beyond its share (the
-        ratio estimator of survey sampling); and as often as a score is about so many tasks.
+        The measure is a sum of scores divided by a sum of weights, so a task counts by its contribution beyond its
+        share (the ratio estimator of survey sampling), times the number of tasks that a score is about.
         """
         score = self.by_task.mean(axis=1, keepdims=True)
         share = self.weights / self.weights.mean(axis=1, keepdims=True)
@@ -290,7 +290,7 @@ class _Scored:
         return scores
 
 
-def _scored(setup: Setup, runs: list[list[Run]], seeds: Sequence[int]) -> _Scored:
+def _score_method(setup: Setup, runs: list[list[Run]], seeds: Sequence[int]) -> _Scored:
     """Scores of one method whose runs, by seed and part, have not failed."""
     measure = setup.measure
     shape = len(seeds), setup.annotations.num_tasks
@@ -326,7 +326,7 @@ def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequenc
         if reasons:
             failed[method.title] = reasons[0]
         else:
-            scored[method.title] = _scored(setup, own, seeds)
+            scored[method.title] = _score_method(setup, own, seeds)
     by_task = {title: score.by_task for title, score in scored.items()}
     if not scored:
         raise DataError(f"compare: every method failed. {methods[0].title}: {failed[methods[0].title]}")
@@ -338,7 +338,7 @@ def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequenc
     for title in order:
         score, row = scored[title], dict[str, Any]()
         for name, other in (("against_baseline", baseline), ("behind_best", best)):
-            both = [scores.drawn(setup.measure.drawn) for scores in (score, scored.get(other)) if scores]
+            both = [scores.resampling_scores(setup.measure.drawn) for scores in (score, scored.get(other)) if scores]
             ends = bootstrap(*both) if other in scored else (np.nan,) * 3
             row |= dict(zip([name, f"{name}_low", f"{name}_high"], ends, strict=True))
         method_runs = [run for of_seed in score.runs for run in of_seed]

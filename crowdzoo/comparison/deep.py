@@ -21,7 +21,7 @@ from crowdzoo.training.bases.given import GivenBase
 from crowdzoo.training.bases.own_source import source_hash
 from crowdzoo.training.digest import digest_of
 from crowdzoo.training.held_out_annotations import FEWEST
-from crowdzoo.training.instance_training import given_values
+from crowdzoo.training.instance_training import prepare_instances
 from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.settings import TrainingSettings
@@ -78,7 +78,7 @@ class Trainings(Setup):
         every = replace(
             self.settings, method=next(method for method in own.methods() if method != AGGREGATED), arguments={}
         )
-        self.x, crowd = kind.paired(every, given_values(self.settings, x), crowd, tasks)
+        self.x, crowd = kind.paired(every, prepare_instances(self.settings, x), crowd, tasks)
         ends = {end: value for end in ("low", "high") if (value := getattr(self.settings, end, None)) is not None}
         super().__init__(kind(crowd, gold), ends)
         self.deep = self.kind.methods()
@@ -108,7 +108,7 @@ class Trainings(Setup):
                 f"compare: {len(self.asked):,} {hidden} with {what} and {train.sum():,} labelled ones to train on; "
                 f"{FEWEST} of each are needed. Compare aggregations alone (without instances), or label more."
             )
-        first = self.annotations.select_tasks(self._kept(self._hidden(0, 0)))
+        first = self.annotations.select_tasks(self._training_tasks(self._hidden(0, 0)))
         self.settings = with_length(self.settings, num_labelled(first))
 
     def tables(self) -> Sequence[Table]:
@@ -116,7 +116,7 @@ class Trainings(Setup):
         own = [Table("layer", {GOLD: None}, lambda _: None)] if self.has_gold_to_learn else []
         return [self.deep, *super().tables(), *own]
 
-    def of_set(self, name: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    def methods_of(self, name: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
         """The quick methods of classes and of ratings, or every deep one; gold where there is some."""
         kind = self.annotations.label_kind
         every: Named = tuple((method, {}) for method in self.deep)
@@ -145,7 +145,7 @@ class Trainings(Setup):
         """Annotations and instances, and how is trained."""
         fields = {**asdict(self.settings), "method": None, "arguments": None, "seed": None}
         own = getattr(self.settings, "reference", "")  # of a base of the user's own
-        base = source_hash(own) if own else "" if self.base is None else _described(self.base.made_by)
+        base = source_hash(own) if own else "" if self.base is None else _describe(self.base.made_by)
         return {
             **super().identity(), "Keras": f"{keras.__version__} {keras.backend.backend()}",
             "settings": str(fields), "base": base, "hidden tasks": digest_of(self.asked),
@@ -155,7 +155,7 @@ class Trainings(Setup):
     def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
         """Trains once."""
         hidden, own, targets = self._hidden(seed, part), self._settings(method, seed), None
-        kept = self._kept(hidden)
+        kept = self._training_tasks(hidden)
         if method.name == GOLD:
             kept = kept[self.measure.known[kept]]
             targets = self.measure.told(kept)
@@ -163,7 +163,7 @@ class Trainings(Setup):
             seen = self.measure.of_tasks(kept)
             result = result_of(self.aggregator(method, seed), seen)
             targets = self.kind.targets(result, getattr(seen, "annotations", seen))
-        return hidden, trained_answers(own, self.x, self.measure, kept, hidden, targets, self.base)
+        return hidden, train_and_predict(own, self.x, self.measure, kept, hidden, targets, self.base)
 
     def _hidden(self, seed: int, part: int) -> NDArray[np.int64]:
         """Codes of the tasks that are asked for, sorted."""
@@ -172,7 +172,7 @@ class Trainings(Setup):
         order = np.random.default_rng([seed, PARTS]).permutation(self.asked)
         return np.sort(np.array_split(order, PARTS)[part])
 
-    def _kept(self, hidden: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _training_tasks(self, hidden: NDArray[np.int64]) -> NDArray[np.int64]:
         """Codes of the tasks that are trained on, sorted."""
         kept = self.labelled.copy()
         kept[hidden if self.held_out is None else self.held_out] = False
@@ -184,7 +184,7 @@ class Trainings(Setup):
         return replace(self.settings, method=AGGREGATED, arguments={}, seed=seed)
 
 
-def trained_answers(
+def train_and_predict(
     settings: Any, x: Any, measure: Compared, kept: NDArray[Any], hidden: NDArray[Any], targets: Any, base: Any = None
 ) -> Scores:
     """Trains once, and asks the model about other tasks.
@@ -208,7 +208,7 @@ def trained_answers(
     return measure.predicted(model, encoder, x, hidden)
 
 
-def _described(base: Any) -> str:
+def _describe(base: Any) -> str:
     """A base of the user's own: the configuration of a model, or the source of a function."""
     if isinstance(base, keras.Model):
         return str(base.to_json())

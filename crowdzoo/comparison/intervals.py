@@ -31,7 +31,7 @@ def bootstrap(
     if len(gains) > MANY:
         low, high = mean + special.ndtri(ends) * gains.std() / np.sqrt(len(gains))
     else:
-        means = _drawn(len(gains), draws, seed) @ gains.astype("float32") / len(gains)
+        means = _draw_counts(len(gains), draws, seed) @ gains.astype("float32") / len(gains)
         low, high = np.quantile(means, ends)
     return mean, float(low), float(high)
 
@@ -73,7 +73,7 @@ def tasks_needed(new: ArrayLike, old: ArrayLike, tolerance: float) -> int:
 
 
 @lru_cache(maxsize=2)
-def _drawn(tasks: int, draws: int, seed: int) -> NDArray[np.float32]:
+def _draw_counts(tasks: int, draws: int, seed: int) -> NDArray[np.float32]:
     """How often each task is in each draw, [draws, tasks]; kept, because the rows of a table have the same draws."""
     chosen = np.random.default_rng(seed).integers(tasks, size=(draws, tasks)) + tasks * np.arange(draws)[:, None]
     return np.bincount(chosen.ravel(), minlength=draws * tasks).reshape(draws, tasks).astype("float32")

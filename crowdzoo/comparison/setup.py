@@ -71,7 +71,7 @@ class Setup(ABC):
         """The methods that can be named."""
         return [self.kind.aggregators()]
 
-    def of_set(self, name: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    def methods_of(self, name: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
         """The methods of "quick" or "all"."""
         return [(method, {}) for method in (self.measure.quick if name == "quick" else self.kind.aggregators())]
 
@@ -83,7 +83,7 @@ class Setup(ABC):
         """
         methods_by_title = {self.measure.baseline: Method(self.measure.baseline, {})}
         for word in [selection] if isinstance(selection, str) else selection:
-            for name, arguments in self.of_set(word) if word in SETS else [_named(word)]:
+            for name, arguments in self.methods_of(word) if word in SETS else [_parse_method(word)]:
                 if not any(name in table for table in self.tables()):
                     raise ConfigError(self._no_method(name))
                 method = Method(name, dict(arguments))
@@ -186,7 +186,7 @@ class Labels(Setup):
         return hidden & left[tasks] & left[tasks if right is None else right]
 
 
-def _named(word: str | tuple[str, Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
+def _parse_method(word: str | tuple[str, Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
     """Name and settings of "name setting=value", whose values are JSON where they can be."""
     if isinstance(word, tuple) and len(word) == 2:
         return word

@@ -32,7 +32,7 @@ __all__ = [
 
 
 @cache
-def _added(load: Any) -> Any:
+def _describe_added(load: Any) -> Any:
     """What `_SETS` has of a set of a package or script, which is loaded for it."""
     dataset = load()
     if isinstance(dataset, CrowdSequences):
@@ -49,7 +49,7 @@ _OWN = {
     "generated-ner": ("sequence", SENTENCES, generated_ner),
     "generated-ratings": ("regression", VECTORS, generated_ratings),
 }
-_SETS = Table("dataset", _OWN, _added)
+_SETS = Table("dataset", _OWN, _describe_added)
 
 
 def names(kind: str = "classification") -> tuple[str, ...]:

@@ -159,7 +159,7 @@ class CoNAL(CrowdLayer):
         """Embeddings u of the given annotators `[B, M, e]`, of everybody for None `[1, R, e]`; length one."""
         rows = self.rows_of(self.annotators, annotators)
         rows = rows[None] if annotators is None else rows
-        return _of_length_one(rows if self.annotator_features is None else self.annotator_map(rows))
+        return _normalize(rows if self.annotator_features is None else self.annotator_map(rows))
 
     def _instance_embeddings(self, features: Any) -> Any:
         """Embeddings v of the instances, `[B, e]`."""
@@ -167,7 +167,7 @@ class CoNAL(CrowdLayer):
         if self.hidden_map is not None:
             hidden = self.hidden_map(hidden)
         embeddings = self.instance_map(hidden)
-        return _of_length_one(embeddings) if self.normalize_instances else embeddings
+        return _normalize(embeddings) if self.normalize_instances else embeddings
 
     def _log_odds(self, annotators: Any, instances: Any) -> Any:
         """`u_r . v_i`, the log-odds of omega, `[B, M]`; instances are embeddings `[B, e]` or `[1, e]`."""
@@ -189,9 +189,9 @@ class CoNAL(CrowdLayer):
         if training:
             mean = ops.cast(ops.mean(ops.stop_gradient(instances), axis=0), self.mean_instance.dtype)
             self.mean_instance.assign(self.mean_instance + RATE * (mean - self.mean_instance))
-        return self._mixed(ops.matmul(p, common)[:, None], own, self._log_odds(annotators, instances)[..., None])
+        return self._mix(ops.matmul(p, common)[:, None], own, self._log_odds(annotators, instances)[..., None])
 
-    def _mixed(self, common: Any, own: Any, log_odds: Any) -> Any:
+    def _mix(self, common: Any, own: Any, log_odds: Any) -> Any:
         """Common and own logits `[..., K]` mixed; log-probabilities where probabilities are."""
         if self.mixing == "logits":
             omega = ops.sigmoid(log_odds)
@@ -210,7 +210,7 @@ class CoNAL(CrowdLayer):
         instances = self._cast(self.mean_instance)[None] if features is None else self._instance_embeddings(features)
         log_odds = self._log_odds(annotators, instances)[..., None, None]
         return ops.log_softmax(
-            self._mixed(self._cast(self.common), self.rows_of(self.kernel, annotators), log_odds), axis=-1
+            self._mix(self._cast(self.common), self.rows_of(self.kernel, annotators), log_odds), axis=-1
         )
 
     # === What was learnt ===
@@ -258,7 +258,7 @@ class CoNAL(CrowdLayer):
         return ops.convert_to_numpy(ops.sigmoid(log_odds))[0].astype("float64")
 
 
-def _of_length_one(vectors: Any) -> Any:
+def _normalize(vectors: Any) -> Any:
     """Vectors `[..., e]` divided by their lengths; a vector of zeros stays."""
     return vectors / ops.sqrt(ops.maximum(ops.sum(ops.square(vectors), axis=-1, keepdims=True), SMALLEST))
 

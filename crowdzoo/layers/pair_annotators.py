@@ -105,18 +105,18 @@ class PairAnnotators(CrowdLayer):
     @property
     def slopes(self) -> np.ndarray:
         """How strongly each annotator's answers follow the scores, float64 `[R]`; 1 is typical, 0 tells nothing."""
-        return 1 + self._learned(0)
+        return 1 + self._kernel_column(0)
 
     @property
     def biases(self) -> np.ndarray:
         """Position bias of each annotator in units of the scores, float64 `[R]`; above 0 they prefer the left."""
-        return self._learned(1)
+        return self._kernel_column(1)
 
     @property
     def tie_biases(self) -> np.ndarray:
         """How much each annotator likes to answer "equal", float64 `[R]`: added to the log odds of it."""
-        return self._learned(2)
+        return self._kernel_column(2)
 
-    def _learned(self, column: int) -> np.ndarray:
+    def _kernel_column(self, column: int) -> np.ndarray:
         self._check_built()
         return ops.convert_to_numpy(self.kernel)[:, column].astype("float64")

@@ -191,10 +191,10 @@ class RatingEM(CrowdLayer):
         estimates = np.zeros(num_tasks)
         rated = np.zeros(num_tasks)
         rated[tasks] = 1 if weights is None else weights
-        standardized = self._standardized(ratings)
+        standardized = self._standardize(ratings)
         for _ in range(self.start_rounds):
             targets, _ = self._round(estimates, tasks, annotators, standardized, weights)
-            estimates[:] = np.average(self._standardized(targets[:, 0].astype("float64")), weights=rated)
+            estimates[:] = np.average(self._standardize(targets[:, 0].astype("float64")), weights=rated)
         return targets
 
     def update(
@@ -213,7 +213,7 @@ class RatingEM(CrowdLayer):
             The network's next targets, float32 `[N, 1]`, in the labels' unit; and the log-likelihood of the ratings
             before the M-step, in nats of standardised ratings, each by whether it follows the truth (expected).
         """
-        return self._round(self._standardized(estimates), tasks, annotators, self._standardized(ratings), weights)
+        return self._round(self._standardize(estimates), tasks, annotators, self._standardize(ratings), weights)
 
     def _round(
         self, estimates: np.ndarray, tasks: np.ndarray, annotators: np.ndarray, ratings: np.ndarray, weights: Any
@@ -229,7 +229,7 @@ class RatingEM(CrowdLayer):
         means, variances, likelihood = posterior(
             estimates, variance, tasks, annotators, ratings, bias, precision, follows
         )
-        unrelated = _unrelated(annotators, ratings, self.num_annotators, counts)
+        unrelated = _unrelated_log_evidence(annotators, ratings, self.num_annotators, counts)
         likelihood += float((1 - follows) @ unrelated)
         errors = ratings - means[tasks]
         spread = np.zeros(self.num_annotators)
@@ -268,7 +268,7 @@ class RatingEM(CrowdLayer):
         self.variance.assign(max(variance, SMALLEST_VARIANCE))
         return (self.center + self.unit * means[:, None]).astype("float32"), likelihood
 
-    def _standardized(self, values: np.ndarray) -> np.ndarray:
+    def _standardize(self, values: np.ndarray) -> np.ndarray:
         return (np.asarray(values, dtype="float64") - self.center) / self.unit
 
     # === Keras and helpers ===
@@ -316,7 +316,9 @@ def posterior(
     return estimates + pull / total, 1 / total, float(likelihood / 2)
 
 
-def _unrelated(annotators: np.ndarray, ratings: np.ndarray, num_annotators: int, counts: np.ndarray) -> np.ndarray:
+def _unrelated_log_evidence(
+    annotators: np.ndarray, ratings: np.ndarray, num_annotators: int, counts: np.ndarray
+) -> np.ndarray:
     """Log-probability of each annotator's standardised ratings if they have nothing to do with the truth, nats `[R]`.
 
     As in `crowdzoo.aggregation.RatingEM`: normal, with a normal-gamma prior of mean 0 and variance 1, integrated out.

@@ -64,7 +64,7 @@ class ImageNetwork(keras.Model):
             outputs = _residual(keras.layers.Rescaling(1 / 127.5, -1, name="scale")(outputs), filters)
         else:
             backbone.trainable = fine_tune
-            outputs = _scaled(outputs, pixel_scale)
+            outputs = _scale(outputs, pixel_scale)
             try:
                 outputs = backbone(outputs)
             except ValueError as error:
@@ -228,26 +228,26 @@ class ImageRegressor(ImageNetwork):
 def _residual(x: Any, filters: Sequence[int]) -> Any:
     """A convolution, and a residual block for each number of filters; each but the first halves the size."""
 
-    def convolved(x: Any, number: int, size: int, stride: int, name: str) -> Any:
+    def convolve(x: Any, number: int, size: int, stride: int, name: str) -> Any:
         x = keras.layers.Conv2D(
             number, size, stride, "same", use_bias=False, kernel_initializer="he_normal", name=name
         )(x)
         # few batches are seen in a training on few images, too few for Keras' momentum of 0.99
         return keras.layers.BatchNormalization(momentum=0.9, name=f"{name}_normalize")(x)
 
-    x = ops.relu(convolved(x, filters[0], 3, 2, "begin"))
+    x = ops.relu(convolve(x, filters[0], 3, 2, "begin"))
     for stage, number in enumerate(filters):
         name = f"stage_{stage}"
         stride = 1 if stage == 0 else 2
-        y = ops.relu(convolved(x, number, 3, stride, f"{name}_first"))
-        y = convolved(y, number, 3, 1, f"{name}_second")
+        y = ops.relu(convolve(x, number, 3, stride, f"{name}_first"))
+        y = convolve(y, number, 3, 1, f"{name}_second")
         if stride > 1:
-            x = convolved(x, number, 1, stride, f"{name}_past")
+            x = convolve(x, number, 1, stride, f"{name}_past")
         x = ops.relu(x + y)
     return x
 
 
-def _scaled(pixels: Any, scale: str) -> Any:
+def _scale(pixels: Any, scale: str) -> Any:
     """Pixels of 0 to 255 as a backbone takes them."""
     if scale == "0 to 1":
         return keras.layers.Rescaling(1 / 255, name="scale")(pixels)

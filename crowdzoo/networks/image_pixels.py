@@ -54,12 +54,12 @@ class ImagePixels(InstanceEncoder):
         return {"images": {**self.get_config(), "formats": ["JPEG", "PNG", "BMP (24 or 32 bits)"]}}
 
     @property
-    def each(self) -> Callable[[Any], Any]:
+    def encode_one(self) -> Callable[[Any], Any]:
         """Pixels of one file that was checked before, float32 `[H, W, 3]`: as a call, without the search for bad rows.
 
         Data sets map it over their records, and make batches of the pixels.
         """
-        return self._decoded
+        return self._decode
 
     def get_config(self) -> dict[str, Any]:
         """Every argument of the constructor."""
@@ -100,7 +100,7 @@ class ImagePixels(InstanceEncoder):
             pixels = _num_pixels(content)
             few = tf.logical_and(pixels > 0, pixels <= self.max_megapixels * 1e6)
             blank = tf.zeros([self.height, self.width, 3])
-            return row, pixels, tf.cond(few, lambda: self._decoded(content), lambda: blank)
+            return row, pixels, tf.cond(few, lambda: self._decode(content), lambda: blank)
 
         # a data set inside the graph, because it can go on after a decoder's error, and so find out which row has it
         read = tf.data.Dataset.from_tensor_slices((rows, images)).map(decode_row, num_parallel_calls=tf.data.AUTOTUNE)
@@ -119,26 +119,30 @@ class ImagePixels(InstanceEncoder):
         with tf.control_dependencies(checks):
             return tf.ensure_shape(pixels, [None, self.height, self.width, 3])
 
-    def _decoded(self, content: Any) -> Any:
+    def _decode(self, content: Any) -> Any:
         """Pixels of one image, float32 `[H, W, 3]`."""
         import tensorflow as tf
 
-        image = tf.cond(_begins(content, _JPEG), lambda: self._jpeg(content), lambda: _called_apart(_others)(content))
+        image = tf.cond(
+            _begins(content, _JPEG), lambda: self._jpeg(content), lambda: _as_separate_call(_decode_png_or_bmp)(content)
+        )
         shape = tf.shape(image)
         fits = tf.logical_and(tf.equal(shape[0], self.height), tf.equal(shape[1], self.width))
         # scaling an image to its own size changes nothing, and takes as long as decoding a small one
-        pixels = tf.cond(fits, lambda: tf.cast(image, tf.float32), lambda: _called_apart(self._scaled)(image))
+        pixels = tf.cond(
+            fits, lambda: tf.cast(image, tf.float32), lambda: _as_separate_call(self._crop_and_scale)(image)
+        )
         return tf.ensure_shape(pixels, [self.height, self.width, 3])
 
-    def _scaled(self, image: Any) -> Any:
+    def _crop_and_scale(self, image: Any) -> Any:
         """An image of another size, cut and scaled, float32 `[H, W, 3]`."""
         import tensorflow as tf
 
         shape = tf.shape(image)
         if self.fit == "crop":
             # the largest part of the wanted shape, from the middle
-            height = tf.minimum(shape[0], _rounded(shape[1] * self.height, self.width))
-            width = tf.minimum(shape[1], _rounded(shape[0] * self.width, self.height))
+            height = tf.minimum(shape[0], _divide_rounded(shape[1] * self.height, self.width))
+            width = tf.minimum(shape[1], _divide_rounded(shape[0] * self.width, self.height))
             top, left = (shape[0] - height) // 2, (shape[1] - width) // 2
             image = image[top : top + height, left : left + width]  # quicker than TensorFlow's crop with its checks
         small = tf.image.resize(image, [self.height, self.width], antialias=True)
@@ -151,17 +155,19 @@ class ImagePixels(InstanceEncoder):
         size = tf.image.extract_jpeg_shape(content)
         least = tf.minimum(size[0], size[1]) // max(self.height, self.width)
 
-        def decoded(content: Any, ratio: int) -> Any:
+        def decode(content: Any, ratio: int) -> Any:
             return tf.io.decode_jpeg(content, 3, ratio=ratio, dct_method="INTEGER_ACCURATE")
 
-        def turned(content: Any, least: Any) -> Any:
-            cases = [(least >= ratio, lambda ratio=ratio: decoded(content, ratio)) for ratio in (_MOST_FASTER, 4, 2)]
-            return exif_upright(tf.case(cases, default=lambda: decoded(content, 1)), content)
+        def decode_upright(content: Any, least: Any) -> Any:
+            cases = [(least >= ratio, lambda ratio=ratio: decode(content, ratio)) for ratio in (_MOST_FASTER, 4, 2)]
+            return exif_upright(tf.case(cases, default=lambda: decode(content, 1)), content)
 
         # looking for what EXIF data say takes longer than decoding a small image, and most files have none
         exif = tf.strings.regex_full_match(tf.strings.substr(content, 0, EXIF_WITHIN), r"\C*Exif\C*")
         return tf.cond(
-            tf.logical_or(least >= 2, exif), lambda: _called_apart(turned)(content, least), lambda: decoded(content, 1)
+            tf.logical_or(least >= 2, exif),
+            lambda: _as_separate_call(decode_upright)(content, least),
+            lambda: decode(content, 1),
         )
 
 
@@ -174,18 +180,18 @@ def _begins(content: Any, start: bytes) -> Any:
     return tf.equal(tf.strings.substr(content, 0, len(start)), start)
 
 
-def _rounded(number: Any, by: int) -> Any:
+def _divide_rounded(number: Any, by: int) -> Any:
     """A quotient of whole numbers, rounded, at least 1."""
     import tensorflow as tf
 
     return tf.maximum(1, (2 * number + by) // (2 * by))
 
 
-def _others(content: Any) -> Any:
+def _decode_png_or_bmp(content: Any) -> Any:
     """PNG and BMP, uint8 `[?, ?, 3]`."""
     import tensorflow as tf
 
-    def on_white() -> Any:
+    def blend_on_white() -> Any:
         image = tf.cast(tf.io.decode_png(content, 4), tf.int32)
         colours, share = image[..., :3], image[..., 3:]
         return tf.cast((colours * share + 255 * (255 - share) + 127) // 255, tf.uint8)
@@ -193,7 +199,7 @@ def _others(content: Any) -> Any:
     def png() -> Any:
         # byte 25 says what a pixel has: 3 a palette, which may be transparent, 4 grey and 6 RGB with transparency
         kind = tf.io.decode_raw(tf.strings.substr(content, 25, 1), tf.uint8)[0]
-        return tf.cond(tf.reduce_any(tf.equal(kind, [3, 4, 6])), on_white, lambda: tf.io.decode_png(content, 3))
+        return tf.cond(tf.reduce_any(tf.equal(kind, [3, 4, 6])), blend_on_white, lambda: tf.io.decode_png(content, 3))
 
     return tf.cond(_begins(content, _PNG), png, lambda: tf.io.decode_bmp(content, 0)[..., :3])
 
@@ -225,7 +231,7 @@ def _num_pixels(content: Any) -> Any:
     return tf.case(kinds, default=lambda: tf.constant(0.0))
 
 
-def _called_apart(function: Callable[..., Any]) -> Callable[..., Any]:
+def _as_separate_call(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of tensors that a TensorFlow graph calls, instead of having its operations among its own.
 
     TensorFlow visits every operation of the branch of a `tf.cond` that is not taken. Of a small image that takes longer

@@ -29,7 +29,7 @@ class InstanceEncoder(ABC):
     per_batch: bool = True
 
     @property
-    def each(self) -> Callable[[Any], Any] | None:
+    def encode_one(self) -> Callable[[Any], Any] | None:
         """Encodes one instance, a scalar tensor, that was checked before; None where a batch is quicker."""
         return None
 

@@ -89,13 +89,13 @@ class NamedInputs(InstanceEncoder):
         Args:
             values: name of each column, its own or as it is served -> `[B]`.
         """
-        return {name: encoder(part) for name, encoder, part in self._given(values)}
+        return {name: encoder(part) for name, encoder, part in self._columns_by_part(values)}
 
     def to_numpy(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The base's inputs in memory, by the names of `parts`."""
-        return {name: encoder.to_numpy(part) for name, encoder, part in self._given(values)}
+        return {name: encoder.to_numpy(part) for name, encoder, part in self._columns_by_part(values)}
 
-    def _given(self, values: Mapping[str, Any]) -> list[tuple[str, InstanceEncoder, Any]]:
+    def _columns_by_part(self, values: Mapping[str, Any]) -> list[tuple[str, InstanceEncoder, Any]]:
         names = {part_name(name): name for name in self.columns}
         columns = []
         for part, encoder in self.parts.items():

@@ -136,7 +136,7 @@ class SequenceTagger(keras.Model):
 
         # === Config ===
         # a function, because the model must not count its layers twice
-        self._scores_model = _held(keras.Model(inputs, scores)) if crf else None
+        self._scores_model = _hide_model(keras.Model(inputs, scores)) if crf else None
         self.head: Any = head
         self.settings = {
             "num_words": num_words, "num_classes": num_classes, "embedding": embedding, "num_shapes": num_shapes,
@@ -210,7 +210,7 @@ class SequenceTagger(keras.Model):
         return {"name": self.name, "trainable": self.trainable, **self.settings}
 
 
-def _held(model: keras.Model) -> Callable[[], keras.Model]:
+def _hide_model(model: keras.Model) -> Callable[[], keras.Model]:
     return lambda: model
 
 

@@ -75,7 +75,7 @@ class TableColumns(InstanceEncoder):
 
     @classmethod
     @checked(max_categories=Number(1, whole=True))
-    def adapted(cls, batches: Iterable[Mapping[str, Any]], *, max_categories: int = 1000) -> "TableColumns":
+    def from_batches(cls, batches: Iterable[Mapping[str, Any]], *, max_categories: int = 1000) -> "TableColumns":
         """Takes means, deviations and categories from the training data, in one pass.
 
         Args:

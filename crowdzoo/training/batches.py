@@ -46,7 +46,10 @@ class _Shuffled(keras.utils.PyDataset):
         self.shuffle = shuffle
         self.epochs = EpochCount()
         self._lock = Lock()
-        self._drawn_epoch, self._order = 0, self._drawn(0)  # Keras may look at the first batch before the epoch begins
+        self._drawn_epoch, self._order = (
+            0,
+            self._draw_order(0),
+        )  # Keras may look at the first batch before the epoch begins
 
     def __len__(self) -> int:
         """Batches in an epoch, the last one maybe smaller."""
@@ -57,7 +60,7 @@ class _Shuffled(keras.utils.PyDataset):
         self.epochs.on_epoch_begin()
         self._go_to(self.epochs.number)
 
-    def of_epoch(self, epoch: int, index: int) -> Any:
+    def batch_of_epoch(self, epoch: int, index: int) -> Any:
         """A batch of an epoch by its index."""
         with self._lock:  # TensorFlow may read ahead in an iteration that Keras has given up
             self._go_to(epoch)
@@ -65,7 +68,7 @@ class _Shuffled(keras.utils.PyDataset):
 
     def _go_to(self, epoch: int) -> None:
         if epoch != self._drawn_epoch:
-            self._drawn_epoch, self._order = epoch, self._drawn(epoch)
+            self._drawn_epoch, self._order = epoch, self._draw_order(epoch)
 
     def for_keras(self) -> Any:
         """What `keras.Model.fit` takes: on TensorFlow, or to encode, a `tf.data.Dataset`, else these batches."""
@@ -75,7 +78,7 @@ class _Shuffled(keras.utils.PyDataset):
         """The same batches as a `tf.data.Dataset`; an iteration is an epoch."""
         raise NotImplementedError
 
-    def _drawn(self, epoch: int) -> np.ndarray:
+    def _draw_order(self, epoch: int) -> np.ndarray:
         """The order of an epoch."""
         return np.random.default_rng([self.seed, epoch]).permutation(self.rows) if self.shuffle else self.rows
 
@@ -222,7 +225,7 @@ class CrowdBatches(_Shuffled):
         x: dict[str, Any] = {"instances": keras.tree.map_structure(lambda array: self._rows(array, tasks), self.x)}
         y = None if self.targets is None else self._rows(self.targets, tasks)
         if y is None or {"annotators", "labels"} & {*self.inputs}:
-            x["annotators"], x["labels"] = self._padded(tasks)
+            x["annotators"], x["labels"] = self._pad(tasks)
             y = x["labels"] if y is None else y
             if self.answers is not None:
                 x["labels"] = self.answers[tasks, : x["annotators"].shape[1]]
@@ -238,9 +241,9 @@ class CrowdBatches(_Shuffled):
         """Tokens that a batch of sequences has."""
         return min(-(-int(self._lengths[tasks].max()) // TOKENS) * TOKENS, self._length)
 
-    def _drawn(self, epoch: int) -> np.ndarray:
+    def _draw_order(self, epoch: int) -> np.ndarray:
         """The order of an epoch: of sequences sorted by length in part, and the batches shuffled once more."""
-        order = super()._drawn(epoch)
+        order = super()._draw_order(epoch)
         if not (self._kind.has_positions and self.shuffle):
             return order
         size = self.batch_size * SORTED_TOGETHER
@@ -252,14 +255,14 @@ class CrowdBatches(_Shuffled):
         shuffled = np.random.default_rng([self.seed, epoch, 1]).permutation(len(batches))
         return np.concatenate([batches[shuffled].ravel(), order[whole:]])
 
-    def _padded(self, tasks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _pad(self, tasks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ids and labels of some tasks."""
         ids, labels = self.annotations.padded(tasks)
         width = min(1 << (ids.shape[1] - 1).bit_length(), self._most)
-        ids = _widened(ids, ids.ndim - 1, width, -1)
-        labels = _widened(labels, labels.ndim - 1, width, self._kind.missing)
+        ids = _pad_axis(ids, ids.ndim - 1, width, -1)
+        labels = _pad_axis(labels, labels.ndim - 1, width, self._kind.missing)
         if labels.ndim == 3:
-            labels = _widened(labels, 1, self._tokens(tasks), -1)
+            labels = _pad_axis(labels, 1, self._tokens(tasks), -1)
         return ids.astype("int32"), labels.astype(self._kind.tensor_dtype)
 
     def as_tf_dataset(self) -> Any:
@@ -285,10 +288,10 @@ class CrowdBatches(_Shuffled):
                 labels if self.targets is None else spec(self.targets),
                 *([] if self.sample_weight is None else [tensor_spec(self.sample_weight)]),
             ),
-            self._encoded if self.encode else None,
+            self._encode if self.encode else None,
         )
 
-    def _encoded(self, x: Any) -> Any:
+    def _encode(self, x: Any) -> Any:
         assert self.encode is not None
         return {**x, "instances": self.encode(x["instances"])} if self.inputs else self.encode(x)
 
@@ -340,7 +343,7 @@ def tf_dataset(batches: Any, signature: Any, encode: Callable[[Any], Any] | None
     specs = tf.nest.flatten(signature)
 
     def make(epoch: np.int64, index: np.int64) -> list[np.ndarray]:
-        return [opened(np.asarray(part)) for part in tf.nest.flatten(batches.of_epoch(int(epoch), int(index)))]
+        return [opened(np.asarray(part)) for part in tf.nest.flatten(batches.batch_of_epoch(int(epoch), int(index)))]
 
     def load(epoch: Any, index: Any) -> Any:
         parts = tf.numpy_function(make, [epoch, index], [spec.dtype for spec in specs])
@@ -356,7 +359,7 @@ def tf_dataset(batches: Any, signature: Any, encode: Callable[[Any], Any] | None
     if encode is not None:
         dataset = dataset.map(lambda x, *rest: (encode(x), *rest), tf.data.AUTOTUNE)
     dataset = dataset.prefetch(2)
-    dataset.epochs = batches.epochs  # for `replay` and `pinned_to_epochs`
+    dataset.epochs = batches.epochs  # for `replay` and `epoch_callbacks`
     return dataset
 
 
@@ -367,7 +370,7 @@ def _tuples(structure: Any) -> Any:
     return tuple(map(_tuples, structure)) if isinstance(structure, (list, tuple)) else structure
 
 
-def _widened(array: np.ndarray, axis: int, size: int, value: float) -> np.ndarray:
+def _pad_axis(array: np.ndarray, axis: int, size: int, value: float) -> np.ndarray:
     """The array with `value` added at the end of an axis until it has `size`."""
     pads = [(0, 0)] * array.ndim
     pads[axis] = (0, size - array.shape[axis])

@@ -49,9 +49,9 @@ class Checkpoint:
 
     Args:
         folder: is made where it is missing; otherwise it is empty, or holds the checkpoint of the same training.
-        data: what is trained on, for `begun` to compare: arrays, `Annotations`, paths of files, and lists and
+        data: what is trained on, for `begin` to compare: arrays, `Annotations`, paths of files, and lists and
             dictionaries of them. None: `checkpoint_of` names them.
-        settings: what the model is made by, such as its method and its seed, for `begun` to compare and to name.
+        settings: what the model is made by, such as its method and its seed, for `begin` to compare and to name.
 
     Attributes:
         resumed: number of epochs, over all phases, that were not trained again.
@@ -65,7 +65,7 @@ class Checkpoint:
         self._phase = -1
 
     @contextlib.contextmanager
-    def begun(self, model: Any, *, callbacks: Any = None, validation: Any = None, **arguments: Any) -> Iterator[None]:
+    def begin(self, model: Any, *, callbacks: Any = None, validation: Any = None, **arguments: Any) -> Iterator[None]:
         """Compares the folder's checkpoint with this training, or starts one; meanwhile no other process may use it.
 
         Args:
@@ -84,8 +84,8 @@ class Checkpoint:
             raise ConfigError("Checkpoint: name what is trained on, Checkpoint(folder, data).")
         self._phase, self.resumed = -1, 0
         identity = identity_of(model, arguments, [self.data, validation], self.settings, callbacks=callbacks)
-        self.found(identity)
-        with _locked(self.folder):
+        self.on_begin(identity)
+        with _lock(self.folder):
             self._compare(identity)
             yield
 
@@ -104,16 +104,16 @@ class Checkpoint:
             return
         with atomic_file(place) as file:
             file.write(json.dumps({**identity, "format_version": FORMAT_VERSION}, indent=2).encode())
-        self.written(place)
+        self.on_write(place)
 
-    def found(self, identity: Mapping[str, Any]) -> None:
+    def on_begin(self, identity: Mapping[str, Any]) -> None:
         """Called when it is known which training begins, before `folder` is looked at; for subclasses.
 
         Args:
             identity: what makes two trainings the same, see `identity_of`.
         """
 
-    def written(self, path: Path) -> None:
+    def on_write(self, path: Path) -> None:
         """Called when a file has been written; for subclasses that keep copies elsewhere."""
 
     def fit(
@@ -145,7 +145,7 @@ class Checkpoint:
         path = self.folder / f"phase-{self._phase}.npz"
         callbacks = keras.tree.flatten(callbacks or [])
         stored = _read(path) if path.exists() else None
-        keeper = _Keeper(path, callbacks, stored, self.written)
+        keeper = _Keeper(path, callbacks, stored, self.on_write)
         start = initial_epoch
         if stored is not None:
             done = len(keeper.epochs)
@@ -184,7 +184,7 @@ def checkpoint_of(
 
 
 @contextlib.contextmanager
-def kept_in(model: Any, checkpoint: Any, data: Any, **arguments: Any) -> Iterator[None]:
+def keep_checkpoint(model: Any, checkpoint: Any, data: Any, **arguments: Any) -> Iterator[None]:
     """The state of a `CrowdModel` that is trained meanwhile is kept after each epoch."""
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         arrays = getattr(data, "arrays", data)
@@ -194,8 +194,8 @@ def kept_in(model: Any, checkpoint: Any, data: Any, **arguments: Any) -> Iterato
                 "callbacks=[keras.callbacks.BackupAndRestore(FOLDER)]."
             )
         checkpoint = checkpoint_of(checkpoint, arrays)
-    begun = contextlib.nullcontext() if checkpoint is None else checkpoint.begun(model, **arguments)
-    with begun:
+    context = contextlib.nullcontext() if checkpoint is None else checkpoint.begin(model, **arguments)
+    with context:
         model._checkpoint = checkpoint
         try:
             yield
@@ -217,7 +217,7 @@ def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock(folder: Path) -> Iterator[None]:
     """Keeps other processes out of a folder. The system lets go of the lock when a process dies, however it dies."""
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder}: is a file. Name a folder of its own, which need not exist.")
@@ -247,11 +247,11 @@ class _Keeper(keras.callbacks.Callback):
     """The last of a phase's callbacks: restores what was stored, and writes each epoch's end."""
 
     def __init__(
-        self, path: Path, callbacks: list[Any], stored: dict[str, Any] | None, written: Callable[[Path], None]
+        self, path: Path, callbacks: list[Any], stored: dict[str, Any] | None, on_write: Callable[[Path], None]
     ):
         super().__init__()
         self.path = path
-        self.written = written
+        self.on_write = on_write
         self.callbacks = callbacks
         self.stored = stored
         self.epochs: list[int] = [] if stored is None else list(stored["epochs"])
@@ -300,35 +300,35 @@ class _Keeper(keras.callbacks.Callback):
             "python": [version, list(numbers), last],
         }
         arrays: dict[str, np.ndarray] = {}
-        text = json.dumps({"state": _packed(state, arrays), "format_version": FORMAT_VERSION})
+        text = json.dumps({"state": _pack(state, arrays), "format_version": FORMAT_VERSION})
         with atomic_file(self.path) as file:
             np.savez(file, json=np.frombuffer(text.encode(), "uint8"), **arrays)
-        self.written(self.path)
+        self.on_write(self.path)
 
 
 # === Files ===
 
 
-def _packed(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+def _pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     """A value as JSON has it; arrays are put aside."""
     if isinstance(value, np.ndarray):
         name = f"array_{len(arrays)}"
         arrays[name] = exact_array(value)
         return {"array": name}
     if isinstance(value, dict):
-        return {"entries": {name: _packed(part, arrays) for name, part in value.items()}}
+        return {"entries": {name: _pack(part, arrays) for name, part in value.items()}}
     if isinstance(value, (list, tuple)):
-        return [_packed(part, arrays) for part in value]
+        return [_pack(part, arrays) for part in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _unpacked(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+def _unpack(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     if isinstance(value, list):
-        return [_unpacked(part, arrays) for part in value]
+        return [_unpack(part, arrays) for part in value]
     if isinstance(value, dict):
         if "array" in value:
             return arrays[value["array"]]
-        return {name: _unpacked(part, arrays) for name, part in value["entries"].items()}
+        return {name: _unpack(part, arrays) for name, part in value["entries"].items()}
     return value
 
 
@@ -338,7 +338,7 @@ def _read(path: Path) -> dict[str, Any]:
         with open_regular(path, unzip=False) as file, np.load(file, allow_pickle=False) as arrays:
             stored = json.loads(arrays["json"].tobytes())
             version = stored["format_version"]
-            state: dict[str, Any] = _unpacked(stored["state"], arrays)
+            state: dict[str, Any] = _unpack(stored["state"], arrays)
     except Exception as error:  # zipfile and NumPy raise a dozen kinds for damaged files
         raise DataError(
             f"{path}: is damaged ({error}). Remove the folder {path.parent} to train from the beginning."

@@ -59,15 +59,15 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
             ConfigError: a setting that is out of range, or a base that does not fit.
             ValueError: what scikit-learn says of other unusable data.
         """
-        X = self._checked(X, y, reset=True)
+        X = self._check_features(X, y, reset=True)
         annotations = self._table(X, y, tasks, task)
         if annotations is None:
             labels = self._plain(X, y)
             check_classification_targets(labels)
             self.classes_, codes = np.unique(labels, return_inverse=True)
-            return self._fitted(X, np.eye(len(self.classes_), dtype="float32")[codes], None)
+            return self._train(X, np.eye(len(self.classes_), dtype="float32")[codes], None)
         self.classes_ = np.asarray(annotations.classes)
-        return self._fitted(X, None, annotations)
+        return self._train(X, None, annotations)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the true class.
@@ -78,7 +78,7 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
         Returns:
             float64 `[N, K]`, rows sum to one, columns as in `classes_`.
         """
-        probabilities = self._estimates(self._checked(X))
+        probabilities = self._estimates(self._check_features(X))
         return probabilities / probabilities.sum(axis=1, keepdims=True)  # scikit-learn's metrics check it in float64
 
     def predict(self, X: Any) -> np.ndarray:
@@ -108,7 +108,7 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
         Raises:
             DataError: weights for the annotators' labels.
         """
-        annotations = self._scored(X, y, sample_weight, tasks, task)
+        annotations = self._annotations_to_score(X, y, sample_weight, tasks, task)
         if annotations is None:
             return super().score(X, y, sample_weight)
         predicted = self.predict(X)[annotations.task_ids]

@@ -14,7 +14,7 @@ from crowdzoo.errors import DataError
 from crowdzoo.training.bases.given import GivenBase
 from crowdzoo.training.instance_training import train
 from crowdzoo.training.methods import AGGREGATED
-from crowdzoo.training.pair_rows import of_frame, pair_rows
+from crowdzoo.training.pair_rows import annotations_from_frame, pair_rows
 from crowdzoo.training.settings import TrainingSettings
 
 try:
@@ -60,7 +60,7 @@ class CrowdEstimator(BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fitted(self, X: Any, plain: np.ndarray | None, annotations: Annotations | None) -> Any:
+    def _train(self, X: Any, plain: np.ndarray | None, annotations: Annotations | None) -> Any:
         """Trains on plain targets (one row a task), or on annotations."""
         seed = self.random_state
         if seed is None or not isinstance(seed, (int, np.integer)):
@@ -81,7 +81,7 @@ class CrowdEstimator(BaseEstimator):
         )
         return self
 
-    def _checked(self, X: Any, y: Any = None, *, reset: bool = False) -> np.ndarray:
+    def _check_features(self, X: Any, y: Any = None, *, reset: bool = False) -> np.ndarray:
         """Features, float32 [N, D]."""
         if reset and y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
@@ -89,9 +89,11 @@ class CrowdEstimator(BaseEstimator):
             check_is_fitted(self)
         return validate_data(self, X, reset=reset, dtype="float32")
 
-    def _scored(self, X: Any, y: Any, sample_weight: Any, tasks: Any, task: str | None) -> Annotations | None:
+    def _annotations_to_score(
+        self, X: Any, y: Any, sample_weight: Any, tasks: Any, task: str | None
+    ) -> Annotations | None:
         """Annotations that `score` compares with; None of plain labels."""
-        annotations = self._table(self._checked(X), y, tasks, task)
+        annotations = self._table(self._check_features(X), y, tasks, task)
         if annotations is not None and sample_weight is not None:
             raise DataError("sample_weight is for plain labels; annotators' labels count alike.")
         return annotations
@@ -101,7 +103,7 @@ class CrowdEstimator(BaseEstimator):
 
     def _table(self, X: np.ndarray, y: Any, tasks: Any, task: str | None) -> Annotations | None:
         """Annotations whose task code i is row i of X; None of plain labels."""
-        y = of_frame(y, self.kind, task)
+        y = annotations_from_frame(y, self.kind, task)
         if isinstance(y, Annotations):
             if y.kind != self.kind:
                 raise DataError(f"{type(self).__name__} is for {self.kind}, the annotations are of kind {y.kind}.")

@@ -18,17 +18,17 @@ from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.ranges import BATCH, EPOCHS
 from crowdzoo.losses import MaskedCrossentropy, MaskedCrowdMeanSquaredError
 from crowdzoo.optimizers.lazy_adam import LazyAdam
-from crowdzoo.training.checkpoint import Checkpoint, kept_in
+from crowdzoo.training.checkpoint import Checkpoint, keep_checkpoint
 from crowdzoo.training.data import TrainingData
 from crowdzoo.training.digest import digest_of
-from crowdzoo.training.epoch_count import pinned_to_epochs
+from crowdzoo.training.epoch_count import epoch_callbacks
 from crowdzoo.training.expectation import annotation_columns, e_step, expected_counts
 from crowdzoo.training.faults import is_judged, look_for_lost_classes
 from crowdzoo.training.fit_arguments import (
     check_shapes,
     crowd_arrays,
     evaluation_batches,
-    held_out,
+    hold_out,
     refuse_class_weight,
     symbols,
     target_arrays,
@@ -440,7 +440,7 @@ class CrowdModel(keras.Model):
             weights["sample_weight"] = task_weights(self.crowd, data, sample_weight)
             kept["sample_weight"] = digest_of(weights)
         if validation_split and validation_data is None:
-            data, validation_data = held_out(data, validation_split, held_order | weights)
+            data, validation_data = hold_out(data, validation_split, held_order | weights)
             weights = {name: values[: data.num_tasks] for name, values in weights.items()}
         elif isinstance(validation_data, (tuple, list)) and len(validation_data) in (2, 3):
             column = task if hasattr(validation_data[1], "columns") else None
@@ -453,7 +453,7 @@ class CrowdModel(keras.Model):
             if not self.built:  # a method looks at sizes before the first step
                 self(first)
             self.crowd.check_probabilities(self.base(first["instances"]))
-            with self.crowd.being_fitted(), kept_in(self, checkpoint, data, **kept, **order):
+            with self.crowd.being_fitted(), keep_checkpoint(self, checkpoint, data, **kept, **order):
                 history = recipe_of(self.crowd)(self, data, order | weights, **arguments)
             if is_judged(self):
                 look_for_lost_classes(self, data, batch_size, **weights)
@@ -466,7 +466,7 @@ class CrowdModel(keras.Model):
                 if shape is not None and shape.rank is not None:
                     check_columns(self.crowd, tuple(shape))
         batches = target_batches(data, **order) if isinstance(data, tuple) else data
-        with kept_in(self, checkpoint, data, **kept, **order):
+        with keep_checkpoint(self, checkpoint, data, **kept, **order):
             return self.fit_batches(batches, class_weight=class_weight, **arguments)
 
     def fit_batches(self, data: Any, callbacks: Any = None, **kwargs: Any) -> keras.callbacks.History:
@@ -480,7 +480,7 @@ class CrowdModel(keras.Model):
         Returns:
             Keras' `History`.
         """
-        pinned = pinned_to_epochs(self, data)
+        pinned = epoch_callbacks(self, data)
         if pinned and not isinstance(callbacks, keras.callbacks.CallbackList):
             callbacks = [*pinned, *keras.tree.flatten(callbacks or [])]
         try:

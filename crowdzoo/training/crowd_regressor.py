@@ -44,11 +44,11 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
             ConfigError: a setting that is out of range, or a base that does not fit.
             ValueError: what scikit-learn says of other unusable data.
         """
-        X = self._checked(X, y, reset=True)
+        X = self._check_features(X, y, reset=True)
         annotations = self._table(X, y, tasks, task)
         if annotations is None:
-            return self._fitted(X, self._plain(X, y).astype("float64"), None)
-        return self._fitted(X, None, annotations)
+            return self._train(X, self._plain(X, y).astype("float64"), None)
+        return self._train(X, None, annotations)
 
     def predict(self, X: Any) -> np.ndarray:
         """Estimates of the true rating.
@@ -59,7 +59,7 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
         Returns:
             float64 `[N]`, in the unit of the ratings.
         """
-        return self._estimates(self._checked(X))[:, 0]
+        return self._estimates(self._check_features(X))[:, 0]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None, task: str | None = None) -> float:
         """R²; against ratings of several annotators, that of all these ratings.
@@ -74,7 +74,7 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
         Raises:
             DataError: weights for the annotators' ratings.
         """
-        annotations = self._scored(X, y, sample_weight, tasks, task)
+        annotations = self._annotations_to_score(X, y, sample_weight, tasks, task)
         if annotations is None:
             return super().score(X, y, sample_weight)
         return float(r2_score(annotations.labels, self.predict(X)[annotations.task_ids]))

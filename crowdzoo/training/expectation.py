@@ -72,18 +72,18 @@ def e_step(model: Any, data: Any, batch_size: int = 256) -> tuple[np.ndarray, fl
     if soft and not model.crowd.uses_features:  # one matrix an annotator says all
         return _e_step_of_soft_answers(model, data, batch_size)
     posteriors, likelihood = np.zeros((*answer_shape(data), model.crowd.num_classes or 1), "float32"), 0.0
-    inputs, more = ("annotators", "labels", "tasks"), with_answers(model, data) if soft else {}
+    inputs, more = ("annotators", "labels", "tasks"), answer_inputs(model, data) if soft else {}
     for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=inputs, **more):
         parts = answers_of_batch(model, x, len(x["tasks"])).astype("float64")
         joint = parts.reshape(*parts.shape[:-1], -1, posteriors.shape[-1]).sum(axis=-2)
         place = (np.asarray(x["tasks"]), *(slice(width) for width in joint.shape[1:-1]))
         labelled = np.asarray(x["annotators"] if soft else x["labels"]) >= 0
-        posteriors[place], of_batch = _normalised(joint, labelled.any(axis=-1))
+        posteriors[place], of_batch = _normalise(joint, labelled.any(axis=-1))
         likelihood += of_batch
     return posteriors, likelihood
 
 
-def with_answers(model: Any, data: Any) -> dict[str, np.ndarray]:
+def answer_inputs(model: Any, data: Any) -> dict[str, np.ndarray]:
     """What batches need in place of labels where a layer counts annotations by their confidence; else nothing.
 
     Args:
@@ -128,7 +128,7 @@ def _e_step_of_soft_answers(model: Any, data: Any, batch_size: int) -> tuple[np.
     return posteriors_given_answers(log_prior, answers, model.annotator_confusions())
 
 
-def _normalised(joint: np.ndarray, labelled: np.ndarray) -> tuple[np.ndarray, float]:
+def _normalise(joint: np.ndarray, labelled: np.ndarray) -> tuple[np.ndarray, float]:
     """Posteriors of log-joints `[..., K]`, zeros where nobody labelled, and the log-likelihood of all labels."""
     top = joint.max(axis=-1, keepdims=True)
     odds = np.exp(joint - top)
@@ -280,5 +280,5 @@ def posteriors_given_answers(
     """
     evidence = answers.log_evidence(confusions, len(log_prior))
     labelled = answers.mean(len(log_prior)).sum(axis=1) > 0
-    posteriors, likelihood = _normalised(np.float64(log_prior) + evidence, labelled)
+    posteriors, likelihood = _normalise(np.float64(log_prior) + evidence, labelled)
     return posteriors.astype("float32"), likelihood

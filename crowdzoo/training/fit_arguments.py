@@ -15,7 +15,15 @@ from crowdzoo.training.batches import TargetBatches, checked_weights
 from crowdzoo.training.data import ArrayData, answer_shape, split_row
 from crowdzoo.training.gold_targets import gold_targets
 from crowdzoo.training.mask_data import MaskData
-from crowdzoo.training.pair_rows import FIT, instances_of, num_rows, of_frame, pair_rows, shown, with_task_column
+from crowdzoo.training.pair_rows import (
+    FIT,
+    annotations_from_frame,
+    instances_of,
+    list_names,
+    num_rows,
+    pair_rows,
+    with_task_column,
+)
 from crowdzoo.training.sparse_batch import check_columns, has_annotators
 
 ROWS_AT_ONCE = 1024
@@ -27,7 +35,7 @@ def crowd_arrays(
 ) -> ArrayData | MaskData:
     """Instances and annotations out of what `fit` takes, paired and checked; `line` is what a message suggests."""
     crowd = model.crowd
-    x, y, line = _of_frame(model, x, y, task, line)
+    x, y, line = _read_frame(model, x, y, task, line)
     padded = has_annotators(x) and not isinstance(y, Annotations)
     if isinstance(y, Annotations):
         if y.kind != crowd.kind:
@@ -35,8 +43,8 @@ def crowd_arrays(
         x, annotations = pair_rows(x, y, tasks, line=line)
     elif tasks is not None and hasattr(y, "columns"):
         raise DataError(
-            f"the frame has no column of tasks, such as 'task'; its columns are {shown(np.array(y.columns))}. Name it: "
-            "task='NAME'."
+            f"the frame has no column of tasks, such as 'task'; its columns are "
+            f"{list_names(np.array(y.columns))}. Name it: task='NAME'."
         )
     elif tasks is not None:
         raise DataError(
@@ -132,9 +140,11 @@ def _check_pixels(model: Any, drawn: tuple[int, ...]) -> None:
         )
 
 
-def _of_frame(model: Any, x: Any, y: Any, task: str | None, line: str) -> tuple[Any, Any, str]:
+def _read_frame(model: Any, x: Any, y: Any, task: str | None, line: str) -> tuple[Any, Any, str]:
     """What is given, with a frame of annotations as `Annotations` by the model's names."""
-    annotations = of_frame(y, model.crowd.kind, task, line=line, annotators=model.annotators, classes=model.classes)
+    annotations = annotations_from_frame(
+        y, model.crowd.kind, task, line=line, annotators=model.annotators, classes=model.classes
+    )
     if annotations is y:
         return x, y, line
     if model.annotators is None and line != FIT:
@@ -198,7 +208,7 @@ def _check_annotators(crowd: Any, annotations: Annotations) -> None:
     if annotations.num_annotators != num_annotators:
         raise DataError(
             f"the crowd layer has {num_annotators:,} annotators, the annotations have "
-            f"{annotations.num_annotators:,}, {shown(annotations.annotators)}. Make the layer for them, "
+            f"{annotations.num_annotators:,}, {list_names(annotations.annotators)}. Make the layer for them, "
             f"{type(crowd).__name__}(annotations.num_annotators, ...); or read annotations of other tasks "
             "with annotators=TRAINED.annotators, TRAINED being those that the model was trained on."
         )
@@ -214,7 +224,7 @@ def _check_classes(crowd: Any, annotations: Annotations) -> None:
         way_out = f"Write {type(crowd).__name__}(annotations.num_annotators, annotations.num_classes, ...)"
     raise DataError(
         f"the model has {num_classes} classes, the annotations have {annotations.num_classes}, "
-        f"{shown(annotations.classes)}. {way_out}; or name all classes where annotations are read, classes=[...], "
+        f"{list_names(annotations.classes)}. {way_out}; or name all classes where annotations are read, classes=[...], "
         "in the order of the outputs."
     )
 
@@ -247,7 +257,7 @@ def _check_distributions(y: np.ndarray) -> None:
     if len(wrong):
         row = tuple(wrong[0])
         raise DataError(
-            f"row {row[0]} of the targets, {shown(y[row])}, is no distribution over classes; its sum is "
+            f"row {row[0]} of the targets, {list_names(y[row])}, is no distribution over classes; its sum is "
             f"{totals[row]:.4g} ({len(wrong):,} of {len(y):,} rows). Divide each row by its sum, and leave out rows of "
             "zeros, of x as well: keep = y.any(axis=1); fit(x[keep], y[keep])."
         )
@@ -269,7 +279,7 @@ def evaluation_batches(
         return target_batches(target_arrays(model, x, y, sample_weight), **order)
     gold, crowd = None, model.crowd
     more = {} if sample_weight is None else {"sample_weight": sample_weight}
-    x, y, line = _of_frame(model, x, y, task, line)
+    x, y, line = _read_frame(model, x, y, task, line)
     if not isinstance(y, Annotations) and not has_annotators(x):
         _build_on(model, instances_of(x))
         gold = gold_targets(y, crowd.kind, crowd.num_classes or 0, crowd.num_annotators)
@@ -289,7 +299,7 @@ def evaluation_batches(
     return target_batches(arrays, **order)
 
 
-def held_out(data: Any, fraction: float, order: dict[str, Any]) -> tuple[Any, Any]:
+def hold_out(data: Any, fraction: float, order: dict[str, Any]) -> tuple[Any, Any]:
     """What is left to train on, and batches of the last rows."""
     if isinstance(data, (ArrayData, MaskData)):
         kept, held = data.split(fraction)

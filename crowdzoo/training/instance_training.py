@@ -22,15 +22,15 @@ from crowdzoo.training.batches import TargetBatches
 from crowdzoo.training.checkpoint import Checkpoint, checkpoint_of
 from crowdzoo.training.crowd_model import CrowdModel
 from crowdzoo.training.data import ArrayData
-from crowdzoo.training.encoded import encoded
+from crowdzoo.training.encode_rows import encode_rows
 from crowdzoo.training.faults import LOOKED_AT
 from crowdzoo.training.held_out_annotations import early_stopping, held_out_tasks, log_likelihoods
 from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
-from crowdzoo.training.pair_rows import of_frame, pair_sides
+from crowdzoo.training.pair_rows import annotations_from_frame, pair_sides
 from crowdzoo.training.rating_units import rating_targets, rating_unit
 from crowdzoo.training.settings import InstanceSettings, TableSettings
-from crowdzoo.training.training_loop import check_answers, compiled_model, crowd_of, fit_and_check, paired
+from crowdzoo.training.training_loop import check_answers, compile_model, crowd_of, fit_and_check, pair_with_tasks
 from crowdzoo.training.training_scope import in_training_scope
 
 # What a message tells to write; see `pair_rows`
@@ -64,8 +64,8 @@ def build_model(
     base = base or BASES[settings.base]
     model = base.build(settings, sizes, encoder)
     if label_kind(settings.kind).has_pairs:
-        return compiled_model(settings, RewardModel(model, name="pairs"), crowd)
-    return compiled_model(settings, model, crowd, sizes.unit, features=base.features(model))
+        return compile_model(settings, RewardModel(model, name="pairs"), crowd)
+    return compile_model(settings, model, crowd, sizes.unit, features=base.features(model))
 
 
 @in_training_scope
@@ -117,11 +117,11 @@ def train(
     """
     if not (base is None or hasattr(base, "encoder")):
         raise ConfigError("train: a model of your own is trained by CrowdClassifier(base=model).fit(x, annotations).")
-    annotations = of_frame(annotations, settings.kind, line=TRAIN)
+    annotations = annotations_from_frame(annotations, settings.kind, line=TRAIN)
     if annotations is not None and annotations.kind != settings.kind:
         raise DataError(f"the settings are of task {settings.kind}, the annotations of kind {annotations.kind}")
     all_annotations = annotations
-    x, annotations, tasks = paired(settings, given_values(settings, x), annotations, tasks, TRAIN)
+    x, annotations, tasks = pair_with_tasks(settings, prepare_instances(settings, x), annotations, tasks, TRAIN)
     sides: dict[str, np.ndarray] = {}  # rows of x
     if all_annotations is not None and all_annotations.label_kind.has_pairs:
         sides, annotations = pair_sides(all_annotations, annotations)
@@ -150,7 +150,7 @@ def train(
         data: Any
         if isinstance(targets, Annotations):
             if settings.patience is not None:
-                held, targets = _held_out(settings, x, targets, encode)
+                held, targets = _hold_out_annotations(settings, x, targets, encode)
                 callbacks = [*callbacks, *held]
             data, labels = ArrayData(x, targets, tasks, encode=encode), targets.labels
         else:
@@ -163,7 +163,7 @@ def train(
     return model, encoder
 
 
-def _held_out(
+def _hold_out_annotations(
     settings: InstanceSettings, x: Any, annotations: Annotations, encode: Any
 ) -> tuple[list[keras.callbacks.Callback], Annotations]:
     """Callbacks that look at held-out annotations, and the others, of the same tasks and annotators."""
@@ -171,7 +171,7 @@ def _held_out(
     held[held_out_tasks(np.flatnonzero(annotations.redundancy > 0), settings.seed)] = True
     hidden = held[annotations.task_ids]
     likelihoods = log_likelihoods(annotations)[held]
-    stop = early_stopping(settings.patience or 1, encoded(x, held, encode), likelihoods, int(hidden.sum()))
+    stop = early_stopping(settings.patience or 1, encode_rows(x, held, encode), likelihoods, int(hidden.sum()))
     return stop, annotations.select_rows(~hidden)
 
 
@@ -180,7 +180,7 @@ def _each_side(encoder: Any) -> Any:
     return lambda values: {side: encoder(part) for side, part in values.items()}
 
 
-def given_values(settings: InstanceSettings, x: Any) -> Any:
+def prepare_instances(settings: InstanceSettings, x: Any) -> Any:
     """Instances that can be indexed by rows: a list of texts becomes an array, a table its columns."""
     if isinstance(settings, TableSettings) and not isinstance(x, Instances):
         if isinstance(x, Mapping) and {*x} == {"instances", "tasks"}:

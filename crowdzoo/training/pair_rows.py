@@ -72,14 +72,14 @@ def pair_rows(x: Any, annotations: Annotations, tasks: Any = None, *, line: str 
     if len(missing):
         raise DataError(
             f"{len(missing):,} of the {len(labelled):,} labelled tasks have no row in x, such as "
-            f"{shown(annotations.tasks[missing])}; the ids of the rows are such as {shown(ids)}. Give their instances, "
-            "or leave them out: annotations.select_tasks(np.isin(annotations.tasks, ids))."
+            f"{list_names(annotations.tasks[missing])}; the ids of the rows are such as {list_names(ids)}. Give their "
+            "instances, or leave them out: annotations.select_tasks(np.isin(annotations.tasks, ids))."
         )
     sides = {} if right is None else {"right_ids": row_of[right]}
     return x, replace(annotations, tasks=ids, task_ids=row_of[annotations.task_ids], **sides)
 
 
-def of_frame(y: Any, kind: str, task: str | None = None, *, line: str = FIT, **names: Any) -> Any:
+def annotations_from_frame(y: Any, kind: str, task: str | None = None, *, line: str = FIT, **names: Any) -> Any:
     """Annotations out of a pandas or polars frame with a row an annotation; anything else as it is.
 
     Args:
@@ -162,7 +162,7 @@ def num_rows(x: Any) -> int:
     return counts.pop()
 
 
-def shown(names: np.ndarray) -> str:
+def list_names(names: np.ndarray) -> str:
     """The first few names, for a message."""
     parts = [repr(name) for name in names[:SHOWN].tolist()]
     parts = [part if len(part) <= SHOWN_CHARACTERS else part[:SHOWN_CHARACTERS] + "…" for part in parts]
@@ -235,5 +235,5 @@ def _unknown_rows(rows: int, annotations: Annotations, line: str) -> str:
         ways.append(f"where row i of x is annotations.tasks[i], {line.format('annotations.tasks')}")
     return (
         f"nothing says which row of x is which task: x has {rows:,} rows, the annotations are of {len(names):,} tasks, "
-        f"{shown(names)}. Write {'; or, '.join(ways)}."
+        f"{list_names(names)}. Write {'; or, '.join(ways)}."
     )

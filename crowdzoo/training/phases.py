@@ -11,7 +11,7 @@ from crowdzoo.backend import flattened_layers
 
 
 @contextmanager
-def compiled_with(
+def compile_temporarily(
     model: Any, *, frozen: Sequence[Any] = (), trained: Sequence[Any] = (), **changes: Any
 ) -> Iterator[None]:
     """A model compiled otherwise for a while; afterwards it is compiled as before, its optimizer going on as it stands.
@@ -44,7 +44,9 @@ def compiled_with(
         model.compile(**settings)
 
 
-def joined(model: Any, first: keras.callbacks.History, second: keras.callbacks.History) -> keras.callbacks.History:
+def join_histories(
+    model: Any, first: keras.callbacks.History, second: keras.callbacks.History
+) -> keras.callbacks.History:
     """The history of two phases, one after the other; it becomes the model's.
 
     Args:

@@ -21,7 +21,7 @@ from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.pair_rows import pair_rows
 from crowdzoo.training.settings import TaggerSettings
-from crowdzoo.training.training_loop import compiled_model, crowd_of, fit_and_check
+from crowdzoo.training.training_loop import compile_model, crowd_of, fit_and_check
 from crowdzoo.training.training_scope import in_training_scope
 
 # What a message tells to write; see `pair_rows`
@@ -92,11 +92,11 @@ def train_tagger(
         allowed=allowed,
         name="base",
     )
-    model = compiled_model(settings, base, crowd)
+    model = compile_model(settings, base, crowd)
     encoded = encoder(tokens)
     data: Any = ArrayData(encoded, annotations, annotations.tasks)
     if crowd is None:
-        targets = _padded(tag_distribution or (), tokens, num_classes, int(data.num_tokens or 1))
+        targets = _pad(tag_distribution or (), tokens, num_classes, int(data.num_tokens or 1))
         data = data.batches(settings.batch_size, settings.seed, inputs=(), targets=targets)
     keep = checkpoint_of(checkpoint, (encoded, annotations, tag_distribution), settings)
     fit_and_check(model, settings, data, callbacks=callbacks, checkpoint=keep, verbose=verbose)
@@ -115,7 +115,7 @@ def _warn_if_one_tag(model: CrowdModel, x: dict[str, np.ndarray], annotations: A
     warn_if_one_class(np.concatenate(tags), annotations.labels, annotations.classes, "tokens")
 
 
-def _padded(
+def _pad(
     distributions: Sequence[np.ndarray], tokens: Sequence[Sequence[str]], num_classes: int, width: int
 ) -> np.ndarray:
     """Distributions of all sentences, float32 [N, T, K], zeros as padding."""

@@ -24,7 +24,9 @@ from crowdzoo.training.methods import AGGREGATED, create_crowd_layer
 from crowdzoo.training.pair_rows import instances_of, pair_rows
 
 
-def paired(settings: Any, x: Any, annotations: Annotations | None, tasks: Any, line: str) -> tuple[Any, Any, Any]:
+def pair_with_tasks(
+    settings: Any, x: Any, annotations: Annotations | None, tasks: Any, line: str
+) -> tuple[Any, Any, Any]:
     """Instances, annotations of their rows, and the rows' ids; without ids where annotations are not learned from.
 
     Those of pairs are needed by every method: they say which pairs there are.
@@ -53,7 +55,7 @@ def crowd_of(settings: Any, num_annotators: int, num_classes: int, **scale: Any)
     return create_crowd_layer(settings.method, *sizes, settings.arguments, kind=settings.kind, **scale)
 
 
-def compiled_model(settings: Any, base: Any, crowd: Any, unit: float = 1.0, features: str | None = None) -> CrowdModel:
+def compile_model(settings: Any, base: Any, crowd: Any, unit: float = 1.0, features: str | None = None) -> CrowdModel:
     """A model out of its parts, ready to be trained.
 
     Args:
@@ -84,7 +86,7 @@ def fit_and_check(
     """Trains a compiled model.
 
     Args:
-        model: of `compiled_model`.
+        model: of `compile_model`.
         settings: with `epochs`, `batch_size` and `seed`.
         data: `TrainingData`, or batches.
         callbacks: Keras callbacks.

@@ -12,7 +12,7 @@ from crowdzoo.aggregation import GLAD, Aggregation, Aggregator, DawidSkene, Majo
 from crowdzoo.comparison.intervals import bootstrap
 from crowdzoo.metrics import expected_calibration_error
 
-TRAINED = "crowdzoo.comparison.deep.trained_answers"  # what a model says of the tasks that it has not seen
+TRAINED = "crowdzoo.comparison.deep.train_and_predict"  # what a model says of the tasks that it has not seen
 # twenty tasks of two annotators who are right, and gold
 ODD_AND_EVEN = Annotations.from_arrays([*range(20)] * 2, [0] * 20 + [1] * 20, [0, 1] * 20), np.arange(20) % 2
 

@@ -11,7 +11,7 @@ from crowdzoo.data.instance_kinds import TEXTS, instance_kind
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import ConfigError, unknown
 from crowdzoo.training.bases.base import Base, BaseContext, Batches, Sizes
-from crowdzoo.training.bases.own_source import called, own_function
+from crowdzoo.training.bases.own_source import call_own, own_function
 from crowdzoo.training.settings import OwnSettings, Settings
 
 
@@ -58,7 +58,9 @@ class OwnBase(Base):
         encoder = base.encoder(
             base.make_settings(task=settings.kind, method=settings.method, **settings.encoder), batches
         )
-        inputs = getattr(self._made(settings, Sizes(num_classes=2), encoder), "inputs", None) if kind == TEXTS else ()
+        inputs = (
+            getattr(self._build_model(settings, Sizes(num_classes=2), encoder), "inputs", None) if kind == TEXTS else ()
+        )
         if inputs and all(tensor.dtype == "string" for tensor in inputs):
             from crowdzoo.networks.raw_texts import RawTexts
 
@@ -71,7 +73,7 @@ class OwnBase(Base):
         Raises:
             ConfigError: the function raises an exception, or gives what does not fit; it says what.
         """
-        model = self._made(settings, sizes, encoder)
+        model = self._build_model(settings, sizes, encoder)
         try_on_batch(model, self.reference, own_context(settings, sizes, encoder))
         return model
 
@@ -106,11 +108,11 @@ class OwnBase(Base):
         takes_vectors = len(inputs) == 1 and len(inputs[0].shape) == 2 and inputs[0].dtype.startswith("float")
         return None if takes_vectors or len(names) < 2 or not inputs else names[-2]
 
-    def _made(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+    def _build_model(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
         import keras
 
         context = own_context(settings, sizes, encoder)
-        model = called(self.reference, own_function(self.reference), context, **settings.base_arguments)
+        model = call_own(self.reference, own_function(self.reference), context, **settings.base_arguments)
         if not isinstance(model, keras.Model):
             raise ConfigError(
                 f"base {self.reference}: returns {type(model).__name__}, and a keras.Model is needed (of the package "
@@ -124,14 +126,14 @@ def own_context(settings: Any, sizes: Sizes, encoder: Any = None) -> BaseContext
     shapes: Any = (sizes.num_features,)
     dtypes: Any = "float32"
     if encoder is not None:
-        shapes, dtypes = _encoded(encoder)
+        shapes, dtypes = _encoded_spec(encoder)
     return BaseContext(
         settings.kind, settings.instances.name, shapes, dtypes, encoder, sizes.num_classes, sizes.num_annotators,
         sizes.head, sizes.center, sizes.unit,
     )  # fmt: skip
 
 
-def _encoded(encoder: Any) -> tuple[Any, Any]:
+def _encoded_spec(encoder: Any) -> tuple[Any, Any]:
     """Shapes and types of one encoded instance."""
     import tensorflow as tf
 
@@ -151,7 +153,7 @@ def _encoded(encoder: Any) -> tuple[Any, Any]:
 def try_on_batch(model: Any, reference: str, context: BaseContext, size_name: str = "context.num_classes") -> None:
     """Refuses a model that does not take a batch of instances, or does not give what it should of it."""
     x = _batch(context)
-    answers = np.asarray(called(reference, lambda: _answers(model, x, reference, context)), dtype="float64")
+    answers = np.asarray(call_own(reference, lambda: _answers(model, x, reference, context)), dtype="float64")
     has_classes = context.num_classes > 0
     if not context.head:
         if answers.ndim != 2:

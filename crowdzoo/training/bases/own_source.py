@@ -44,7 +44,7 @@ def own_function(reference: str) -> Callable[..., Any]:
         return ADDED[reference]
     where, name = _split(reference)
     own: dict[str, ModuleType] = {}
-    module = called(reference, _imported, where, reference, own)
+    module = call_own(reference, _import_module, where, reference, own)
     function = getattr(module, name, None)
     if not callable(function):
         functions = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
@@ -60,7 +60,7 @@ def own_function(reference: str) -> Callable[..., Any]:
     return with_own_modules
 
 
-def called(reference: str, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+def call_own(reference: str, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     """Calls what is the user's code; an error of it names its last line there.
 
     Raises:
@@ -166,7 +166,7 @@ def _folder_of(file: Path, where: str) -> Path:
     return file.parents[up]
 
 
-def _imported(where: str, reference: str, own: dict[str, ModuleType]) -> ModuleType:
+def _import_module(where: str, reference: str, own: dict[str, ModuleType]) -> ModuleType:
     """The function's module; of a file a new one each time, as are the modules beside it, which come into `own`."""
     if not where.endswith(".py"):
         _file_of(where, reference)

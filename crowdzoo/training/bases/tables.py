@@ -37,7 +37,7 @@ class TableBase(Base):
         table = None
         if table_columns:
             parts = ({name: batch[name] for name in table_columns} for batch in batches())
-            table = TableColumns.adapted(parts, max_categories=settings.max_categories)
+            table = TableColumns.from_batches(parts, max_categories=settings.max_categories)
         if len(table_columns) == len(types):
             return table
         columns = {}

@@ -13,7 +13,7 @@ from crowdzoo.backend import flattened_layers
 from crowdzoo.errors import DataError
 from crowdzoo.layers.crowd_layer import SMALLEST
 from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
-from crowdzoo.training.epoch_count import pinned_to_epochs
+from crowdzoo.training.epoch_count import epoch_callbacks
 from crowdzoo.training.expectation import Answers, ExpectationStep, posteriors_given_answers
 from crowdzoo.training.phases import answers_of_batch
 from crowdzoo.training.recipes.deep_em import fit_rounds, maximisation
@@ -31,14 +31,14 @@ def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.ca
 
     def rounds(answers: Answers, posteriors: np.ndarray) -> ExpectationStep:
         layer.task_posteriors = posteriors  # changed in place from round to round
-        copies = _compiled_copies(model, data, posteriors, order["seed"])
+        copies = _compile_copies(model, data, posteriors, order["seed"])
         learning = data.batches(**{**order, "seed": order["seed"] + 1}, inputs=("tasks",), targets=posteriors)
 
         step = maximisation(layer, answers, order.get("sample_weight"))
 
         def maximise(posteriors: np.ndarray, first: bool) -> None:
             step(posteriors, first)
-            pinned = pinned_to_epochs(copies, learning)
+            pinned = epoch_callbacks(copies, learning)
             copies.fit(learning, epochs=layer.epochs_per_round, shuffle=False, verbose=0, callbacks=pinned)
 
         def estimate() -> tuple[np.ndarray, float]:
@@ -54,11 +54,11 @@ def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.ca
     return fit_rounds(model, data, order, rounds, **kwargs)
 
 
-def _compiled_copies(model: Any, data: Any, posteriors: np.ndarray, seed: int) -> "_Copies":
+def _compile_copies(model: Any, data: Any, posteriors: np.ndarray, seed: int) -> "_Copies":
     """Copies of the model's base with its weights, and each with a fold of the tasks to leave out."""
     folds = model.crowd.folds
     fold_of = np.random.default_rng([seed, folds]).permutation(data.num_tasks) % folds
-    copies = _Copies(_copies_of(model.base, folds), fold_of)
+    copies = _Copies(_copy_base(model.base, folds), fold_of)
     for x, _ in data.batches(1, 0, shuffle=False, inputs=("tasks",), targets=posteriors):
         copies(x)  # makes the weights
         break
@@ -69,7 +69,7 @@ def _compiled_copies(model: Any, data: Any, posteriors: np.ndarray, seed: int) -
     return copies
 
 
-def _copies_of(base: Any, number: int) -> list[Any]:
+def _copy_base(base: Any, number: int) -> list[Any]:
     """Models like the base, with weights of their own and its vocabularies.
 
     Raises:

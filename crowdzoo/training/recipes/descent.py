@@ -14,7 +14,7 @@ from crowdzoo.training.expectation import (
     soft_answers_of,
     vote_shares,
 )
-from crowdzoo.training.phases import compiled_with
+from crowdzoo.training.phases import compile_temporarily
 
 
 def descend(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
@@ -45,7 +45,7 @@ def votes_first(model: Any, data: Any, order: dict[str, Any], verbose: Any = "au
     changes = {"optimizer": optimizer, "loss": MaskedCrossentropy(), "metrics": [], "weighted_metrics": []}
     votes = data.batches(**order, inputs=(), targets=_votes(data, layer.num_classes or 1))
     # no loss reaches the layer's own weights, but a weight decay would
-    with compiled_with(model, frozen=layer.trainable_variables, **changes):
+    with compile_temporarily(model, frozen=layer.trainable_variables, **changes):
         model.fit_batches(votes, epochs=epochs, verbose=verbose)
 
 

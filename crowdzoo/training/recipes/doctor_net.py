@@ -9,7 +9,7 @@ import numpy as np
 from crowdzoo.layers.doctor_net import VoteShareCrossentropy
 from crowdzoo.training.data import answer_shape
 from crowdzoo.training.expectation import annotation_columns
-from crowdzoo.training.phases import compiled_with, joined
+from crowdzoo.training.phases import compile_temporarily, join_histories
 from crowdzoo.training.recipes.descent import descend
 
 
@@ -37,6 +37,6 @@ def fit(
     more = epochs - initial_epoch if layer.weight_epochs is None else layer.weight_epochs
     settings = {**kwargs, "callbacks": callbacks, "epochs": start + more, "initial_epoch": start}
     weights_alone = {"frozen": (model.base, layer.kernel, layer.bias), "trained": (layer.log_weight,)}
-    with compiled_with(model, **weights_alone, optimizer=optimizer, loss=VoteShareCrossentropy()):
+    with compile_temporarily(model, **weights_alone, optimizer=optimizer, loss=VoteShareCrossentropy()):
         second = model.fit_batches(data.batches(**order), **settings)
-    return joined(model, history, second)
+    return join_histories(model, history, second)

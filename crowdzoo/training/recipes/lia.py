@@ -7,8 +7,8 @@ import numpy as np
 from keras import ops
 
 from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
-from crowdzoo.training.expectation import ExpectationStep, annotation_columns, answers_of, with_answers
-from crowdzoo.training.phases import compiled_with, joined
+from crowdzoo.training.expectation import ExpectationStep, annotation_columns, answer_inputs, answers_of
+from crowdzoo.training.phases import compile_temporarily, join_histories
 from crowdzoo.training.recipes.descent import descend_on_matrices
 
 
@@ -26,10 +26,10 @@ def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.ca
     answers = answers_of(data, layer.num_classes, "LIA" if layer.confidence else None)
     posteriors = answers.mean(data.num_tasks).astype("float32")
     e_step = ExpectationStep(data, posteriors, every=layer.epochs_per_round)
-    batches = data.batches(**order, inputs=("annotators", "labels"), targets=posteriors, **with_answers(model, data))
+    batches = data.batches(**order, inputs=("annotators", "labels"), targets=posteriors, **answer_inputs(model, data))
     # none, not None: that would keep the metrics there are
     no_metrics: dict[str, Any] = {"metrics": [], "weighted_metrics": []}
-    with compiled_with(model, loss=ExpectedLogLikelihood(), **no_metrics):
+    with compile_temporarily(model, loss=ExpectedLogLikelihood(), **no_metrics):
         history = model.fit_batches(
             batches, initial_epoch=first, epochs=epochs, callbacks=[e_step, *callbacks], **kwargs
         )
@@ -39,7 +39,7 @@ def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.ca
         more = descend_on_matrices(
             model, data, order, **phase, validation_data=validation_data, callbacks=callbacks, **kwargs
         )
-        history = joined(model, history, more)
+        history = join_histories(model, history, more)
     _keep_typical_tasks(model, data, order["batch_size"], order.get("sample_weight"))
     return history
 

@@ -7,7 +7,7 @@ import numpy as np
 from crowdzoo.reading.instances.instances import take_rows
 
 
-def encoded(values: Any, rows: np.ndarray, encoder: Any) -> Any:
+def encode_rows(values: Any, rows: np.ndarray, encoder: Any) -> Any:
     """Some instances as the model takes them.
 
     Args:
