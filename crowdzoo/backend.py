@@ -1,10 +1,16 @@
 """What one Keras backend needs of its own, or what Keras has no public name for."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 import numpy as np
 from keras import ops
+
+# A tensor of the Keras backend, or a symbolic one while a model is built; arrays are converted where Keras does that
+Tensor: TypeAlias = keras.KerasTensor
+Shape: TypeAlias = tuple[int | None, ...]
+# Arguments of a constructor by name, as `get_config` returns them: what JSON and Keras can write
+Config: TypeAlias = dict[str, Any]
 
 # === Rows of a weight, at a cost that follows the rows and not the weight ===
 

@@ -15,7 +15,7 @@ import crowdzoo
 from crowdzoo.files.model_files import FOLDER_NAMES
 from crowdzoo.files.paths import check_output_folder
 from crowdzoo.files.writing import atomic_folder
-from crowdzoo.networks.encoders import model_names
+from crowdzoo.networks.encoders import Encoder, model_names
 
 if TYPE_CHECKING:
     from crowdzoo.training.crowd_model import CrowdModel
@@ -30,13 +30,13 @@ def save_pretrained(
     model: CrowdModel,
     path: str | Path,
     *,
-    classes: Sequence[Any] | None = None,
-    annotators: Sequence[Any] | None = None,
+    classes: Sequence[object] | None = None,
+    annotators: Sequence[object] | None = None,
     features: Sequence[str] | None = None,
-    encoder: Any = None,
-    training: Mapping[str, Any] | None = None,
+    encoder: Encoder | None = None,
+    training: Mapping[str, object] | None = None,
     licence: str = "unknown",
-    card: Mapping[str, Any] | None = None,
+    card: Mapping[str, object] | None = None,
 ) -> Path:
     """Writes a folder for the hub of Hugging Face or Kaggle, which `keras.saving.load_model` reads.
 

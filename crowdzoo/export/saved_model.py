@@ -16,8 +16,10 @@ from crowdzoo.errors import ConfigError
 from crowdzoo.files.json import FORMAT_VERSION
 from crowdzoo.files.served_model import MODEL_CARD_FILE, REQUEST_FILES, WARMUP_FILE
 from crowdzoo.files.writing import atomic_folder
+from crowdzoo.networks.encoders import Encoder
 
 if TYPE_CHECKING:
+    from crowdzoo.export.warmup import WarmupInstances
     from crowdzoo.training.crowd_model import CrowdModel
 
 
@@ -27,10 +29,10 @@ def export_model(
     *,
     classes: Sequence[str] | None = None,
     annotators: Sequence[str] | None = None,
-    encoder: Any = None,
+    encoder: Encoder | None = None,
     name: str = "model",
-    warmup_instances: Any = None,
-    model_card: Mapping[str, Any] | None = None,
+    warmup_instances: WarmupInstances = None,
+    model_card: Mapping[str, object] | None = None,
 ) -> Path:
     """Writes `model` as a TensorFlow SavedModel that loads without crowdzoo and without Keras.
 

@@ -1,7 +1,9 @@
 """Signatures of an exported model: what it answers to instances, for each kind of label."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
@@ -9,14 +11,22 @@ import tensorflow as tf
 from crowdzoo.data.tags import spans_of, tag_problem
 from crowdzoo.errors import ConfigError
 from crowdzoo.export.warmup import instance_specs
-from crowdzoo.networks.instance_encoder import InstanceEncoder
+from crowdzoo.networks.encoders import Encoder
 from crowdzoo.networks.preprocessed import Preprocessed
 from crowdzoo.networks.reward_model import SIDES, input_name
+from crowdzoo.networks.token_encoder import TokenEncoder
+
+if TYPE_CHECKING:
+    from crowdzoo.training.crowd_model import CrowdModel
 
 
 def build_pair_signatures(
-    model: Any, specs: dict[str, Any], classes: Sequence[str] | None, annotators: list[str], encoder: Any = None
-) -> tuple[Any, dict[str, Any]]:
+    model: CrowdModel,
+    specs: dict[str, tf.TensorSpec],
+    classes: Sequence[str] | None,
+    annotators: list[str],
+    encoder: Encoder | None = None,
+) -> tuple[tf.Module, dict[str, tf.types.experimental.ConcreteFunction]]:
     """The module and the signatures of a model on a `RewardModel`: single instances, and pairs of them.
 
     Args:
@@ -42,13 +52,13 @@ def build_pair_signatures(
 
 
 def build_signatures(
-    model: Any,
-    specs: dict[str, Any],
+    model: CrowdModel,
+    specs: dict[str, tf.TensorSpec],
     classes: Sequence[str] | None,
     annotators: list[str],
-    encoder: Any = None,
+    encoder: Encoder | PairEncoder | None = None,
     number: str = "value",
-) -> tuple[Any, dict[str, Any]]:
+) -> tuple[tf.Module, dict[str, tf.types.experimental.ConcreteFunction]]:
     """A `tf.Module` that holds each variable once, and its signatures as concrete functions.
 
     Args:
@@ -71,7 +81,7 @@ def build_signatures(
     if encoder is not None:
         module.resources = encoder.resources  # held, or the graph's tables would be gone
 
-    def serve(inputs: Any) -> Any:
+    def serve(inputs: tf.Tensor | dict[str, tf.Tensor]) -> tf.Tensor:
         values = inputs if isinstance(inputs, dict) else {"instances": inputs}
         x, _ = _read(model, encoder, _at_least_one(values, encoder))
         return model(x, training=False)[: _num_rows(values)]
@@ -81,7 +91,9 @@ def build_signatures(
     shape = module.serve.get_concrete_function().output_shapes.as_list()
     answers = _answers(model, shape, classes, encoder, number)
 
-    def predict(answer: Callable[..., dict[str, Any]], inputs: Any, annotator: Any = None) -> dict[str, Any]:
+    def predict(
+        answer: Callable[..., dict[str, tf.Tensor]], inputs: dict[str, tf.Tensor], annotator: tf.Tensor | None = None
+    ) -> dict[str, tf.Tensor]:
         """The answer for instances, or for what a named annotator would say of each."""
         size = _num_rows(inputs)
         padded = _at_least_one(inputs, encoder)
@@ -97,7 +109,7 @@ def build_signatures(
             outputs = answer(None, probabilities, tokens)
         return {name: value[:size] for name, value in outputs.items()}
 
-    def signature(answer: Callable[..., dict[str, Any]]) -> Any:
+    def signature(answer: Callable[..., dict[str, tf.Tensor]]) -> tf.types.experimental.ConcreteFunction:
         return tf.function(lambda inputs: predict(answer, inputs)).get_concrete_function(specs)
 
     functions = {name: signature(answer) for name, answer in answers.items()}
@@ -124,8 +136,12 @@ def build_signatures(
 
 
 def _answers(
-    model: Any, shape: list[int | None], classes: Sequence[str] | None, encoder: Any, number: str
-) -> dict[str, Callable[..., dict[str, Any]]]:
+    model: CrowdModel,
+    shape: list[int | None],
+    classes: Sequence[str] | None,
+    encoder: Encoder | PairEncoder | None,
+    number: str,
+) -> dict[str, Callable[..., dict[str, tf.Tensor]]]:
     """What each signature makes of the model's input, its estimate and the tokens."""
     sequence = len(shape) == 3 and hasattr(encoder, "tokenize")
     if len(shape) == 3 and not sequence:
@@ -157,14 +173,16 @@ def _answers(
 # === Instances ===
 
 
-def _read(model: Any, encoder: Any, inputs: dict[str, Any]) -> tuple[Any, Any]:
+def _read(
+    model: CrowdModel, encoder: Encoder | PairEncoder | None, inputs: dict[str, tf.Tensor]
+) -> tuple[tf.Tensor, tuple[tf.Tensor, ...] | None]:
     """The model's input; and of texts that are tagged the text, its tokens, their starts and ends."""
     if encoder is None and len(inputs) > 1:
         return keras.tree.map_structure(lambda tensor: inputs[tensor.name], model.base.input), None
     instances = inputs["instances"] if [*inputs] == ["instances"] else inputs
     if encoder is None:
         return instances, None
-    if not hasattr(encoder, "tokenize"):
+    if not isinstance(encoder, TokenEncoder):
         return encoder(instances), None
     tokens, starts, ends = encoder.tokenize(instances)
     if isinstance(model.base, Preprocessed):  # which has its own ids, of tokens with spaces between
@@ -174,11 +192,11 @@ def _read(model: Any, encoder: Any, inputs: dict[str, Any]) -> tuple[Any, Any]:
     return encoder.encode(tokens), (instances, tokens, starts, ends)
 
 
-def _num_rows(inputs: dict[str, Any]) -> Any:
+def _num_rows(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
     return tf.shape(next(iter(inputs.values())))[0]
 
 
-def _at_least_one(inputs: dict[str, Any], encoder: Any) -> dict[str, Any]:
+def _at_least_one(inputs: dict[str, tf.Tensor], encoder: Encoder | PairEncoder | None) -> dict[str, tf.Tensor]:
     """What is encoded, one instance at least: a convolution over an empty batch fails."""
     if encoder is None:
         return inputs
@@ -190,7 +208,7 @@ def _at_least_one(inputs: dict[str, Any], encoder: Any) -> dict[str, Any]:
     return {name: tf.concat([values, examples[name]], axis=0) for name, values in inputs.items()}
 
 
-def _known_codes(codes: Any, annotator: Any, size: Any, num_annotators: int) -> Any:
+def _known_codes(codes: tf.Tensor, annotator: tf.Tensor, size: tf.Tensor, num_annotators: int) -> tf.Tensor:
     """Annotators' codes, after one name an instance was checked, and that each is known."""
     same_size = tf.debugging.Assert(
         tf.equal(size, tf.shape(annotator)[0]),
@@ -221,8 +239,8 @@ class PairEncoder:
         example: by the same names.
     """
 
-    def __init__(self, encoder: InstanceEncoder):
-        self.encoder = encoder
+    def __init__(self, encoder: Encoder):
+        self.encoder: Callable[..., dict[str, tf.Tensor]] = encoder
         self.resources = encoder.resources
         self.names = {side: {name: input_name(side, name) for name in encoder.inputs} for side in SIDES}
         self.inputs = {
@@ -232,7 +250,7 @@ class PairEncoder:
         }
         self.example = {own: encoder.example[name] for names in self.names.values() for name, own in names.items()}
 
-    def __call__(self, values: dict[str, Any]) -> dict[str, Any]:
+    def __call__(self, values: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Encodes a batch.
 
         Args:
@@ -251,10 +269,10 @@ class PairEncoder:
 # === Classes and masks ===
 
 
-def _class_answer(classes: list[str], of_pixels: bool) -> Callable[..., dict[str, Any]]:
+def _class_answer(classes: list[str], of_pixels: bool) -> Callable[..., dict[str, tf.Tensor]]:
     names = tf.constant(classes)
 
-    def answer(_: Any, probabilities: Any, __: Any) -> dict[str, Any]:
+    def answer(_: tf.Tensor, probabilities: tf.Tensor, __: tf.Tensor) -> dict[str, tf.Tensor]:
         probabilities = tf.cast(probabilities, tf.float32)  # mixed precision computes in float16
         label = tf.argmax(probabilities, axis=-1, output_type=tf.int64)
         if of_pixels:
@@ -269,7 +287,7 @@ def _class_answer(classes: list[str], of_pixels: bool) -> Callable[..., dict[str
 # === Tagged sentences ===
 
 
-def _best_tags(model: Any, x: Any, probabilities: Any, tokens: Any) -> tuple[Any, Any, Any]:
+def _best_tags(model: CrowdModel, x: Any, probabilities: Any, tokens: Any) -> tuple[Any, Any, Any]:
     """The best tag of every token (of a CRF its best path), its probability, and where there is a token.
 
     All are `[B, T]`, as wide as the longest text, or as the base pads it; the probability is 0 where no token is.
@@ -289,10 +307,10 @@ def _padded(ragged: Any, codes: Any, default: Any = 0) -> Any:
     return tf.pad(dense, [[0, 0], [0, tf.shape(codes)[1] - tf.shape(dense)[1]]], constant_values=default)
 
 
-def _tags_answer(model: Any, classes: list[str]) -> Callable[..., dict[str, Any]]:
+def _tags_answer(model: CrowdModel, classes: list[str]) -> Callable[..., dict[str, tf.Tensor]]:
     names = tf.constant(classes)
 
-    def answer(x: Any, probabilities: Any, texts: Any) -> dict[str, Any]:
+    def answer(x: tf.Tensor, probabilities: tf.Tensor, texts: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
         _, tokens, starts, ends = texts
         codes, scores, there = _best_tags(model, x, probabilities, tokens)
         return {
@@ -307,7 +325,7 @@ def _tags_answer(model: Any, classes: list[str]) -> Callable[..., dict[str, Any]
     return answer
 
 
-def _spans_answer(model: Any, classes: list[str]) -> Callable[..., dict[str, Any]]:
+def _spans_answer(model: CrowdModel, classes: list[str]) -> Callable[..., dict[str, tf.Tensor]]:
     inside = tf.constant([name != "O" for name in classes])
     types = tf.constant([name[2:] for name in classes])
     # whether two neighbouring tags are of one span, by the rules of conlleval that `spans_of` keeps; those of IOBES
@@ -315,7 +333,7 @@ def _spans_answer(model: Any, classes: list[str]) -> Callable[..., dict[str, Any
     pairs = [[spans_of([tag, next_tag], "IOBES") for next_tag in classes] for tag in classes]
     joined = tf.constant([[any(span.end - span.start == 2 for span in spans) for spans in row] for row in pairs])
 
-    def answer(x: Any, probabilities: Any, texts: Any) -> dict[str, Any]:
+    def answer(x: tf.Tensor, probabilities: tf.Tensor, texts: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
         instances, tokens, starts, ends = texts
         codes, scores, there = _best_tags(model, x, probabilities, tokens)
         is_inside = tf.gather(inside, codes) & there
@@ -332,7 +350,7 @@ def _spans_answer(model: Any, classes: list[str]) -> Callable[..., dict[str, Any
         score = total / tf.cast(last[:, 1] - first[:, 1] + 1, tf.float32)
         rows = tf.cast(tf.shape(codes)[0], tf.int64)
 
-        def dense(values: Any, default: Any) -> Any:
+        def dense(values: tf.Tensor, default: tf.Tensor | str | float) -> tf.Tensor:
             return tf.RaggedTensor.from_value_rowids(values, first[:, 0], nrows=rows).to_tensor(default)
 
         starts, ends = dense(start, tf.constant(0, tf.int64)), dense(end, tf.constant(0, tf.int64))

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
 from crowdzoo.layers.ranges import SCALE, STRENGTH, UNITS, feature_table
@@ -155,13 +156,13 @@ class CoNAL(CrowdLayer):
 
     # === Embeddings ===
 
-    def _annotator_embeddings(self, annotators: Any) -> Any:
+    def _annotator_embeddings(self, annotators: Tensor) -> Any:
         """Embeddings u of the given annotators `[B, M, e]`, of everybody for None `[1, R, e]`; length one."""
         rows = self.rows_of(self.annotators, annotators)
         rows = rows[None] if annotators is None else rows
         return _normalize(rows if self.annotator_features is None else self.annotator_map(rows))
 
-    def _instance_embeddings(self, features: Any) -> Any:
+    def _instance_embeddings(self, features: Tensor) -> Any:
         """Embeddings v of the instances, `[B, e]`."""
         hidden = self._cast(features)
         if self.hidden_map is not None:
@@ -169,13 +170,15 @@ class CoNAL(CrowdLayer):
         embeddings = self.instance_map(hidden)
         return _normalize(embeddings) if self.normalize_instances else embeddings
 
-    def _log_odds(self, annotators: Any, instances: Any) -> Any:
+    def _log_odds(self, annotators: Tensor, instances: Any) -> Any:
         """`u_r . v_i`, the log-odds of omega, `[B, M]`; instances are embeddings `[B, e]` or `[1, e]`."""
         return ops.sum(self._annotator_embeddings(annotators) * instances[:, None], axis=-1)
 
     # === Answers ===
 
-    def call(self, inputs: Any, annotators: Any = None, features: Any = None, training: bool = False) -> Any:
+    def call(
+        self, inputs: Tensor, annotators: Tensor | None = None, features: Tensor | None = None, training: bool = False
+    ) -> Tensor:
         """Answers of all annotators, or of the given ones; see the class for shapes."""
         self._check_call(inputs, training)
         self._check_features(getattr(features, "shape", None))
@@ -201,7 +204,7 @@ class CoNAL(CrowdLayer):
             ops.log_sigmoid(-log_odds) + ops.log_softmax(own, axis=-1),
         )
 
-    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
+    def log_confusions(self, annotators: Tensor, features: Tensor | None = None) -> Tensor:
         """See `CrowdLayer.log_confusions`; omega is that of the instance.
 
         Without features omega is taken at the mean of the training instances' embeddings.

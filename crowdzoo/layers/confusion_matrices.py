@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, checked
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
 from crowdzoo.layers.ranges import DIAGONAL, SCALE
@@ -107,12 +108,12 @@ class ConfusionMatrices(CrowdLayer):
         """See `CrowdLayer.default_loss`."""
         return MaskedCrowdEvidence() if self.confidence else super().default_loss()
 
-    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
+    def log_confusions(self, annotators: Tensor, features: Tensor | None = None) -> Tensor:
         """See `CrowdLayer.log_confusions`."""
         self._check_built()
         return ops.log_softmax(self.rows_of(self.kernel, annotators), axis=-1)
 
-    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
+    def call(self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False) -> Tensor:
         """Log-probabilities of the labels; see the class for shapes."""
         self._check_call(inputs, training)
         p = self._cast(inputs)

@@ -7,11 +7,13 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.backend import Config, Tensor
+
 # Log-weight of a forbidden transition: e^-1e4 is 0, and sums of a few stay finite in float32
 FORBIDDEN = -1e4
 
 
-def crf_log_norm(scores: Any, mask: Any, transitions: Any) -> Any:
+def crf_log_norm(scores: Tensor, mask: Tensor, transitions: Tensor) -> Tensor:
     """Logarithm of the sum over all paths of tags, `log sum_z exp(sum_t scores[t, z_t] + transitions[z_(t-1), z_t])`.
 
     Args:
@@ -27,7 +29,7 @@ def crf_log_norm(scores: Any, mask: Any, transitions: Any) -> Any:
     return ops.where(mask[:, 0], ops.logsumexp(last, axis=-1), ops.zeros_like(last[:, 0]))
 
 
-def crf_log_likelihood(scores: Any, tags: Any, mask: Any, transitions: Any) -> Any:
+def crf_log_likelihood(scores: Tensor, tags: Tensor, mask: Tensor, transitions: Tensor) -> Tensor:
     """Log-probability of a path of tags.
 
     Args:
@@ -52,7 +54,7 @@ def crf_log_likelihood(scores: Any, tags: Any, mask: Any, transitions: Any) -> A
     return path - crf_log_norm(scores, mask, transitions)
 
 
-def crf_marginals(scores: Any, mask: Any, transitions: Any) -> Any:
+def crf_marginals(scores: Tensor, mask: Tensor, transitions: Tensor) -> Tensor:
     """Probability of every tag at every token, over all paths (forward and backward sums, in log-space).
 
     Args:
@@ -67,7 +69,7 @@ def crf_marginals(scores: Any, mask: Any, transitions: Any) -> Any:
     forward = _forward(scores, mask, transitions, ops.logsumexp)
     steps, classes = _time_major(scores, mask), scores.shape[-1]
 
-    def step(after: Any, x: Any) -> tuple[Any, Any]:
+    def step(after: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         """From what follows token t + 1 to what follows token t; x is token t + 1's."""
         following = ops.logsumexp(transitions[None] + (x[:, :classes] + after)[:, None, :], axis=2)
         following = ops.where(x[:, classes:] > 0, following, after)
@@ -78,7 +80,7 @@ def crf_marginals(scores: Any, mask: Any, transitions: Any) -> Any:
     return ops.softmax(ops.transpose(forward + backward, (1, 0, 2)), axis=-1)
 
 
-def crf_decode(scores: Any, mask: Any, transitions: Any) -> Any:
+def crf_decode(scores: Tensor, mask: Tensor, transitions: Tensor) -> Tensor:
     """The most probable path of tags (Viterbi).
 
     Args:
@@ -99,7 +101,7 @@ def crf_decode(scores: Any, mask: Any, transitions: Any) -> Any:
     last = ops.cast(ops.argmax(reached[-1], axis=-1), "int32")
     no_step = ops.cast(ops.zeros_like(reached[:1]), "int32") + ops.arange(classes, dtype="int32")
 
-    def back(tag: Any, before: Any) -> tuple[Any, Any]:
+    def back(tag: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
         tag = ops.take_along_axis(before, tag[:, None], axis=1)[:, 0]
         return tag, tag
 
@@ -107,12 +109,12 @@ def crf_decode(scores: Any, mask: Any, transitions: Any) -> Any:
     return ops.transpose(tags)
 
 
-def _tensors(scores: Any, mask: Any, transitions: Any) -> tuple[Any, Any, Any]:
+def _tensors(scores: Tensor, mask: Tensor, transitions: Tensor) -> Tensor:
     scores = ops.convert_to_tensor(scores)
     return scores, ops.convert_to_tensor(mask, "bool"), ops.convert_to_tensor(transitions, scores.dtype)
 
 
-def _time_major(scores: Any, mask: Any) -> Any:
+def _time_major(scores: Tensor, mask: Tensor) -> Tensor:
     """`[T + 1, B, K + 1]`: scores, and whether there is a token; the last step has none.
 
     One array, because TensorFlow's scan takes no two, and a step more, because it needs one at least.
@@ -121,11 +123,11 @@ def _time_major(scores: Any, mask: Any) -> Any:
     return ops.pad(ops.transpose(both, (1, 0, 2)), ((0, 1), (0, 0), (0, 0)))
 
 
-def _forward(scores: Any, mask: Any, transitions: Any, over_paths: Callable[..., Any]) -> Any:
+def _forward(scores: Tensor, mask: Tensor, transitions: Tensor, over_paths: Callable[..., Any]) -> Tensor:
     """Log-weight of the paths that end in each tag, `[T, B, K]`: of all or of the best; padding repeats the last."""
     steps, classes = _time_major(scores, mask), scores.shape[-1]
 
-    def step(before: Any, x: Any) -> tuple[Any, Any]:
+    def step(before: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         paths = over_paths(before[:, :, None] + transitions[None], axis=1) + x[:, :classes]
         paths = ops.where(x[:, classes:] > 0, paths, before)
         return paths, paths
@@ -186,20 +188,20 @@ class CRF(keras.layers.Layer):
         )
         super().build(input_shape)
 
-    def call(self, inputs: Any, mask: Any = None) -> Any:
+    def call(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
         """Marginals; see the class."""
         return crf_marginals(*self._parts(inputs, mask))
 
-    def decode(self, inputs: Any, mask: Any = None) -> Any:
+    def decode(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
         """The most probable path of tags, int32 `[B, T]`; arguments as for a call."""
         return crf_decode(*self._parts(inputs, mask))
 
-    def log_likelihood(self, inputs: Any, tags: Any, mask: Any = None) -> Any:
+    def log_likelihood(self, inputs: Tensor, tags: Tensor, mask: Tensor | None = None) -> Tensor:
         """Log-probability of paths of tags int `[B, T]`, in nats, `[B]`; other arguments as for a call."""
         scores, mask, transitions = self._parts(inputs, mask)
         return crf_log_likelihood(scores, tags, mask, transitions)
 
-    def _parts(self, inputs: Any, mask: Any) -> tuple[Any, Any, Any]:
+    def _parts(self, inputs: Tensor, mask: Tensor) -> Tensor:
         """Scores and transitions with what is forbidden far below, and a mask."""
         dtype = keras.backend.result_type(self.variable_dtype, "float32")
         scores = ops.cast(ops.convert_to_tensor(inputs), dtype)
@@ -216,6 +218,6 @@ class CRF(keras.layers.Layer):
         """That of the input."""
         return tuple(input_shape)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Every argument of the constructor."""
         return {**super().get_config(), "allowed": self.allowed}

@@ -1,12 +1,15 @@
 """The crowd layer: one small map per annotator from the truth's estimate to the annotator's answer."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import keras
 import numpy as np
 from keras import ops
+from numpy.typing import ArrayLike
 
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.errors import ConfigError
 from crowdzoo.layers.crowd_layer import CrowdLayer
@@ -146,13 +149,13 @@ class CrowdsourcedLayer(CrowdLayer):
             self.shift = self._weight("shift", (), trainable=False)
         super().build(inputs_shape)
 
-    def load_own_variables(self, store: Any) -> None:
+    def load_own_variables(self, store: Mapping[str, ArrayLike]) -> None:
         """Loads the weights; of connection VB also without a factor, which was 1 in earlier releases."""
         if self.factor is not None and "1" not in store:
             store = {"0": store["0"], "1": 1.0}
         super().load_own_variables(store)
 
-    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
+    def call(self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False) -> Tensor:
         """Answers of all annotators, or of the given ones; see the class for shapes."""
         self._check_call(inputs, training)
         p = self._cast(inputs)
@@ -164,7 +167,7 @@ class CrowdsourcedLayer(CrowdLayer):
         answers = p if kernel is None else self.center + (p - self.center) * kernel
         return answers if bias is None else answers + self.unit * bias
 
-    def truth(self, bottleneck: Any) -> Any:
+    def truth(self, bottleneck: Tensor) -> Tensor:
         """The bottleneck; with `anchor`, and what the annotators' biases had in common."""
         if self.shift is None:
             return bottleneck
@@ -187,7 +190,7 @@ class CrowdsourcedLayer(CrowdLayer):
             p = p * (kernel[..., None] if self.connection == "S" else kernel)[own]
         return p if bias is None else p + bias[own]
 
-    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
+    def log_confusions(self, annotators: Tensor, features: Tensor | None = None) -> Tensor:
         """See `CrowdLayer.log_confusions`: the answer to each certain truth."""
         if self.no_confusions is not None:
             return super().log_confusions(annotators)
@@ -236,7 +239,7 @@ class CrowdsourcedLayer(CrowdLayer):
         """
         return self.unit * self._numbers(self.bias, 0.0)
 
-    def _numbers(self, weight: Any, default: float) -> np.ndarray:
+    def _numbers(self, weight: Tensor, default: float) -> np.ndarray:
         if self.label_kind.has_classes:
             raise ValueError("CrowdsourcedLayer: scales and biases are a regression's; use annotator_confusions()")
         self._check_built()

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, checked
 from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.ranges import BATCH, CLASSES, PHASE
@@ -31,7 +32,7 @@ class VoteShareCrossentropy(keras.losses.Loss):
         A number a task (of sequences the sum over its tokens), `[B]`, 0 where nobody labelled; their mean is the loss.
     """
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """See the class."""
         labels = ops.cast(y_true, "int32")
         there = ops.expand_dims(labels >= 0, axis=-1)
@@ -178,7 +179,7 @@ class DoctorNet(CrowdLayer):
 
     # === What a layer says ===
 
-    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
+    def call(self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False) -> Tensor:
         """Logits of the labels; see the class."""
         self.check_training(training)
         self._check_hidden(inputs.shape)
@@ -198,7 +199,7 @@ class DoctorNet(CrowdLayer):
             log_weight = log_weight[:, None]
         return ops.log_softmax(logits, axis=-1) + log_weight[..., None]
 
-    def truth(self, bottleneck: Any) -> Any:
+    def truth(self, bottleneck: Tensor) -> Tensor:
         """Weighted mean of all heads' label distributions, or of their votes.
 
         Args:
@@ -225,7 +226,7 @@ class DoctorNet(CrowdLayer):
             return ops.one_hot(ops.argmax(logits, axis=-1), logits.shape[-1], dtype=logits.dtype)
         return ops.softmax(logits, axis=-1)
 
-    def confusions_on(self, hidden: Any) -> np.ndarray:
+    def confusions_on(self, hidden: np.ndarray) -> np.ndarray:
         """What the heads answer on average, by what the layer takes the instances for.
 
         `sum_i truth_i(k) P(r says l | x_i) / sum_i truth_i(k)`: a description of given instances, not a parameter.
@@ -258,7 +259,7 @@ class DoctorNet(CrowdLayer):
 
     # === Keras and helpers ===
 
-    def _logits(self, hidden: Any, start: int, stop: int) -> Any:
+    def _logits(self, hidden: np.ndarray, start: int, stop: int) -> Any:
         """Logits of the annotators start to stop - 1, `[B, stop - start, K]` (`[B, T, stop - start, K]`)."""
         kernel, bias = (ops.cast(weight[start:stop], hidden.dtype) for weight in (self.kernel, self.bias))
         return ops.einsum(f"{self._axes}d,rdk->{self._axes}rk", hidden, kernel) + bias

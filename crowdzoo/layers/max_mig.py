@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import checked
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.ranges import DIAGONAL, PSEUDO_COUNT
@@ -42,7 +43,7 @@ class MutualInformationGain(MaskedMean):
         for the Kullback-Leibler divergence.
     """
 
-    def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    def costs(self, y_true: Tensor, y_pred: Tensor) -> tuple[Tensor, Tensor]:
         """See `MaskedMean.costs`; a cost is a task's."""
         if len(y_pred.shape) == 3:
             return MaskedCrowdCrossentropy().costs(y_true, y_pred)
@@ -118,18 +119,18 @@ class MaxMIG(ConfusionMatrices):
         classes = inputs_shape[-1] or 1
         self.prior = self._weight("prior", (classes,), keras.initializers.Constant(1 / classes), trainable=False)
 
-    def log_joint(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
+    def log_joint(self, inputs: Tensor, annotators: Tensor, labels: Tensor, features: Tensor | None = None) -> Tensor:
         """Logarithm of `h(x) g(y) / prior`, up to a number a task; see `CrowdLayer.log_joint`."""
         return self._log_prior(inputs) + self._evidence(annotators, labels)
 
-    def with_labels(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
+    def with_labels(self, inputs: Tensor, annotators: Tensor, labels: Tensor, features: Tensor | None = None) -> Tensor:
         """Both views, which the loss compares: `log h(x)`, then `log (g(y) / prior)`, `[B, 2 K]`."""
         evidence = self._evidence(annotators, labels)
         prior = ops.log(ops.cast(self.prior, evidence.dtype))
         log_ratio = evidence - ops.logsumexp(evidence + prior, axis=-1, keepdims=True)
         return ops.concatenate([self._log_prior(inputs), log_ratio], axis=-1)
 
-    def _evidence(self, annotators: Any, labels: Any) -> Any:
+    def _evidence(self, annotators: Tensor, labels: Tensor) -> Any:
         """`sum_r W_r[:, y_r]` over the labels of each task, `[B, K]`."""
         kernel = self.rows_of(self.kernel, annotators)
         one_hot = ops.one_hot(ops.cast(labels, "int32"), self._num_classes, dtype=kernel.dtype)  # a row of 0 for -1

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.layers.crowd_layer import CrowdLayer
 
@@ -87,7 +88,7 @@ class PairAnnotators(CrowdLayer):
         self.kernel = self._weight("kernel", (self.num_annotators, 3))
         super().build(inputs_shape)
 
-    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
+    def call(self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False) -> Tensor:
         """Log-probabilities of the answers; see the class for shapes."""
         self._check_shape(inputs.shape)
         logs = self._log_prior(inputs)

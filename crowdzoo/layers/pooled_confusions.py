@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
 from crowdzoo.layers.ranges import DIAGONAL, STRENGTH, UNITS
@@ -123,7 +124,7 @@ class PooledConfusions(CrowdLayer):
 
     # === What annotators say ===
 
-    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
+    def call(self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False) -> Tensor:
         """Log-probabilities of the labels; see the class for shapes."""
         self._check_call(inputs, training)
         p = self._cast(inputs)
@@ -147,7 +148,7 @@ class PooledConfusions(CrowdLayer):
             errors = ops.matmul(kinds, ops.softmax(self._cast(self.errors), axis=-1))
         return ops.log(ops.maximum(right + errors, SMALLEST))
 
-    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
+    def log_confusions(self, annotators: Tensor, features: Tensor | None = None) -> Tensor:
         """See `CrowdLayer.log_confusions`; of `[B, M, K, K]`, so not for a thousand classes."""
         self._check_built()
         own = self._deviations(annotators)
@@ -156,7 +157,7 @@ class PooledConfusions(CrowdLayer):
         classes = ops.arange(self._num_classes, dtype="int32")
         return ops.swapaxes(self._log_likelihoods(own, ops.broadcast_to(classes, (1, 1, len(classes)))), -1, -2)
 
-    def log_joint(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
+    def log_joint(self, inputs: Tensor, annotators: Tensor, labels: Tensor, features: Tensor | None = None) -> Tensor:
         """See `CrowdLayer.log_joint`; without K by K matrices unless the form is full."""
         if self.form == "full":
             return super().log_joint(inputs, annotators, labels)
@@ -167,7 +168,7 @@ class PooledConfusions(CrowdLayer):
         observed = ops.cast(labels >= 0, log_likelihoods.dtype)[..., None]
         return self._log_prior(inputs) + ops.sum(observed * log_likelihoods, axis=1)
 
-    def _log_likelihoods(self, own: dict[str, Any], labels: Any) -> Any:
+    def _log_likelihoods(self, own: dict[str, Any], labels: Tensor) -> Any:
         """How likely labels int `[B, M, L]` (or `[1, 1, L]`) are for each truth, `[B, M, L, K]`; not of full form."""
         logit = (self._cast(self.common_right) + own["right"])[..., None, :]  # [B, M, 1, K or 1]
         right, wrong = ops.log_sigmoid(logit), ops.log_sigmoid(-logit)
@@ -180,7 +181,7 @@ class PooledConfusions(CrowdLayer):
         wrong = wrong + ops.logsumexp(kinds + mix, axis=-1)
         return ops.where(matches, ops.logaddexp(right, wrong), wrong)
 
-    def _deviations(self, annotators: Any) -> dict[str, Any]:
+    def _deviations(self, annotators: Tensor) -> dict[str, Any]:
         """The annotators' own numbers by weight, `[B, M, ...]`."""
         own = {"kernel": self.kernel, "right": self.right, "mix": self.mix}
         return {name: self.rows_of(weight, annotators) for name, weight in own.items() if weight is not None}
@@ -196,7 +197,7 @@ class PooledConfusions(CrowdLayer):
 
     # === Annotators of few labels ===
 
-    def _penalty(self, own: dict[str, Any], annotators: Any) -> Any:
+    def _penalty(self, own: dict[str, Any], annotators: Tensor) -> Any:
         """The batch's share of the ridge, divided by the batch's labels as the loss is."""
         squares: Any = sum(
             ops.sum(ops.square(values), axis=tuple(range(2, len(values.shape)))) for values in own.values()

@@ -1,8 +1,7 @@
 """What the settings of the layers and of their training may be."""
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdzoo.checks.constraints import Choice, Number
 from crowdzoo.errors import ConfigError, short_repr
@@ -47,7 +46,7 @@ class _Hidden:
 HIDDEN = _Hidden()
 
 
-def feature_table(where: str, numbers: Any, shape: tuple[int | None, int | None]) -> list[list[float]]:
+def feature_table(where: str, numbers: ArrayLike, shape: tuple[int | None, int | None]) -> list[list[float]]:
     """Annotators' features, checked, as lists, which a configuration can hold.
 
     Args:

@@ -7,6 +7,7 @@ import numpy as np
 from keras import ops
 from scipy.special import gammaln
 
+from crowdzoo.backend import Config, Tensor
 from crowdzoo.checks.constraints import FLAG, LEVEL, Number, checked
 from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.ranges import CENTER, EPOCHS, PHASE, PSEUDO_COUNT, UNIT
@@ -135,7 +136,7 @@ class RatingEM(CrowdLayer):
 
     # === What a layer says ===
 
-    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
+    def call(self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False) -> Tensor:
         """Expected ratings; see the class."""
         self._check_call(inputs, training)
         return self._cast(inputs) + self.unit * self.rows_of(self.bias, annotators)
@@ -169,7 +170,12 @@ class RatingEM(CrowdLayer):
         return RatingSquaredError(self.unit)
 
     def start_from(
-        self, num_tasks: int, tasks: np.ndarray, annotators: np.ndarray, ratings: np.ndarray, weights: Any = None
+        self,
+        num_tasks: int,
+        tasks: np.ndarray,
+        annotators: np.ndarray,
+        ratings: np.ndarray,
+        weights: np.ndarray | None = None,
     ) -> np.ndarray:
         """Rounds without a network: it says the mean of the corrected ratings of every task.
 
@@ -198,7 +204,12 @@ class RatingEM(CrowdLayer):
         return targets
 
     def update(
-        self, estimates: np.ndarray, tasks: np.ndarray, annotators: np.ndarray, ratings: np.ndarray, weights: Any = None
+        self,
+        estimates: np.ndarray,
+        tasks: np.ndarray,
+        annotators: np.ndarray,
+        ratings: np.ndarray,
+        weights: np.ndarray | None = None,
     ) -> tuple[np.ndarray, float]:
         """E-step and the M-step of the annotators.
 
@@ -216,7 +227,12 @@ class RatingEM(CrowdLayer):
         return self._round(self._standardize(estimates), tasks, annotators, self._standardize(ratings), weights)
 
     def _round(
-        self, estimates: np.ndarray, tasks: np.ndarray, annotators: np.ndarray, ratings: np.ndarray, weights: Any
+        self,
+        estimates: np.ndarray,
+        tasks: np.ndarray,
+        annotators: np.ndarray,
+        ratings: np.ndarray,
+        weights: np.ndarray | None,
     ) -> tuple[np.ndarray, float]:
         """See `update`; here estimates and ratings are standardised."""
         counts = np.ones(len(tasks)) if weights is None else weights
@@ -273,7 +289,7 @@ class RatingEM(CrowdLayer):
 
     # === Keras and helpers ===
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Every argument of the constructor."""
         return {**super().get_config(), "bias": self.has_bias}
 

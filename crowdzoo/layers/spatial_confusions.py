@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import checked
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.crowd_layer import SMALLEST
@@ -101,7 +102,7 @@ class SpatialConfusions(ConfusionMatrices):
         self.slope = self._weight("slope", (self.num_annotators, width or 1, classes, classes))
         super().build(inputs_shape)
 
-    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
+    def log_confusions(self, annotators: Tensor, features: Tensor | None = None) -> Tensor:
         """See `CrowdLayer.log_confusions`; `[B, H, W, M, K, K]`."""
         self._check_built()
         if features is None:
@@ -112,13 +113,15 @@ class SpatialConfusions(ConfusionMatrices):
         own = ops.einsum("bhwd,bmdkl->bhwmkl", hidden, self.rows_of(self.slope, annotators))
         return ops.log_softmax(own + self.rows_of(self.kernel, annotators)[:, None, None], axis=-1)
 
-    def log_joint(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
+    def log_joint(self, inputs: Tensor, annotators: Tensor, labels: Tensor, features: Tensor | None = None) -> Tensor:
         """See `CrowdLayer.log_joint`; `[B, H, W, K]`."""
         logs = self.log_confusions(annotators, features)
         one_hot = ops.one_hot(ops.cast(labels, "int32"), logs.shape[-1], dtype=logs.dtype)  # a row of 0 for -1
         return self._log_prior(inputs) + ops.einsum("bhwml,bhwmkl->bhwk", one_hot, logs)
 
-    def call(self, inputs: Any, annotators: Any = None, training: bool = False, features: Any = None) -> Any:
+    def call(
+        self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False, features: Tensor | None = None
+    ) -> Tensor:
         """Log-probabilities of the labels; see the class for shapes."""
         self._check_call(inputs, training)
         self._check_features(getattr(features, "shape", None))

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import Choice, checked
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.ranges import STRENGTH
@@ -83,14 +84,14 @@ class TraceRegularization(ConfusionMatrices):
         self.strength = strength
         self.traces = traces
 
-    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
+    def call(self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False) -> Tensor:
         """Log-probabilities of the labels; see the class for shapes."""
         answers = super().call(inputs, annotators, training)
         if self.strength > 0:
             self.add_loss(self.strength * self._penalty(annotators))
         return answers
 
-    def _penalty(self, annotators: Any) -> Any:
+    def _penalty(self, annotators: Tensor) -> Any:
         """See the class; 0 where there is only padding."""
         if self.traces == "mean" or annotators is None:
             return self._mean_trace(annotators)
@@ -98,7 +99,7 @@ class TraceRegularization(ConfusionMatrices):
         tasks = ops.sum(ops.max(mask, axis=1))
         return self.num_annotators * self._mean_trace(None) * tasks / ops.maximum(ops.sum(mask), 1)
 
-    def _mean_trace(self, annotators: Any) -> Any:
+    def _mean_trace(self, annotators: Tensor) -> Any:
         """Mean trace of the distinct annotators' matrices, 0 to K; 0 where there is only padding."""
         if annotators is None:
             annotators = ops.arange(self.num_annotators, dtype="int32")[:, None]

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import checked
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.crowd_layer import SMALLEST
@@ -28,7 +29,7 @@ class VotesCrossentropy(MaskedCrowdCrossentropy):
         A scalar, in nats; 0 for a batch without votes.
     """
 
-    def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    def costs(self, y_true: Tensor, y_pred: Tensor) -> tuple[Tensor, Tensor]:
         """See the parent; the second result weighs the first."""
         if len(y_pred.shape) == 3:
             return super().costs(y_true, y_pred)

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 from crowdzoo.errors import DataError
 from crowdzoo.files.json import FORMAT_VERSION
+from crowdzoo.networks.instance_encoder import InstanceEncoder
+
+if TYPE_CHECKING:
+    from crowdzoo.networks.token_encoder import TokenEncoder
+
+Encoder: TypeAlias = Union[InstanceEncoder, "TokenEncoder"]
 
 
-def encoder_config(encoder: Any) -> dict[str, Any]:
+def encoder_config(encoder: Encoder | None) -> dict[str, object]:
     """The entry of a file of names for an encoder: its key and its configuration; nothing for None."""
     return {} if encoder is None else {encoder.key: encoder.get_config()}
 
 
 def model_names(
-    classes: Any, annotators: Any, features: Any, encoder: Any, training: Mapping[str, Any]
-) -> dict[str, Any]:
+    classes: Iterable[object] | None,
+    annotators: Iterable[object],
+    features: Iterable[str] | None,
+    encoder: Encoder | None,
+    training: Mapping[str, object],
+) -> dict[str, object]:
     """What is saved beside a model: what its codes stand for, its encoder, and what is known of the training.
 
     Args:

@@ -1,13 +1,16 @@
 """Turning a photograph as its EXIF data say, inside a TensorFlow graph: TensorFlow's decoders do not look there."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 EXIF_WITHIN = 1 << 17  # EXIF data are at most 64 KiB, and come first or second
 _ORIENTATION = 0x0112
 _MOST_ENTRIES = 512
 
 
-def exif_upright(image: Any, content: Any) -> Any:
+def exif_upright(image: "tf.Tensor", content: "tf.Tensor") -> "tf.Tensor":
     """Turns an image upright.
 
     Args:
@@ -29,13 +32,13 @@ def exif_upright(image: Any, content: Any) -> Any:
     return tf.cond(_among(way, 3, 4, 7, 8), lambda: tf.reverse(image, [0]), lambda: image)
 
 
-def _among(way: Any, *ways: int) -> Any:
+def _among(way: Any, *ways: int) -> "tf.Tensor":
     import tensorflow as tf
 
     return tf.reduce_any(tf.equal(way, ways))
 
 
-def _orientation(content: Any) -> Any:
+def _orientation(content: "tf.Tensor") -> "tf.Tensor":
     """1 (upright) to 8, scalar int32; 1 where nothing, or nothing readable, says so."""
     import tensorflow as tf
 
@@ -43,7 +46,7 @@ def _orientation(content: Any) -> Any:
     size = tf.size(head)
     head = tf.cast(tf.pad(head, [[0, 16]]), tf.int32)
 
-    def number(place: Any, length: int, little: Any = False) -> Any:
+    def number(place: "tf.Tensor", length: int, little: "tf.Tensor | bool" = False) -> "tf.Tensor":
         """An unsigned number of `length` bytes at a place, or at each of some places; cut off at 2**31 - 1."""
         steps = tf.range(length)
         digits = tf.gather(head, tf.clip_by_value(place[..., None] + steps, 0, size + 15))
@@ -52,11 +55,11 @@ def _orientation(content: Any) -> Any:
         return tf.cast(tf.minimum(total, 2**31 - 1), tf.int32)
 
     # segments: 0xFF, a marker, and their length with its own two bytes; pixels begin behind marker 0xDA
-    def is_exif(place: Any) -> Any:
+    def is_exif(place: "tf.Tensor") -> "tf.Tensor":
         marked = tf.equal(number(place, 2), 0xFFE1)
         return tf.logical_and(marked, tf.equal(number(place + 4, 4), 0x45786966))  # "Exif"
 
-    def goes_on(place: Any) -> Any:
+    def goes_on(place: "tf.Tensor") -> "tf.Tensor":
         here = tf.logical_and(place < size, tf.equal(number(place, 1), 0xFF))
         return here & ~is_exif(place) & ~tf.equal(number(place + 1, 1), 0xDA)
 

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from crowdzoo.backend import Config
 from crowdzoo.checks.constraints import FLAG, checked
 from crowdzoo.layers.ranges import BATCH, CENTER, CLASSES, DROPOUT, HIDDEN, UNIT
 from crowdzoo.layers.standardization import Standardization
@@ -71,7 +72,7 @@ class FeatureNetwork(keras.Model):
         """
         self.standardize.adapt(x)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Every argument of the constructor."""
         features = {"mean": self.standardize.initial_mean, "variance": self.standardize.initial_variance}
         return {**self.settings, **features, "name": self.name, "trainable": self.trainable}

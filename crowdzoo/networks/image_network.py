@@ -1,6 +1,6 @@
 """What the zoo's networks on images have in common."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from crowdzoo.backend import Config, Tensor
 from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.errors import ConfigError
 from crowdzoo.layers.mirror_and_shift import MirrorAndShift
@@ -94,13 +95,13 @@ class ImageNetwork(keras.Model):
             "augment": augment,
         }  # fmt: skip
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Every argument of the constructor."""
         backbone = None if self.backbone is None else keras.saving.serialize_keras_object(self.backbone)
         return {**self.settings, "backbone": backbone, "name": self.name, "trainable": self.trainable}
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
+    def from_config(cls, config: Config, custom_objects: Mapping[str, type] | None = None) -> "ImageNetwork":
         """Makes the model that the configuration describes; its weights are loaded afterwards."""
         backbone = config.get("backbone")
         if isinstance(backbone, dict):
@@ -225,10 +226,10 @@ class ImageRegressor(ImageNetwork):
         self.settings |= {"center": float(center), "unit": float(unit), "head": head}
 
 
-def _residual(x: Any, filters: Sequence[int]) -> Any:
+def _residual(x: Tensor, filters: Sequence[int]) -> Tensor:
     """A convolution, and a residual block for each number of filters; each but the first halves the size."""
 
-    def convolve(x: Any, number: int, size: int, stride: int, name: str) -> Any:
+    def convolve(x: Tensor, number: int, size: int, stride: int, name: str) -> Tensor:
         x = keras.layers.Conv2D(
             number, size, stride, "same", use_bias=False, kernel_initializer="he_normal", name=name
         )(x)
@@ -247,7 +248,7 @@ def _residual(x: Any, filters: Sequence[int]) -> Any:
     return x
 
 
-def _scale(pixels: Any, scale: str) -> Any:
+def _scale(pixels: Tensor, scale: str) -> Tensor:
     """Pixels of 0 to 255 as a backbone takes them."""
     if scale == "0 to 1":
         return keras.layers.Rescaling(1 / 255, name="scale")(pixels)

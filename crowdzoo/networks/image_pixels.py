@@ -2,9 +2,10 @@
 
 import base64
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdzoo.checks.constraints import Choice, Number, checked
 from crowdzoo.data.instance_kinds import IMAGES
@@ -12,6 +13,9 @@ from crowdzoo.layers.ranges import FITS, SIDE
 from crowdzoo.networks.exif_upright import EXIF_WITHIN, exif_upright
 from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.reading.instances.upright_image import opened
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 _MOST_FASTER = 8  # libjpeg computes an eighth of the size at least
 # a PNG file of one white pixel
@@ -49,23 +53,23 @@ class ImagePixels(InstanceEncoder):
         self.height, self.width, self.fit, self.max_megapixels = height, width, fit, float(max_megapixels)
 
     @property
-    def card(self) -> dict[str, Any]:
+    def card(self) -> dict[str, object]:
         """What a model's card says of the images."""
         return {"images": {**self.get_config(), "formats": ["JPEG", "PNG", "BMP (24 or 32 bits)"]}}
 
     @property
-    def encode_one(self) -> Callable[[Any], Any]:
+    def encode_one(self) -> "Callable[[tf.Tensor], tf.Tensor]":
         """Pixels of one file that was checked before, float32 `[H, W, 3]`: as a call, without the search for bad rows.
 
         Data sets map it over their records, and make batches of the pixels.
         """
         return self._decode
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         """Every argument of the constructor."""
         return {"height": self.height, "width": self.width, "fit": self.fit, "max_megapixels": self.max_megapixels}
 
-    def to_numpy(self, values: Any, batch_size: int = 64) -> np.ndarray:
+    def to_numpy(self, values: ArrayLike, batch_size: int = 64) -> np.ndarray:
         """Pixels of many images in memory, float32 `[N, H, W, 3]`.
 
         Args:
@@ -76,7 +80,7 @@ class ImagePixels(InstanceEncoder):
         starts = range(0, max(1, len(values)), batch_size)
         return np.concatenate([self(opened(values[start : start + batch_size])).numpy() for start in starts])
 
-    def __call__(self, values: Any) -> Any:
+    def __call__(self, values: "tf.Tensor") -> "tf.Tensor":
         """Pixels of images.
 
         Args:
@@ -96,7 +100,7 @@ class ImagePixels(InstanceEncoder):
         rows = tf.range(number)
         nothing = tf.zeros([0], tf.int64), tf.zeros([0]), tf.zeros([0, self.height, self.width, 3])
 
-        def decode_row(row: Any, content: Any) -> Any:
+        def decode_row(row: "tf.Tensor", content: "tf.Tensor") -> "tf.Tensor":
             pixels = _num_pixels(content)
             few = tf.logical_and(pixels > 0, pixels <= self.max_megapixels * 1e6)
             blank = tf.zeros([self.height, self.width, 3])
@@ -119,7 +123,7 @@ class ImagePixels(InstanceEncoder):
         with tf.control_dependencies(checks):
             return tf.ensure_shape(pixels, [None, self.height, self.width, 3])
 
-    def _decode(self, content: Any) -> Any:
+    def _decode(self, content: "tf.Tensor") -> "tf.Tensor":
         """Pixels of one image, float32 `[H, W, 3]`."""
         import tensorflow as tf
 
@@ -134,7 +138,7 @@ class ImagePixels(InstanceEncoder):
         )
         return tf.ensure_shape(pixels, [self.height, self.width, 3])
 
-    def _crop_and_scale(self, image: Any) -> Any:
+    def _crop_and_scale(self, image: "tf.Tensor") -> "tf.Tensor":
         """An image of another size, cut and scaled, float32 `[H, W, 3]`."""
         import tensorflow as tf
 
@@ -148,17 +152,17 @@ class ImagePixels(InstanceEncoder):
         small = tf.image.resize(image, [self.height, self.width], antialias=True)
         return tf.clip_by_value(small, 0.0, 255.0)
 
-    def _jpeg(self, content: Any) -> Any:
+    def _jpeg(self, content: "tf.Tensor") -> "tf.Tensor":
         """uint8 `[?, ?, 3]`; of large photographs not all pixels are computed."""
         import tensorflow as tf
 
         size = tf.image.extract_jpeg_shape(content)
         least = tf.minimum(size[0], size[1]) // max(self.height, self.width)
 
-        def decode(content: Any, ratio: int) -> Any:
+        def decode(content: "tf.Tensor", ratio: int) -> "tf.Tensor":
             return tf.io.decode_jpeg(content, 3, ratio=ratio, dct_method="INTEGER_ACCURATE")
 
-        def decode_upright(content: Any, least: Any) -> Any:
+        def decode_upright(content: "tf.Tensor", least: "tf.Tensor") -> "tf.Tensor":
             cases = [(least >= ratio, lambda ratio=ratio: decode(content, ratio)) for ratio in (_MOST_FASTER, 4, 2)]
             return exif_upright(tf.case(cases, default=lambda: decode(content, 1)), content)
 
@@ -174,29 +178,29 @@ class ImagePixels(InstanceEncoder):
 _JPEG, _PNG, _BMP = b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"BM"
 
 
-def _begins(content: Any, start: bytes) -> Any:
+def _begins(content: "tf.Tensor", start: bytes) -> "tf.Tensor":
     import tensorflow as tf
 
     return tf.equal(tf.strings.substr(content, 0, len(start)), start)
 
 
-def _divide_rounded(number: Any, by: int) -> Any:
+def _divide_rounded(number: "tf.Tensor", by: int) -> "tf.Tensor":
     """A quotient of whole numbers, rounded, at least 1."""
     import tensorflow as tf
 
     return tf.maximum(1, (2 * number + by) // (2 * by))
 
 
-def _decode_png_or_bmp(content: Any) -> Any:
+def _decode_png_or_bmp(content: "tf.Tensor") -> "tf.Tensor":
     """PNG and BMP, uint8 `[?, ?, 3]`."""
     import tensorflow as tf
 
-    def blend_on_white() -> Any:
+    def blend_on_white() -> "tf.Tensor":
         image = tf.cast(tf.io.decode_png(content, 4), tf.int32)
         colours, share = image[..., :3], image[..., 3:]
         return tf.cast((colours * share + 255 * (255 - share) + 127) // 255, tf.uint8)
 
-    def png() -> Any:
+    def png() -> "tf.Tensor":
         # byte 25 says what a pixel has: 3 a palette, which may be transparent, 4 grey and 6 RGB with transparency
         kind = tf.io.decode_raw(tf.strings.substr(content, 25, 1), tf.uint8)[0]
         return tf.cond(tf.reduce_any(tf.equal(kind, [3, 4, 6])), blend_on_white, lambda: tf.io.decode_png(content, 3))
@@ -204,22 +208,22 @@ def _decode_png_or_bmp(content: Any) -> Any:
     return tf.cond(_begins(content, _PNG), png, lambda: tf.io.decode_bmp(content, 0)[..., :3])
 
 
-def _num_pixels(content: Any) -> Any:
+def _num_pixels(content: "tf.Tensor") -> "tf.Tensor":
     """How many pixels a file's header says that it has, scalar float32; 0 for another format or a damaged header."""
     import tensorflow as tf
 
-    def numbers(start: int, length: int, signed: bool, little: bool) -> Any:
+    def numbers(start: int, length: int, signed: bool, little: bool) -> "tf.Tensor":
         kind = tf.int32 if signed else tf.uint16
         part = tf.strings.substr(content, start, length)
         return tf.cast(tf.io.decode_raw(part, kind, little_endian=little), tf.float32)
 
-    def jpeg() -> Any:
+    def jpeg() -> "tf.Tensor":
         return tf.reduce_prod(tf.cast(tf.image.extract_jpeg_shape(content)[:2], tf.float32))
 
-    def png() -> Any:
+    def png() -> "tf.Tensor":
         return tf.reduce_prod(tf.abs(numbers(16, 8, True, False)))
 
-    def bmp() -> Any:
+    def bmp() -> "tf.Tensor":
         bits = numbers(28, 2, False, True)[0]
         # a height below 0 says that rows run down
         pixels = tf.reduce_prod(tf.abs(numbers(18, 8, True, True)))
@@ -231,7 +235,7 @@ def _num_pixels(content: Any) -> Any:
     return tf.case(kinds, default=lambda: tf.constant(0.0))
 
 
-def _as_separate_call(function: Callable[..., Any]) -> Callable[..., Any]:
+def _as_separate_call(function: Callable[..., Any]) -> "tf.Tensor":
     """A function of tensors that a TensorFlow graph calls, instead of having its operations among its own.
 
     TensorFlow visits every operation of the branch of a `tf.cond` that is not taken. Of a small image that takes longer

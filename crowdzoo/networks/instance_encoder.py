@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from crowdzoo.data.instance_kinds import InstanceKind
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 
 class InstanceEncoder(ABC):
@@ -29,24 +32,24 @@ class InstanceEncoder(ABC):
     per_batch: bool = True
 
     @property
-    def encode_one(self) -> Callable[[Any], Any] | None:
+    def encode_one(self) -> Callable[[tf.Tensor], tf.Tensor] | None:
         """Encodes one instance, a scalar tensor, that was checked before; None where a batch is quicker."""
         return None
 
     @property
-    def inputs(self) -> dict[str, Any]:
+    def inputs(self) -> dict[str, tf.TensorSpec]:
         """What a served model takes: names and `tf.TensorSpec`, the first axis open; most take strings `[B]`."""
         import tensorflow as tf
 
         return {"instances": tf.TensorSpec([None], tf.string, name="instances")}
 
     @property
-    def card(self) -> dict[str, Any]:
+    def card(self) -> dict[str, object]:
         """What a model's card says beside names and types of the inputs, as JSON can hold it."""
         return {}
 
     @property
-    def resources(self) -> dict[str, Any]:
+    def resources(self) -> dict[str, object]:
         """Lookup tables and variables that the graph uses, if any; an exported model has to hold them."""
         return {}
 

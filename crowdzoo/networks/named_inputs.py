@@ -1,7 +1,10 @@
 """Several encoders, each for some of the columns of a table."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdzoo.data.instance_kinds import IMAGE, TEXT, InstanceKind
 from crowdzoo.errors import ConfigError
@@ -11,6 +14,9 @@ from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.networks.table_columns import TableColumns
 from crowdzoo.networks.text_ids import TextIds
 from crowdzoo.reading.instances.tables import typed_tables
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 # Encoders of a single column
 ENCODERS: dict[str, Any] = {encoder.key: encoder for encoder in (ImagePixels, TextIds)}
@@ -53,13 +59,13 @@ class NamedInputs(InstanceEncoder):
         return typed_tables(types)
 
     @property
-    def example(self) -> dict[str, Any]:  # type: ignore[override]
+    def example(self) -> dict[str, object]:  # type: ignore[override]
         """A row: of numbers and categories that of `TableColumns`, of each other column its encoder's."""
         column_examples = {served_name(name): self.parts[part_name(name)].example["instances"] for name in self.columns}
         return {**(self.parts[TABLE].example if TABLE in self.parts else {}), **column_examples}
 
     @property
-    def inputs(self) -> dict[str, Any]:
+    def inputs(self) -> "dict[str, tf.TensorSpec]":
         """What a served model takes: name of a column as it is served -> `tf.TensorSpec` of its values."""
         import tensorflow as tf
 
@@ -70,11 +76,11 @@ class NamedInputs(InstanceEncoder):
         return specs
 
     @property
-    def resources(self) -> dict[str, Any]:
+    def resources(self) -> dict[str, object]:
         """Those of all encoders."""
         return {name: encoder.resources for name, encoder in self.parts.items()}
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         """Every argument of the constructor."""
         table = self.parts[TABLE].get_config() if TABLE in self.parts else None
         encoders = {name: self.parts[part_name(name)] for name in self.columns}
@@ -91,7 +97,7 @@ class NamedInputs(InstanceEncoder):
         """
         return {name: encoder(part) for name, encoder, part in self._columns_by_part(values)}
 
-    def to_numpy(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def to_numpy(self, values: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
         """The base's inputs in memory, by the names of `parts`."""
         return {name: encoder.to_numpy(part) for name, encoder, part in self._columns_by_part(values)}
 

@@ -1,9 +1,11 @@
 """Two instances that are compared, and one network that scores both."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import keras
 
+from crowdzoo.backend import Config, Tensor
 from crowdzoo.errors import ConfigError
 from crowdzoo.layers.pair_probabilities import PairProbabilities
 
@@ -66,8 +68,8 @@ class RewardModel(keras.Model):
                 f"RewardModel: the scorer must give one score an instance, [batch, 1], got {tuple(output.shape)}"
             )
 
-        def make_inputs(side: str) -> Any:
-            def make_input(tensor: Any) -> Any:
+        def make_inputs(side: str) -> Tensor:
+            def make_input(tensor: Tensor) -> Tensor:
                 name = tensor.name if isinstance(scorer_input, dict) else "instances"
                 return keras.Input(tensor.shape[1:], dtype=tensor.dtype, name=input_name(side, name))
 
@@ -80,13 +82,13 @@ class RewardModel(keras.Model):
         self.autocast = False  # the scorer casts by itself
         self.scorer = scorer
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """The scorer, serialised."""
         return {
             "scorer": keras.saving.serialize_keras_object(self.scorer), "name": self.name, "trainable": self.trainable,
         }  # fmt: skip
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "RewardModel":
+    def from_config(cls, config: Config, custom_objects: Mapping[str, type] | None = None) -> "RewardModel":
         """A model with fresh weights from `get_config`'s result."""
         return cls(**{**config, "scorer": keras.saving.deserialize_keras_object(config["scorer"], custom_objects)})

@@ -1,6 +1,6 @@
 """A convolutional and recurrent network that tags every token of a sentence."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.backend import Config, Tensor
 from crowdzoo.checks.constraints import FLAG, checked
 from crowdzoo.layers.crf import CRF
 from crowdzoo.layers.ranges import BATCH, CLASSES, DROPOUT, UNITS
@@ -145,7 +146,7 @@ class SequenceTagger(keras.Model):
             "allowed": None if head is None else head.allowed,
         }  # fmt: skip
 
-    def decode(self, x: Any) -> Any:
+    def decode(self, x: Mapping[str, Tensor]) -> Tensor:
         """The best tags: of a CRF the best path, else each token's most probable tag.
 
         Args:
@@ -205,7 +206,7 @@ class SequenceTagger(keras.Model):
         layer.embeddings.assign(np.where(np.isnan(vectors), old, vectors).astype(old.dtype))
         layer.trainable = trainable
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Every argument of the constructor."""
         return {"name": self.name, "trainable": self.trainable, **self.settings}
 

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.backend import Config
 from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.layers.masked_convolution import MaskedConvolution
 from crowdzoo.layers.ranges import BATCH, CENTER, CLASSES, DROPOUT, NETWORKS, UNIT, UNITS
@@ -92,7 +93,7 @@ class TextNetwork(keras.Model):
         if self.weigh is not None:
             self.weigh.adapt(ids)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Every argument of the constructor."""
         return {**self.settings, "name": self.name, "trainable": self.trainable}
 

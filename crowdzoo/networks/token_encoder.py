@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from crowdzoo.data.instance_kinds import TEXTS
 from crowdzoo.data.tokens import ONE_BY_ONE
 from crowdzoo.errors import DataError
 from crowdzoo.networks.raw_texts import utf8_texts
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 # In RE2's syntax what `crowdzoo.sequences.split_tokens` cuts at: white space as Python knows it, and punctuation
 SPACE = r"\t-\r\x1c-\x20\x{85}\p{Z}"
@@ -124,7 +127,7 @@ class TokenEncoder:
             "num_characters": len(self.characters) + FIRST if self.characters else 0,
         }
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         """Every argument of the constructor, as JSON can hold it."""
         return {
             "words": self.words, "characters": self.characters, "shapes": self.shapes, "tokenizer": self.tokenizer,
@@ -170,7 +173,7 @@ class TokenEncoder:
 
     # === In the graph ===
 
-    def tokenize(self, texts: Any) -> tuple[Any, Any, Any]:
+    def tokenize(self, texts: "tf.Tensor") -> "tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]":
         """Cuts texts into tokens.
 
         Args:
@@ -192,7 +195,7 @@ class TokenEncoder:
         tokens = tf.strings.substr(texts[:, None], first, last - first)
         return tf.RaggedTensor.from_tensor(tokens, starts.row_lengths()), starts, ends
 
-    def encode(self, tokens: Any) -> dict[str, Any]:
+    def encode(self, tokens: "tf.RaggedTensor") -> "dict[str, tf.Tensor]":
         """Ids of tokens.
 
         Args:
@@ -203,7 +206,7 @@ class TokenEncoder:
         """
         import tensorflow as tf
 
-        def dense(ids: Any) -> Any:
+        def dense(ids: "tf.Tensor") -> "tf.Tensor":
             ids = tokens.with_flat_values(tf.cast(ids, tf.int32)).to_tensor(PADDING)
             # one token at least: a convolution over none fails
             missing = tf.maximum(1 - tf.shape(ids)[1], 0)
@@ -227,20 +230,20 @@ class TokenEncoder:
         return encoded
 
     @property
-    def inputs(self) -> dict[str, Any]:
+    def inputs(self) -> "dict[str, tf.TensorSpec]":
         """Texts, strings `[B]`."""
         import tensorflow as tf
 
         return {"instances": tf.TensorSpec([None], tf.string, name="instances")}
 
     @cached_property
-    def resources(self) -> dict[str, Any]:
+    def resources(self) -> "dict[str, tf.lookup.StaticHashTable]":
         """Lookup tables from words and characters to ids; an exported model has to hold them."""
         vocabularies = {"words": self.words, "characters": list(self.characters)}
         return {name: _table(values) for name, values in vocabularies.items()}
 
 
-def _table(values: list[str]) -> Any:
+def _table(values: list[str]) -> "tf.lookup.StaticHashTable":
     import tensorflow as tf
 
     values = values or ["1"]  # a table cannot be empty, and every digit is looked up as 0
@@ -250,7 +253,7 @@ def _table(values: list[str]) -> Any:
     )
 
 
-def _normal_form(tokens: Any) -> Any:
+def _normal_form(tokens: "tf.Tensor") -> "tf.Tensor":
     """Lower case, every digit 0; string tensors."""
     import tensorflow as tf
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import keras
 
+from crowdzoo.backend import Config
 from crowdzoo.checks.constraints import checked
 from crowdzoo.errors import ConfigError
 from crowdzoo.layers.ranges import CLASSES, DROPOUT, HIDDEN, SIDE, UNITS
@@ -86,7 +87,7 @@ class UNet(keras.Model):
             "filters": list(filters), "dropout": float(dropout),
         }  # fmt: skip
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Every argument of the constructor."""
         return {**self.settings, "name": self.name, "trainable": self.trainable}
 
