@@ -127,7 +127,7 @@ class PipelineCheckpoint(Checkpoint):
         super().__init__(root if self._copies is None else self._copies.name, data, settings)
         self._base = self.folder
 
-    def on_begin(self, identity: Mapping[str, Any]) -> None:
+    def on_begin(self, identity: Mapping[str, object]) -> None:
         """Goes to the training's own folder, and brings what a store has of it."""
         name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
         self.folder = self._base / name

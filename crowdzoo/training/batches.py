@@ -1,13 +1,17 @@
 """Batches of instances and their annotations, for every Keras backend."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
+from numpy.typing import ArrayLike
 
+from crowdzoo.backend import KerasBatches
 from crowdzoo.checks.constraints import checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
@@ -15,6 +19,9 @@ from crowdzoo.layers.ranges import BATCH
 from crowdzoo.reading.instances.upright_image import opened
 from crowdzoo.training.epoch_count import EpochCount
 from crowdzoo.training.pair_rows import num_rows, pair_rows
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 INPUTS = ("annotators", "labels", "tasks")
 
@@ -60,7 +67,7 @@ class _Shuffled(keras.utils.PyDataset):
         self.epochs.on_epoch_begin()
         self._go_to(self.epochs.number)
 
-    def batch_of_epoch(self, epoch: int, index: int) -> Any:
+    def batch_of_epoch(self, epoch: int, index: int) -> tuple:
         """A batch of an epoch by its index."""
         with self._lock:  # TensorFlow may read ahead in an iteration that Keras has given up
             self._go_to(epoch)
@@ -70,11 +77,11 @@ class _Shuffled(keras.utils.PyDataset):
         if epoch != self._drawn_epoch:
             self._drawn_epoch, self._order = epoch, self._draw_order(epoch)
 
-    def for_keras(self) -> Any:
+    def for_keras(self) -> KerasBatches:
         """What `keras.Model.fit` takes: on TensorFlow, or to encode, a `tf.data.Dataset`, else these batches."""
         return self.as_tf_dataset() if keras.backend.backend() == "tensorflow" or self.encode else self
 
-    def as_tf_dataset(self) -> Any:
+    def as_tf_dataset(self) -> tf.data.Dataset:
         """The same batches as a `tf.data.Dataset`; an iteration is an epoch."""
         raise NotImplementedError
 
@@ -130,7 +137,7 @@ class TargetBatches(_Shuffled):
     def _arrays(self) -> tuple[Any, ...]:
         return (self.x, self.y) if self.sample_weight is None else (self.x, self.y, self.sample_weight)
 
-    def as_tf_dataset(self) -> Any:
+    def as_tf_dataset(self) -> tf.data.Dataset:
         """The same batches as a `tf.data.Dataset`; an iteration is an epoch."""
         return tf_dataset(self, keras.tree.map_structure(tensor_spec, self._arrays), self.encode)
 
@@ -265,7 +272,7 @@ class CrowdBatches(_Shuffled):
             labels = _pad_axis(labels, 1, self._tokens(tasks), -1)
         return ids.astype("int32"), labels.astype(self._kind.tensor_dtype)
 
-    def as_tf_dataset(self) -> Any:
+    def as_tf_dataset(self) -> tf.data.Dataset:
         """The same batches as a `tf.data.Dataset`; an iteration is an epoch.
 
         Keras makes one by itself, but fixes the padded width at that of the first two batches.
@@ -296,7 +303,7 @@ class CrowdBatches(_Shuffled):
         return {**x, "instances": self.encode(x["instances"])} if self.inputs else self.encode(x)
 
 
-def checked_weights(sample_weight: Any, rows: int, labelled: Any = slice(None)) -> np.ndarray:
+def checked_weights(sample_weight: ArrayLike, rows: int, labelled: np.ndarray | slice = slice(None)) -> np.ndarray:
     """Weights of rows as float32 `[rows]`.
 
     Args:
@@ -319,7 +326,7 @@ def checked_weights(sample_weight: Any, rows: int, labelled: Any = slice(None)) 
     return weights
 
 
-def tensor_spec(array: np.ndarray, open_axes: int = 1) -> Any:
+def tensor_spec(array: np.ndarray, open_axes: int = 1) -> tf.TensorSpec:
     """What batches of an array's rows look like to TensorFlow; the first axes may have any length."""
     import tensorflow as tf
 
@@ -327,7 +334,7 @@ def tensor_spec(array: np.ndarray, open_axes: int = 1) -> Any:
     return tf.TensorSpec((*[None] * open_axes, *array.shape[open_axes:]), dtype)
 
 
-def tf_dataset(batches: Any, signature: Any, encode: Callable[[Any], Any] | None = None) -> Any:
+def tf_dataset(batches: Any, signature: Any, encode: Callable[[Any], Any] | None = None) -> tf.data.Dataset:
     """Batches made in Python as a `tf.data.Dataset`; an iteration is an epoch.
 
     A third of the cost of `Dataset.from_generator`, which crosses into Python several times a batch.
@@ -345,12 +352,12 @@ def tf_dataset(batches: Any, signature: Any, encode: Callable[[Any], Any] | None
     def make(epoch: np.int64, index: np.int64) -> list[np.ndarray]:
         return [opened(np.asarray(part)) for part in tf.nest.flatten(batches.batch_of_epoch(int(epoch), int(index)))]
 
-    def load(epoch: Any, index: Any) -> Any:
+    def load(epoch: tf.Tensor, index: tf.Tensor) -> tf.Tensor:
         parts = tf.numpy_function(make, [epoch, index], [spec.dtype for spec in specs])
         shaped = [tf.ensure_shape(part, spec.shape) for part, spec in zip(parts, specs, strict=True)]
         return tf.nest.pack_sequence_as(signature, shaped)
 
-    def indices(_: Any) -> Any:
+    def indices(_: tf.Tensor) -> tf.Tensor:
         epoch = tf.numpy_function(lambda: np.int64(batches.epochs.next()), [], tf.int64)
         return tf.data.Dataset.range(len(batches)).map(lambda index: (epoch, index))
 

@@ -7,7 +7,7 @@ import logging
 import os
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from crowdzoo.backend import KerasBatches
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.json import FORMAT_VERSION, check_format, read_json
 from crowdzoo.files.paths import local_path
@@ -65,7 +66,14 @@ class Checkpoint:
         self._phase = -1
 
     @contextlib.contextmanager
-    def begin(self, model: Any, *, callbacks: Any = None, validation: Any = None, **arguments: Any) -> Iterator[None]:
+    def begin(
+        self,
+        model: keras.Model,
+        *,
+        callbacks: Sequence[keras.callbacks.Callback] | None = None,
+        validation: Any = None,
+        **arguments: Any,
+    ) -> Iterator[None]:
         """Compares the folder's checkpoint with this training, or starts one; meanwhile no other process may use it.
 
         Args:
@@ -106,7 +114,7 @@ class Checkpoint:
             file.write(json.dumps({**identity, "format_version": FORMAT_VERSION}, indent=2).encode())
         self.on_write(place)
 
-    def on_begin(self, identity: Mapping[str, Any]) -> None:
+    def on_begin(self, identity: Mapping[str, object]) -> None:
         """Called when it is known which training begins, before `folder` is looked at; for subclasses.
 
         Args:
@@ -119,12 +127,12 @@ class Checkpoint:
     def fit(
         self,
         fit: Callable[..., keras.callbacks.History],
-        model: Any,
-        batches: Any,
+        model: keras.Model,
+        batches: KerasBatches,
         *,
         epochs: int = 1,
         initial_epoch: int = 0,
-        callbacks: Any = None,
+        callbacks: Sequence[keras.callbacks.Callback] | None = None,
         **kwargs: Any,
     ) -> keras.callbacks.History:
         """The next phase: `fit(batches, ...)`, from where it was left.
@@ -184,7 +192,7 @@ def checkpoint_of(
 
 
 @contextlib.contextmanager
-def keep_checkpoint(model: Any, checkpoint: Any, data: Any, **arguments: Any) -> Iterator[None]:
+def keep_checkpoint(model: keras.Model, checkpoint: Any, data: Any, **arguments: Any) -> Iterator[None]:
     """The state of a `CrowdModel` that is trained meanwhile is kept after each epoch."""
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         arrays = getattr(data, "arrays", data)
@@ -247,7 +255,11 @@ class _Keeper(keras.callbacks.Callback):
     """The last of a phase's callbacks: restores what was stored, and writes each epoch's end."""
 
     def __init__(
-        self, path: Path, callbacks: list[Any], stored: dict[str, Any] | None, on_write: Callable[[Path], None]
+        self,
+        path: Path,
+        callbacks: Sequence[keras.callbacks.Callback],
+        stored: dict[str, Any] | None,
+        on_write: Callable[[Path], None],
     ):
         super().__init__()
         self.path = path
@@ -257,7 +269,7 @@ class _Keeper(keras.callbacks.Callback):
         self.epochs: list[int] = [] if stored is None else list(stored["epochs"])
         self.history: dict[str, list[Any]] = {} if stored is None else stored["history"]
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: dict[str, float] | None = None) -> None:
         """Restores, after the other callbacks have begun."""
         stored = self.stored
         if stored is None:
@@ -275,7 +287,7 @@ class _Keeper(keras.callbacks.Callback):
         version, numbers, last = stored["python"]
         random.setstate((version, tuple(numbers), last))
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         """Writes the epoch's end."""
         self.epochs.append(epoch)
         for name, value in (logs or {}).items():

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from crowdzoo.training.crowd_estimator import CrowdEstimator
+from crowdzoo.training.pair_rows import Labels
 
 
 class CrowdClassifier(ClassifierMixin, CrowdEstimator):
@@ -40,7 +42,7 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
 
     kind: ClassVar[str] = "classification"
 
-    def fit(self, X: Any, y: Any, tasks: Any = None, task: str | None = None) -> CrowdClassifier:
+    def fit(self, X: ArrayLike, y: Labels, tasks: ArrayLike | None = None, task: str | None = None) -> CrowdClassifier:
         """Trains from new weights.
 
         Args:
@@ -69,7 +71,7 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
         self.classes_ = np.asarray(annotations.classes)
         return self._train(X, None, annotations)
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Probabilities of the true class.
 
         Args:
@@ -81,7 +83,7 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
         probabilities = self._estimates(self._check_features(X))
         return probabilities / probabilities.sum(axis=1, keepdims=True)  # scikit-learn's metrics check it in float64
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """The most probable class of each row.
 
         Args:
@@ -93,7 +95,14 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
         codes = self.predict_proba(X).argmax(axis=1)
         return self.classes_[codes]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None, task: str | None = None) -> float:
+    def score(
+        self,
+        X: ArrayLike,
+        y: Labels,
+        sample_weight: ArrayLike | None = None,
+        tasks: ArrayLike | None = None,
+        task: str | None = None,
+    ) -> float:
         """Accuracy; against labels of several annotators, the share of these labels that is predicted.
 
         The latter needs no gold. It cannot reach 1 where annotators disagree: compare it between models only.

@@ -1,15 +1,16 @@
 """Any base model under a crowd layer: trained on the annotators' labels, asked for the truth."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import keras
 import numpy as np
 from keras import ops
+from numpy.typing import ArrayLike
 
-from crowdzoo.backend import as_strings
+from crowdzoo.backend import Config, KerasBatches, Shapes, Tensor, as_strings
 from crowdzoo.checks.constraints import SEED
 from crowdzoo.data.label_kinds import CLASSIFICATION, REGRESSION, SEGMENTATION, SEQUENCE, LabelKind
 from crowdzoo.errors import ConfigError
@@ -38,9 +39,12 @@ from crowdzoo.training.fit_arguments import (
 )
 from crowdzoo.training.gold_metric import CrowdAccuracy, GoldMetric
 from crowdzoo.training.mask_data import MaskData
-from crowdzoo.training.pair_rows import instances_of
+from crowdzoo.training.pair_rows import Examples, Labels, instances_of
 from crowdzoo.training.recipes import recipe_of
 from crowdzoo.training.sparse_batch import check_columns, has_annotators, sparse_batch
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 # Calls that error messages suggest; see `pair_rows`
 EVALUATE = "evaluate(x, annotations, tasks={})"
@@ -107,7 +111,7 @@ class CrowdModel(keras.Model):
 
     # === Keras ===
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Shapes) -> None:
         """Makes all weights.
 
         Args:
@@ -133,7 +137,7 @@ class CrowdModel(keras.Model):
         """From instances to the bottleneck and the features `[B, D]`, in one pass through the base."""
         if self.features is None:
 
-            def both(instances: Any, training: bool = False) -> Any:
+            def both(instances: Tensor, training: bool = False) -> tuple[Tensor, Tensor]:
                 return self.base(instances, training=training), instances
 
         else:
@@ -148,7 +152,7 @@ class CrowdModel(keras.Model):
                     f"base: {error}"
                 ) from error
 
-        def flattened(instances: Any, training: bool = False) -> Any:
+        def flattened(instances: Tensor, training: bool = False) -> tuple[Tensor, Tensor]:
             bottleneck, features = both(instances, training=training)
             features = ops.cast(features, keras.backend.result_type(self.variable_dtype, "float32"))
             if len(features.shape) == 2 or self.label_kind.has_pixels:
@@ -157,7 +161,7 @@ class CrowdModel(keras.Model):
 
         return flattened
 
-    def call(self, inputs: Any, training: bool = False) -> Any:
+    def call(self, inputs: Mapping[str, Tensor] | Tensor, training: bool = False) -> Tensor:
         """The truth's estimate, or with annotators their answers; see the class."""
         if not has_annotators(inputs):
             bottleneck = self.base(inputs, training=training)
@@ -174,7 +178,7 @@ class CrowdModel(keras.Model):
             return self.crowd.with_labels(bottleneck, annotators, inputs["labels"], **features)
         return self.crowd(bottleneck, annotators=annotators, training=training, **features)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Base and crowd layer, serialised."""
         return {
             "name": self.name,
@@ -186,7 +190,7 @@ class CrowdModel(keras.Model):
         }
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "CrowdModel":
+    def from_config(cls, config: Config, custom_objects: Mapping[str, type] | None = None) -> "CrowdModel":
         """A model with fresh weights from `get_config`'s result."""
         check_format(config.get("format_version"), "the configuration of CrowdModel")
         config = {name: value for name, value in config.items() if name != "format_version"}
@@ -196,17 +200,17 @@ class CrowdModel(keras.Model):
         }
         return cls(**{**config, **parts})
 
-    def get_build_config(self) -> dict[str, Any]:
+    def get_build_config(self) -> Config:
         """What `build` needs, for loading."""
         return {"instances_shape": self.instances_shape}
 
-    def build_from_config(self, config: dict[str, Any]) -> None:
+    def build_from_config(self, config: Config) -> None:
         """Builds a model that is being loaded."""
         shape = config.get("instances_shape")
         if shape is not None and not self.built:
             self.build(shape)
 
-    def compile_from_config(self, config: dict[str, Any]) -> None:
+    def compile_from_config(self, config: Config) -> None:
         """Sets up a loaded model's training as it was saved."""
         self.compile(**keras.saving.deserialize_keras_object(config))
         if self.built:
@@ -214,7 +218,12 @@ class CrowdModel(keras.Model):
 
     # === Loss and metrics ===
 
-    def compile(self, optimizer: Any = None, loss: Any = None, **kwargs: Any) -> None:
+    def compile(
+        self,
+        optimizer: keras.optimizers.Optimizer | str | None = None,
+        loss: keras.losses.Loss | Callable[..., Tensor] | str | None = None,
+        **kwargs: Any,
+    ) -> None:
         """Sets up training.
 
         Args:
@@ -248,7 +257,7 @@ class CrowdModel(keras.Model):
         for variable in self.variables:
             variable.sparse_gradient = lazy
 
-    def _metric(self, metric: Any) -> Any:
+    def _metric(self, metric: keras.metrics.Metric | str) -> keras.metrics.Metric:
         """A metric that knows which truths are missing."""
         if metric in ("accuracy", "acc"):
             if not self.label_kind.has_classes:
@@ -261,7 +270,9 @@ class CrowdModel(keras.Model):
             keras_metric = keras.metrics.MeanMetricWrapper(keras_metric, name=keras_metric.__name__)
         return GoldMetric(keras_metric, name=metric if isinstance(metric, str) else keras_metric.name)
 
-    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+    def compute_metrics(
+        self, x: Tensor, y: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
+    ) -> dict[str, Tensor]:
         """The compiled metrics; on annotators' labels without those that compare with gold."""
         is_gold = self._is_gold(x, y, y_pred)
         for metric in self._gold_metrics():
@@ -289,8 +300,13 @@ class CrowdModel(keras.Model):
     # Validation and evaluation may be on gold: then x is the instances alone, and y has no axis of classes
 
     def compute_loss(
-        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
-    ) -> Any:
+        self,
+        x: Tensor | None = None,
+        y: Tensor | None = None,
+        y_pred: Tensor | None = None,
+        sample_weight: Tensor | None = None,
+        training: bool = True,
+    ) -> Tensor:
         """The compiled loss; on gold cross-entropy of the model's estimate, or its squared error.
 
         Args:
@@ -315,18 +331,19 @@ class CrowdModel(keras.Model):
         if not self.label_kind.has_classes:
             loss = MaskedCrowdMeanSquaredError()(ops.expand_dims(y, axis=-1), y_pred, sample_weight)
         else:
+            assert y_pred is not None  # gold is compared with predictions
             truth = ops.one_hot(ops.cast(y, "int32"), y_pred.shape[-1])
             loss = MaskedCrossentropy()(truth, y_pred, sample_weight)
         return sum((ops.sum(ops.cast(term, loss.dtype)) for term in self.losses), start=loss)
 
-    def _is_gold(self, x: Any, y: Any, y_pred: Any) -> bool:
+    def _is_gold(self, x: Tensor, y: Tensor, y_pred: Tensor) -> bool:
         if self.crowd is None or y is None or has_annotators(x) or not hasattr(y_pred, "shape"):
             return False
         return len(y.shape) == len(y_pred.shape) - 1
 
     # Keras' steps, which on JAX get a state before the batch
 
-    def train_step(self, *args: Any) -> Any:
+    def train_step(self, *args: Any) -> dict[str, Tensor]:
         """A step on a batch, whose labels may have a column an annotator; see `keras.Model.train_step`."""
         batch = args[-1]
         if self.crowd is not None and not self.crowd.is_fitted_now:  # a recipe's batches are as they should be
@@ -336,7 +353,7 @@ class CrowdModel(keras.Model):
                 check_columns(self.crowd, tuple(y.shape))
         return super().train_step(*args[:-1], batch)
 
-    def test_step(self, *args: Any) -> Any:
+    def test_step(self, *args: Any) -> dict[str, Tensor]:
         """The same for evaluation, also on gold; see `keras.Model.test_step`."""
         return super().test_step(*args[:-1], sparse_batch(self.crowd, args[-1]))
 
@@ -344,23 +361,23 @@ class CrowdModel(keras.Model):
 
     def fit(
         self,
-        x: Any = None,
-        y: Any = None,
+        x: Examples | TrainingData | KerasBatches | None = None,
+        y: Labels | None = None,
         *,
-        tasks: Any = None,
+        tasks: ArrayLike | None = None,
         task: str | None = None,
         epochs: int = 1,
         batch_size: int = 32,
         seed: int = 0,
         shuffle: bool = True,
-        validation_data: Any = None,
+        validation_data: tuple | keras.utils.PyDataset | None = None,
         validation_split: float = 0.0,
         validation_batch_size: int | None = None,
-        sample_weight: Any = None,
-        class_weight: Any = None,
-        callbacks: Any = None,
+        sample_weight: ArrayLike | None = None,
+        class_weight: Mapping[int, float] | None = None,
+        callbacks: Sequence[keras.callbacks.Callback] | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
-        verbose: Any = "auto",
+        verbose: str | int = "auto",
         **kwargs: Any,
     ) -> keras.callbacks.History:
         """Trains on annotations.
@@ -469,7 +486,9 @@ class CrowdModel(keras.Model):
         with keep_checkpoint(self, checkpoint, data, **kept, **order):
             return self.fit_batches(batches, class_weight=class_weight, **arguments)
 
-    def fit_batches(self, data: Any, callbacks: Any = None, **kwargs: Any) -> keras.callbacks.History:
+    def fit_batches(
+        self, data: KerasBatches, callbacks: Sequence[keras.callbacks.Callback] | None = None, **kwargs: Any
+    ) -> keras.callbacks.History:
         """Gradient descent on the compiled loss over batches as they come, as in `keras.Model.fit`.
 
         Args:
@@ -497,15 +516,15 @@ class CrowdModel(keras.Model):
 
     def evaluate(
         self,
-        x: Any = None,
-        y: Any = None,
+        x: Examples | KerasBatches | None = None,
+        y: Labels | None = None,
         *,
-        tasks: Any = None,
+        tasks: ArrayLike | None = None,
         task: str | None = None,
         batch_size: int | None = None,
-        sample_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
         **kwargs: Any,
-    ) -> Any:
+    ) -> float | list[float] | dict[str, float]:
         """Loss and metrics, on annotators' labels or on gold.
 
         On gold, what is compared is the model's estimate of the truth, as `predict` gives it: the loss is its
@@ -539,7 +558,7 @@ class CrowdModel(keras.Model):
 
     # === Predictions ===
 
-    def predict(self, x: Any, **kwargs: Any) -> np.ndarray:
+    def predict(self, x: Examples | KerasBatches, **kwargs: Any) -> np.ndarray:
         """Estimates the truth; annotators, where x names any, are not looked at.
 
         Args:
@@ -550,17 +569,22 @@ class CrowdModel(keras.Model):
             The base's output: `[N, K]` probabilities, `[N, T, K]` for sequences, `[N, H, W, K]` for masks, `[N, 1]`
             for regression.
         """
-        if hasattr(x, "element_spec"):  # a tf.data.Dataset
-            spec = x.element_spec
-            if has_annotators(spec[0] if isinstance(spec, tuple) else spec):
-                x = x.map(lambda inputs, *_: inputs["instances"])
+        spec = getattr(x, "element_spec", None)  # of a tf.data.Dataset
+        if has_annotators(spec[0] if isinstance(spec, tuple) else spec):
+            x = cast("tf.data.Dataset", x).map(lambda inputs, *_: inputs["instances"])
         x = keras.tree.map_structure(as_strings, token_ids(self, instances_of(x)))
         if self.built:
             check_shapes(self, x)
         return super().predict(x, **kwargs)
 
     def posteriors(
-        self, x: Any, y: Any = None, *, tasks: Any = None, task: str | None = None, batch_size: int = 256
+        self,
+        x: Examples | TrainingData,
+        y: Labels | None = None,
+        *,
+        tasks: ArrayLike | None = None,
+        task: str | None = None,
+        batch_size: int = 256,
     ) -> np.ndarray:
         """What annotated tasks are, given their instances and the labels that they got.
 
@@ -623,7 +647,13 @@ class CrowdModel(keras.Model):
         return self._crowd().annotator_confusions()
 
     def calibrated_confusions(
-        self, x: Any, y: Any = None, *, tasks: Any = None, task: str | None = None, batch_size: int = 256
+        self,
+        x: Examples | TrainingData,
+        y: Labels | None = None,
+        *,
+        tasks: ArrayLike | None = None,
+        task: str | None = None,
+        batch_size: int = 256,
     ) -> np.ndarray:
         """What every annotator said of tasks of each class, counted by the tasks' posteriors.
 
@@ -651,7 +681,7 @@ class CrowdModel(keras.Model):
         total = counts.sum(axis=2, keepdims=True)
         return np.where(total > 0, counts / np.where(total > 0, total, 1), 1 / counts.shape[2])
 
-    def log_confusions(self, x: Any, annotators: np.ndarray) -> np.ndarray:
+    def log_confusions(self, x: Examples, annotators: np.ndarray) -> np.ndarray:
         """Log-probabilities of what annotators would say of tasks, for every possible truth.
 
         Methods that look at the instances (CoNAL, LIA) differ from task to task.
@@ -672,7 +702,7 @@ class CrowdModel(keras.Model):
             return ops.convert_to_numpy(crowd.log_confusions(codes))
         return ops.convert_to_numpy(crowd.log_confusions(codes, self.features_of(x)))
 
-    def features_of(self, x: Any) -> Any:
+    def features_of(self, x: Examples) -> Tensor:
         """What a crowd layer that looks at the instances sees of them.
 
         Args:
@@ -696,7 +726,7 @@ class CrowdModel(keras.Model):
         """Bias of every annotator of a regression, in the labels' unit, float64 `[R]`."""
         return self._crowd().annotator_biases()
 
-    def _crowd(self) -> Any:
+    def _crowd(self) -> CrowdLayer:
         if self.crowd is None:
             raise ValueError("CrowdModel: there is no crowd layer, so nothing was learnt about the annotators")
         return self.crowd

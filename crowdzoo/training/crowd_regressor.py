@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from crowdzoo.training.crowd_estimator import CrowdEstimator
+from crowdzoo.training.pair_rows import Labels
 
 
 class CrowdRegressor(RegressorMixin, CrowdEstimator):
@@ -25,7 +27,7 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
 
     kind: ClassVar[str] = "regression"
 
-    def fit(self, X: Any, y: Any, tasks: Any = None, task: str | None = None) -> CrowdRegressor:
+    def fit(self, X: ArrayLike, y: Labels, tasks: ArrayLike | None = None, task: str | None = None) -> CrowdRegressor:
         """Trains from new weights.
 
         Args:
@@ -50,7 +52,7 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
             return self._train(X, self._plain(X, y).astype("float64"), None)
         return self._train(X, None, annotations)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """Estimates of the true rating.
 
         Args:
@@ -61,7 +63,14 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
         """
         return self._estimates(self._check_features(X))[:, 0]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None, task: str | None = None) -> float:
+    def score(
+        self,
+        X: ArrayLike,
+        y: Labels,
+        sample_weight: ArrayLike | None = None,
+        tasks: ArrayLike | None = None,
+        task: str | None = None,
+    ) -> float:
         """R²; against ratings of several annotators, that of all these ratings.
 
         Args:

@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.reading.instances.instances import take_rows
 
 
-def encode_rows(values: Any, rows: np.ndarray, encoder: Any) -> Any:
+def encode_rows(values: Any, rows: np.ndarray, encoder: InstanceEncoder | None) -> Any:
     """Some instances as the model takes them.
 
     Args:

@@ -1,8 +1,8 @@
 """Which epoch a data set is in, counted in Python, where a checkpoint and several devices can reach it."""
 
-from typing import Any
-
 import keras
+
+from crowdzoo.backend import KerasBatches
 
 
 class EpochCount:
@@ -31,7 +31,7 @@ class EpochCount:
         return max(self.number, 0)  # Keras looks at a first batch before the first epoch
 
 
-def epoch_callbacks(model: Any, batches: Any) -> list[keras.callbacks.Callback]:
+def epoch_callbacks(model: keras.Model, batches: KerasBatches) -> list[keras.callbacks.Callback]:
     """Callbacks that let Keras' epochs count where several devices train; none are needed elsewhere.
 
     Args:

@@ -12,7 +12,7 @@ from crowdzoo.aggregation.engine.soft_answers import SoftAnswers, has_confidence
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers.crowd_layer import SMALLEST
-from crowdzoo.training.data import answer_shape
+from crowdzoo.training.data import BatchOrder, TrainingData, answer_shape
 from crowdzoo.training.phases import answers_of_batch
 
 
@@ -50,7 +50,7 @@ class ExpectationStep(keras.callbacks.Callback):
         self.log_likelihood = float("nan")
         self._epochs = 0
 
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         """The E-step, every `every` epochs."""
         if self._epochs and self._epochs % self.every == 0:
             e_step = self.e_step or partial(self.model.e_step, self.data)
@@ -59,13 +59,13 @@ class ExpectationStep(keras.callbacks.Callback):
             self.after(self.posteriors, self._epochs == 0)
         self._epochs += 1
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         """Puts the likelihood of the last E-step beside the loss."""
         if logs is not None and np.isfinite(self.log_likelihood):
             logs["log_likelihood"] = self.log_likelihood
 
 
-def e_step(model: Any, data: Any, batch_size: int = 256) -> tuple[np.ndarray, float]:
+def e_step(model: keras.Model, data: TrainingData, batch_size: int = 256) -> tuple[np.ndarray, float]:
     """Posteriors of the annotated tasks, and how likely their labels are; see `CrowdModel.e_step`."""
     counts_confidence = getattr(model.crowd, "confidence", False)
     soft = counts_confidence and has_confidence(getattr(data, "annotations", None))
@@ -83,7 +83,7 @@ def e_step(model: Any, data: Any, batch_size: int = 256) -> tuple[np.ndarray, fl
     return posteriors, likelihood
 
 
-def answer_inputs(model: Any, data: Any) -> dict[str, np.ndarray]:
+def answer_inputs(model: keras.Model, data: Any) -> BatchOrder:
     """What batches need in place of labels where a layer counts annotations by their confidence; else nothing.
 
     Args:
@@ -229,7 +229,7 @@ class Labels:
 Answers = Labels | SoftAnswers
 
 
-def answers_of(data: Any, num_classes: int, confidence_for: str | None = None) -> Answers:
+def answers_of(data: TrainingData, num_classes: int, confidence_for: str | None = None) -> Answers:
     """The annotations of a training.
 
     Args:
@@ -245,7 +245,7 @@ def answers_of(data: Any, num_classes: int, confidence_for: str | None = None) -
     return soft_answers_of(data, confidence_for)
 
 
-def soft_answers_of(data: Any, layer: str) -> SoftAnswers:
+def soft_answers_of(data: TrainingData, layer: str) -> SoftAnswers:
     """The annotations of a training with their confidence.
 
     Args:

@@ -1,6 +1,7 @@
 """What can go wrong in training without an error of Keras': losses that are no numbers, models that learn nothing."""
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -8,7 +9,9 @@ import numpy as np
 from keras import ops
 
 from crowdzoo.errors import DataError
+from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.metrics import lost_classes
+from crowdzoo.training.data import TrainingData
 from crowdzoo.training.phases import answers_of_batch
 
 JUDGED = 5  # epochs after which a model that never gives a class is no beginner
@@ -30,7 +33,7 @@ class StopAtNaN(keras.callbacks.Callback):
         DataError: at the end of such an epoch.
     """
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         """Looks at the mean loss of the epoch, which is no number if that of any batch is none."""
         loss = (logs or {}).get("loss")
         if loss is not None and not np.isfinite(float(loss)):
@@ -56,7 +59,12 @@ def check_weights(model: keras.Model) -> None:
             )
 
 
-def warn_if_one_class(predicted: np.ndarray, targets: np.ndarray, classes: Any = None, what: str = "tasks") -> None:
+def warn_if_one_class(
+    predicted: np.ndarray,
+    targets: np.ndarray,
+    classes: Sequence[object] | np.ndarray | None = None,
+    what: str = "tasks",
+) -> None:
     """Warns where a classifier or tagger knows one class and the data have more.
 
     Args:
@@ -72,7 +80,9 @@ def warn_if_one_class(predicted: np.ndarray, targets: np.ndarray, classes: Any =
         _warn(answers)
 
 
-def _one_class(predicted: np.ndarray, targets: np.ndarray, classes: Any, what: str) -> str:
+def _one_class(
+    predicted: np.ndarray, targets: np.ndarray, classes: Sequence[object] | np.ndarray | None, what: str
+) -> str:
     """What a model gives that knows one class; empty where it knows more, or there are no others to know."""
     targets = targets[targets >= 0]
     if len(predicted) == 0 or len(targets) == 0 or (predicted != predicted[0]).any():
@@ -87,7 +97,7 @@ def _one_class(predicted: np.ndarray, targets: np.ndarray, classes: Any, what: s
     )
 
 
-def is_judged(model: Any) -> bool:
+def is_judged(model: keras.Model) -> bool:
     """Whether a `CrowdModel` was just trained long enough for its `fit` to look for lost classes, by its kind too."""
     if model.crowd is None or len(getattr(getattr(model, "history", None), "epoch", ())) < JUDGED:
         return False
@@ -96,7 +106,7 @@ def is_judged(model: Any) -> bool:
     return of_classes or model.label_kind.has_tokens
 
 
-def look_for_lost_classes(model: Any, data: Any, batch_size: int, **weights: Any) -> None:
+def look_for_lost_classes(model: keras.Model, data: TrainingData, batch_size: int, **weights: Any) -> None:
     """Looks at some training tasks of a trained `CrowdModel`; see `warn_if_classes_are_lost`."""
     predicted, votes, left = [], [], LOOKED_AT
     for x, _, *weight in data.batches(batch_size, 0, inputs=("labels",), **weights):
@@ -114,7 +124,9 @@ def look_for_lost_classes(model: Any, data: Any, batch_size: int, **weights: Any
     warn_if_classes_are_lost(np.concatenate(predicted), np.concatenate(votes), model.crowd, classes)
 
 
-def warn_if_classes_are_lost(predicted: np.ndarray, votes: np.ndarray, layer: Any, classes: Any = None) -> None:
+def warn_if_classes_are_lost(
+    predicted: np.ndarray, votes: np.ndarray, layer: CrowdLayer, classes: Sequence[object] | np.ndarray | None = None
+) -> None:
     """Warns where a model never gives a class that a fair share of the votes is for, or gives one to everything.
 
     Args:
@@ -136,7 +148,7 @@ def warn_if_classes_are_lost(predicted: np.ndarray, votes: np.ndarray, layer: An
             votes_first = _votes_first(layer)
         way_out = f"{votes_first} Or t{_WAY_OUT[1:]}" if votes_first else _WAY_OUT
     else:
-        lost = lost_classes(predicted, votes, layer.num_classes)
+        lost = lost_classes(predicted, votes, layer.num_classes or 0)
         names = ", ".join(repr(str(code if classes is None else classes[code])) for code in lost)
         share = float(np.isin(votes[votes >= 0], lost).mean())
         seen = f"none of the {len(predicted):,} training {what} looked at"
@@ -147,7 +159,7 @@ def warn_if_classes_are_lost(predicted: np.ndarray, votes: np.ndarray, layer: An
         warnings.warn(f"The trained model gives {fault}. {way_out}", NotLearnedWarning, stacklevel=4)
 
 
-def _votes_first(layer: Any) -> str:
+def _votes_first(layer: CrowdLayer) -> str:
     """How to train the base on the votes first, or for longer; empty where the layer's recipe does not."""
     if not layer.votes_first:
         return ""

@@ -5,18 +5,21 @@ from typing import Any
 
 import keras
 import numpy as np
+from numpy.typing import ArrayLike
 
-from crowdzoo.backend import as_strings
+from crowdzoo.backend import KerasBatches, Tensor, as_strings
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.losses import MaskedCrossentropy
 from crowdzoo.networks.preprocessed import Preprocessed
 from crowdzoo.training.batches import TargetBatches, checked_weights
-from crowdzoo.training.data import ArrayData, answer_shape, split_row
+from crowdzoo.training.data import ArrayData, BatchOrder, answer_shape, split_row
 from crowdzoo.training.gold_targets import gold_targets
 from crowdzoo.training.mask_data import MaskData
 from crowdzoo.training.pair_rows import (
     FIT,
+    Labels,
     annotations_from_frame,
     instances_of,
     list_names,
@@ -31,7 +34,7 @@ SUM_TOLERANCE = 1e-3  # of a row of targets, also in half precision
 
 
 def crowd_arrays(
-    model: Any, x: Any, y: Any, tasks: Any = None, task: str | None = None, line: str = FIT
+    model: keras.Model, x: Any, y: Labels, tasks: ArrayLike | None = None, task: str | None = None, line: str = FIT
 ) -> ArrayData | MaskData:
     """Instances and annotations out of what `fit` takes, paired and checked; `line` is what a message suggests."""
     crowd = model.crowd
@@ -74,7 +77,7 @@ def crowd_arrays(
     return ArrayData(ids, annotations, annotations.tasks)
 
 
-def token_ids(model: Any, x: Any) -> Any:
+def token_ids(model: keras.Model, x: Any) -> Any:
     """Raw texts of a tagger as its preprocessor gives them, all at once: batches are cut to their tokens; else x."""
     base = model.base
     if not (isinstance(base, Preprocessed) and base.shape is None and model.label_kind.has_positions):
@@ -99,7 +102,7 @@ def _check_tokens(ids: np.ndarray, annotations: Annotations) -> None:
         )
 
 
-def _check_finite(model: Any, x: Any) -> None:
+def _check_finite(model: keras.Model, x: Any) -> None:
     """Refuses instances with NaN or infinity, unless the base makes numbers of them."""
     ops = keras.ops
     x = keras.tree.map_structure(lambda array: ops.convert_to_numpy(array) if ops.is_tensor(array) else array, x)
@@ -119,7 +122,7 @@ def _check_finite(model: Any, x: Any) -> None:
             )
 
 
-def _masks(model: Any, x: Any, y: Any) -> MaskData:
+def _masks(model: keras.Model, x: Any, y: Labels) -> MaskData:
     """Images and annotators' masks, as large as what the base gives."""
     x, ids = (x["instances"], x["annotators"]) if has_annotators(x) else (instances_of(x), None)
     _build_on(model, x)
@@ -130,7 +133,7 @@ def _masks(model: Any, x: Any, y: Any) -> MaskData:
     return data
 
 
-def _check_pixels(model: Any, drawn: tuple[int, ...]) -> None:
+def _check_pixels(model: keras.Model, drawn: tuple[int, ...]) -> None:
     """Refuses masks of another size than the base's output."""
     output_size = model.bottleneck_shape[1:3]
     if any(size not in (None, own) for size, own in zip(output_size, drawn, strict=True)):
@@ -140,7 +143,7 @@ def _check_pixels(model: Any, drawn: tuple[int, ...]) -> None:
         )
 
 
-def _read_frame(model: Any, x: Any, y: Any, task: str | None, line: str) -> tuple[Any, Any, str]:
+def _read_frame(model: keras.Model, x: Any, y: Labels, task: str | None, line: str) -> tuple[Any, Any, str]:
     """What is given, with a frame of annotations as `Annotations` by the model's names."""
     annotations = annotations_from_frame(
         y, model.crowd.kind, task, line=line, annotators=model.annotators, classes=model.classes
@@ -155,7 +158,7 @@ def _read_frame(model: Any, x: Any, y: Any, task: str | None, line: str) -> tupl
     return with_task_column(x, task), annotations, line.replace("annotations", f"frame, {task=}" if task else "frame")
 
 
-def _from_padded(crowd: Any, ids: Any, labels: Any) -> Annotations:
+def _from_padded(crowd: CrowdLayer, ids: Any, labels: Any) -> Annotations:
     """Annotations out of the sparse form's arrays."""
     ids, labels, kind = np.asarray(ids), np.asarray(labels), crowd.label_kind
     tokens = labels.shape[1:2] if kind.has_positions else ()
@@ -183,7 +186,7 @@ def _from_padded(crowd: Any, ids: Any, labels: Any) -> Annotations:
     )
 
 
-def _check_codes(crowd: Any, annotations: Annotations) -> None:
+def _check_codes(crowd: CrowdLayer, annotations: Annotations) -> None:
     """Codes that are out of range would crash one backend and be misread by another."""
     num_annotators = crowd.num_annotators
     codes = annotations.annotator_ids
@@ -202,7 +205,7 @@ def _check_codes(crowd: Any, annotations: Annotations) -> None:
         )
 
 
-def _check_annotators(crowd: Any, annotations: Annotations) -> None:
+def _check_annotators(crowd: CrowdLayer, annotations: Annotations) -> None:
     """Where the numbers differ, codes may stand for other annotators than the layer's."""
     num_annotators = crowd.num_annotators
     if annotations.num_annotators != num_annotators:
@@ -214,7 +217,7 @@ def _check_annotators(crowd: Any, annotations: Annotations) -> None:
         )
 
 
-def _check_classes(crowd: Any, annotations: Annotations) -> None:
+def _check_classes(crowd: CrowdLayer, annotations: Annotations) -> None:
     """Where the numbers differ, codes may stand for other classes than the base's outputs."""
     num_classes = crowd.num_classes
     if annotations.classes is None or num_classes == annotations.num_classes:
@@ -229,7 +232,7 @@ def _check_classes(crowd: Any, annotations: Annotations) -> None:
     )
 
 
-def target_arrays(model: Any, x: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, Any]:
+def target_arrays(model: keras.Model, x: Any, y: Labels, sample_weight: ArrayLike | None) -> tuple:
     """Arrays to train a base alone on; class codes become one-hot where the loss takes distributions."""
     if isinstance(y, Annotations):
         raise DataError(
@@ -264,27 +267,27 @@ def _check_distributions(y: np.ndarray) -> None:
 
 
 def evaluation_batches(
-    model: Any,
+    model: keras.Model,
     x: Any,
-    y: Any,
-    sample_weight: Any = None,
+    y: Labels,
+    sample_weight: ArrayLike | None = None,
     *,
-    tasks: Any = None,
+    tasks: ArrayLike | None = None,
     task: str | None = None,
     line: str,
     **order: Any,
-) -> Any:
+) -> KerasBatches:
     """Batches of what `evaluate` takes; `line` is what a message suggests."""
     if model.crowd is None:
         return target_batches(target_arrays(model, x, y, sample_weight), **order)
     gold, crowd = None, model.crowd
-    more = {} if sample_weight is None else {"sample_weight": sample_weight}
+    weights: BatchOrder = {} if sample_weight is None else {"sample_weight": sample_weight}
     x, y, line = _read_frame(model, x, y, task, line)
     if not isinstance(y, Annotations) and not has_annotators(x):
         _build_on(model, instances_of(x))
         gold = gold_targets(y, crowd.kind, crowd.num_classes or 0, crowd.num_annotators)
     if gold is None:
-        return crowd_arrays(model, x, y, tasks, line=line).batches(**order, **more)
+        return crowd_arrays(model, x, y, tasks, line=line).batches(**order, **weights)
     if crowd.label_kind.has_pixels:
         _check_pixels(model, gold.shape[1:])
     x = instances_of(x)
@@ -299,7 +302,7 @@ def evaluation_batches(
     return target_batches(arrays, **order)
 
 
-def hold_out(data: Any, fraction: float, order: dict[str, Any]) -> tuple[Any, Any]:
+def hold_out(data: Any, fraction: float, order: BatchOrder) -> tuple[Any, Any]:
     """What is left to train on, and batches of the last rows."""
     if isinstance(data, (ArrayData, MaskData)):
         kept, held = data.split(fraction)
@@ -314,7 +317,7 @@ def hold_out(data: Any, fraction: float, order: dict[str, Any]) -> tuple[Any, An
     return kept, target_batches(held, **order)
 
 
-def refuse_class_weight(class_weight: Any) -> None:
+def refuse_class_weight(class_weight: object) -> None:
     """A class weight is for tasks whose class is known."""
     if class_weight is not None:
         raise ConfigError(
@@ -323,7 +326,7 @@ def refuse_class_weight(class_weight: Any) -> None:
         )
 
 
-def task_weights(crowd: Any, data: Any, sample_weight: Any) -> np.ndarray:
+def task_weights(crowd: CrowdLayer | None, data: Any, sample_weight: ArrayLike) -> np.ndarray:
     """The weights of the tasks that a model with a crowd layer is trained on, `[N]`.
 
     Raises:
@@ -332,7 +335,7 @@ def task_weights(crowd: Any, data: Any, sample_weight: Any) -> np.ndarray:
     """
     if not isinstance(data, (ArrayData, MaskData)):
         raise ConfigError("fit: sample_weight is for arrays. Batches of your own hold the weights: (x, y, weights).")
-    if not crowd.weighs_tasks:
+    if crowd is not None and not crowd.weighs_tasks:
         raise ConfigError(
             f"fit: sample_weight is not for {type(crowd).__name__}, which compares tasks with each other. Leave tasks "
             "out, fit(x, annotations.select_tasks(kept), tasks=ids), or use another layer, such as ConfusionMatrices."
@@ -340,7 +343,7 @@ def task_weights(crowd: Any, data: Any, sample_weight: Any) -> np.ndarray:
     return checked_weights(sample_weight, data.num_tasks)
 
 
-def _build_on(model: Any, x: Any) -> None:
+def _build_on(model: keras.Model, x: Any) -> None:
     """Makes the weights of a base that learns its input's shape from the first data; or looks at the shape."""
     if model.built:
         return check_shapes(model, x)
@@ -348,7 +351,7 @@ def _build_on(model: Any, x: Any) -> None:
     model(keras.tree.map_structure(lambda array: np.asarray(array)[:1], x))
 
 
-def check_shapes(model: Any, x: Any) -> None:
+def check_shapes(model: keras.Model, x: Any) -> None:
     """Refuses arrays that the base of a built `CrowdModel` cannot take, before a graph is made of them.
 
     Raises:
@@ -378,7 +381,7 @@ def _fits(shape: list[int], known: list[int | None]) -> bool:
     return len(shape) == len(known) and all(size in (None, own) for own, size in zip(shape, known, strict=True))
 
 
-def symbols(shape: Any) -> Any:
+def symbols(shape: Any) -> Tensor:
     """Symbolic tensors of a structure of shapes; a shape is a tuple, or a list out of JSON."""
     if isinstance(shape, Mapping):
         return {name: symbols(part) for name, part in shape.items()}
@@ -387,6 +390,6 @@ def symbols(shape: Any) -> Any:
     return [symbols(part) for part in shape]
 
 
-def target_batches(arrays: tuple[Any, ...], **order: Any) -> Any:
+def target_batches(arrays: tuple, **order: Any) -> KerasBatches:
     """Batches of instances, targets and weights, as Keras takes them."""
     return TargetBatches(*arrays, **order).for_keras()

@@ -5,6 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from crowdzoo.backend import Config, Tensor
+
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class CrowdAccuracy(keras.metrics.Mean):
@@ -29,7 +31,7 @@ class CrowdAccuracy(keras.metrics.Mean):
     def __init__(self, name: str = "accuracy", dtype: Any = None):
         super().__init__(name=name, dtype=dtype)
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None) -> None:
         """Counts a batch; see the class."""
         y_true, y_pred = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
         if y_pred.shape[-1] == 1:
@@ -75,7 +77,7 @@ class GoldMetric(keras.metrics.Metric):
         if hasattr(metric, "_direction"):
             self._direction = metric._direction  # for callbacks that monitor it
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None) -> None:
         """Counts a batch; see the class."""
         if not self.counts:
             return
@@ -95,7 +97,7 @@ class GoldMetric(keras.metrics.Metric):
             truth = ops.one_hot(ops.cast(truth, "int32"), size)
         self.metric.update_state(truth, ops.reshape(y_pred, (-1, size)), ops.reshape(weight, (-1,)))
 
-    def result(self) -> Any:
+    def result(self) -> Tensor:
         """The metric's; 0 before the first gold, as some metrics do not know its shape."""
         # not by `counts`, which is set where a graph is traced
         return self.metric.result() if self._knows_shape else 0.0
@@ -104,11 +106,11 @@ class GoldMetric(keras.metrics.Metric):
         """Forgets what was counted."""
         self.metric.reset_state()
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """The metric, serialised."""
         return {"metric": keras.saving.serialize_keras_object(self.metric), "name": self.name}
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "GoldMetric":
+    def from_config(cls, config: Config) -> "GoldMetric":
         """From `get_config`'s result."""
         return cls(keras.saving.deserialize_keras_object(config["metric"]), name=config["name"])

@@ -1,14 +1,13 @@
 """What a model is compared with where the truth is known."""
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdzoo.data.label_kinds import LAYER_KINDS, label_kind
 from crowdzoo.errors import DataError
 
 
-def gold_targets(y: Any, kind: str, num_classes: int, num_annotators: int) -> np.ndarray | None:
+def gold_targets(y: ArrayLike, kind: str, num_classes: int, num_annotators: int) -> np.ndarray | None:
     """The truth of every row, or None where `y` is annotators' labels instead.
 
     Args:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.registry import create
+from crowdzoo.backend import Config
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, short_repr
 
@@ -18,7 +19,7 @@ ANNOTATORS = "hierarchical-dawid-skene"  # whose confusion matrices say what ann
 MONITORED = "held_out_log_likelihood"
 
 
-def held_out_tasks(labelled: NDArray[Any], seed: int) -> NDArray[Any]:
+def held_out_tasks(labelled: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
     """A tenth of the labelled tasks, drawn at random, sorted.
 
     Args:
@@ -53,7 +54,7 @@ def log_likelihoods(annotations: Annotations, rows: NDArray[np.bool_] | None = N
     return np.stack(columns, axis=1)
 
 
-def scores(answers: NDArray[Any], likelihoods: NDArray[np.float64]) -> NDArray[np.float64]:
+def scores(answers: np.ndarray, likelihoods: NDArray[np.float64]) -> NDArray[np.float64]:
     """Log-probability of each task's annotations, with the temperature that suits them best.
 
     Args:
@@ -101,11 +102,11 @@ class _HeldOut(keras.callbacks.Callback):
         self._likelihoods = likelihoods
         self._num_annotations = num_annotations
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Config:
         """Nothing: it counts nothing; see `crowdzoo.training.training_state.state_of`."""
         return {}
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         """Asks the model about the held-out tasks."""
         if logs is not None:
             answers = np.asarray(self.model.predict(self.x, verbose=0), dtype=np.float64)

@@ -1,6 +1,6 @@
 """How well a regressor predicts ratings that it does not learn from."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ class RatingEvidence(NamedTuple):
     constant: NDArray[np.float64]
     unit: float
 
-    def of(self, tasks: NDArray[Any]) -> "RatingEvidence":
+    def of(self, tasks: np.ndarray) -> "RatingEvidence":
         """That of some tasks."""
         return RatingEvidence(self.weight[tasks], self.mean[tasks], self.constant[tasks], self.unit)
 
@@ -51,7 +51,7 @@ def rating_evidence(annotations: Annotations, rows: NDArray[np.bool_] | None = N
     return RatingEvidence(weight, mean, np.bincount(tasks, logs, number).astype(np.float64), unit)
 
 
-def rating_scores(answers: NDArray[Any], evidence: RatingEvidence) -> NDArray[np.float64]:
+def rating_scores(answers: np.ndarray, evidence: RatingEvidence) -> NDArray[np.float64]:
     """Log-probability of each task's ratings, with the spread and the level that suit them best.
 
     The truth of a task is drawn from a normal distribution around the prediction plus a level d, which annotators'

@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.instance_kinds import VECTORS
@@ -74,11 +75,11 @@ def train(
     x: Any,
     *,
     annotations: Annotations | None = None,
-    tasks: Any = None,
+    tasks: ArrayLike | None = None,
     label_distribution: np.ndarray | None = None,
     ratings: np.ndarray | None = None,
     base: Base | None = None,
-    verbose: Any = 0,
+    verbose: str | int = 0,
     callbacks: Iterable[keras.callbacks.Callback] = (),
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
 ) -> tuple[CrowdModel, InstanceEncoder | None]:

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from crowdzoo.backend import KerasBatches
 from crowdzoo.errors import DataError
 from crowdzoo.training.batches import INPUTS, TargetBatches
 from crowdzoo.training.data import split_row
@@ -74,7 +75,7 @@ class MaskData:
         self.num_annotators, self.num_classes = num_annotators, num_classes
 
     @property
-    def arrays(self) -> tuple[Any, ...]:
+    def arrays(self) -> tuple:
         """What is learned from: x, labels and annotators."""
         return self.x, self.labels, self.annotators
 
@@ -90,7 +91,7 @@ class MaskData:
 
     def batches(
         self, batch_size: int, seed: int, *, inputs: Sequence[str] = ("annotators",), targets: Any = None, **how: Any
-    ) -> Any:
+    ) -> KerasBatches:
         """See `TrainingData.batches`."""
         known = dict(zip(INPUTS, (self.annotators, self.labels, np.arange(self.num_tasks, dtype="int32")), strict=True))
         x = {"instances": self.x, **{name: known[name] for name in inputs}} if inputs else self.x

@@ -7,6 +7,7 @@ from typing import Any
 
 from crowdzoo.data.label_kinds import LABEL_KINDS, LabelKind, label_kind
 from crowdzoo.errors import ConfigError, short_repr, unknown
+from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.plugins import Table, package_of
 
 # Trains on one label distribution a task, which an aggregation made: no crowd layer
@@ -172,7 +173,7 @@ def create_crowd_layer(
     center: float = 0.0,
     unit: float = 1.0,
     num_annotations: int | None = None,
-) -> Any:
+) -> CrowdLayer | None:
     """A method's crowd layer for given data.
 
     Args:
@@ -220,7 +221,7 @@ def create_crowd_layer(
         raise ConfigError(f"method {method} cannot use {dict(arguments)}: {error}") from error
 
 
-def check_method(method: str, arguments: Mapping[str, Any], kind: str = "classification") -> None:
+def check_method(method: str, arguments: Mapping[str, object], kind: str = "classification") -> None:
     """Raises ConfigError where a method or its hyperparameters cannot be used; only the latter need Keras."""
     if not isinstance(arguments, Mapping) or arguments or method not in methods_of(kind):
         create_crowd_layer(method, 2, 2, arguments, kind=kind)

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import keras
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import ArrayLike
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.vocabulary import names_array
@@ -17,6 +18,14 @@ from crowdzoo.reading.instances.table import BESIDE
 from crowdzoo.reading.tables.frames import TableSource
 from crowdzoo.reading.tables.layout import Layout
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+# Instances as training takes them: arrays with one row per task, or an object that also has the ids of its rows
+Examples: TypeAlias = Union[ArrayLike, Mapping[str, Any], Instances, "pd.DataFrame", "pl.DataFrame"]
+# Annotations, a frame with one row per annotation, or an array with one row per task
+Labels: TypeAlias = Union[Annotations, ArrayLike, "pd.DataFrame", "pl.DataFrame"]
 # The line that a message asks for; {} is what `tasks` should be
 FIT = "fit(x, annotations, tasks={})"
 SHOWN = 3

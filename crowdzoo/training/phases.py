@@ -7,12 +7,16 @@ from typing import Any
 import keras
 import numpy as np
 
-from crowdzoo.backend import flattened_layers
+from crowdzoo.backend import Tensor, flattened_layers
 
 
 @contextmanager
 def compile_temporarily(
-    model: Any, *, frozen: Sequence[Any] = (), trained: Sequence[Any] = (), **changes: Any
+    model: keras.Model,
+    *,
+    frozen: Sequence[keras.Layer | keras.Variable] = (),
+    trained: Sequence[keras.Layer | keras.Variable] = (),
+    **changes: Any,
 ) -> Iterator[None]:
     """A model compiled otherwise for a while; afterwards it is compiled as before, its optimizer going on as it stands.
 
@@ -45,7 +49,7 @@ def compile_temporarily(
 
 
 def join_histories(
-    model: Any, first: keras.callbacks.History, second: keras.callbacks.History
+    model: keras.Model, first: keras.callbacks.History, second: keras.callbacks.History
 ) -> keras.callbacks.History:
     """The history of two phases, one after the other; it becomes the model's.
 
@@ -64,7 +68,7 @@ def join_histories(
     return first
 
 
-def answers_of_batch(model: Any, x: Any, rows: int) -> np.ndarray:
+def answers_of_batch(model: keras.Model, x: Tensor, rows: int) -> np.ndarray:
     """What a model answers to a batch, one row an instance on any number of devices.
 
     Under `tf.distribute` every replica answers the whole batch of `predict_on_batch`, one below the other.

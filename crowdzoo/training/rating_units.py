@@ -3,13 +3,14 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.training.methods import AGGREGATED
 
 
-def rating_unit(ratings: Any) -> tuple[float, float]:
+def rating_unit(ratings: ArrayLike) -> tuple[float, float]:
     """Center and unit of ratings for models and crowd layers: of the ratings themselves, never of gold.
 
     Args:

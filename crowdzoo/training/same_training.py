@@ -3,14 +3,14 @@
 import hashlib
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 
 import crowdzoo
-from crowdzoo.backend import flattened_layers
+from crowdzoo.backend import Config, flattened_layers
 from crowdzoo.training.digest import digest_of
 
 # Of configurations: names and numbers that Keras gives, which differ between two equal models of one process
@@ -25,13 +25,13 @@ HASHED = {"model": "its layers, its loss or its metrics are other ones", "data":
 
 
 def identity_of(
-    model: Any,
-    arguments: Mapping[str, Any],
+    model: keras.Model,
+    arguments: Mapping[str, object],
     data: Any,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     *,
-    callbacks: Any = None,
-) -> dict[str, Any]:
+    callbacks: Sequence[keras.callbacks.Callback] | None = None,
+) -> Config:
     """What a checkpoint must have in common with a training that goes on from it.
 
     Args:
@@ -67,7 +67,7 @@ def identity_of(
     return as_stored
 
 
-def difference(stored: Mapping[str, Any], here: Mapping[str, Any]) -> str | None:
+def difference(stored: Config, here: Config) -> str | None:
     """The first of what differs between two trainings, as a clause; None where they are the same.
 
     Args:

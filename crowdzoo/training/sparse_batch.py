@@ -1,20 +1,21 @@
 """Batches made elsewhere whose labels have a column an annotator, in the form that names the annotators."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import keras
 from keras import ops
 
 from crowdzoo.errors import DataError
+from crowdzoo.layers.crowd_layer import CrowdLayer
 
 
-def has_annotators(inputs: Any) -> bool:
+def has_annotators(inputs: object) -> TypeGuard[Mapping[str, Any]]:
     """Whether inputs of a model name annotators beside the instances."""
     return isinstance(inputs, Mapping) and {"instances", "annotators"} <= {*inputs}
 
 
-def sparse_batch(crowd: Any, batch: Any) -> Any:
+def sparse_batch(crowd: CrowdLayer | None, batch: tuple) -> tuple:
     """A batch as a model with a crowd layer trains on it.
 
     Args:
@@ -44,7 +45,7 @@ def sparse_batch(crowd: Any, batch: Any) -> Any:
     return (x, y) if weight is None else (x, y, weight)
 
 
-def check_columns(crowd: Any, shape: tuple[int | None, ...]) -> None:
+def check_columns(crowd: CrowdLayer, shape: tuple[int | None, ...]) -> None:
     """Refuses labels that do not have a column for each annotator.
 
     Args:

@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.tags import TagSet
@@ -34,10 +35,10 @@ def train_tagger(
     tokens: Sequence[Sequence[str]],
     annotations: Annotations,
     *,
-    tasks: Any = None,
+    tasks: ArrayLike | None = None,
     scheme: str = "BIO",
     tag_distribution: Sequence[np.ndarray] | None = None,
-    verbose: Any = 0,
+    verbose: str | int = 0,
     callbacks: Iterable[keras.callbacks.Callback] = (),
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
 ) -> tuple[CrowdModel, TokenEncoder]:

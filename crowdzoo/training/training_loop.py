@@ -1,17 +1,20 @@
 """What every training shares: putting a model together, and the fit with its checks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 
+from crowdzoo.backend import KerasBatches
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import DataError
+from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.training.checkpoint import Checkpoint
 from crowdzoo.training.crowd_model import CrowdModel
+from crowdzoo.training.data import TrainingData
 from crowdzoo.training.faults import (
     StopAtNaN,
     check_weights,
@@ -49,13 +52,15 @@ def pair_with_tasks(
     return x, annotations, annotations.tasks
 
 
-def crowd_of(settings: Any, num_annotators: int, num_classes: int, **scale: Any) -> Any:
+def crowd_of(settings: Any, num_annotators: int, num_classes: int, **scale: Any) -> CrowdLayer | None:
     """The crowd layer of the settings' method; see `create_crowd_layer`."""
     sizes = num_annotators, num_classes
     return create_crowd_layer(settings.method, *sizes, settings.arguments, kind=settings.kind, **scale)
 
 
-def compile_model(settings: Any, base: Any, crowd: Any, unit: float = 1.0, features: str | None = None) -> CrowdModel:
+def compile_model(
+    settings: Any, base: keras.Model, crowd: CrowdLayer | None, unit: float = 1.0, features: str | None = None
+) -> CrowdModel:
     """A model out of its parts, ready to be trained.
 
     Args:
@@ -77,11 +82,11 @@ def compile_model(settings: Any, base: Any, crowd: Any, unit: float = 1.0, featu
 def fit_and_check(
     model: CrowdModel,
     settings: Any,
-    data: Any,
+    data: TrainingData | KerasBatches,
     *,
     callbacks: Iterable[keras.callbacks.Callback] = (),
     checkpoint: Checkpoint | None = None,
-    verbose: Any = 0,
+    verbose: str | int = 0,
 ) -> keras.callbacks.History:
     """Trains a compiled model.
 
@@ -107,7 +112,9 @@ def fit_and_check(
     return history
 
 
-def check_answers(model: CrowdModel, kind: str, x: Any, labels: np.ndarray, classes: Any = None) -> None:
+def check_answers(
+    model: CrowdModel, kind: str, x: Any, labels: np.ndarray, classes: Sequence[object] | np.ndarray | None = None
+) -> None:
     """Tries a trained model on a few instances.
 
     Args:

@@ -1,14 +1,17 @@
 """Weights of a model that was trained before, for a model of the same kind on a table that has grown."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.layers.crowd_layer import CrowdLayer
 
-def warm_start(model: Any, before: Any, annotators_before: Sequence[str], annotators: Sequence[str]) -> int | None:
+
+def warm_start(
+    model: keras.Model, before: keras.Model, annotators_before: Sequence[str], annotators: Sequence[str]
+) -> int | None:
     """Puts the weights of a trained model into one that is about to be trained.
 
     Annotators are matched by their names. One whom the earlier model has never seen begins with the common answers: the
@@ -49,7 +52,7 @@ def warm_start(model: Any, before: Any, annotators_before: Sequence[str], annota
     return int((rows < 0).sum())
 
 
-def _of_annotators(crowd: Any) -> list[bool]:
+def _of_annotators(crowd: CrowdLayer) -> list[bool]:
     """Which weights of a crowd layer have a row for each annotator: those that a layer of one more has larger."""
     config = crowd.get_config()
     probe = type(crowd).from_config({**config, "num_annotators": config["num_annotators"] + 1})

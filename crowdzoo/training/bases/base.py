@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.training.settings import Settings
 
 if TYPE_CHECKING:
+    import keras
+
     from crowdzoo.networks.instance_encoder import InstanceEncoder
 
 Batches = Callable[[], Iterable[Any]]
@@ -71,7 +74,7 @@ class BaseContext:
     center: float = 0.0
     unit: float = 1.0
 
-    def inputs(self) -> Any:
+    def inputs(self) -> keras.KerasTensor | dict[str, keras.KerasTensor]:
         """`keras.Input`s of the shapes; of several inputs a dictionary of them."""
         import keras
 
@@ -80,7 +83,7 @@ class BaseContext:
         return keras.Input(self.shapes, dtype=self.dtypes, name="instances")
 
 
-def fields_of(settings: Any, *names: str) -> dict[str, Any]:
+def fields_of(settings: Settings, *names: str) -> dict[str, Any]:
     """Some fields of settings, which go by the same names where a network is made."""
     return {name: getattr(settings, name) for name in names}
 
@@ -117,17 +120,17 @@ class Base(ABC):
         return None
 
     @abstractmethod
-    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:
         """Makes the Keras model, named "base"; it follows `keras.utils.set_random_seed`."""
 
-    def adapt(self, model: Any, encoder: Any, batches: Batches) -> None:  # noqa: B027  most have nothing to adapt
+    def adapt(self, model: keras.Model, encoder: Any, batches: Batches) -> None:  # noqa: B027  most have nothing to adapt
         """Gives the model what it takes from the training instances, such as their mean and variance.
 
         Raises:
             DataError: instances that cannot be learned from.
         """
 
-    def features(self, model: Any) -> str | None:
+    def features(self, model: keras.Model) -> str | None:
         """Name of the layer whose output crowd layers take for an instance's features (LIA, CoNAL); see `CrowdModel`.
 
         None gives them the base's input.

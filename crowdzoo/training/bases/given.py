@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.training.bases.base import BaseContext, Sizes
 from crowdzoo.training.bases.own import OwnBase, own_context, try_on_batch
+
+if TYPE_CHECKING:
+    import keras
 
 
 class GivenBase(OwnBase):
@@ -24,7 +27,7 @@ class GivenBase(OwnBase):
     def encoder(self, settings: Any, batches: Any) -> None:
         """None: feature vectors are the input."""
 
-    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:
         """Copies the model, or calls the function.
 
         Raises:

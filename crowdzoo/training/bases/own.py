@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from crowdzoo.data.instance_kinds import TEXTS, instance_kind
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import ConfigError, unknown
+from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.training.bases.base import Base, BaseContext, Batches, Sizes
 from crowdzoo.training.bases.own_source import call_own, own_function
 from crowdzoo.training.settings import OwnSettings, Settings
+
+if TYPE_CHECKING:
+    import keras
 
 
 class OwnBase(Base):
@@ -51,7 +55,7 @@ class OwnBase(Base):
         standard.make_settings(task=settings.kind, method=settings.method, **settings.encoder)
         return settings
 
-    def encoder(self, settings: Any, batches: Batches) -> Any:
+    def encoder(self, settings: Any, batches: Batches) -> InstanceEncoder | None:
         """That of crowdzoo's own base for such instances; of texts none that a model of strings needs."""
         kind = instance_kind(settings.instance_kind)
         base = self._standard[kind.bases[settings.kind]]
@@ -67,7 +71,7 @@ class OwnBase(Base):
             return RawTexts()
         return encoder
 
-    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:
         """Calls the function, and tries what it gives on a batch.
 
         Raises:
@@ -77,7 +81,7 @@ class OwnBase(Base):
         try_on_batch(model, self.reference, own_context(settings, sizes, encoder))
         return model
 
-    def adapt(self, model: Any, encoder: Any, batches: Batches) -> None:
+    def adapt(self, model: keras.Model, encoder: Any, batches: Batches) -> None:
         """Layers that standardise features."""
         import keras
 
@@ -99,7 +103,7 @@ class OwnBase(Base):
                 )
                 layer.adapt(parts)
 
-    def features(self, model: Any) -> str | None:
+    def features(self, model: keras.Model) -> str | None:
         """The layer named "features", else the one before the last; of feature vectors the input itself."""
         names = [layer.name for layer in model.layers]
         if "features" in names:
@@ -108,7 +112,7 @@ class OwnBase(Base):
         takes_vectors = len(inputs) == 1 and len(inputs[0].shape) == 2 and inputs[0].dtype.startswith("float")
         return None if takes_vectors or len(names) < 2 or not inputs else names[-2]
 
-    def _build_model(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+    def _build_model(self, settings: Any, sizes: Sizes, encoder: InstanceEncoder | None) -> Any:
         import keras
 
         context = own_context(settings, sizes, encoder)
@@ -121,7 +125,7 @@ class OwnBase(Base):
         return model
 
 
-def own_context(settings: Any, sizes: Sizes, encoder: Any = None) -> BaseContext:
+def own_context(settings: OwnSettings, sizes: Sizes, encoder: Any = None) -> BaseContext:
     """What the function is told."""
     shapes: Any = (sizes.num_features,)
     dtypes: Any = "float32"
@@ -141,7 +145,7 @@ def _encoded_spec(encoder: Any) -> tuple[Any, Any]:
     input_spec = specs["instances"] if {*specs} == {"instances"} else specs
     outputs = tf.function(lambda values: encoder(values)).get_concrete_function(input_spec).structured_outputs
 
-    def shape(spec: Any) -> tuple[int | None, ...]:
+    def shape(spec: tf.TensorSpec) -> tuple[int | None, ...]:
         return tuple(spec.shape.as_list()[1:])
 
     if isinstance(outputs, dict):
@@ -150,7 +154,9 @@ def _encoded_spec(encoder: Any) -> tuple[Any, Any]:
     return shape(outputs), outputs.dtype.name
 
 
-def try_on_batch(model: Any, reference: str, context: BaseContext, size_name: str = "context.num_classes") -> None:
+def try_on_batch(
+    model: keras.Model, reference: str, context: BaseContext, size_name: str = "context.num_classes"
+) -> None:
     """Refuses a model that does not take a batch of instances, or does not give what it should of it."""
     x = _batch(context)
     answers = np.asarray(call_own(reference, lambda: _answers(model, x, reference, context)), dtype="float64")
@@ -177,7 +183,7 @@ def try_on_batch(model: Any, reference: str, context: BaseContext, size_name: st
         )
 
 
-def _answers(model: Any, x: Any, reference: str, context: BaseContext) -> Any:
+def _answers(model: keras.Model, x: Any, reference: str, context: BaseContext) -> Any:
     import keras
 
     try:

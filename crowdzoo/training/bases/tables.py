@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crowdzoo.data.instance_kinds import IMAGE, TEXT
 from crowdzoo.errors import DataError
+from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.reading.instances.tables import input_type
 from crowdzoo.training.bases.base import Base, Batches, Sizes
 from crowdzoo.training.bases.features import FeatureBase
 from crowdzoo.training.bases.images import ImageBase
 from crowdzoo.training.bases.texts import TextBase
 from crowdzoo.training.settings import InstanceSettings, TableSettings
+
+if TYPE_CHECKING:
+    import keras
 
 
 class TableBase(Base):
@@ -24,7 +28,7 @@ class TableBase(Base):
 
     settings = TableSettings
 
-    def encoder(self, settings: Any, batches: Batches) -> Any:
+    def encoder(self, settings: Any, batches: Batches) -> InstanceEncoder | None:
         """Statistics and categories of the columns, the words of those of texts, and pixels of images."""
         from crowdzoo.networks.named_inputs import NamedInputs
         from crowdzoo.networks.table_columns import TableColumns
@@ -47,7 +51,7 @@ class TableBase(Base):
                 columns[name] = {own.key: own.get_config()}
         return NamedInputs(None if table is None else table.get_config(), columns)
 
-    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:
         """See `Base.build`."""
         import keras
 
@@ -72,7 +76,7 @@ class TableBase(Base):
             output = LabelUnit(sizes.center, sizes.unit, name="label_unit")(output)
         return keras.Model(inputs, output, name="base")
 
-    def _network(self, settings: Any, sizes: Sizes, name: str, encoder: Any) -> Any:
+    def _network(self, settings: Any, sizes: Sizes, name: str, encoder: InstanceEncoder | None) -> Any:
         """The network of one part, to its last hidden layer."""
         from crowdzoo.networks.image_pixels import ImagePixels
         from crowdzoo.networks.table_columns import TableColumns
@@ -86,7 +90,7 @@ class TableBase(Base):
         network.name = _network_name(name)
         return network
 
-    def adapt(self, model: Any, encoder: Any, batches: Batches) -> None:
+    def adapt(self, model: keras.Model, encoder: Any, batches: Batches) -> None:
         """The weights of words; columns of numbers and categories were adapted to with the encoder."""
         from crowdzoo.networks.image_pixels import ImagePixels
         from crowdzoo.networks.named_inputs import NamedInputs, part_name
@@ -97,7 +101,7 @@ class TableBase(Base):
                 own = _OWN[IMAGE if isinstance(part, ImagePixels) else TEXT]
                 own.adapt(model.get_layer(_network_name(part_name(name))), part, _column(batches, name))
 
-    def features(self, model: Any) -> str:
+    def features(self, model: keras.Model) -> str:
         """The vector of numbers and categories; with texts the last hidden layers of all networks."""
         return _JOINED if isinstance(model.input, dict) else _FEATURES.features(model)
 

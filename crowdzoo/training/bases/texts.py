@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crowdzoo.errors import ConfigError
+from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.training.bases.base import Base, Batches, Sizes, fields_of
 from crowdzoo.training.settings import Settings, TextSettings
+
+if TYPE_CHECKING:
+    import keras
 
 
 class TextBase(Base):
@@ -23,7 +27,7 @@ class TextBase(Base):
             values["hidden"] = hidden[0]
         return super().make_settings(**values)
 
-    def encoder(self, settings: Any, batches: Batches) -> Any:
+    def encoder(self, settings: Any, batches: Batches) -> InstanceEncoder | None:
         """Ids of the words of the training texts; of characters, if the form says so or most texts have no spaces."""
         from crowdzoo.networks.text_ids import TextIds, build_vocabulary, mostly_without_spaces
 
@@ -38,7 +42,7 @@ class TextBase(Base):
             splitting, vocabulary = "characters", words("characters")
         return TextIds(vocabulary, settings.max_length, splitting)
 
-    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:
         """See `Base.build`."""
         from crowdzoo.networks.text_network import TextClassifier, TextRegressor
 
@@ -49,11 +53,11 @@ class TextBase(Base):
             return TextClassifier(encoder.num_words, sizes.num_classes if sizes.head else None, **network)
         return TextRegressor(encoder.num_words, center=sizes.center, unit=sizes.unit, head=sizes.head, **network)
 
-    def adapt(self, model: Any, encoder: Any, batches: Batches) -> None:
+    def adapt(self, model: keras.Model, encoder: Any, batches: Batches) -> None:
         """The words' weights of a bag of words."""
         if model.weigh is not None:
             model.weigh.adapt_batches(encoder.to_numpy(batch) for batch in batches())
 
-    def features(self, model: Any) -> str:
+    def features(self, model: keras.Model) -> str:
         """The last hidden layer."""
         return "hidden"

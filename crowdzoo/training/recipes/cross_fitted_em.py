@@ -9,10 +9,11 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.backend import flattened_layers
+from crowdzoo.backend import Config, Tensor, flattened_layers
 from crowdzoo.errors import DataError
 from crowdzoo.layers.crowd_layer import SMALLEST
 from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
+from crowdzoo.training.data import BatchOrder, TrainingData
 from crowdzoo.training.epoch_count import epoch_callbacks
 from crowdzoo.training.expectation import Answers, ExpectationStep, posteriors_given_answers
 from crowdzoo.training.phases import answers_of_batch
@@ -20,7 +21,7 @@ from crowdzoo.training.recipes.deep_em import fit_rounds, maximisation
 from crowdzoo.training.training_state import replay, restore_state, restore_variables, state_of, variables_of
 
 
-def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
+def fit(model: keras.Model, data: TrainingData, order: BatchOrder, **kwargs: Any) -> keras.callbacks.History:
     """Cross-fitted EM; see `crowdzoo.layers.CrossFittedEM`, and `descend` for the arguments."""
     layer = model.crowd
     if data.num_tasks < layer.folds:
@@ -54,7 +55,7 @@ def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.ca
     return fit_rounds(model, data, order, rounds, **kwargs)
 
 
-def _compile_copies(model: Any, data: Any, posteriors: np.ndarray, seed: int) -> "_Copies":
+def _compile_copies(model: keras.Model, data: TrainingData, posteriors: np.ndarray, seed: int) -> "_Copies":
     """Copies of the model's base with its weights, and each with a fold of the tasks to leave out."""
     folds = model.crowd.folds
     fold_of = np.random.default_rng([seed, folds]).permutation(data.num_tasks) % folds
@@ -69,7 +70,7 @@ def _compile_copies(model: Any, data: Any, posteriors: np.ndarray, seed: int) ->
     return copies
 
 
-def _copy_base(base: Any, number: int) -> list[Any]:
+def _copy_base(base: keras.Model, number: int) -> list[keras.Model]:
     """Models like the base, with weights of their own and its vocabularies.
 
     Raises:
@@ -99,7 +100,7 @@ def _copy_base(base: Any, number: int) -> list[Any]:
     return copies
 
 
-def _how_to_be_copied(base: Any) -> str:
+def _how_to_be_copied(base: keras.Model) -> str:
     """What to add to the class that cannot be made again: a part of the base that has no configuration, or the base."""
     kind = type(base)
     for layer in flattened_layers(base):
@@ -136,11 +137,11 @@ class _CopiesStep(ExpectationStep):
         self._copies = copies
         self._learning = learning
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Config:
         """See `state_of`."""
         return {"own": state_of(self), "copies": variables_of(self._copies)}
 
-    def restore_state(self, state: dict[str, Any]) -> None:
+    def restore_state(self, state: Config) -> None:
         """Puts back what `state` gave, in a training that has just begun."""
         restore_state(self, state["own"])
         restore_variables(self._copies, state["copies"])
@@ -162,12 +163,12 @@ class _Copies(keras.Model):
         does not.
     """
 
-    def __init__(self, bases: list[Any], fold_of: np.ndarray):
+    def __init__(self, bases: list[keras.Model], fold_of: np.ndarray):
         super().__init__(autocast=False, name="copies")
         self.bases = bases
         self.fold_of = fold_of.astype("int32")
 
-    def call(self, inputs: Any, training: bool = False) -> Any:
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         p = ops.stack([base(inputs["instances"], training=training) for base in self.bases], axis=1)
         logs = ops.log(ops.maximum(ops.cast(p, keras.backend.result_type(self.variable_dtype, "float32")), SMALLEST))
         folds = ops.take(ops.convert_to_tensor(self.fold_of), ops.cast(inputs["tasks"], "int32"))
@@ -180,5 +181,5 @@ class _Copies(keras.Model):
 class _LearningTasks(ExpectedLogLikelihood):
     """`ExpectedLogLikelihood` of the first of the two."""
 
-    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+    def __call__(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None) -> Any:
         return super().__call__(y_true, y_pred[:, 0], sample_weight)

@@ -7,14 +7,14 @@ import keras
 import numpy as np
 
 from crowdzoo.layers.doctor_net import VoteShareCrossentropy
-from crowdzoo.training.data import answer_shape
+from crowdzoo.training.data import BatchOrder, TrainingData, answer_shape
 from crowdzoo.training.expectation import annotation_columns
 from crowdzoo.training.phases import compile_temporarily, join_histories
 from crowdzoo.training.recipes.descent import descend
 
 
 def fit(
-    model: Any, data: Any, order: dict[str, Any], *, epochs: int = 1, initial_epoch: int = 0, **kwargs: Any
+    model: keras.Model, data: TrainingData, order: BatchOrder, *, epochs: int = 1, initial_epoch: int = 0, **kwargs: Any
 ) -> keras.callbacks.History:
     """Trains the heads, then, where they are wanted, the weights; see `descend`.
 

@@ -7,12 +7,13 @@ import numpy as np
 from keras import ops
 
 from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
+from crowdzoo.training.data import ArrayData, BatchOrder, TrainingData
 from crowdzoo.training.expectation import ExpectationStep, annotation_columns, answer_inputs, answers_of
 from crowdzoo.training.phases import compile_temporarily, join_histories
 from crowdzoo.training.recipes.descent import descend_on_matrices
 
 
-def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
+def fit(model: keras.Model, data: ArrayData, order: BatchOrder, **kwargs: Any) -> keras.callbacks.History:
     """EM, then the marginal likelihood; see `crowdzoo.layers.LIA`, and `descend` for the arguments.
 
     The model's loss and metrics are replaced for EM and restored, so they must be registered with Keras.
@@ -44,7 +45,7 @@ def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.ca
     return history
 
 
-def _keep_typical_tasks(model: Any, data: Any, batch_size: int, weights: np.ndarray | None) -> None:
+def _keep_typical_tasks(model: keras.Model, data: TrainingData, batch_size: int, weights: np.ndarray | None) -> None:
     """Draws tasks of each class in proportion to the posteriors, and keeps their rows of difficulty in the layer."""
     typical = model.crowd.typical_difficulties
     posteriors = model.e_step(data, batch_size=batch_size)[0].astype("float64")
