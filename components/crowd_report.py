@@ -135,8 +135,9 @@ def _gold(crowd: Annotations, folder: str) -> np.ndarray | None:
     code = {str(name): number for number, name in enumerate(np.asarray(crowd.classes).tolist())}
     known = {
         task: code[gold]
-        for task, gold in zip(table["task"].to_pylist(), table["gold"].to_pylist(), strict=True) if gold is not None
-    }  # fmt: skip
+        for task, gold in zip(table["task"].to_pylist(), table["gold"].to_pylist(), strict=True)
+        if gold is not None
+    }
     return np.array([known.get(str(task), -1) for task in crowd.tasks.tolist()], np.int64) if known else None
 
 

@@ -145,9 +145,15 @@ def with_computed_defaults(component: Any, **parameters: Callable[[Mapping[str, 
                 values[name] = compute(values)
         component.__init__(self, *args, **values)
 
-    return type(component.__name__, (component,), {
-        "__init__": initialise, "__module__": component.__module__, "__doc__": component.__doc__,
-    })  # fmt: skip
+    return type(
+        component.__name__,
+        (component,),
+        {
+            "__init__": initialise,
+            "__module__": component.__module__,
+            "__doc__": component.__doc__,
+        },
+    )
 
 
 def mark_blessing(blessing: Any, model: Any | None, blessed: bool, baseline: str | None) -> None:

@@ -342,12 +342,17 @@ def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequenc
             ends = bootstrap(*both) if other in scored else (np.nan,) * 3
             row |= dict(zip([name, f"{name}_low", f"{name}_high"], ends, strict=True))
         method_runs = [run for of_seed in score.runs for run in of_seed]
-        rows.append({
-            "method": title, "score": float(by_task[title].mean()), **row, "level": row["behind_best_high"] >= 0,
-            **score.figures,
-            "seconds": float(np.median([run.seconds for run in method_runs])),
-            "notes": "; ".join(score.notes),
-        })  # fmt: skip
+        rows.append(
+            {
+                "method": title,
+                "score": float(by_task[title].mean()),
+                **row,
+                "level": row["behind_best_high"] >= 0,
+                **score.figures,
+                "seconds": float(np.median([run.seconds for run in method_runs])),
+                "notes": "; ".join(score.notes),
+            }
+        )
     rows += [{"method": title, "level": False, "notes": f"failed: {reason}"} for title, reason in failed.items()]
     return Comparison(
         frame=pd.DataFrame(rows),

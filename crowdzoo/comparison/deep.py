@@ -147,10 +147,13 @@ class Trainings(Setup):
         own = getattr(self.settings, "reference", "")  # of a base of the user's own
         base = source_hash(own) if own else "" if self.base is None else _describe(self.base.made_by)
         return {
-            **super().identity(), "Keras": f"{keras.__version__} {keras.backend.backend()}",
-            "settings": str(fields), "base": base, "hidden tasks": digest_of(self.asked),
+            **super().identity(),
+            "Keras": f"{keras.__version__} {keras.backend.backend()}",
+            "settings": str(fields),
+            "base": base,
+            "hidden tasks": digest_of(self.asked),
             "instances": digest_of(self.x),
-        }  # fmt: skip
+        }
 
     def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
         """Trains once."""

@@ -127,10 +127,12 @@ class Setup(ABC):
         """See `Runs`, in the words of its message."""
         scored = self.measure.answers_hold_gold and self.gold is not None
         return {
-            "version of crowdzoo": crowdzoo.__version__, "annotations": digest_of(self.crowd),
-            "score": self.measure.title, "scale": str(dict(self.scale)),
+            "version of crowdzoo": crowdzoo.__version__,
+            "annotations": digest_of(self.crowd),
+            "score": self.measure.title,
+            "scale": str(dict(self.scale)),
             **({"gold": digest_of(self.gold)} if scored else {}),
-        }  # fmt: skip
+        }
 
     @abstractmethod
     def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:

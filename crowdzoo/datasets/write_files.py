@@ -43,12 +43,14 @@ def write_files(dataset: CrowdDataset | CrowdSequences, folder: str | Path) -> t
 
     if dataset.instances.dtype == object:
         return table_path, _write_images(dataset, folder)
-    instances = table_of({
-        "task": annotations.tasks,
-        "features": np.asarray(dataset.instances, np.float32),
-        "gold": dataset.gold if classes is None else name_texts(classes[dataset.gold]),
-        "split": dataset.split,
-    })  # fmt: skip
+    instances = table_of(
+        {
+            "task": annotations.tasks,
+            "features": np.asarray(dataset.instances, np.float32),
+            "gold": dataset.gold if classes is None else name_texts(classes[dataset.gold]),
+            "split": dataset.split,
+        }
+    )
     instances_path = folder / "instances.parquet"
     with atomic_file(instances_path) as file:
         write_table(instances, file, "parquet")

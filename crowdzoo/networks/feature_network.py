@@ -57,9 +57,11 @@ class FeatureNetwork(keras.Model):
         self.autocast = False  # features are standardised before anything rounds them
         self.standardize = layers[0]
         self.settings = {
-            "num_features": num_features, "hidden": list(hidden), "dropout": float(dropout),
+            "num_features": num_features,
+            "hidden": list(hidden),
+            "dropout": float(dropout),
             "batch_normalization": batch_normalization,
-        }  # fmt: skip
+        }
 
     def adapt(self, x: np.ndarray) -> None:
         """Takes mean and variance of the features from the training data.

@@ -38,9 +38,15 @@ class ImageNetwork(keras.Model):
     """
 
     @checked(
-        height=BATCH, width=BATCH, filters=HIDDEN, hidden=HIDDEN, dropout=DROPOUT, pixel_scale=Choice(PIXEL_SCALES),
-        fine_tune=FLAG, augment=FLAG,
-    )  # fmt: skip
+        height=BATCH,
+        width=BATCH,
+        filters=HIDDEN,
+        hidden=HIDDEN,
+        dropout=DROPOUT,
+        pixel_scale=Choice(PIXEL_SCALES),
+        fine_tune=FLAG,
+        augment=FLAG,
+    )
     def __init__(
         self,
         height: int,
@@ -90,10 +96,15 @@ class ImageNetwork(keras.Model):
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
         self.backbone = backbone
         self.settings = {
-            "height": height, "width": width, "filters": list(filters), "hidden": list(hidden),
-            "dropout": float(dropout), "pixel_scale": pixel_scale, "fine_tune": fine_tune,
+            "height": height,
+            "width": width,
+            "filters": list(filters),
+            "hidden": list(hidden),
+            "dropout": float(dropout),
+            "pixel_scale": pixel_scale,
+            "fine_tune": fine_tune,
             "augment": augment,
-        }  # fmt: skip
+        }
 
     def get_config(self) -> Config:
         """Every argument of the constructor."""

@@ -230,8 +230,10 @@ def _num_pixels(content: "tf.Tensor") -> "tf.Tensor":
         return tf.where(tf.logical_or(tf.equal(bits, 24), tf.equal(bits, 32)), pixels, 0.0)
 
     long_enough = tf.strings.length(content) >= 30
-    kinds = [(tf.logical_and(long_enough, _begins(content, start)), size) for start, size in
-             ((_JPEG, jpeg), (_PNG, png), (_BMP, bmp))]  # fmt: skip
+    kinds = [
+        (tf.logical_and(long_enough, _begins(content, start)), size)
+        for start, size in ((_JPEG, jpeg), (_PNG, png), (_BMP, bmp))
+    ]
     return tf.case(kinds, default=lambda: tf.constant(0.0))
 
 

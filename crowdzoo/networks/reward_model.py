@@ -85,8 +85,10 @@ class RewardModel(keras.Model):
     def get_config(self) -> Config:
         """The scorer, serialised."""
         return {
-            "scorer": keras.saving.serialize_keras_object(self.scorer), "name": self.name, "trainable": self.trainable,
-        }  # fmt: skip
+            "scorer": keras.saving.serialize_keras_object(self.scorer),
+            "name": self.name,
+            "trainable": self.trainable,
+        }
 
     @classmethod
     def from_config(cls, config: Config, custom_objects: Mapping[str, type] | None = None) -> "RewardModel":

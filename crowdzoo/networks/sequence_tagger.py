@@ -140,11 +140,19 @@ class SequenceTagger(keras.Model):
         self._scores_model = _hide_model(keras.Model(inputs, scores)) if crf else None
         self.head: Any = head
         self.settings = {
-            "num_words": num_words, "num_classes": num_classes, "embedding": embedding, "num_shapes": num_shapes,
-            "num_characters": num_characters, "filters": filters, "kernel_size": kernel_size, "units": units,
-            "dropout": float(dropout), "bidirectional": bidirectional, "crf": crf,
+            "num_words": num_words,
+            "num_classes": num_classes,
+            "embedding": embedding,
+            "num_shapes": num_shapes,
+            "num_characters": num_characters,
+            "filters": filters,
+            "kernel_size": kernel_size,
+            "units": units,
+            "dropout": float(dropout),
+            "bidirectional": bidirectional,
+            "crf": crf,
             "allowed": None if head is None else head.allowed,
-        }  # fmt: skip
+        }
 
     def decode(self, x: Mapping[str, Tensor]) -> Tensor:
         """The best tags: of a CRF the best path, else each token's most probable tag.

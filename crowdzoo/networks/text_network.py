@@ -44,9 +44,13 @@ class TextNetwork(keras.Model):
     """
 
     @checked(
-        num_words=replace(BATCH, least=3), form=Choice(NETWORKS), embedding=UNITS, filters=UNITS,
-        hidden=replace(UNITS, optional=True), dropout=DROPOUT,
-    )  # fmt: skip
+        num_words=replace(BATCH, least=3),
+        form=Choice(NETWORKS),
+        embedding=UNITS,
+        filters=UNITS,
+        hidden=replace(UNITS, optional=True),
+        dropout=DROPOUT,
+    )
     def __init__(
         self,
         num_words: int,
@@ -77,9 +81,13 @@ class TextNetwork(keras.Model):
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
         self.weigh = weigh
         self.settings = {
-            "num_words": num_words, "form": form, "embedding": embedding, "filters": filters, "hidden": hidden,
+            "num_words": num_words,
+            "form": form,
+            "embedding": embedding,
+            "filters": filters,
+            "hidden": hidden,
             "dropout": float(dropout),
-        }  # fmt: skip
+        }
 
     def adapt(self, ids: np.ndarray) -> None:
         """Takes the words' weights from the training texts; the convolutional form has none.

@@ -130,9 +130,12 @@ class TokenEncoder:
     def get_config(self) -> dict[str, object]:
         """Every argument of the constructor, as JSON can hold it."""
         return {
-            "words": self.words, "characters": self.characters, "shapes": self.shapes, "tokenizer": self.tokenizer,
+            "words": self.words,
+            "characters": self.characters,
+            "shapes": self.shapes,
+            "tokenizer": self.tokenizer,
             "max_characters": self.max_characters,
-        }  # fmt: skip
+        }
 
     # === In Python ===
 

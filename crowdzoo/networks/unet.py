@@ -83,9 +83,13 @@ class UNet(keras.Model):
             x = layer(x)
         super().__init__(inputs=inputs, outputs=x, **kwargs)
         self.settings = {
-            "height": height, "width": width, "num_classes": num_classes, "channels": channels,
-            "filters": list(filters), "dropout": float(dropout),
-        }  # fmt: skip
+            "height": height,
+            "width": width,
+            "num_classes": num_classes,
+            "channels": channels,
+            "filters": list(filters),
+            "dropout": float(dropout),
+        }
 
     def get_config(self) -> Config:
         """Every argument of the constructor."""

@@ -69,9 +69,14 @@ class CrowdEstimator(BaseEstimator):
         settings = TrainingSettings(
             method=self.method if plain is None else AGGREGATED,
             arguments={} if plain is not None or self.arguments is None else self.arguments,
-            task=self.kind, hidden=tuple(self.hidden), dropout=self.dropout, epochs=self.epochs,
-            batch_size=self.batch_size, learning_rate=self.learning_rate, seed=seed,
-        )  # fmt: skip
+            task=self.kind,
+            hidden=tuple(self.hidden),
+            dropout=self.dropout,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            seed=seed,
+        )
         name = "label_distribution" if label_kind(self.kind).has_classes else "ratings"
         targets: dict[str, Any] = {} if plain is None else {name: plain}
         base = None if self.base is None else GivenBase(self.base)

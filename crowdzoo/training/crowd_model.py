@@ -463,8 +463,12 @@ class CrowdModel(keras.Model):
             column = task if hasattr(validation_data[1], "columns") else None
             validation_data = evaluation_batches(self, *validation_data, task=column, line=VALIDATION, **held_order)
         arguments = {
-            "epochs": epochs, "validation_data": validation_data, "callbacks": callbacks, "verbose": verbose, **kwargs
-        }  # fmt: skip
+            "epochs": epochs,
+            "validation_data": validation_data,
+            "callbacks": callbacks,
+            "verbose": verbose,
+            **kwargs,
+        }
         if self.crowd is not None and isinstance(data, TrainingData):
             first = next(iter(data.batches(1, seed, shuffle=False, **weights)))[0]
             if not self.built:  # a method looks at sizes before the first step

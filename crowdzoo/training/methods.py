@@ -205,8 +205,12 @@ def create_crowd_layer(
             raise ConfigError(unknown(f"setting of {method}", name, known))
     if layer is None:
         return None
-    sizes: dict[str, Any] = {"num_annotators": num_annotators, "num_classes": num_classes,
-                             "kind": facts.learned.name, "num_annotations": num_annotations or 1}  # fmt: skip
+    sizes: dict[str, Any] = {
+        "num_annotators": num_annotators,
+        "num_classes": num_classes,
+        "kind": facts.learned.name,
+        "num_annotations": num_annotations or 1,
+    }
     if not facts.has_classes:
         sizes |= {"center": center, "unit": unit}
     parameters = inspect.signature(layer.__init__).parameters

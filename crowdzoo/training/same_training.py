@@ -17,9 +17,12 @@ from crowdzoo.training.digest import digest_of
 GIVEN = {"name", "inbound_nodes", "input_layers", "output_layers", "shared_object_id", "build_config", "keras_history"}
 # Of callbacks: those that look on and change nothing in a training
 LOOKING_ON = (
-    keras.callbacks.CSVLogger, keras.callbacks.LambdaCallback, keras.callbacks.RemoteMonitor,
-    keras.callbacks.TensorBoard, keras.callbacks.TerminateOnNaN,
-)  # fmt: skip
+    keras.callbacks.CSVLogger,
+    keras.callbacks.LambdaCallback,
+    keras.callbacks.RemoteMonitor,
+    keras.callbacks.TensorBoard,
+    keras.callbacks.TerminateOnNaN,
+)
 # What is said of a hash that differs
 HASHED = {"model": "its layers, its loss or its metrics are other ones", "data": "its data are other ones"}
 

@@ -105,9 +105,14 @@ def fit_and_check(
         DataError: the loss or a weight became NaN or infinite.
     """
     history = model.fit(
-        data, epochs=settings.epochs, batch_size=settings.batch_size, seed=settings.seed,
-        callbacks=[*callbacks, StopAtNaN()], checkpoint=checkpoint, verbose=verbose,
-    )  # fmt: skip
+        data,
+        epochs=settings.epochs,
+        batch_size=settings.batch_size,
+        seed=settings.seed,
+        callbacks=[*callbacks, StopAtNaN()],
+        checkpoint=checkpoint,
+        verbose=verbose,
+    )
     check_weights(model)
     return history
 

@@ -132,9 +132,17 @@ def own_context(settings: OwnSettings, sizes: Sizes, encoder: Any = None) -> Bas
     if encoder is not None:
         shapes, dtypes = _encoded_spec(encoder)
     return BaseContext(
-        settings.kind, settings.instances.name, shapes, dtypes, encoder, sizes.num_classes, sizes.num_annotators,
-        sizes.head, sizes.center, sizes.unit,
-    )  # fmt: skip
+        settings.kind,
+        settings.instances.name,
+        shapes,
+        dtypes,
+        encoder,
+        sizes.num_classes,
+        sizes.num_annotators,
+        sizes.head,
+        sizes.center,
+        sizes.unit,
+    )
 
 
 def _encoded_spec(encoder: Any) -> tuple[Any, Any]:
