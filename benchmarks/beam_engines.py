@@ -5,7 +5,7 @@
     python benchmarks/beam_engines.py --parts flink --rows "glad, 1e+05" --again
     python benchmarks/beam_engines.py --print                   # the tables of what is saved
 
-Simulated votes of R = 1,000 annotators in K = 10 classes, five annotations a task, seed 0; at most 20 iterations. Each
+Simulated votes of R = 1,000 annotators, K = 10 classes, five annotations per task, seed 0; at most 20 iterations. Each
 row is a process of its own, `beam.py`, which runs both sides one after the other; an engine is started before a row and
 ended after it. A row whose sides differ fails. `load` is the machine's load average when the row began.
 """

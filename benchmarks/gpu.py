@@ -11,7 +11,7 @@ Every cell is a process of its own.
 Cells:
 
     steps          a training step of a method: 1,024 tasks with 512 features, two hidden layers of 1,024 units, ten
-                   classes, three labels a task by 1,000 annotators; the median of the second epoch, in float32 and in
+                   classes, three labels per task by 1,000 annotators; the median of the second epoch, in float32 and in
                    bfloat16. The step's loss is read, so that the device has done it. Seconds are by the clock, and of
                    the processors, which other programs hardly change.
     dawid-skene    an iteration of Dawid-Skene as array code in keras.ops, compiled where the backend compiles: 1e5 and

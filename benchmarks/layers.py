@@ -1,7 +1,7 @@
 """What a crowd layer costs: time of a training step and peak memory, from 59 annotators to a million.
 
 The base is the head of the first paper's LabelMe network on pooled features (512 -> 128 ReLU -> 8 classes), 64 tasks a
-batch, three labels a task. Every row is a process of its own (its peak memory is its own) in which `fit` runs a few
+batch, three labels per task. Every row is a process of its own (its peak memory is its own) in which `fit` runs a few
 steps at a time, on batches in memory; the median step counts.
 
     python benchmarks/layers.py                    # on TensorFlow; results/layers.json

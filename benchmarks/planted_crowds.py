@@ -9,7 +9,7 @@ A planted annotator is named *rightly* where the page has a note for what was pl
 whoever exchanges classes, has a bias or sloppy edges; *for another reason* where it has another note, or advises that;
 else *missed*. An honest annotator with a serious note is named *wrongly*, but for who is
 copied and named for that. Definitions are warnings that a pair of classes (types) is unclear: rightly where the whole
-crowd confuses the pair, else wrongly. Of texts and regions the table has the crowds most of whom are bad, and in how
+crowd confuses the pair, else wrongly. For texts and regions the table has the crowds most of whom are bad, and in how
 many of them the page warns that answers do not say who is right.
 
 Of classes the table also has in how many crowds somebody is to be left out, where that harms accuracy, and what it adds

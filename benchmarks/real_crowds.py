@@ -83,7 +83,7 @@ def music(folder: Path) -> Read:
 
 
 def labelme(folder: Path) -> Read:
-    """A matrix of answers, -1 where there is none."""
+    """A matrix of answers, -1 where missing."""
     answers = np.loadtxt(folder / "clasda" / "answers.txt", np.int64)
     annotations = Annotations.from_dense(answers[:, (answers >= 0).any(axis=0)])
     return annotations, np.loadtxt(folder / "clasda" / "labels_train.txt", np.int64)

@@ -11,7 +11,7 @@ is looked for on the PATH and in ~/go/bin.
 A client is a connection that sends the next request when the one before it is answered; each request has the same
 instances of 512 numbers. The model has a hidden layer of 128 units and eight
 classes. In each of two runs of a row the call in the process is
-timed before and after the tool, in a process of its own, and the ratio is to the mean of both: answers a second by
+timed before and after the tool, in a process of its own, and the ratio is to the mean of both: answers per second by
 calls a second. Tool, server and calls share the cores; ghz itself takes more of them than wrk. Requests that the server
 refuses (503 and UNAVAILABLE, when too many are under way) are counted apart.
 

@@ -45,7 +45,7 @@ from crowdzoo.records.example_files import (
 )
 
 
-# No `from __future__ import annotations` in files of components: TFX reads the annotations as they stand.
+# No `from __future__ import annotations` in files of components: TFX reads them at run time.
 @component(use_beam=True)
 def CrowdAggregator(  # noqa: N802, the function's name is the component's
     examples: InputArtifact[standard_artifacts.Examples],
@@ -168,7 +168,7 @@ def _enrich(
 
 
 def _write_report(fitted: Any, folder: str) -> None:
-    """The annotators' table without its matrices stands beside it as CSV."""
+    """Writes the annotators, and their table without matrices as CSV."""
     fitted.to_parquet(folder)
     table = read_parquet(os.path.join(folder, "annotators.parquet"))
     flat = table.select([name for name in table.column_names if not pa.types.is_nested(table.schema.field(name).type)])

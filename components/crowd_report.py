@@ -44,7 +44,7 @@ PAGE_FILE, NUMBERS_FILE, HISTORY_FILE = "report.html", "report.json", "history.j
 BATCH = 256  # most instances that are held in memory at a time
 
 
-# No `from __future__ import annotations` in files of components: TFX reads the annotations as they stand.
+# No `from __future__ import annotations` in files of components: TFX reads them at run time.
 @component
 def CrowdReport(  # noqa: N802, the function's name is the component's
     examples: InputArtifact[standard_artifacts.Examples],
@@ -61,8 +61,8 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
     """Writes the page of `crowdzoo report` on the annotations of both splits, and says whether the model may be pushed.
 
     The method of aggregation is fitted to the annotations of both splits, so that every task has a label; the labels
-    that the model learnt from are CrowdAggregator's. Of classes the page also has the predictions of the model for the
-    tasks of eval, beside the aggregated labels, and gold where it is known.
+    that the model learnt from are CrowdAggregator's. For classes the page also has the predictions of the model for the
+    tasks of eval, next to the aggregated labels, and gold where it is known.
 
     Args:
         examples: of CrowdAggregator or AnnotationExampleGen.
@@ -80,7 +80,7 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
             compared is left out, with a line in the log.
 
     Raises:
-        ConfigError: a condition that is none.
+        ConfigError: an invalid condition.
     """
     del code_version
     options, info = json.loads(settings), read_dataset_info(examples.uri)

@@ -41,7 +41,7 @@ LABELS, ANNOTATIONS = "labels", "annotations"  # what models are compared by
 PUSHED, NOT_PUSHED, UNDECIDED = "pushed", "not pushed", "undecided"
 
 
-# No `from __future__ import annotations` in files of components: TFX reads the annotations as they stand.
+# No `from __future__ import annotations` in files of components: TFX reads them at run time.
 @component(use_beam=True)
 def Evaluator(  # noqa: N802, the function's name is the component's
     examples: InputArtifact[standard_artifacts.Examples],
@@ -55,7 +55,7 @@ def Evaluator(  # noqa: N802, the function's name is the component's
 ) -> None:
     """Runs TensorFlow Model Analysis on both models, and blesses the new one or not.
 
-    It is blessed if its metric (accuracy; of a tagger the spans' F1, of a regressor R², of a model of masks the Dice
+    It is blessed if its metric (accuracy; for a tagger the spans' F1, for a regressor R², for a model of masks the Dice
     coefficient and of a reward model the share of pairs whose better side has the higher score, which TensorFlow Model
     Analysis does not know, so that this component asks the exported models itself) reaches `minimum`, and it is not
     worse than the last pushed model. Both are compared on the same tasks of eval: by the metric, or by the

@@ -42,7 +42,7 @@ def training_lineage(config: Mapping[str, Any], info: Mapping[str, Any], parent:
 
 
 def lineage_of(model: Path) -> dict[str, Any]:
-    """What a model comes from, by the files beside it.
+    """What a model was made from, read from the files next to it.
 
     Args:
         model: folder of an exported version; or a `.keras` file of the pipeline, with its `.names.json`.
@@ -51,10 +51,10 @@ def lineage_of(model: Path) -> dict[str, Any]:
         `model`, `fingerprint`, what `training_lineage` gave (of a model of `crowdzoo train` `training` instead: method,
         settings and SHA-256 of the annotations), and of a version `software` of the card, too, `blessing`
         (see `Pusher`; with `files`, whether the version's files are `as blessed` or `changed`), and as `parent` the
-        folder of the version beside it that it began with, if it is there.
+        folder of the version that its training started from, if it still exists.
 
     Raises:
-        DataError: no such model, a card that is none, or one without lineage.
+        DataError: no such model, an invalid card, or one without lineage.
     """
     if not model.exists():
         raise DataError(f"{model}: does not exist. Give the folder of an exported version, or a .keras file.")

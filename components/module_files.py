@@ -10,8 +10,8 @@ from crowdzoo.training.bases import source_hash
 def module_arguments(module_file: str | Path, function: str, custom_config: dict[str, Any] | None) -> dict[str, Any]:
     """Arguments of a component of TFX that imports a file.
 
-    They are the file's absolute path, and the custom configuration with a hash of the file, and of the modules beside
-    it that it imports, as `source`.
+    They are the file's absolute path, and the custom configuration with a hash of the file and of the
+    modules in its folder that it imports, as `source`.
 
     Raises:
         ConfigError: it does not exist.

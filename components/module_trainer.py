@@ -9,8 +9,8 @@ from crowdzoo.components.module_files import module_arguments
 class ModuleTrainer(tfx.Trainer):
     """TFX's Trainer for a file with `run_fn(fn_args)`, without the wheel that TFX makes of the file with pip.
 
-    The file is imported where it is; it may import modules beside it. A hash of their sources counts for TFX's cache.
-    `fn_args.custom_config["examples"]` is the folder of the Examples, where `read_dataset_info` finds the classes.
+    The file is imported in place; it may import modules from its folder. A hash of their sources counts for TFX's
+    cache. `fn_args.custom_config["examples"]` is the folder of the Examples; `read_dataset_info` reads its classes.
 
     Args:
         module_file: path of the file.

@@ -1,6 +1,6 @@
 """A serving folder in an object store: which version is the baseline, and adding one.
 
-A store has no rename and no lock. So the file without which a version is none, `saved_model.pb`, is written last, and
+A store has no rename and no lock. So the file that makes a folder a version, `saved_model.pb`, is written last, and
 two pushes at the same time are to be kept apart by whoever starts them.
 """
 

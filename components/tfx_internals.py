@@ -84,7 +84,7 @@ class TrainingExecutor(trainer_executor.GenericExecutor):
         return fn_args
 
     def Do(self, input_dict: dict[str, Any], output_dict: dict[str, Any], exec_properties: dict[str, Any]) -> None:  # noqa: N802, TFX's name
-        """Runs `run_fn`; a file of the user's may import modules beside it."""
+        """Runs `run_fn`; a user's file may import modules from its folder."""
         with _modules_beside(exec_properties):
             super().Do(input_dict, output_dict, exec_properties)
 
@@ -96,7 +96,7 @@ class Trainer(TfxTrainer):
 
 
 class TransformingExecutor(transform_executor.Executor):
-    """TFX's executor of the Transform; a file of the user's may import modules beside it."""
+    """TFX's executor of the Transform; a user's file may import modules from its folder."""
 
     def Do(self, input_dict: dict[str, Any], output_dict: dict[str, Any], exec_properties: dict[str, Any]) -> None:  # noqa: N802, TFX's name
         """See TFX's."""
@@ -163,7 +163,7 @@ def mark_blessing(blessing: Any, model: Any | None, blessed: bool, baseline: str
         blessing: the artifact that receives it.
         model: the Model artifact; None where the verdict is on no model.
         blessed: the verdict.
-        baseline: the model that it was compared with; None where there is none.
+        baseline: the model that it was compared with, or None.
     """
     Path(blessing.uri).mkdir(parents=True, exist_ok=True)
     Path(blessing.uri, "BLESSED" if blessed else "NOT_BLESSED").touch()
@@ -236,7 +236,7 @@ def kubeflow_resources(
     """What a component's container asks for and its limits, in the form that TFX's runner for Kubeflow takes.
 
     Args:
-        cpu: cores that it asks for, and the limit; either stands for the other where that is None.
+        cpu: cores that it asks for, and the limit; if one is None, the other is used for both.
         memory_gb: the same of memory, GB.
         gpus: number of GPUs.
         gpu_type: the cluster's name for one.

@@ -30,7 +30,7 @@ def run_fn(fn_args: FnArgs) -> None:
     """Trains a model on the train split and exports it; the same inputs give the same predictions.
 
     Writes the SavedModel to `fn_args.serving_model_dir`, and `model.keras`, `history.json` (the loss of each epoch),
-    `model.names.json` (names of classes and annotators, as `crowdzoo train` writes them beside a model) and
+    `model.names.json` (names of classes and annotators, as `crowdzoo train` writes them next to a model) and
     `encoder.json` (what turns instances into numbers, where they are not numbers: a vocabulary, the columns of a table,
     the size of images) to `fn_args.model_run_dir`.
 
@@ -54,7 +54,7 @@ def run_fn(fn_args: FnArgs) -> None:
     )
     settings = with_length(settings, num_tasks)  # what the configuration leaves open follows from the number of tasks
     logging.info("training: %d epochs, batches of %d, %d tasks", settings.epochs, settings.batch_size, num_tasks)
-    if not settings.jit_compile:  # which Keras turns off beside it; XLA has a flag of its own
+    if not settings.jit_compile:  # Keras turns XLA off with determinism; XLA has its own flag
         tf.config.experimental.enable_op_determinism()
     checkpoint = None
     if "checkpoint" in config:
@@ -155,7 +155,7 @@ class PipelineCheckpoint(Checkpoint):
         self._copies.cleanup()
 
     def say(self) -> None:
-        """Prints, beside Keras' epochs, where the training went on."""
+        """Prints at which epoch the training resumed, in addition to Keras' epochs."""
         if self.resumed:
             print(f"training went on after epoch {self.resumed} of the checkpoint {self._uri or self.folder}")
 

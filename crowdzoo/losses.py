@@ -63,7 +63,7 @@ class MaskedCrowdCrossentropy(MaskedMean):
         dtype: dtype of the computation, at least float32.
 
     Call arguments:
-        y_true: labels 0..K-1, a negative number where there is none: `[B, R]`, sequences
+        y_true: labels 0..K-1, negative where missing: `[B, R]`, sequences
             `[B, T, R]`, in the sparse form `[B, M]` and `[B, T, M]`.
         y_pred: logits, `y_true`'s shape and K.
         sample_weight: `[B]`, or any leading axes of `y_true`; weights the labels' costs, not their number.
@@ -110,7 +110,7 @@ class MaskedCrowdEvidence(MaskedCrowdCrossentropy):
 
     Call arguments:
         y_true: labels as in `MaskedCrowdCrossentropy`; or answers `[B, W, K]`, rows sum to one, or rows of zeros where
-            there is none. W may exceed the M of `y_pred`; what is beyond it is left out.
+            missing. W may exceed the M of `y_pred`; what is beyond it is left out.
         y_pred: logits `[B, M, K]`.
         sample_weight: as in `MaskedCrowdCrossentropy`.
 
@@ -164,7 +164,7 @@ class MaskedCrowdMeanSquaredError(MaskedMean):
         dtype: dtype of the computation, at least float32.
 
     Call arguments:
-        y_true: numbers `[B, R]` or `[B, M]`, NaN where there is none.
+        y_true: numbers `[B, R]` or `[B, M]`, NaN where missing.
         y_pred: the crowd layer's answers, same shape.
         sample_weight: `[B]` or `[B, R]`; weights the labels' costs, not their number.
 

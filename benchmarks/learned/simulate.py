@@ -118,7 +118,7 @@ def _assignments(rng: np.random.Generator, n: int, sort: str) -> tuple[np.ndarra
         r = int(np.exp(rng.uniform(np.log(5), np.log(400))))
         redundancy = min(float(rng.choice([1.3, 1.8, 2.5, 3, 3, 5, 5, 7, 10, 15])), r)
         activity = rng.pareto(rng.choice([0.8, 1.2, 3.0]), r) + 0.05
-    elif sort == "many":  # very many answers a task
+    elif sort == "many":  # very many answers per task
         r = int(np.exp(rng.uniform(np.log(20), np.log(150))))
         redundancy, activity = float(rng.uniform(0.4, 1) * r if rng.random() < 0.5 else r), np.ones(r)
     else:
@@ -193,7 +193,7 @@ def _rules(rng: np.random.Generator, k: int, n: int, truth: np.ndarray) -> Sampl
 
 
 def augment(rng: np.random.Generator, sample: Sample) -> Sample:
-    """A part of a crowd: some annotators, some answers a task, some tasks."""
+    """A part of a crowd: some annotators, some answers per task, some tasks."""
     keep = np.ones(len(sample.tasks), bool)
     if rng.random() < 0.5:
         keep &= (rng.random(sample.num_annotators) < rng.uniform(0.3, 1))[sample.annotators]

@@ -7,7 +7,7 @@
 Protocol, written before the first run of either part. (Learning rate, noise and sizes come from trials on seeds 900 and
 901, in which CCEM stayed near its start among the pairs that explain the labels alike: hence two starts.)
 
-**Crowds.** K = 4 classes, 8 annotators, four labels a task. Instances come from clusters in 8 dimensions (centres
+**Crowds.** K = 4 classes, 8 annotators, four labels per task. Instances come from clusters in 8 dimensions (centres
 normal, times 3; variance one within); a cluster has one class distribution f, from which a task's class is drawn.
 Annotators label by their confusion matrices (`simulate_annotations`). What Ibrahim et al. need is there or not:
 

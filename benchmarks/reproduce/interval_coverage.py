@@ -8,7 +8,7 @@ Protocol, fixed before the first run. Seeds are 10,000 and up, which no test and
 - `calibration`: 50, 100 or 200 gold tasks of 1,200; 100 crowds a cell. True value: the accuracy of the calibrated
   labels on the tasks without gold. Sorts: `judges` (10 graders of four ordered grades, in two families that misread the
   same tasks; majority vote), `independent` (four classes, 30 annotators, three
-  annotations a task; robust).
+  annotations per task; robust).
 - `alt-test`: level .05, 500 crowds a cell. Three, five or ten people and a model of equal skill, 100 tasks: the share
   of crowds in which the model is found to replace anybody. The test is one-sided and controls the rate of false finds,
   so this should be at most .05.

@@ -1,4 +1,4 @@
-"""LIA's tables: the labels of crowdsourced tasks, inferred with few and with many annotations a task.
+"""LIA's tables: the labels of crowdsourced tasks, inferred with few and with many annotations per task.
 
     python benchmarks/reproduce/lia.py                           # what is missing in the saved results
     python benchmarks/reproduce/lia.py --data bluebirds --rows LIA LIA-E --draws 10
@@ -6,7 +6,7 @@
     python benchmarks/reproduce/lia.py --again --save            # everything anew
 
 Reads the raw data below CROWDZOO_DATA. Evaluation is transductive, as in
-the paper: the share of the annotated tasks whose inferred label is right. A draw keeps r random annotations a task;
+the paper: the share of the annotated tasks whose inferred label is right. A draw keeps r random annotations per task;
 all rows see the same draws. For the rows with a network h there are two figures: "posterior" is the label given the
 task and its annotations, "h" is the network's own. At a redundancy that keeps all annotations only the start differs
 between draws.
@@ -35,7 +35,7 @@ paragraph says.
 - Probabilities (word similarity, equation 8): an answer of 0 to 10 is the probability of "similar", so each annotation
   has a `confidence`. "majority, probabilities" is their mean; "Dawid-Skene, confidence" is the aggregator's option, in
   which the probabilities enter every step; it was fixed, with its settings, before its first run on these data.
-- Labels saved: annotations a task that a row needs for the accuracy of majority vote with all of them, on the line
+- Labels saved: annotations per task that a row needs for the accuracy of majority vote with all of them, on the line
   between neighbouring r (of their logarithms), and the share of the annotations that are saved.
 - A cell counts as reproduced where the published mean lies within one standard deviation (of our draws) of the figure
   by the authors' protocol, of ours where there is one protocol only. Where that is not so but the row is on the same

@@ -7,7 +7,7 @@
 **Protocol**, fixed before the first run. Sets, features, draws and settings are those of lia.py, and nothing is chosen
 by gold.
 
-- added: r = 5 annotations a task of Blue Birds and of word similarity, draws 0 to 2 of lia.py. Then two annotators are
+- added: r = 5 annotations per task of Blue Birds and of word similarity, draws 0 to 2 of lia.py. Two annotators are
   added who answer every task: one by gold, one against it. Rows: majority vote, Dawid-Skene, LIA ("ours" of lia.py) and
   LIA with ridge .1. "accuracy" is that of the labels (LIA: the posterior's); the two cancel each other in a vote, so
   majority vote should stay where it was. "right" and "wrong" are the mean diagonals of the two annotators' confusion

@@ -19,7 +19,7 @@ accurate as those of two people for every task (`one-coin`), less .01:
   independent, as `crowdzoo next` does where it does not know who is a model.
 - "by gain, people and models": `next_annotations` with `people_and_models`, as `crowdzoo next --annotator-table`.
 
-Gold measures only. A way that has not reached the accuracy when it has spent three people's answers a task has spent
+Gold measures only. A way that has not reached the accuracy when it has spent three people's answers per task has spent
 that, and counts so.
 """
 

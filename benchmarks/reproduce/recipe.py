@@ -10,8 +10,8 @@
   (hashed words, the 975 and 621 sentences that an expert judged, 3 annotations each). Gold of these sets had no
   part in choosing the recipe. Round s tests on fifth s of `one_fold` in deep_methods.py, with annotations drawn by
   seed s; five rounds are one permutation, so each task is tested once.
-- Generated families (`GENERATED`), each with draws of its own that no other table has, 640 training and 600 test
-  tasks, 3 annotations a task: CoNAL's generator with (asymmetric, own .3, common .4, share .5) and (symmetric, own .3,
+- Generated families (`GENERATED`), each with draws of its own that no other table has, 640 training and 600 test tasks,
+  3 annotations per task: CoNAL's generator with (asymmetric, own .3, common .4, share .5) and (symmetric, own .3,
   common .6, share .3); annotators of Dawid and Skene's model, right with .3 to .9 by class, on classes nearer to each
   other; points on three circles with annotators who know a few points each; scikit-learn's handwritten digits with
   small classifiers as annotators. In each of them the right label is the most frequent one. (Where it is not, no method
@@ -75,7 +75,7 @@ def read_set(name: str) -> lia.CrowdSet:
 
 
 def real(name: str, redundancy: int, number: int) -> Data:
-    """Fifth `number` of the tasks with gold, with so many annotations a task."""
+    """Fifth `number` of the tasks with gold, with so many annotations per task."""
     found = read_set(name)
     known = np.flatnonzero(found.gold >= 0)
     annotations = found.annotations.select_tasks(known).restrict(redundancy=redundancy, seed=number)

@@ -30,7 +30,7 @@ def run(
         path: results file, JSON.
         parts: all rows. A row without runs is not saved.
         doc: description of the command.
-        write_page: writes the page of the saved results, or prints their table, for `--page`; None where there is none.
+        write_page: writes the page of the saved results, or prints their table, for `--page`; None if there is no page.
         keras: whether the rows train networks.
     """
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)

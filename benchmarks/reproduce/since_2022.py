@@ -57,7 +57,7 @@ RESULTS = Path(__file__).parents[1] / "results" / "since_2022.json"
 RECOMMENDED, CANDIDATES = "ccem", ("madl", "elr", "small-loss", "gce")
 METHODS = ("majority-vote", "robust", "dawid-skene", RECOMMENDED, *CANDIDATES)
 LAMBDA, BETA, Q, RAMP = 3.0, 0.7, 0.7, 10
-READ = {  # name, and annotations a task
+READ = {  # name, and annotations per task
     "Blue Birds": ("bluebirds", 5), "RTE": ("rte", 3), "medical, causes": ("medical-cause", 3),
     "medical, treats": ("medical-treat", 3),
 }  # fmt: skip

@@ -9,11 +9,11 @@
 texts and experts' answers: MovieReviews (ratings of 1,498 reviews), causes and treatments in 3,231 medical sentences
 (yes or no, by an annotator's choice of that relation), and RTE (800 pairs of a text and a hypothesis, joined). A fifth
 of the tasks is held out, another for each of 5 seeds. Two methods: the crowd layer of the default, and training on one
-aggregated label a task (votes' shares; of ratings the mean).
+aggregated label a task (votes' shares; for ratings the mean).
 
-- "crowd": on held-out tasks, without gold. Of classes the area under the ROC curve of the model's probability of yes
+- "crowd": on held-out tasks, without gold. For classes the area under the ROC curve of the model's probability of yes
   against the majority vote (ties are left out): the probability that a task with most votes for yes is above one with
-  most votes for no. Of ratings R² against the mean rating.
+  most votes for no. For ratings R² against the mean rating.
 - "gold": the same against the experts' answers, where there are some. It decides nothing.
 - The default is the form that is higher in "crowd", in the mean over seeds, on more of the eight pairs of a set and a
   method; if each is on four, the one with the higher mean over all.
@@ -60,7 +60,7 @@ TEXT: dict[str, Any] = {
 
 @functools.cache
 def texts_of(name: str) -> tuple[np.ndarray, Annotations, np.ndarray]:
-    """Texts [N], annotations, and the experts' answers [N]: a class, -1 where there is none; of ratings a number."""
+    """Texts [N], annotations, and the experts' answers [N]: a class, -1 where missing; for ratings a number."""
     if name == "MovieReviews":
         reviews = load_movie_reviews()
         return np.array(reviews.texts, object), reviews.text_annotations, reviews.text_gold

@@ -39,7 +39,7 @@ class Comparison:
         baseline: what the others are compared with.
         num_tasks: that were scored.
         scores: method -> score of each task by seed, [S, n]; the mean is `score`.
-        best: the method with the highest score; "gold" is none to choose.
+        best: the method with the highest score; never "gold".
         methods: by their titles.
     """
 
@@ -100,11 +100,11 @@ def compare(
     answers are scored. Without gold, a fifth of the annotations is hidden in turns, so that a task keeps one at least,
     and a score is the log-probability of what was hidden, given the result on the others and the matrices (of ratings
     biases and precisions) of the annotators, which are the same for each method (`hierarchical-dawid-skene` and
-    `rating-em` on all annotations; of preferences each method's own).
+    `rating-em` on all annotations; for preferences each method's own).
 
-    **With instances** deep methods are compared on the same base, and an aggregation stands for the base that learns
-    from its result. A fifth of the tasks is hidden in turns, and the models say what they are. Their answers are scored
-    with gold, or without it by the log-probability of the hidden tasks' annotations.
+    **With instances** deep methods are compared on the same base, and the score of an aggregation is that of the base
+    trained on its result. A fifth of the tasks is hidden in turns, and the models predict them. Their predictions are
+    scored with gold, or without it by the log-probability of the hidden tasks' annotations.
 
     | labels | score with gold | without |
     |---|---|---|
@@ -114,20 +114,20 @@ def compare(
     | free texts | edits over the words of gold, negative | edits over the words of hidden texts, negative |
     | regions | Dice coefficient | Dice coefficient with hidden answers |
     | sentences | F1 of spans, all sentences together | |
-    | several labels a task | F1 of labels, all tasks together | |
+    | several labels per task | F1 of labels, all tasks together | |
 
     Hidden annotations say which method predicts annotators best. Where annotators agree on what is false, that is not
     the method that is right most often, and one far behind may be the best with gold. For ratings the log-probability
     favours small squared errors, and gold counts absolute ones. Give gold of a few hundred tasks where you can.
 
     Args:
-        annotations: `Annotations`; of sentences `CrowdSequences`.
+        annotations: `Annotations`; for sentences `CrowdSequences`.
         instances: as for `train`; None compares aggregations alone. Sentences are their own: there `settings` of a
             tagger, `TaggerSettings()`, say that deep methods are compared. Networks for masks are compared on the
             command line.
         gold: by the rows of the instances, or without instances by `annotations.tasks`: class codes (-1 unknown),
-            ratings or true scores of preferences (NaN unknown), texts or regions as text (empty unknown). Of sentences
-            tags or their codes (None unknown); without it their own gold. Of several labels a task what
+            ratings or true scores of preferences (NaN unknown), texts or regions as text (empty unknown). For sentences
+            tags or their codes (None unknown); without it their own gold. For several labels per task what
             `MultiLabel.fit` takes, by label.
         methods: "quick", "all", or names, each alone or with settings ("crowdsourced-layer connection=VW"), or
             tuples of a name and settings. The baseline (majority-vote, mean) is always compared.
@@ -144,11 +144,11 @@ def compare(
         track: "mlflow" or "tensorboard" logs parameters and figures of each method, and the plot; see
             `crowdzoo.comparison.tracking.track`.
         on_run: called after each run with the number of runs that are done and of all.
-        **scale: what all aggregations share: of ratings `low` and `high`, the ends of the scale; of free texts
+        **scale: what all aggregations share: for ratings `low` and `high`, the ends of the scale; for free texts
             `normalize` and `unit`, by which errors are counted, too. With instances they are settings.
 
     Returns:
-        The comparison. Its intervals are paired and draw the tasks again. Of models they hold for those that were
+        The comparison. Its intervals are paired and draw the tasks again. For models they hold for those that were
         trained, and so for the mean over the seeds: give several seeds where trainings differ much.
 
     Raises:
@@ -225,7 +225,7 @@ def run_comparison(
     ]
     total = len(seeds) * setup.num_parts * len(methods)
     if wanted and isinstance(setup, Labels):
-        _run(setup, methods[0], *wanted[0][:2])  # imports, which is no method's time; the first is the quick baseline
+        _run(setup, methods[0], *wanted[0][:2])  # the quick baseline, so that the time of imports does not count
     for done, (seed, part, method) in enumerate(wanted, total - len(wanted) + 1):
         runs.add(_run(setup, method, seed, part))
         on_run(done, total)
@@ -240,7 +240,7 @@ def _run(setup: Setup, method: Method, seed: int, part: int) -> Run:
         try:
             tasks, answers = setup.run(method, seed, part)
             if not np.isfinite(answers).all():
-                raise DataError("some of its answers are no numbers")
+                raise DataError("some of its answers are not numbers")
         except Exception as error:
             foreseen = isinstance(error, CrowdzooError)
             if not foreseen and not any(table.is_added(method.name) for table in setup.tables()):

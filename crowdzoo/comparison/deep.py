@@ -29,7 +29,7 @@ from crowdzoo.training.settings import TrainingSettings
 Named = tuple[tuple[str, Mapping[str, Any]], ...]
 
 # The recommended method, those that are level with it on the nine sets of docs/results.md, and labels alone; the
-# cheapest first. Of ratings those of docs/ratings.md
+# cheapest first. For ratings those of docs/ratings.md
 QUICK: Named = ((AGGREGATED, {}), ("ccem", {}), ("geo-crowd-net", {}), ("max-mig", {}), ("cross-fitted-em", {}))
 QUICK_RATINGS: Named = (
     (AGGREGATED, {}),

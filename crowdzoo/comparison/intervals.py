@@ -19,8 +19,8 @@ def bootstrap(
         hits: of one method, whether run s is right on test task i, or another score of it, [S, N].
         other_hits: of the other method, by the same seeds on the same tasks, [S, N].
         level: share of such intervals that contain the expected difference.
-        draws: how often the N tasks are drawn with replacement. Of more than 4,096 tasks the mean of a draw has a
-            normal distribution, which takes the place of drawing.
+        draws: how often the N tasks are drawn with replacement. With more than 4,096 tasks the mean of a draw is
+            taken as normally distributed instead.
         seed: seed of the draws.
 
     Returns:

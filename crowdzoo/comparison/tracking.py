@@ -21,13 +21,13 @@ def track(where: str, comparison: Any, folder: Path | None, settings: Mapping[st
     """Logs a run for each method: its parameters, and its figures; and the table and the plot once.
 
     MLflow keeps them where `MLFLOW_TRACKING_URI` says, as runs below one for the comparison. TensorBoard reads the
-    folder `tensorboard` beside the runs; an earlier one is replaced.
+    folder `tensorboard` next to the runs; an earlier one is replaced.
 
     Args:
         where: "mlflow" or "tensorboard".
         comparison: result of `compare`.
         folder: of the runs.
-        settings: of all methods, besides their own.
+        settings: shared by all methods, in addition to their own.
 
     Raises:
         ConfigError: another name, the library is not installed, or TensorBoard without a folder.
@@ -73,7 +73,7 @@ def check_tracking(where: str, folder: Path | None) -> None:
     """Refuses before the work what `track` would refuse after it; see there."""
     Choice(TRACKERS).checked("compare", "track", where)
     if where == "tensorboard" and folder is None:
-        raise ConfigError("compare: track='tensorboard' writes beside the runs: name their folder.")
+        raise ConfigError("compare: track='tensorboard' writes next to the runs: name their folder.")
     try:
         __import__("mlflow" if where == "mlflow" else "tensorboard.plugins.hparams.api")
     except ImportError:

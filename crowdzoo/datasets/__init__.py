@@ -78,7 +78,7 @@ def load(name: str) -> Any:
         name: one of `names()`, of any kind.
 
     Returns:
-        `CrowdDataset`; of kind "sequence" `CrowdSequences`.
+        `CrowdDataset`, or `CrowdSequences` for kind "sequence".
 
     Raises:
         DataError: there is no data set of that name.

@@ -17,7 +17,7 @@ from crowdzoo.data.tokens import split_tokens
 
 TYPES = ("DATE", "LOC", "ORG", "PER")
 
-# What sentences are made of: lists of words; slots, in which words or forms stand that are all equally likely, or upper
+# What sentences are made of: lists of words; slots, with equally likely words or forms, or upper
 # ends of a draw from 0 to 1 -> such words, or the name of a list; the type of a slot; and sentences with slots
 _PARTS = json.loads(resources.files("crowdzoo.datasets").joinpath("generated_ner.json").read_text("utf-8"))
 WORDS: dict[str, list[str]] = _PARTS["words"]
@@ -28,7 +28,7 @@ def _one(words: Sequence[str], rng: np.random.Generator) -> str:
 
 
 def _word(slot: str, rng: np.random.Generator) -> str:
-    """What stands in a slot."""
+    """A random word for a slot."""
     if slot == "DATE":
         day, year = int(rng.integers(1, 29)), int(rng.integers(2019, 2027))
         words: Any = [
@@ -73,7 +73,7 @@ class _Annotator:
         wrong_type: chance of a type that is not the true one.
         instead: which one that is, for each type, int [4].
         wrong_edge: chance of one token too few or too many at one end.
-        invents: chance of an entity, in a sentence, where there is none.
+        invents: chance that a sentence gets an entity that does not exist.
         spams: marks whatever comes, without reading.
     """
 
@@ -148,7 +148,7 @@ def generated_ner(
 
     Of ten annotators two are careful, four average, three hasty and one marks tokens at random. They miss entities
     (each misses some types more than others), take one type for another (each has a habit), set an edge a token off, or
-    mark what is none.
+    mark something that is not an entity.
 
     Args:
         num_sentences: N, at least 1; no two have the same text.

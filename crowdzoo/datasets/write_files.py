@@ -27,7 +27,7 @@ def write_files(dataset: CrowdDataset | CrowdSequences, folder: str | Path) -> t
         folder: is made where it is missing. Files of these names there are replaced.
 
     Returns:
-        Paths of annotations.csv and of the file of instances; of sentences the path of spans.jsonl.
+        Paths of annotations.csv and of the file of instances; for sentences the path of spans.jsonl.
 
     Raises:
         DataError: the annotations of a `CrowdDataset` are of kind "sequence".

@@ -32,9 +32,9 @@ def load_and_predict(
 
     Args:
         path: an exported model, or a served folder `MODEL_DIR`, whose highest version is taken.
-        instances: array `[n, ...]`, as the exported model's signature takes them; of a model of texts n strings;
-            of images the bytes of n files, or their paths (`Path`); of one
-            of several inputs an array for each, by their names.
+        instances: array `[n, ...]`, as the exported model's signature takes them; for a model of texts n strings;
+            for images the bytes of n files, or their paths (`Path`); for
+            several inputs a dictionary of arrays by name.
         batch_size: instances in a call.
         signature: "serving_default" or "spans".
         on_batch: called after each call of the model, to show progress.

@@ -39,12 +39,13 @@ def export_model(
     Signatures (`B` instances in a request, `K` classes):
 
     - `serving_default`: `instances` float32 `[B, D]` (or whatever the base takes, such as images
-      `[B, H, W, C]`; with an encoder raw text, string `[B]`; of a base of several inputs each under the name of its
+      `[B, H, W, C]`; with an encoder raw text, string `[B]`; for a base of several inputs each under the name of its
       `keras.Input`) -> `probabilities` float32 `[B, K]`, `label` int64 `[B]`,
-      `class` string `[B]`. Of a regressor `value` float32 `[B]`, in the ratings' unit. Of masks `probabilities` float32
-      `[B, H, W, K]`, `label` int64 `[B, H, W]` and `classes` string `[B, K]`, their names. Of a tagger, padded to the
-      longest of the batch, T tokens: `tokens` and `tags` string `[B, T]`, `scores` float32 `[B, T]` (probability of the
-      tag), `starts` and `ends` int64 `[B, T]` (bytes of the text's UTF-8, end exclusive), `lengths` int64 `[B]`.
+      `class` string `[B]`. For a regressor `value` float32 `[B]`, in the ratings' unit. For masks `probabilities`
+      float32 `[B, H, W, K]`, `label` int64 `[B, H, W]` and `classes` string `[B, K]`, their names. For a tagger,
+      padded to the longest of the batch, T tokens: `tokens` and `tags` string `[B, T]`, `scores` float32 `[B, T]`
+      (probability of the tag), `starts` and `ends` int64 `[B, T]` (bytes of the text's UTF-8, end exclusive),
+      `lengths` int64 `[B]`.
     - `spans`, of a tagger with BIO or IOBES tags: `instances` -> `types`, `texts` string `[B, S]`, `scores` float32
       `[B, S]` (mean of the span's tokens), `starts`, `ends` int64 `[B, S]` (bytes), `lengths` int64 `[B]`.
     - `pairs`, of a model on a `RewardModel`, whose `serving_default` gives `score` float32 `[B]` of single instances:
@@ -57,7 +58,7 @@ def export_model(
 
     The endpoint `serve` is that of Keras' own export, for `keras.layers.TFSMLayer(folder, call_endpoint="serve")`: it
     takes the instances of `serving_default` (of pairs those of `pairs`), several inputs by name, and gives what
-    `predict` gives. It is no signature, so servers do not offer it.
+    `predict` gives. It is not a signature, so servers do not offer it.
 
     Beside the graph, in `assets.extra/`: warm-up requests in TF Serving's format (`PredictionLog` records),
     `model_card.json`, and for each signature one request as JSON.
@@ -125,7 +126,7 @@ def export_model(
     card_facts = {**getattr(encoder, "card", {}), **(model_card or {})}
     card = _card(model, name, class_names, annotator_names, signatures, card_facts)
     requests = {name: warmup for name in signatures if name != "annotators"}
-    if of_pairs:  # each instance beside the next
+    if of_pairs:  # each instance is compared with the next
         warmup = {
             input_name(side, name): np.roll(values, -place, axis=0)
             for place, side in enumerate(SIDES)

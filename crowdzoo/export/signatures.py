@@ -71,11 +71,11 @@ def build_signatures(
         number: name of the output of a model that gives one number.
 
     Returns:
-        The module, and its functions by the names of their signatures. Its `serve` is no signature: it is Keras' usual
+        The module, and its functions by the names of their signatures. Its `serve` is not a signature but Keras' usual
         endpoint, from the inputs (a single one by itself, several by name) to what `predict` gives.
 
     Raises:
-        ConfigError: the model's output is none of the three kinds, or `classes` does not fit it.
+        ConfigError: the model's output is not of the three kinds, or `classes` does not fit it.
     """
     module = tf.Module(name="crowdzoo")
     if encoder is not None:

@@ -98,7 +98,7 @@ def warmup_array(instances: WarmupInstances, spec: tf.TensorSpec, called: str = 
     """The first instances as the base takes them; one of zeros, or the text "warm up", where none are given.
 
     Raises:
-        ConfigError: they do not fit `spec`, are no texts where it takes texts, or hold a number that is not finite.
+        ConfigError: they do not fit `spec`, are not texts where it needs texts, or hold a non-finite number.
     """
     shape = spec.shape.as_list()[1:]
     if instances is None:

@@ -19,8 +19,8 @@ class ConfusionMatrices(CrowdLayer):
     """A confusion matrix for every annotator between the estimate of the truth and the annotator's label.
 
     `P(r says l | x) = sum_k p(k) pi[r, k, l]` with `pi[r, k, :] = softmax(kernel[r, k, :])`: one softmax in the base
-    and none after the matrix, so that, unlike `CrowdsourcedLayer`, this is a likelihood. Trained as it
-    stands, on the coupled cross-entropy of the labels (CCEM).
+    and none after the matrix, so that, unlike `CrowdsourcedLayer`, this is a likelihood. It is trained
+    directly, on the coupled cross-entropy of the labels (CCEM).
 
     The matrices start at `diagonal` for right labels and share the rest among wrong ones. In the authors' code the
     kernels start at the identity (`scale=1`), a cautious `e / (e + K - 1)`, .28 with eight classes: then the base may
@@ -45,7 +45,7 @@ class ConfusionMatrices(CrowdLayer):
             place means nothing.
 
     Returns:
-        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); of sequences `[B, T, M, K]` (`[B, T, R, K]`), of
+        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); for sequences `[B, T, M, K]` (`[B, T, R, K]`), of
         masks `[B, H, W, M, K]`.
 
     Raises:

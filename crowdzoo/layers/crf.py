@@ -18,7 +18,7 @@ def crf_log_norm(scores: Tensor, mask: Tensor, transitions: Tensor) -> Tensor:
 
     Args:
         scores: `[B, T, K]`, log-weight of each tag at each token.
-        mask: bool `[B, T]`, True for tokens, False for padding, which stands at the end.
+        mask: bool `[B, T]`, True for tokens, False for padding, which is at the end.
         transitions: `[K, K]`, log-weight of `[tag, next tag]`.
 
     Returns:
@@ -35,7 +35,7 @@ def crf_log_likelihood(scores: Tensor, tags: Tensor, mask: Tensor, transitions: 
     Args:
         scores: `[B, T, K]`, log-weight of each tag at each token.
         tags: int `[B, T]`, 0 to K - 1; not looked at where there is padding.
-        mask: bool `[B, T]`, True for tokens, False for padding, which stands at the end.
+        mask: bool `[B, T]`, True for tokens, False for padding, which is at the end.
         transitions: `[K, K]`, log-weight of `[tag, next tag]`.
 
     Returns:
@@ -59,7 +59,7 @@ def crf_marginals(scores: Tensor, mask: Tensor, transitions: Tensor) -> Tensor:
 
     Args:
         scores: `[B, T, K]`, log-weight of each tag at each token.
-        mask: bool `[B, T]`, True for tokens, False for padding, which stands at the end.
+        mask: bool `[B, T]`, True for tokens, False for padding, which is at the end.
         transitions: `[K, K]`, log-weight of `[tag, next tag]`.
 
     Returns:
@@ -85,7 +85,7 @@ def crf_decode(scores: Tensor, mask: Tensor, transitions: Tensor) -> Tensor:
 
     Args:
         scores: `[B, T, K]`, log-weight of each tag at each token.
-        mask: bool `[B, T]`, True for tokens, False for padding, which stands at the end.
+        mask: bool `[B, T]`, True for tokens, False for padding, which is at the end.
         transitions: `[K, K]`, log-weight of `[tag, next tag]`.
 
     Returns:
@@ -142,18 +142,18 @@ class CRF(keras.layers.Layer):
     """Turns each token's scores into probabilities of its tag that take the neighbours' tags into account.
 
     `P(z | x) ~ exp(sum_t scores[t, z_t] + transitions[z_(t-1), z_t])`. The layer gives the tokens' marginals
-    `P(z_t = k | x)`, on which any crowd layer stands as on a softmax; with no transitions learnt they are the softmax.
+    `P(z_t = k | x)`, which any crowd layer can use like a softmax; without learnt transitions they are the softmax.
     `decode` gives the best path, `log_likelihood` that of a given one. It does what `tfa.text.crf_log_likelihood` and
-    `tfa.text.crf_decode` of TensorFlow Addons did, which cannot be imported beside Keras 3.
+    `tfa.text.crf_decode` of TensorFlow Addons did, which cannot be imported together with Keras 3.
 
     Args:
         allowed: which tag may follow which: K + 1 rows of K truths, row k for what follows tag k, the last row for
-            what may stand first, as `crowdzoo.sequences` makes them for BIO and IOBES; None allows everything.
+            what may come first, as `crowdzoo.sequences` makes them for BIO and IOBES; None allows everything.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
         inputs: scores `[B, T, K]`, any numbers.
-        mask: bool `[B, T]`, True for tokens, False for padding, which stands at the end; None is all tokens.
+        mask: bool `[B, T]`, True for tokens, False for padding, which is at the end; None is all tokens.
 
     Returns:
         `[B, T, K]`, rows sum to one, float32 or wider; at padding they mean nothing.
@@ -180,7 +180,7 @@ class CRF(keras.layers.Layer):
         classes = int(input_shape[-1])
         if self.allowed is not None and np.shape(self.allowed) != (classes + 1, classes):
             raise ValueError(
-                f"CRF: `allowed` must have {classes + 1} rows of {classes} (one a tag, and one for what may stand "
+                f"CRF: `allowed` must have {classes + 1} rows of {classes} (one per tag, and one for what may come "
                 f"first), got shape {np.shape(self.allowed)}"
             )
         self.transitions = self.add_weight(

@@ -27,7 +27,7 @@ SEQUENCE_MAJORITY_EPOCHS = 5
 
 
 class CrowdLayer(keras.layers.Layer):
-    """Parent of the layers that stand on a base model and say what every annotator would answer.
+    """Parent of the layers on top of a base model that predict the answer of every annotator.
 
     A layer says how likely each label is (`call`), and may say more: how likely for each possible truth
     (`log_confusions`), from which follow the posterior of the truth (`log_joint`) and the annotators' confusion
@@ -54,12 +54,12 @@ class CrowdLayer(keras.layers.Layer):
             majority_epochs.
     """
 
-    # whether `call` and `log_confusions` take the instances' features beside the bottleneck
+    # whether `call` and `log_confusions` take the instances' features in addition to the bottleneck
     uses_features: ClassVar[bool] = False
     # whether the layer takes the last hidden layer's output `[B, D]` in place of class probabilities
     stands_on_hidden_layer: ClassVar[bool] = False
 
-    # whether an annotator of whom nothing was learned answers as everybody does: what is beside a common part is zero
+    # whether an annotator without training labels answers like the average: weights other than the common ones are zero
     unseen_as_made: ClassVar[bool] = False
 
     # what the recipe does beyond gradient descent on the layer's answers, as a clause; None: nothing that matters
@@ -165,7 +165,7 @@ class CrowdLayer(keras.layers.Layer):
         Args:
             inputs: bottleneck `[B, K]` (sequences `[B, T, K]`).
             annotators: int `[B, M]`, -1 for padding.
-            labels: int `[B, M]` (sequences `[B, T, M]`), -1 where there is none.
+            labels: int `[B, M]` (sequences `[B, T, M]`), -1 where missing.
             features: `[B, D]`, for layers with `uses_features`.
 
         Returns:
@@ -335,7 +335,7 @@ class CrowdLayer(keras.layers.Layer):
         return keras.KerasTensor(shape, dtype=self._computing_dtype())
 
     def get_config(self) -> Config:
-        """Every argument of the constructor; of a layer of another package also its name and version."""
+        """Every argument of the constructor; for a layer of another package also the package's name and version."""
         config = super().get_config()
         if package := package_of(type(self)):
             config["package"] = package
@@ -364,7 +364,7 @@ class CrowdLayer(keras.layers.Layer):
         """Factor of the identity under a softmax with which P(right) is `safe_start`; 1 at least, as few classes need.
 
         At the papers' 1 P(right) falls to e / (e + K - 1). Annotators who say so little of the truth let the base mix
-        classes up in the first epochs, and whole classes are lost (benchmarks/reproduce/starts.py). Of tokens most are
+        classes up in the first epochs, and whole classes are lost (benchmarks/reproduce/starts.py). For tokens most are
         O, which no start changes.
         """
         return 1.0 if self.label_kind.has_tokens else max(1.0, self._advantage(self.safe_start, classes))

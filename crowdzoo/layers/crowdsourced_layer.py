@@ -24,7 +24,7 @@ CONNECTIONS, OF_RATINGS = ("MW", "VW", "VB", "VW+B", "S"), ("S", "B", "S+B")
 class CrowdsourcedLayer(CrowdLayer):
     """What each annotator would answer, given an estimate of the truth.
 
-    The layer stands on a base model's output (the bottleneck) and is taken off again after training.
+    The layer sits on a base model's output (the bottleneck) and is removed after training.
     With `p` the bottleneck, annotator r's output is
 
         | connection | output                          | weights of r        |
@@ -72,7 +72,7 @@ class CrowdsourcedLayer(CrowdLayer):
 
     Returns:
         Logits `[B, R, K]` (sequence `[B, T, R, K]`), for regression values `[B, R]`. In the sparse form M
-        stands in R's place.
+        replaces R.
 
     Raises:
         ValueError: unknown kind or connection, impossible sizes, or an input of the wrong rank.
@@ -150,7 +150,7 @@ class CrowdsourcedLayer(CrowdLayer):
         super().build(inputs_shape)
 
     def load_own_variables(self, store: Mapping[str, ArrayLike]) -> None:
-        """Loads the weights; of connection VB also without a factor, which was 1 in earlier releases."""
+        """Loads the weights; connection VB may lack a factor, which was 1 in earlier releases."""
         if self.factor is not None and "1" not in store:
             store = {"0": store["0"], "1": 1.0}
         super().load_own_variables(store)
@@ -232,7 +232,7 @@ class CrowdsourcedLayer(CrowdLayer):
         return self._numbers(self.kernel, 1.0)
 
     def annotator_biases(self) -> np.ndarray:
-        """Bias b_r of every annotator of a regression, in the labels' unit, float64 `[R]`; zeros where there is none.
+        """Bias b_r of every annotator of a regression, in the labels' unit, float64 `[R]`; zeros where missing.
 
         A number added to every bias and taken from the base's output changes no loss, so only the
         differences between annotators are meaningful, unless they are anchored (`anchor`).

@@ -24,7 +24,7 @@ class VoteShareCrossentropy(keras.losses.Loss):
     `-sum_k q_i(k) log(sum_(r in S_i) w_r p_ir(k) / sum_(r in S_i) w_r)`, `q_i(k)` the share of votes for k.
 
     Call arguments:
-        y_true: labels int `[B, M]` (sequences `[B, T, M]`), a negative number where there is none.
+        y_true: labels int `[B, M]` (sequences `[B, T, M]`), negative where missing.
         y_pred: `log w_r + log p_ir(k)`, `[B, M, K]` (`[B, T, M, K]`), as `DoctorNet` with weights gives them. A factor
             that all weights share changes nothing.
 
@@ -56,13 +56,13 @@ class DoctorNet(CrowdLayer):
     probable label as a vote of weight w_r, and the truth is the shares of the votes: a (weighted) majority vote of
     annotators' models. Training is the same.
 
-    The layer stands on a base without a softmax, such as `FeatureClassifier(num_features, None)`, and cannot be
+    The layer sits on a base without a softmax, such as `FeatureClassifier(num_features, None)`, and cannot be
     taken off: it makes the prediction. A head looks at the instance and knows no truth, hence there are
     no confusion matrices and no posteriors; `confusions_on` has what can be said instead.
 
     WDN is trained in two phases, both by `CrowdModel.fit`: the base and the heads as in DN, then, with those frozen,
-    the weights alone (`VoteShareCrossentropy`), with a fresh optimizer of the same settings. The phases' losses stand
-    one after the other in the history and cannot be compared. Dropout stays on in the second phase.
+    the weights alone (`VoteShareCrossentropy`), with a fresh optimizer of the same settings. The history lists the
+    losses of both phases one after the other; they cannot be compared. Dropout stays on in the second phase.
 
     A step of training gathers the heads of the annotations in the batch, `4 B M D K` bytes; a prediction goes
     through all R heads, `heads_at_once` at a time.
@@ -84,7 +84,7 @@ class DoctorNet(CrowdLayer):
             place means nothing.
 
     Returns:
-        Logits `[B, M, K]` (`[B, R, K]`); of sequences `[B, T, M, K]` (`[B, T, R, K]`). With weights they are
+        Logits `[B, M, K]` (`[B, R, K]`); for sequences `[B, T, M, K]` (`[B, T, R, K]`). With weights they are
         `log w_r + log P(r says l | x)` up to one constant for all: their softmax is the head's answer, and what it
         drops is the weight.
 
@@ -233,7 +233,7 @@ class DoctorNet(CrowdLayer):
         Heads of annotators without labels in training mean nothing.
 
         Args:
-            hidden: the base's output for N instances, `[N, D]`, such as `model.base.predict(x)`; of sequences for N
+            hidden: the base's output for N instances, `[N, D]`, such as `model.base.predict(x)`; for sequences for N
                 tokens.
 
         Returns:

@@ -18,7 +18,7 @@ class ExpectedLogLikelihood(keras.losses.Loss):
 
     Call arguments:
         y_true: posteriors q `[B, K]` of the last E-step, rows sum to one (sequences `[B, T, K]`, rows of zeros where
-            nobody labelled); or labels int `[B, M]` (`[B, T, M]`), -1 where there is none.
+            nobody labelled); or labels int `[B, M]` (`[B, T, M]`), -1 where missing.
         y_pred: log-joints, shaped as the posteriors (`CrowdLayer.log_joint`); or log-probabilities of the labels,
             `[B, M, K]` (`[B, T, M, K]`).
 

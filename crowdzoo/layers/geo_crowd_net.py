@@ -34,7 +34,7 @@ class GeoCrowdNet(ConfusionMatrices):
     Args:
         num_annotators: R, number of annotators.
         regularization: `"F"`, `"W"` or None.
-        strength: factor of the penalty beside the mean cross-entropy of a label, in nats; 0 or more. Too much of "F"
+        strength: factor of the penalty relative to the mean cross-entropy of a label, in nats; 0 or more. Too much "F"
             spreads predictions before the labels give them a meaning: with 10 classes 0.01 is safe and 0.1 is not. Too
             much of "W" spreads the annotators beyond their true volume: where all are wrong more often than right,
             0.01 was far too much and 0.003 was best (docs/papers/ibrahim.md).

@@ -17,7 +17,7 @@ from crowdzoo.layers.ranges import EPOCHS, HIDDEN, PHASE, STRENGTH, UNITS, featu
 from crowdzoo.losses import MaskedCrowdEvidence
 
 FORMS = ("additive", "product")
-NUM_TYPICAL = 64  # tasks of each class that stand for all of them in `annotator_confusions`
+NUM_TYPICAL = 64  # tasks of each class that represent all of them in `annotator_confusions`
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -35,7 +35,7 @@ class LIA(CrowdLayer):
     The additive form is the paper's equation 1 for any L: equations 4, 7 and 9 divide the sum over m of D C by its sum
     over l, and here D and C are written as exponentials, which keeps them positive: `sum_m e^d e^c`. The product form,
     a softmax of the sums of products, is our own variant and another model; on Blue Birds it falls below the votes from
-    five annotations a task on (docs/papers/lia.md).
+    five annotations per task on (docs/papers/lia.md).
 
     `CrowdModel.fit(epochs=E)` trains in two phases:
 
@@ -96,7 +96,7 @@ class LIA(CrowdLayer):
         the E-step and counts `log p_i` once a label, here both are as in the paper.
 
     Needs:
-        Instances with features of unit size, and many labels a task.
+        Instances with features of unit size, and many labels per task.
     """
 
     uses_features: ClassVar[bool] = True
@@ -201,7 +201,7 @@ class LIA(CrowdLayer):
         return self._log_confusions(difficulties, self._competences(self._embeddings(annotators)))
 
     def log_joint(self, inputs: Tensor, annotators: Tensor, labels: Tensor, features: Tensor | None = None) -> Tensor:
-        """See `CrowdLayer.log_joint`; `labels` may also be answers `[B, M, K]`, rows of zeros where there is none."""
+        """See `CrowdLayer.log_joint`; `labels` may also be answers `[B, M, K]`, rows of zeros where missing."""
         if len(labels.shape) == len(annotators.shape):
             joint = super().log_joint(inputs, annotators, labels, features)
         else:

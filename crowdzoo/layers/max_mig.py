@@ -30,7 +30,7 @@ class MutualInformationGain(MaskedMean):
         dtype: dtype of the computation, at least float32.
 
     Call arguments:
-        y_true: labels `[B, M]`, a negative number where there is none.
+        y_true: labels `[B, M]`, negative where missing.
         y_pred: `[B, 2 K]`, `log h(x)` and then `log (g(y) / prior)` (`MaxMIG.with_labels`). Or the annotators' answers
             `[B, M, K]`, which is what validation data give: then the labels' cross-entropy is returned.
         sample_weight: `[B]`; weights the tasks' costs, not their number.
@@ -69,7 +69,7 @@ class MaxMIG(ConfusionMatrices):
 
     `fit` starts the matrices from the votes, `W_r = log(c_r + smoothing)` with `c_r` the confusion of annotator r
     against the shares of the votes, and fixes the prior at their mean; every `fit` does so again. The loss needs
-    batches of some tens of tasks: the other tasks of a batch stand for chance. On validation data it is the
+    batches of some tens of tasks: the other tasks of a batch estimate agreement by chance. On validation data it is the
     cross-entropy of the labels.
 
     As `g` does not change when a number is added to all `W_r[:, l]`, training leaves it where it started, and
@@ -101,7 +101,7 @@ class MaxMIG(ConfusionMatrices):
     takes_confidence: ClassVar[bool] = False
     kinds: ClassVar[tuple[str, ...]] = ("classification",)
 
-    weighs_tasks: ClassVar[bool] = False  # the other tasks of a batch stand for chance
+    weighs_tasks: ClassVar[bool] = False  # the other tasks of a batch estimate agreement by chance
     votes_first: ClassVar[bool] = False
     beyond_descent: ClassVar[str | None] = (
         "the matrices start from the votes, and the loss compares two views of the truth"
@@ -114,7 +114,7 @@ class MaxMIG(ConfusionMatrices):
         self.prior: Any = None
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
-        """See `ConfusionMatrices.build`; the prior is no weight of the gradient descent."""
+        """See `ConfusionMatrices.build`; the prior is not trained by gradient descent."""
         super().build(inputs_shape)
         classes = inputs_shape[-1] or 1
         self.prior = self._weight("prior", (classes,), keras.initializers.Constant(1 / classes), trainable=False)

@@ -63,8 +63,8 @@ class PooledConfusions(CrowdLayer):
     Source:
         One coin and one accuracy a class, errors spread evenly: H. Li, B. Yu: Error Rate Bounds and Iterative Weighted
         Majority Voting for Crowdsourcing, 2014 (homogeneous and class-conditional Dawid-Skene). A common annotator
-        beside each one: Z. Chu, J. Ma, H. Wang: Learning from Crowds by Modeling Common Confusions, AAAI 2021. The
-        Gaussian prior on the deviations and the low-rank errors are this project's.
+        in addition to each one: Z. Chu, J. Ma, H. Wang: Learning from Crowds by Modeling Common Confusions, AAAI 2021.
+        The Gaussian prior on the deviations and the low-rank errors are this project's.
 
     Needs:
         Instances; a label or two of an annotator are enough.
@@ -225,7 +225,7 @@ class PooledConfusions(CrowdLayer):
         self.counts.assign(np.asarray(counts, "float32"))
 
     def annotator_accuracies(self) -> np.ndarray:
-        """What stands for `a_r(k)`: float64 `[R, K]`; for the low-rank form errors may be right by chance besides.
+        """The parameters `a_r(k)`, float64 `[R, K]`; in the low-rank form an error may also be right by chance.
 
         Raises:
             ValueError: the form is full, or the layer has no weights yet.

@@ -41,7 +41,7 @@ class RatingEM(CrowdLayer):
     | E | `z_i ~ N(m_i, v_i)`, `1 / v_i = tau + sum_r w_r`, `m_i = v_i (tau f_i + sum_r w_r (y_ir - b_r))` |
     | M | biases (drawn to zero by omega), precisions, tau and omega, in closed form; f descends on `(m_i - f(x_i))^2` |
 
-    One E-step for every `epochs_per_round` epochs. Biases and precisions are no weights of the gradient descent, and
+    One E-step for every `epochs_per_round` epochs. Biases and precisions are not trained by gradient descent, and
     cost follows the annotations.
 
     A constant added to all z and taken from all b changes no rating; hence biases are anchored in every round: over all

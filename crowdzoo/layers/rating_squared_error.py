@@ -23,7 +23,7 @@ class RatingSquaredError(MaskedCrowdMeanSquaredError):
         dtype: dtype of the computation, at least float32.
 
     Call arguments:
-        y_true: numbers, NaN where there is none: `[B, R]`, `[B, M]`, or targets `[B, 1]`.
+        y_true: numbers, NaN where missing: `[B, R]`, `[B, M]`, or targets `[B, 1]`.
         y_pred: answers or estimates, same shape.
         sample_weight: `[B]` or `y_true`'s shape.
 

@@ -36,7 +36,8 @@ class SpatialConfusions(ConfusionMatrices):
 
     Args:
         num_annotators: R, number of annotators.
-        strength: factor of the trace beside the mean cross-entropy of a label, in nats; 0 or more. A trace is 0 to K.
+        strength: factor of the trace relative to the mean cross-entropy of a label, in nats, at least 0. A trace is 0
+            to K.
         diagonal: P(right label) that all annotators start with.
         filters: of each convolution; without any z is the features themselves, which suits a base's last hidden layer.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`), and `majority_epochs`.

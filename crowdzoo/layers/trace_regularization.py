@@ -21,7 +21,7 @@ class TraceRegularization(ConfusionMatrices):
     minimised. Among all the pairs of truth and annotators that explain the labels alike, the least trace belongs to the
     true one, if annotators are right more often than wrong on the whole.
 
-        | traces | penalty, with R annotators, and M labels a task on average                             |
+        | traces | penalty, with R annotators, and M labels per task on average                             |
         |--------|----------------------------------------------------------------------------------------|
         | "mean" | mean of trace(pi_r) over the distinct annotators r of the batch                        |
         | "sum"  | sum of trace(pi_r) over all R annotators, divided by M: the paper's equation           |
@@ -29,9 +29,9 @@ class TraceRegularization(ConfusionMatrices):
     The paper adds the sum of the traces of all annotators to a cross-entropy that is summed over a task's labels and
     averaged over tasks; divided by M, that is "sum", and `strength` is the paper's lambda. Where everybody labels every
     task (M = R), both penalties are the same. **On sparse data "mean" is R / M times weaker** than the paper's
-    equation: with 59 annotators and 2.5 labels a task, a strength of .01 is a lambda of .0004. "mean" is the same for
+    equation: with 59 annotators and 2.5 labels per task, a strength of .01 is a lambda of .0004. "mean" is the same for
     every batch size and number of annotators, and its cost follows the annotations; "sum" reads all R matrices in
-    every step. (The code printed with the paper averages the traces beside the summed cross-entropy: that is "mean"
+    every step. (The code printed with the paper adds the mean of the traces to the summed cross-entropy: that is "mean"
     with strength / M, weaker still.)
 
     The paper's matrices start at a near-identity through a softplus; here they go through a softmax, which hardly moves
@@ -39,7 +39,8 @@ class TraceRegularization(ConfusionMatrices):
 
     Args:
         num_annotators: R, number of annotators.
-        strength: factor of the penalty beside the mean cross-entropy of a label, in nats; 0 or more. A trace is 0 to K.
+        strength: factor of the penalty relative to the mean cross-entropy of a label, in nats, at least 0. A trace is 0
+            to K.
         diagonal: P(right label) that all annotators start with; see `ConfusionMatrices`.
         traces: `"mean"` or `"sum"`.
         confidence: see `ConfusionMatrices`.
@@ -53,7 +54,7 @@ class TraceRegularization(ConfusionMatrices):
             every task: M = R.
 
     Returns:
-        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); of masks `[B, H, W, M, K]`.
+        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); for masks `[B, H, W, M, K]`.
 
     Raises:
         ValueError: impossible values, or an input of the wrong rank.

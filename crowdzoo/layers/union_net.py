@@ -23,7 +23,7 @@ class MaskedNegativeLogLikelihood(MaskedCrowdCrossentropy):
         dtype: dtype of the computation, at least float32.
 
     Call arguments:
-        y_true: labels 0..K-1, a negative number where there is none: `[B, R]`, in the sparse form `[B, M]`.
+        y_true: labels 0..K-1, negative where missing: `[B, R]`, in the sparse form `[B, M]`.
         y_pred: log-probabilities, `y_true`'s shape and K.
         sample_weight: `[B]` or `y_true`'s shape; weights the labels' costs, not their number.
 

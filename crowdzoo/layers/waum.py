@@ -22,7 +22,7 @@ class VotesCrossentropy(MaskedCrowdCrossentropy):
 
     Call arguments:
         y_true: votes or soft labels `[B, K]`, rows of zeros for tasks that do not count. Or labels int `[B, M]`, -1
-            where there is none, beside annotators' answers: then it is the parent's loss (`evaluate`, validation).
+            where missing, with annotators' answers: then it is the parent's loss (`evaluate`, validation).
         y_pred: class probabilities `[B, K]`; or annotators' log-probabilities `[B, M, K]`.
 
     Returns:
@@ -54,7 +54,7 @@ class WAUM(ConfusionMatrices):
 
     Pruned tasks have soft labels of zeros: they cost nothing and are not counted, though they still pass through a
     base's batch normalisation. The authors' code records margins during training (dropout on) and not after it.
-    The matrices are no weights of the gradient descent. Finding bad tasks is what this is good at; whether
+    The matrices are not trained by gradient descent. Finding bad tasks is what this is good at; whether
     training without them helps depends on the data.
 
     Args:

@@ -1,4 +1,4 @@
-"""What turns instances into the input of a model, as it is saved beside the model."""
+"""Encoders, which turn instances into the input of a model, as they are saved next to the model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def model_names(
     encoder: Encoder | None,
     training: Mapping[str, object],
 ) -> dict[str, object]:
-    """What is saved beside a model: what its codes stand for, its encoder, and what is known of the training.
+    """What is saved next to a model: the names of its codes, its encoder, and facts about its training.
 
     Args:
         classes: names [K]; None of ratings.

@@ -90,7 +90,7 @@ class FeatureClassifier(FeatureNetwork):
 
     Args:
         num_features: D, length of a feature vector.
-        num_classes: K, number of classes; None leaves out the softmax, for crowd layers that stand on a hidden layer.
+        num_classes: K, number of classes; None leaves out the softmax, for crowd layers that use a hidden layer.
         hidden: units of each hidden layer; may be empty (softmax regression).
         dropout: share of hidden units dropped in training, 0 <= dropout < 1, after every hidden layer.
         mean: one number per feature, or None.

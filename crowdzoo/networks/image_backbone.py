@@ -39,7 +39,7 @@ def load_backbone(backbone: str, weights: str | Path | None = None, *, height: i
 
     Raises:
         DataError: no such file, or one that does not fit.
-        ConfigError: no network of this name, images that are too small for it, or weights beside a `.keras` file.
+        ConfigError: unknown network, images that are too small for it, or weights in addition to a `.keras` file.
     """
     if backbone.endswith(".keras"):
         if weights is not None:

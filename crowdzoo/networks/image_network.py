@@ -125,14 +125,14 @@ class ImageClassifier(ImageNetwork):
     """A small residual network, or a backbone of yours, hidden ReLU layers with dropout, and a softmax over classes.
 
     The residual network has a convolution and one residual block for each number of filters, with batch normalisation;
-    each stage after the first halves height and width, and an average over the places stands at its end. It is meant
+    each stage after the first halves height and width, and its last layer averages over all places. It is meant
     for training from scratch on hundreds to thousands of images. With fewer, take a backbone that was trained on many
     others (`crowdzoo.models.load_backbone`). Weights and dropout follow `keras.utils.set_random_seed`.
 
     Args:
         height: H, rows of an image.
         width: W, columns.
-        num_classes: K, number of classes; None leaves out the softmax, for crowd layers that stand on a hidden layer.
+        num_classes: K, number of classes; None leaves out the softmax, for crowd layers that use a hidden layer.
         filters: filters of each stage of the residual network, at least one stage; passed over with a backbone.
         hidden: units of each hidden layer after the convolutions; may be empty.
         dropout: share dropped in training before each dense layer, 0 <= dropout < 1.
@@ -140,7 +140,7 @@ class ImageClassifier(ImageNetwork):
             taken; None is the residual network.
         pixel_scale: numbers that the backbone takes for a pixel: "0 to 255", "0 to 1", "-1 to 1", "imagenet" (mean 0
             and deviation 1 of each colour on ImageNet) or "imagenet-bgr" (mean 0, blue first).
-        fine_tune: whether the backbone's weights are trained. Otherwise its batch normalisation stands still, too.
+        fine_tune: whether the backbone's weights are trained. Otherwise its batch normalisation is frozen as well.
         augment: whether images are mirrored (left and right) and shifted by up to a tenth at random in training.
         **kwargs: `keras.Model`'s `name`, `trainable`.
 
@@ -149,7 +149,7 @@ class ImageClassifier(ImageNetwork):
 
     Returns:
         Class probabilities `[B, K]`, rows sum to one, float32 under mixed precision too; without classes the last
-        hidden layer's output `[B, units]` (the features where there is none).
+        hidden layer's output `[B, units]` (the features if there is no hidden layer).
 
     Raises:
         ConfigError: impossible sizes, or a backbone that does not take the images.
@@ -199,7 +199,7 @@ class ImageRegressor(ImageNetwork):
         augment: whether images are mirrored and shifted in training.
         center: mean of the ratings, such as of `crowdzoo.models.rating_unit`.
         unit: their standard deviation, above 0.
-        head: False leaves out the last layer, for crowd layers that stand on a hidden layer.
+        head: False leaves out the last layer, for crowd layers that use a hidden layer.
         **kwargs: `keras.Model`'s `name`, `trainable`.
 
     Call arguments:

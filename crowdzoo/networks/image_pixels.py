@@ -153,7 +153,7 @@ class ImagePixels(InstanceEncoder):
         return tf.clip_by_value(small, 0.0, 255.0)
 
     def _jpeg(self, content: "tf.Tensor") -> "tf.Tensor":
-        """uint8 `[?, ?, 3]`; of large photographs not all pixels are computed."""
+        """uint8 `[?, ?, 3]`; large photographs are decoded at a fraction of their size."""
         import tensorflow as tf
 
         size = tf.image.extract_jpeg_shape(content)
@@ -240,8 +240,8 @@ def _num_pixels(content: "tf.Tensor") -> "tf.Tensor":
 def _as_separate_call(function: Callable[..., Any]) -> "tf.Tensor":
     """A function of tensors that a TensorFlow graph calls, instead of having its operations among its own.
 
-    TensorFlow visits every operation of the branch of a `tf.cond` that is not taken. Of a small image that takes longer
-    than decoding it. Of a branch that is called apart it visits one.
+    TensorFlow visits every operation of the branch of a `tf.cond` that is not taken, which for a small image takes
+    longer than decoding it. A branch that is a separate call is a single operation.
 
     Args:
         function: of tensors, in TensorFlow operations.

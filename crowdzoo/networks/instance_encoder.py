@@ -18,10 +18,10 @@ class InstanceEncoder(ABC):
     TensorFlow is imported inside the methods. The constructor takes what `get_config` gives.
 
     Attributes:
-        key: of its configuration in the file of names beside a model.
+        key: of its configuration in the file of names next to a model.
         instances: kind of instances that it takes.
-        example: an instance that it takes, by the names of `inputs`: it warms a served model up where no other is
-            given, and stands in an empty batch.
+        example: an instance that it takes, by the names of `inputs`: it warms a served model up if no other is
+            given, and fills an empty batch.
         per_batch: True encodes instances when a batch is made, each time; False all at once before training, for
             encodings that fit into memory.
     """
@@ -45,7 +45,7 @@ class InstanceEncoder(ABC):
 
     @property
     def card(self) -> dict[str, object]:
-        """What a model's card says beside names and types of the inputs, as JSON can hold it."""
+        """Facts for a model's card in addition to names and types of the inputs, as JSON can hold them."""
         return {}
 
     @property
@@ -58,7 +58,7 @@ class InstanceEncoder(ABC):
         """Encodes a batch.
 
         Args:
-            values: a tensor `[B]`; of several inputs, or of one of another name than "instances", a dictionary of them.
+            values: a tensor `[B]`; a dictionary of tensors for several inputs, or if the input is not "instances".
 
         Returns:
             The base's input, a tensor or a dictionary of tensors `[B, ...]`.

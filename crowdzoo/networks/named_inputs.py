@@ -27,7 +27,7 @@ class NamedInputs(InstanceEncoder):
     """Columns of numbers and categories as one vector, and each other column by an encoder of its own.
 
     Args:
-        table: settings of `TableColumns` for all columns of numbers and categories, or None where there are none.
+        table: settings of `TableColumns` for all columns of numbers and categories, or None.
         columns: name of each other column -> `{key of its encoder: its settings}`, such as `{"text_ids": {...}}`.
 
     Attributes:

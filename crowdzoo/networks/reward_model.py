@@ -43,7 +43,7 @@ class RewardModel(keras.Model):
         Probabilities of left, right and equal, `[B, 3]`, float32 under mixed precision too.
 
     Raises:
-        ConfigError: a scorer that is no functional or sequential model, or gives another shape.
+        ConfigError: a scorer that is not a functional or sequential model, or gives another shape.
 
     Example:
         >>> base = RewardModel(FeatureRegressor(num_features=20))

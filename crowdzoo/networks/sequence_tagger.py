@@ -19,7 +19,7 @@ class SequenceTagger(keras.Model):
     """Word embeddings, a convolution over five words, a GRU over the sentence, and a softmax (or CRF) at every token.
 
     A token's tag depends on its sentence alone: neither padding nor what else is in the batch changes it, because
-    whatever stands at padding is set to zero before the convolution and left out by the GRU.
+    values at padding are set to zero before the convolution and left out by the GRU.
 
     Args:
         num_words: V, number of word ids: 0 is padding, 1 an unknown word.
@@ -39,8 +39,8 @@ class SequenceTagger(keras.Model):
 
     Call arguments:
         inputs: a dictionary, as `crowdzoo.models.TokenEncoder` makes it: "words" int `[B, T]`; with shapes "shapes"
-            int `[B, T]`; with characters "characters" int `[B, T, C]`, C at least 1. Padding is 0 and stands at the
-            end.
+            int `[B, T]`; with characters "characters" int `[B, T, C]`, C at least 1. Padding is 0 and comes
+            last.
 
     Returns:
         Tag probabilities `[B, T, K]`, rows sum to one, float32 under mixed precision too; without classes the GRU's
@@ -119,7 +119,7 @@ class SequenceTagger(keras.Model):
         hidden = convolution(tokens)
         if dropout:
             hidden = keras.layers.Dropout(dropout, name="dropout")(hidden)
-        # padding stands at the end, where a forward GRU has read the sentence: only the backward one needs the mask
+        # padding comes last, when a forward GRU has read the sentence: only the backward one needs the mask
         gru = keras.layers.GRU(units, return_sequences=True, name="gru")
         hidden = keras.layers.Bidirectional(gru, name="grus")(hidden, mask=mask) if bidirectional else gru(hidden)
 

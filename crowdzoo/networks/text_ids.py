@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PADDING = 0
 UNKNOWN = 1
 SPLITTINGS = ("words", "scripts", "characters")
-# What parts words: everything that is no letter, digit or apostrophe within a word. RE2 knows Unicode's classes
+# Separators of words: everything but letters, digits and apostrophes within a word. RE2 knows Unicode's classes
 _BETWEEN = {"words": r"[^\pL\pN']+", "scripts": r"[^\pL\pM\pN']+"}
 # A letter, with its marks, of a script that puts no space between words; the last two are signs of Katakana
 _LETTER = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\x{30FC}\x{FF70}]\pM*"
@@ -105,7 +105,7 @@ class TextIds(InstanceEncoder):
 
     | splitting | words |
     |-----------|-------|
-    | words | runs of letters and digits; a language without spaces has one word a sentence |
+    | words | runs of letters and digits; a language without spaces has one word per sentence |
     | scripts | the same, with marks; but every letter and every two neighbours in Chinese, Japanese, Thai and so on |
     | characters | every character, and every two neighbours |
 

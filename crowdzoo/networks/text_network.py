@@ -25,8 +25,8 @@ class TextNetwork(keras.Model):
     | bag-of-words | TF-IDF (`adapt` takes its weights from the training texts), Dense 64, dropout |
     | convolutional | embedding, 128 x 3, maximum of 5, dropout, 128 x 5, maximum of 5, maximum of all, Dense 32 |
 
-    Outputs do not depend on how far a text is padded. The paper flattens where here a maximum over the text stands:
-    a flattened text has a fixed length, and its padding counts.
+    Outputs do not depend on how far a text is padded. The paper flattens instead of taking a maximum over the
+    text: a flattened text has a fixed length, and its padding counts.
 
     Args:
         num_words: V, number of ids, padding (0) and the unknown word (1) included; at least 3.
@@ -115,7 +115,7 @@ class TextClassifier(TextNetwork):
 
     Args:
         num_words: V, number of ids, padding (0) and the unknown word (1) included; at least 3.
-        num_classes: K, number of classes; None leaves out the softmax, for crowd layers that stand on a hidden layer.
+        num_classes: K, number of classes; None leaves out the softmax, for crowd layers that use a hidden layer.
         form: "bag-of-words" or "convolutional".
         embedding: numbers for each word (convolutional).
         filters: number of filters of each convolution.
@@ -173,7 +173,7 @@ class TextRegressor(TextNetwork):
         dropout: share dropped in training, 0 <= dropout < 1.
         center: mean of the ratings; see `crowdzoo.models.rating_unit`.
         unit: their standard deviation, above 0.
-        head: False leaves out the last layer, for crowd layers that stand on a hidden layer.
+        head: False leaves out the last layer, for crowd layers that use a hidden layer.
         **kwargs: `keras.Model`'s `name`, `trainable`.
 
     Call arguments:

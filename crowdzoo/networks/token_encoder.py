@@ -51,8 +51,8 @@ class TokenEncoder:
         characters: characters with ids of their own, from 2; 0 is padding, 1 any other; "" leaves characters out.
         shapes: whether tokens have the id of their shape (capitalised, all digits, ...).
         tokenizer: "scripts": as `crowdzoo.sequences.split_tokens` cuts; "words": the same without a cut between letters
-            of scripts that have no spaces, as models were trained before there was one; "whitespace": what stands
-            between white space is a token.
+            of scripts that have no spaces, as models were trained before there was one; "whitespace": tokens are
+            separated by white space.
         max_characters: of a token, the rest is not looked at.
 
     Raises:
@@ -157,7 +157,7 @@ class TokenEncoder:
         return {name: np.asarray(ids) for name, ids in encoded.items()}
 
     def split(self, texts: Sequence[str]) -> tuple[list[list[str]], list[list[tuple[int, int]]]]:
-        """Tokens of texts, and where they stand.
+        """Tokens of texts, and their positions.
 
         Args:
             texts: N strings.

@@ -36,7 +36,7 @@ class LazyAdam(keras.optimizers.Adam):
     | JAX | all R rows: its gradients are dense, and a dense gradient gets Adam's own step |
 
     Works with `jit_compile`, `tf.distribute`, learning rate schedules, clipping (norms are of a row's whole gradient,
-    summed over its labels) and mixed precision. Of that, "mixed_bfloat16" is the better choice: "mixed_float16" needs
+    summed over its labels) and mixed precision. "mixed_bfloat16" is the better choice: "mixed_float16" needs
     `keras.optimizers.LossScaleOptimizer`, which goes through all rows on TensorFlow and has no sparse gradients on
     PyTorch.
 

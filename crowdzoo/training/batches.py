@@ -150,8 +150,8 @@ class CrowdBatches(_Shuffled):
     a thousand labels does not widen all the others.
 
     Sentences, too, are cut to the longest of their batch (labels and targets with them), and with shuffling sentences
-    of about one length come together, so that most of a batch is no padding. What stands beyond the last labelled
-    token of a batch is not seen.
+    of about one length come together, so that little of a batch is padding. Tokens beyond the last labelled
+    one of a batch are not used.
 
     The order of an epoch depends on the seed and the number of the epoch, on nothing else.
 
@@ -162,7 +162,7 @@ class CrowdBatches(_Shuffled):
         batch_size: tasks in a batch, at least 1.
         seed: seed of the shuffling.
         shuffle: whether every epoch has an order of its own; False keeps that of the tasks.
-        inputs: what stands beside the instances: any of "annotators", "labels", "tasks" (the rows' numbers); with none
+        inputs: what is added to the instances: any of "annotators", "labels", "tasks" (the rows' numbers); with none
             of them `x` is the instances alone.
         targets: what takes the place of the labels as `y`, a row for each row of x; looked up when a batch is made, so
             it may be changed between epochs. For sequences `[N, T, ...]`, T the longest labelled one.
@@ -173,7 +173,7 @@ class CrowdBatches(_Shuffled):
             go; None gives instances as they are.
 
     Items:
-        instances `[B, ...]`; ids int32 `[B, M]`, -1 as padding; labels int32 `[B, M]`, -1 where there is none
+        instances `[B, ...]`; ids int32 `[B, M]`, -1 as padding; labels int32 `[B, M]`, -1 where missing
         (float32 and NaN for regression; int32 `[B, T, M]` for sequences, T the batch's longest sentence rounded up).
 
     Raises:
@@ -215,7 +215,7 @@ class CrowdBatches(_Shuffled):
                 raw = arrays[0].dtype.kind in "OSU"
                 way_out = " Raw texts need crowdzoo.models.Preprocessed(tagger, preprocessor) as base." if raw else ""
                 raise DataError(
-                    f"a label stands at position {self._length - 1}, but the instances have {tokens} tokens (their "
+                    f"a label is at position {self._length - 1}, but the instances have {tokens} tokens (their "
                     f"second axis; positions count from 0).{way_out}"
                 )
             self._lengths = np.zeros(annotations.num_tasks, dtype=np.int64)
@@ -241,7 +241,7 @@ class CrowdBatches(_Shuffled):
         return (inputs, y) if self.sample_weight is None else (inputs, y, self.sample_weight[tasks])
 
     def _rows(self, array: np.ndarray, tasks: np.ndarray) -> np.ndarray:
-        """Some tasks' rows; of sequences as many tokens as the batch needs."""
+        """Some tasks' rows; for sequences as many tokens as the batch needs."""
         return array[tasks, : self._tokens(tasks)] if self._kind.has_positions else array[tasks]
 
     def _tokens(self, tasks: np.ndarray) -> int:

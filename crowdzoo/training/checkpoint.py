@@ -77,7 +77,7 @@ class Checkpoint:
         """Compares the folder's checkpoint with this training, or starts one; meanwhile no other process may use it.
 
         Args:
-            model: a compiled and built model, as it stands before the first epoch.
+            model: a compiled and built model, before its first epoch.
             callbacks: Keras callbacks.
             validation: what the model is validated with: arrays and `Annotations`; None where that is nothing, or
                 batches of the user's own.
@@ -102,7 +102,7 @@ class Checkpoint:
         if place.exists():
             stored = read_json(place)
             if not isinstance(stored, dict):
-                raise DataError(f"{place}: is no checkpoint. Remove the folder to train from the beginning.")
+                raise DataError(f"{place}: is not a checkpoint. Remove the folder to train from the beginning.")
             check_format(stored.pop("format_version", None), place)
             if clause := difference(stored, identity):
                 raise ConfigError(
@@ -231,7 +231,7 @@ def _lock(folder: Path) -> Iterator[None]:
         raise ConfigError(f"{folder}: is a file. Name a folder of its own, which need not exist.")
     names = os.listdir(folder) if folder.exists() else []
     if IDENTITY not in names and any(not name.startswith(".") for name in names):
-        raise ConfigError(f"{folder}: holds files that are no checkpoint. Name a folder of its own.")
+        raise ConfigError(f"{folder}: holds files that are not a checkpoint. Name a folder of its own.")
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / LOCK, "a+", encoding="utf-8") as file:
         try:

@@ -16,7 +16,7 @@ from crowdzoo.training.pair_rows import Labels
 class CrowdClassifier(ClassifierMixin, CrowdEstimator):
     """A base model under a crowd layer, with scikit-learn's `fit`, `predict` and `predict_proba`.
 
-    It stands in a `Pipeline` and in `GridSearchCV`. A search splits y by its rows, so y has to be a matrix there.
+    It works in a `Pipeline` and in `GridSearchCV`. A search splits y by its rows, so y has to be a matrix there.
     Needs scikit-learn: `pip install 'crowdzoo[sklearn]'`.
 
     Args:
@@ -47,11 +47,11 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
 
         Args:
             X: features `[N, D]`, finite numbers; an array, or a frame of numbers.
-            y: labels of the annotators: a matrix `[N, R]`, one column an annotator, with -1, NaN or None where there
-                is no label; or `Annotations`, or a pandas or polars frame with the columns task, annotator (or worker)
+            y: labels of the annotators: a matrix `[N, R]`, one column an annotator, with -1, NaN or None where
+                missing; or `Annotations`, or a pandas or polars frame with the columns task, annotator (or worker)
                 and label. Or plain labels `[N]`, one a row, on which the base is trained alone.
             tasks: with a table, ids of the rows of X, `[N]`; see `CrowdModel.fit`.
-            task: name of the frame's column of the tasks' ids, where it is no usual name.
+            task: name of the frame's column of the tasks' ids, if it is not a usual one.
 
         Returns:
             The estimator itself.

@@ -66,7 +66,7 @@ class CrowdModel(keras.Model):
         crowd: crowd layer (any of `crowdzoo.layers`), or None for a base that is trained on given
             targets, such as aggregated labels; then `fit(x, y)` takes distributions `[N, K]`.
         features: name of the base's layer whose output, flattened to `[B, D]`, is the features of an instance for
-            crowd layers that look at them (CoNAL, LIA; of masks `[B, H, W, D]`, SpatialConfusions); None gives them the
+            crowd layers that use them (CoNAL, LIA; for masks `[B, H, W, D]`, SpatialConfusions); None gives them the
             instances as they come.
         **kwargs: `keras.Model`'s `name`, `trainable`.
 
@@ -80,7 +80,7 @@ class CrowdModel(keras.Model):
     Call arguments:
         inputs: instances: gives the estimate of the truth. Or `{"instances": ..., "annotators": ids}` with ids int
             `[B, M]`, -1 for padding: gives the crowd layer's answers, `[B, M, K]` (`[B, T, M, K]`, `[B, M]`). With
-            "labels" as well, int `[B, M]`, -1 where there is none: what the crowd layer makes of them
+            "labels" as well, int `[B, M]`, -1 where missing: what the crowd layer makes of them
             (`CrowdLayer.with_labels`, for most the log-joint `[B, K]`).
 
     Example:
@@ -261,7 +261,7 @@ class CrowdModel(keras.Model):
         """A metric that knows which truths are missing."""
         if metric in ("accuracy", "acc"):
             if not self.label_kind.has_classes:
-                raise ConfigError("compile: metric 'accuracy' is for classes. Of ratings write metrics=['mae'].")
+                raise ConfigError("compile: metric 'accuracy' is for classes. For ratings write metrics=['mae'].")
             metric = CrowdAccuracy(name=metric)
         if self.crowd is None or not (isinstance(metric, (str, CrowdAccuracy)) or _is_from_keras(metric)):
             return metric
@@ -386,7 +386,7 @@ class CrowdModel(keras.Model):
             x: instances `[N, ...]`; or what carries the ids of its rows, `{"instances": x, "tasks": ids}`,
                 `crowdzoo.instances.Instances` or a pandas frame with a column `task`; or
                 `{"instances": ..., "annotators": ids}` with ids int
-                `[N, M]`, -1 for padding, and y the labels beside them (`[N, M]`, sequences `[N, T, M]`, masks
+                `[N, M]`, -1 for padding, and y their labels (`[N, M]`, sequences `[N, T, M]`, masks
                 `[N, H, W, M]`); or, with
                 y None, a `tf.data.Dataset`, `keras.utils.PyDataset` or generator of
                 `({"instances": ..., "annotators": ids}, labels)` or of `(x, labels)` with a column an annotator; or
@@ -428,7 +428,7 @@ class CrowdModel(keras.Model):
             DataError: nothing says which row is which task, labelled tasks without a row, labels of another kind, or
                 another number of annotators or classes than the model has.
             ConfigError: weights for a method that cannot weigh tasks (`CrowdLayer.weighs_tasks`), weights or
-                `validation_split` for data that are no arrays; or a checkpoint of another training.
+                `validation_split` for data that are not arrays; or a checkpoint of another training.
 
         Warns:
             NotLearnedWarning: after five epochs or more the model gives one class to all tasks (tokens), or never gives
@@ -548,7 +548,7 @@ class CrowdModel(keras.Model):
             As `keras.Model.evaluate`.
 
         Raises:
-            DataError: as in `fit`; gold that is no class of the model's, or says nothing.
+            DataError: as in `fit`; gold that is not a class of the model, or is empty.
         """
         if y is None:
             spec = repr(getattr(x, "element_spec", None))
@@ -603,8 +603,8 @@ class CrowdModel(keras.Model):
 
         Returns:
             float32 `[N, K]`, a row for each row of x, rows sum to one; where nobody labelled a task, the estimate from
-            its instance. Of sequences `[N, T, K]`, T the longest labelled one; rows of zeros beyond a sentence's last
-            labelled token. Of masks `[N, H, W, K]`, the estimate where a pixel has no label.
+            its instance. For sequences `[N, T, K]`, T the longest labelled one; rows of zeros beyond a sentence's last
+            labelled token. For masks `[N, H, W, K]`, the estimate where a pixel has no label.
 
         Raises:
             ValueError: there is no crowd layer, or (`DoctorNet`) one that knows no truth.
@@ -645,8 +645,8 @@ class CrowdModel(keras.Model):
     def annotator_confusions(self) -> np.ndarray:
         """The label distribution of every annotator for each certain truth, float64 `[R, K, K]`; rows sum to one.
 
-        Of `CrowdsourcedLayer` this is no estimate of how often an annotator is right: its softmax stands on another
-        softmax, that of the base, so its diagonal is too low by design. See `calibrated_confusions`.
+        For `CrowdsourcedLayer` this does not estimate how often an annotator is right: it applies a second softmax to
+        that of the base, so its diagonal is too low by design. See `calibrated_confusions`.
         """
         return self._crowd().annotator_confusions()
 

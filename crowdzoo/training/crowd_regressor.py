@@ -32,11 +32,11 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
 
         Args:
             X: features `[N, D]`, finite numbers; an array, or a frame of numbers.
-            y: ratings of the annotators: a matrix `[N, R]`, one column an annotator, with NaN where there is none; or
+            y: ratings of the annotators: a matrix `[N, R]`, one column an annotator, with NaN where missing; or
                 `Annotations` of kind regression, or a frame with the columns task, annotator (or worker) and label. Or
                 plain numbers `[N]`, one a row, on which the base is trained alone.
             tasks: with a table, ids of the rows of X, `[N]`; see `CrowdModel.fit`.
-            task: name of the frame's column of the tasks' ids, where it is no usual name.
+            task: name of the frame's column of the tasks' ids, if it is not a usual one.
 
         Returns:
             The estimator itself.

@@ -39,7 +39,7 @@ class TrainingData(Protocol):
 
     Attributes:
         num_tasks: N, rows that `targets` need; tasks are numbered 0..N-1.
-        num_tokens: T, labelled tokens of the longest task, the second axis of `targets`; of masks their rows and
+        num_tokens: T, labelled tokens of the longest task, the second axis of `targets`; for masks their rows and
             columns; None where a task has one label.
     """
 
@@ -63,8 +63,8 @@ class TrainingData(Protocol):
             batch_size: tasks in a batch.
             seed: seed of the order.
             shuffle: False keeps one order.
-            inputs: what goes into the model beside the instances: any of "annotators" (codes, int `[B, M]`,
-                -1 as padding), "labels" (int `[B, M]`, -1 where there is none), "tasks" (numbers, int `[B]`).
+            inputs: what goes into the model in addition to the instances: any of "annotators" (codes, int `[B, M]`,
+                -1 as padding), "labels" (int `[B, M]`, -1 where missing), "tasks" (numbers, int `[B]`).
                 With none of them the model gets the instances alone, and `targets` are needed.
             targets: what the model is compared with, `[N, ...]` (sequences `[N, T, ...]`), looked up when a batch is
                 made, so that they may be changed between passes; None is the labels `[B, M]`.

@@ -23,8 +23,8 @@ class ExpectationStep(keras.callbacks.Callback):
 
     Args:
         data: `crowdzoo.models.TrainingData`.
-        posteriors: float `[N, K]` (sequences `[N, T, K]`), the targets of the training, changed in place; before the
-            first round they stand as they were given (the shares of the votes, which breaks the symmetry between
+        posteriors: float `[N, K]` (sequences `[N, T, K]`), the targets of the training, changed in place; until the
+            first round they keep the given values (the shares of the votes, which breaks the symmetry between
             classes).
         every: epochs in a round.
         after: called with the posteriors, and whether it is the first time, after each E-step and before the first
@@ -60,7 +60,7 @@ class ExpectationStep(keras.callbacks.Callback):
         self._epochs += 1
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
-        """Puts the likelihood of the last E-step beside the loss."""
+        """Logs the likelihood of the last E-step next to the loss."""
         if logs is not None and np.isfinite(self.log_likelihood):
             logs["log_likelihood"] = self.log_likelihood
 
@@ -211,7 +211,7 @@ class Labels:
         self.num_classes = num_classes
 
     def mean(self, num_tasks: int) -> np.ndarray:
-        """Mean answer of each task, `[N, K]`, zeros where there is none."""
+        """Mean answer of each task, `[N, K]`, zeros where missing."""
         return vote_shares(self.tasks, self.labels, num_tasks, self.num_classes)
 
     def expected_counts(

@@ -1,4 +1,4 @@
-"""What can go wrong in training without an error of Keras': losses that are no numbers, models that learn nothing."""
+"""What can go wrong in training without an error in Keras: losses that are not numbers, models that learn nothing."""
 
 import warnings
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from crowdzoo.metrics import lost_classes
 from crowdzoo.training.data import TrainingData
 from crowdzoo.training.phases import answers_of_batch
 
-JUDGED = 5  # epochs after which a model that never gives a class is no beginner
+JUDGED = 5  # epochs after which a model that never predicts a class is reported
 LOOKED_AT = 1024  # training examples whose predictions are looked at
 OTHERS = 0.01  # share of targets of other classes from which on one class for all is a fault
 MOVES = 0.01  # deviation of a regressor's answers, as a share of the ratings', below which they are one value
@@ -34,7 +34,7 @@ class StopAtNaN(keras.callbacks.Callback):
     """
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
-        """Looks at the mean loss of the epoch, which is no number if that of any batch is none."""
+        """Checks the mean loss of the epoch, which is NaN if that of any batch is."""
         loss = (logs or {}).get("loss")
         if loss is not None and not np.isfinite(float(loss)):
             raise DataError(
@@ -44,7 +44,7 @@ class StopAtNaN(keras.callbacks.Callback):
 
 
 def check_weights(model: keras.Model) -> None:
-    """Refuses a model with weights that are no finite numbers.
+    """Refuses a model with weights that are not finite.
 
     Raises:
         DataError: names the first layer and weight that holds NaN or infinity.

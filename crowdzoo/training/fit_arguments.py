@@ -172,7 +172,7 @@ def _from_padded(crowd: CrowdLayer, ids: Any, labels: Any) -> Annotations:
     annotator = ids[task, cells[-1]]
     if (annotator < 0).any():
         row = task[annotator < 0][0]
-        raise DataError(f"row {row} of annotators has padding (-1) where a label stands in row {row} of the labels")
+        raise DataError(f"row {row} of annotators has padding (-1) where row {row} of the labels has a label")
     highest = int(annotator.max(initial=-1))
     return Annotations(
         kind.name,
@@ -206,7 +206,7 @@ def _check_codes(crowd: CrowdLayer, annotations: Annotations) -> None:
 
 
 def _check_annotators(crowd: CrowdLayer, annotations: Annotations) -> None:
-    """Where the numbers differ, codes may stand for other annotators than the layer's."""
+    """Where the numbers differ, codes may mean other annotators than the layer's."""
     num_annotators = crowd.num_annotators
     if annotations.num_annotators != num_annotators:
         raise DataError(
@@ -218,7 +218,7 @@ def _check_annotators(crowd: CrowdLayer, annotations: Annotations) -> None:
 
 
 def _check_classes(crowd: CrowdLayer, annotations: Annotations) -> None:
-    """Where the numbers differ, codes may stand for other classes than the base's outputs."""
+    """Where the numbers differ, codes may mean other classes than the base's outputs."""
     num_classes = crowd.num_classes
     if annotations.classes is None or num_classes == annotations.num_classes:
         return
@@ -254,13 +254,13 @@ def target_arrays(model: keras.Model, x: Any, y: Labels, sample_weight: ArrayLik
 
 
 def _check_distributions(y: np.ndarray) -> None:
-    """Refuses targets that are no distributions: on TensorFlow, Keras' gradient is wrong for them, even of zeros."""
+    """Refuses targets that are not distributions: on TensorFlow, Keras' gradient is wrong for them, even of zeros."""
     totals = y.sum(axis=-1)
     wrong = np.argwhere(~(np.abs(totals - 1) <= SUM_TOLERANCE) | (y < 0).any(axis=-1))
     if len(wrong):
         row = tuple(wrong[0])
         raise DataError(
-            f"row {row[0]} of the targets, {list_names(y[row])}, is no distribution over classes; its sum is "
+            f"row {row[0]} of the targets, {list_names(y[row])}, is not a distribution over classes; its sum is "
             f"{totals[row]:.4g} ({len(wrong):,} of {len(y):,} rows). Divide each row by its sum, and leave out rows of "
             "zeros, of x as well: keep = y.any(axis=1); fit(x[keep], y[keep])."
         )
@@ -310,7 +310,7 @@ def hold_out(data: Any, fraction: float, order: BatchOrder) -> tuple[Any, Any]:
             order = order | {"sample_weight": order["sample_weight"][kept.num_tasks :]}
         return kept, held.batches(**order)
     if not isinstance(data, tuple):
-        raise ConfigError("fit: validation_split is for arrays; of a dataset write validation_data=ANOTHER_DATASET")
+        raise ConfigError("fit: validation_split is for arrays; with a dataset write validation_data=ANOTHER_DATASET")
     place = split_row(num_rows(data[0]), fraction)
     kept = keras.tree.map_structure(lambda array: None if array is None else array[:place], data)
     held = keras.tree.map_structure(lambda array: None if array is None else array[place:], data)

@@ -12,15 +12,15 @@ from crowdzoo.backend import Config, Tensor
 class CrowdAccuracy(keras.metrics.Mean):
     """Share of the labels that are the most probable ones; what is not labelled does not count.
 
-    `CrowdModel.compile(metrics=["accuracy"])` makes it. Of annotators' labels it says how many of them the crowd layer
-    predicts; of gold, how often the model's estimate is right.
+    `CrowdModel.compile(metrics=["accuracy"])` makes it. On annotators' labels it is the share that the crowd layer
+    predicts; on gold the share of correct estimates.
 
     Args:
         name: the metric's name.
         dtype: dtype of its state.
 
     Call arguments:
-        y_true: class codes of the shape of y_pred without its last axis, -1 where there is none; or distributions,
+        y_true: class codes of the shape of y_pred without its last axis, -1 where missing; or distributions,
             shaped as y_pred, zeros where nothing is known. Targets of another shape do not count.
         y_pred: probabilities, log-probabilities or logits, the last axis K at least 2.
         sample_weight: `[B]` or None.

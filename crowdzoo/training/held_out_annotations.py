@@ -121,8 +121,8 @@ class _HeldOut(keras.callbacks.Callback):
 class HeldOutAnnotations(_HeldOut):
     """A score without gold for callbacks and tuners: how well the model's estimate predicts held-out annotations.
 
-    After each epoch `held_out_log_likelihood` stands beside the loss, the mean log-probability of a held-out annotation
-    in nats, given the model's class probabilities and confusion matrices that the annotations alone tell
+    After each epoch `held_out_log_likelihood` is logged next to the loss: the mean log-probability of a held-out
+    annotation in nats, given the model's class probabilities and confusion matrices that the annotations alone tell
     (`hierarchical-dawid-skene`). Higher is better. It is the score of `patience`. Unlike `val_loss` it does not let the
     annotators' layer make up for a base that has lost a class, and it means the same for every method.
 

@@ -50,7 +50,7 @@ def build_model(
         base: what makes the base model; None is the one that the settings name.
 
     Returns:
-        A model of what the base takes; without a crowd layer for method "aggregated". Of pairs a `RewardModel`
+        A model of what the base takes; without a crowd layer for method "aggregated". For pairs a `RewardModel`
         on the base. The base is not adapted to the instances yet: call `BASES[settings.base].adapt`.
 
     Raises:
@@ -94,7 +94,7 @@ def train(
         annotations: for every method but "aggregated", also a frame with a row an annotation; those of pairs for every
             method.
         tasks: ids of the rows of x, `[N]`, which match them with the annotations; see `CrowdModel.fit`.
-        label_distribution: `[N, K]`, rows sum to one, for method "aggregated"; of pairs `[P, 3]`, a row for each
+        label_distribution: `[N, K]`, rows sum to one, for method "aggregated"; for pairs `[P, 3]`, a row for each
             of `annotations.pairs()`, in their order.
         ratings: `[N]`, one number a task (NaN leaves a task out), for method "aggregated" of task "regression".
         base: what makes the base model; None is the one that the settings name.
@@ -104,7 +104,7 @@ def train(
             killed goes on from it and ends with the same weights. It is not removed. None keeps nothing.
 
     Returns:
-        The trained model, and what turns texts into its input (None for features). Of pairs its base is a
+        The trained model, and what turns texts into its input (None for features). For pairs its base is a
         `RewardModel`, whose `scorer` takes single instances. Ratings are standardised by their
         own mean and deviation inside, which the model undoes: it speaks in the labels' unit.
 

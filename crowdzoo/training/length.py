@@ -53,8 +53,8 @@ def num_labelled(annotations: Annotations | None = None, targets: np.ndarray | N
     """How many tasks, or pairs of them, there are to learn from.
 
     Args:
-        annotations: `Annotations`, whose tasks without labels do not count; of two tasks at a time
-            pairs count. Or None.
+        annotations: `Annotations`, whose tasks without labels do not count; for preferences the
+            pairs are counted. Or None.
         targets: one row a task, where there are no annotations.
     """
     if annotations is None:

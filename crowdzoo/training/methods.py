@@ -80,7 +80,7 @@ def methods_of(kind: str) -> Table:
         kind: of labels, "classification", "regression", "sequence" or "preference".
 
     Returns:
-        Name -> class of the layer; of crowdzoo's own its name in `crowdzoo.layers`, of "aggregated" None.
+        Name -> class of the layer; for crowdzoo's own its name in `crowdzoo.layers`, for "aggregated" None.
 
     Raises:
         ConfigError: another one.

@@ -45,7 +45,7 @@ def pair_rows(x: Any, annotations: Annotations, tasks: Any = None, *, line: str 
         tasks: ids of the rows of x, `[N']`, distinct, in any order, tasks without labels among them; matched by their
             text. None takes the ids that x carries; without any, x must have N rows, and the tasks must be named
             0..N-1.
-        line: what to write instead, for messages; `{}` stands for the value of `tasks`.
+        line: what to write instead, for messages; `{}` is replaced by the value of `tasks`.
 
     Returns:
         The instances alone, and annotations of N' tasks, named by the ids.
@@ -100,7 +100,7 @@ def annotations_from_frame(y: Any, kind: str, task: str | None = None, *, line: 
         **names: `annotators` and `classes` of `Annotations.from_frame`.
 
     Raises:
-        DataError: `task` of what is no frame; or as `Annotations.from_frame`.
+        DataError: `task` for something that is not a frame; or as `Annotations.from_frame`.
     """
     if not _is_frame(y):
         if task is not None:
@@ -141,7 +141,7 @@ def pair_sides(annotations: Annotations, in_rows: Annotations) -> tuple[dict[str
 
 
 def instances_of(x: Any) -> Any:
-    """The instances alone, of what may carry ids beside them; see `pair_rows`."""
+    """The instances alone, without the ids that come with them; see `pair_rows`."""
     if isinstance(x, Mapping) and "instances" in x and {*x} <= {"instances", "annotators", "labels", "tasks"}:
         return x["instances"]
     if isinstance(x, Instances):
@@ -166,7 +166,7 @@ def num_rows(x: Any) -> int:
     counts = {len(part) if np.ndim(part) else 0 for part in parts}
     if len(counts) != 1 or 0 in counts:
         shapes = ", ".join(str(np.shape(part)) for part in parts[:SHOWN])
-        way_out = ". Of a list of rows write np.array(x)" if isinstance(x, list) and counts == {0} else ""
+        way_out = ". For a list of rows write np.array(x)" if isinstance(x, list) and counts == {0} else ""
         raise DataError(f"x must hold arrays with one row a task, as many rows in each, got shapes {shapes}{way_out}")
     return counts.pop()
 
@@ -187,14 +187,14 @@ def _is_polars(x: Any) -> bool:
 
 
 def with_task_column(x: Any, task: str | None) -> Any:
-    """Instances; of a frame whose ids stand in the column `task`, with that column named "task"."""
+    """Instances; if a frame's ids are in the column `task`, that column is renamed to "task"."""
     if task in (None, "task") or not _is_frame(x) or task not in x.columns:
         return x
     return x.rename({task: "task"}) if _is_polars(x) else x.rename(columns={task: "task"})
 
 
 def _carried_tasks(x: Any) -> Any:
-    """Ids that stand beside the instances, or None."""
+    """Ids that come with the instances, or None."""
     if isinstance(x, Mapping):
         return x["tasks"] if {*x} == {"instances", "tasks"} else None
     if isinstance(x, Instances):
@@ -222,7 +222,7 @@ def _ids(tasks: Any) -> np.ndarray:
 
 
 def _places(names: np.ndarray, ids: np.ndarray) -> np.ndarray:
-    """Where each name stands among the ids, int64, -1 where nowhere; by their text."""
+    """Position of each name among the ids, int64, -1 if missing; compared as text."""
     if names.dtype.kind == ids.dtype.kind == "i":
         parts = [pa.array(values) for values in (names, ids)]
     else:

@@ -18,7 +18,7 @@ def compile_temporarily(
     trained: Sequence[keras.Layer | keras.Variable] = (),
     **changes: Any,
 ) -> Iterator[None]:
-    """A model compiled otherwise for a while; afterwards it is compiled as before, its optimizer going on as it stands.
+    """Compiles a model with other arguments for a while, then as before; its optimizer keeps its state.
 
     Loss and metrics are taken down and put back by their configuration, so they must be registered with Keras.
 

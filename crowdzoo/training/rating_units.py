@@ -45,7 +45,7 @@ def rating_targets(settings: Any, annotations: Any, ratings: np.ndarray | None) 
     Args:
         settings: with `method`, `low` and `high`.
         annotations: needed by every method but "aggregated".
-        ratings: `[N]`, one number a task, NaN where there is none; for method "aggregated".
+        ratings: `[N]`, one number a task, NaN where missing; for method "aggregated".
 
     Returns:
         The annotations, or float32 `[N, 1]`.

@@ -42,7 +42,7 @@ def identity_of(
         arguments: of the training, such as `epochs`.
         data: what is trained on: arrays, `Annotations`, paths of files, and lists and dictionaries of them.
         settings: what the model was made by, such as its method and its seed; None where nobody knows.
-        callbacks: of `keras.Model.fit`; None is none. Those that only look on, such as `CSVLogger`, do not count.
+        callbacks: of `keras.Model.fit`, or None. Those that only look on, such as `CSVLogger`, do not count.
 
     Returns:
         Name of what has to be equal -> its value, or a hash of it; first what decides about what comes later.

@@ -63,7 +63,7 @@ class Settings(Checked, ABC):
         patience: for classes: hold out the annotations of a tenth of the tasks, and end the training when so many
             epochs have not predicted them better; the best epoch's weights are kept
             (`crowdzoo.training.held_out_annotations`).
-        devices: devices that each batch is spread over, GPUs, or CPUs where there are none.
+        devices: devices that each batch is spread over, GPUs, or CPUs without GPUs.
 
     Raises:
         ConfigError: a value out of its range, or settings that do not go together; it names the setting.
@@ -376,7 +376,7 @@ class TaggerSettings(Settings):
         filters: number of filters of the convolution.
         units: number of units of the GRU (in each direction).
         bidirectional: whether a second GRU reads backwards.
-        characters: whether the tagger sees characters beside words and their shapes.
+        characters: whether the tagger sees characters as well as words and their shapes.
         crf: whether tags are those of a linear-chain CRF's best path, which keeps the scheme.
 
     Other attributes: see `Settings`; `dropout` is the share of the convolution's outputs.

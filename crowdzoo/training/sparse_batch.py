@@ -11,7 +11,7 @@ from crowdzoo.layers.crowd_layer import CrowdLayer
 
 
 def has_annotators(inputs: object) -> TypeGuard[Mapping[str, Any]]:
-    """Whether inputs of a model name annotators beside the instances."""
+    """Whether inputs of a model have annotators as well as instances."""
     return isinstance(inputs, Mapping) and {"instances", "annotators"} <= {*inputs}
 
 
@@ -67,6 +67,6 @@ def check_columns(crowd: CrowdLayer, shape: tuple[int | None, ...]) -> None:
         raise DataError(
             f"labels of shape {shape} do not have a column for each of the crowd layer's {crowd.num_annotators:,} "
             f"annotators, [{written}]. To give only the labels there are, write x as "
-            '{"instances": x, "annotators": ids}, ids [N, M] beside labels [N, M]; gold is given as class codes, '
+            '{"instances": x, "annotators": ids}, ids [N, M] and labels [N, M]; gold is given as class codes, '
             f"[{written[:-3]}]."
         )

@@ -42,7 +42,7 @@ def pair_with_tasks(
         line: what to write instead, for messages.
 
     Raises:
-        DataError: the method needs annotations, and there are none; or see `pair_rows`.
+        DataError: the method needs annotations that are missing; or see `pair_rows`.
     """
     if settings.method == AGGREGATED and not label_kind(settings.kind).has_pairs:
         return instances_of(x), annotations, None
@@ -125,7 +125,7 @@ def check_answers(
     Args:
         model: the model.
         kind: of label.
-        x: as the model takes them; of pairs single instances, as the scorer takes them.
+        x: as the model takes them; for pairs single instances, as the scorer takes them.
         labels: what it learned from: class codes or ratings, of any shape.
         classes: names of the classes, or None.
 

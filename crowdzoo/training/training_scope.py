@@ -48,7 +48,7 @@ def in_training_scope(function: _Function) -> _Function:
 
 
 def _spread(devices: int) -> Any:
-    """A scope in which batches are cut into equal parts, one a device; GPUs, or CPUs where there are none."""
+    """A scope in which batches are cut into equal parts, one per device; GPUs, or CPUs without GPUs."""
     backend = keras.backend.backend()
     if backend == "torch":
         raise ConfigError(

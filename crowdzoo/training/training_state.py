@@ -20,7 +20,7 @@ SET_BY_KERAS = {"_model", "params", "validation_data", "min_delta", "append_head
 
 
 def replay(batches: KerasBatches, epochs: int) -> None:
-    """Brings the order of batches to where it stands after some epochs.
+    """Advances the order of batches to what it is after some epochs.
 
     Args:
         batches: of `TrainingData`, with an `EpochCount` as `epochs`.
@@ -79,7 +79,7 @@ def exact_array(array: np.ndarray) -> np.ndarray:
         array: any numbers.
 
     Returns:
-        The array; float32 for bfloat16, which is none of NumPy's own types.
+        The array; float32 for bfloat16, which NumPy does not have.
     """
     return array.astype("float32") if array.dtype.kind == "V" else array
 

@@ -28,7 +28,7 @@ class Sizes:
         center: mean of the ratings; see `rating_unit`.
         unit: their standard deviation.
         num_features: D, of feature vectors; None for other instances.
-        head: whether the base ends in the estimate. False: in its last hidden layer, for crowd layers that stand on
+        head: whether the base ends in the estimate. False: in its last hidden layer, for crowd layers that use
             one (`DoctorNet`).
         num_annotations: A, of pairs that are learned from; None for other labels.
     """
@@ -49,16 +49,16 @@ class BaseContext:
     Attributes:
         kind: of label, a key of `LABEL_KINDS`.
         instances: kind of instances: "feature vectors", "texts" and so on.
-        shapes: shape of one instance as the model gets it, such as `(20,)`; None for an open axis. Of several inputs a
+        shapes: shape of one instance as the model gets it, such as `(20,)`; None for an open axis. For several inputs a
             dictionary by their names.
         dtypes: their types, such as "float32", in the same form.
-        encoder: what makes the model's input out of instances as files hold them; None for feature vectors. Of texts
+        encoder: what makes the model's input out of instances as files hold them; None for feature vectors. For texts
             `encoder.num_words` is the number of word ids.
         num_classes: K; 0 for ratings and pairs.
         num_annotators: R; None where no annotations are learned from.
         head: whether the model ends in the estimate: probabilities `[B, K]`, a rating `[B, 1]`, or of
             pairs the score of one instance `[B, 1]`. False: in its last
-            hidden layer, `[B, D]`, for methods that stand on one (`doctor-net`).
+            hidden layer, `[B, D]`, for methods that use one (`doctor-net`).
         center: mean of the ratings that are learned from, in their unit.
         unit: their standard deviation.
     """
@@ -75,7 +75,7 @@ class BaseContext:
     unit: float = 1.0
 
     def inputs(self) -> keras.KerasTensor | dict[str, keras.KerasTensor]:
-        """`keras.Input`s of the shapes; of several inputs a dictionary of them."""
+        """`keras.Input`s of the shapes; for several inputs a dictionary of them."""
         import keras
 
         if isinstance(self.shapes, dict):

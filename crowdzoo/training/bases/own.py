@@ -38,7 +38,7 @@ class OwnBase(Base):
         self._standard = standard
 
     def make_settings(self, **values: Any) -> Settings:
-        """See `Base.make_settings`; of what encodes the instances only that is set which the base's own kind has."""
+        """See `Base.make_settings`; encoder settings are those of the base for these instances."""
         for name in values:
             if name == "dropout" or name not in {field.name for field in fields(OwnSettings)}:
                 raise ConfigError(
@@ -56,7 +56,7 @@ class OwnBase(Base):
         return settings
 
     def encoder(self, settings: Any, batches: Batches) -> InstanceEncoder | None:
-        """That of crowdzoo's own base for such instances; of texts none that a model of strings needs."""
+        """That of crowdzoo's own base for such instances; for texts none that a model of strings needs."""
         kind = instance_kind(settings.instance_kind)
         base = self._standard[kind.bases[settings.kind]]
         encoder = base.encoder(
@@ -104,7 +104,7 @@ class OwnBase(Base):
                 layer.adapt(parts)
 
     def features(self, model: keras.Model) -> str | None:
-        """The layer named "features", else the one before the last; of feature vectors the input itself."""
+        """The layer named "features", else the one before the last; for feature vectors the input itself."""
         names = [layer.name for layer in model.layers]
         if "features" in names:
             return "features"
@@ -172,8 +172,8 @@ def try_on_batch(
     if not context.head:
         if answers.ndim != 2:
             raise ConfigError(
-                f"base {reference}: gives shape {list(answers.shape)} for {len(answers)} instances; the method stands "
-                "on the last hidden layer, [batch, units] (context.head is False)."
+                f"base {reference}: gives shape {list(answers.shape)} for {len(answers)} instances; the method uses "
+                "the last hidden layer, [batch, units] (context.head is False)."
             )
         return
     size = context.num_classes if has_classes else 1

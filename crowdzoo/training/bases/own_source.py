@@ -1,4 +1,4 @@
-"""The user's function that makes a base model: found, and hashed with the modules beside it. Loads no Keras."""
+"""The user's function that makes a base model: its import, and a hash of it and its modules. Does not load Keras."""
 
 import ast
 import contextlib
@@ -24,7 +24,7 @@ ADDED = Table("base", {})  # functions that packages and scripts give a name
 
 
 def is_own(base: str) -> bool:
-    """Whether a base stands for a function of somebody else's than crowdzoo.
+    """Whether a base names a function that is not crowdzoo's.
 
     It is `package.module:function`, `file.py:function`, or the name that a package or script gives the function.
     """
@@ -113,7 +113,7 @@ def own_files(reference: str) -> list[Path]:
     where, _ = _split(reference)
     first = _file_of(where, reference)
     top = _folder_of(first, where)
-    # of a package its own modules, of a single file those beside it; nothing beside a file that was installed
+    # modules of the same package; for a single file those in its folder, unless the file was installed
     alone = "." not in where and not where.endswith(".py") and top.name in _INSTALLED
     package = where.partition(".")[0] if "." in where and not where.endswith(".py") else None
     files: list[Path] = []
@@ -167,7 +167,7 @@ def _folder_of(file: Path, where: str) -> Path:
 
 
 def _import_module(where: str, reference: str, own: dict[str, ModuleType]) -> ModuleType:
-    """The function's module; of a file a new one each time, as are the modules beside it, which come into `own`."""
+    """The function's module; a file and the modules of its folder, which go into `own`, are imported anew each time."""
     if not where.endswith(".py"):
         _file_of(where, reference)
         return importlib.import_module(where)
@@ -187,17 +187,17 @@ def _import_module(where: str, reference: str, own: dict[str, ModuleType]) -> Mo
     return module
 
 
-_last_own: dict[str, ModuleType] = {}  # modules beside files of bases, as they were imported last
+_last_own: dict[str, ModuleType] = {}  # modules from folders of bases, as they were imported last
 
 
 @contextlib.contextmanager
 def _beside(path: Path, reference: str, own: dict[str, ModuleType]) -> Iterator[None]:
-    """Has modules beside a file imported from there, whatever modules of the same names others have imported.
+    """Imports modules from a file's folder, even if modules of the same names were imported from elsewhere.
 
     Args:
         path: the file.
         reference: the base that it makes.
-        own: modules beside it that are imported already, by name; those that are imported here are added.
+        own: modules of the folder that are imported already, by name; those that are imported here are added.
     """
     files = (file.relative_to(path.parent).with_suffix("") for file in own_files(reference) if file != path)
     parts = (file.parts[:-1] if file.name == "__init__" else file.parts for file in files)
@@ -235,7 +235,7 @@ def _imports(file: Path, top: Path) -> Iterator[list[str]]:
 
 
 def _modules(top: Path, names: list[str]) -> list[Path]:
-    """Files that importing a module runs: those of its packages and its own; a name that is none is left out."""
+    """Files that importing a module runs: those of its packages and its own; other names are left out."""
     files = []
     for number in range(1, len(names) + 1):
         place = top.joinpath(*names[:number])

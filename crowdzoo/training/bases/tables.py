@@ -1,4 +1,4 @@
-"""Bases on tables: columns of numbers and categories, and of texts and images beside them."""
+"""Bases on tables: columns of numbers, categories, texts and images."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TableBase(Base):
     """The network of `FeatureClassifier` on columns of numbers and categories (`TableColumns`).
 
     Where columns are of texts or images, each has a network of its own (`TextClassifier` or `ImageClassifier` without
-    its softmax). The last hidden layers of all networks stand side by side, and one layer on them makes the estimate.
+    its softmax). The last hidden layers of all networks are concatenated, and one layer on them makes the estimate.
     """
 
     settings = TableSettings

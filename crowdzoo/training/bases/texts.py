@@ -20,7 +20,7 @@ class TextBase(Base):
     settings = TextSettings
 
     def make_settings(self, **values: Any) -> Settings:
-        """See `Base.make_settings`; of hidden layers there is one: a number, or a list of one."""
+        """See `Base.make_settings`; there is one hidden layer: `hidden` is a number, or a list of one."""
         if isinstance(hidden := values.get("hidden"), (list, tuple)):
             if len(hidden) != 1:
                 raise ConfigError("hidden: a model of texts has one hidden layer: give one number, or a list of one.")
@@ -28,7 +28,7 @@ class TextBase(Base):
         return super().make_settings(**values)
 
     def encoder(self, settings: Any, batches: Batches) -> InstanceEncoder | None:
-        """Ids of the words of the training texts; of characters, if the form says so or most texts have no spaces."""
+        """Ids of the words of the training texts, or of characters if the form says so or most texts have no spaces."""
         from crowdzoo.networks.text_ids import TextIds, build_vocabulary, mostly_without_spaces
 
         known: dict[str, Any] = {"max_words": settings.max_words, "min_texts": settings.min_texts}

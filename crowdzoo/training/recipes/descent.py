@@ -50,7 +50,7 @@ def votes_first(model: keras.Model, data: TrainingData, order: BatchOrder, verbo
 
 
 def _votes(data: TrainingData, num_classes: int) -> np.ndarray:
-    """Shares of the votes `[N, K]`; of places `[N, T, K]`, one for the class with most votes, shared by several."""
+    """Shares of the votes `[N, K]`; for places `[N, T, K]`, one for the class with most votes, shared by several."""
     tasks, _, labels = annotation_columns(data)
     shape = answer_shape(data)
     shares = vote_shares(tasks, labels, int(np.prod(shape)), num_classes)

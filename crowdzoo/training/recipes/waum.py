@@ -17,7 +17,7 @@ from crowdzoo.training.phases import answers_of_batch
 def fit(model: keras.Model, data: ArrayData, order: BatchOrder, **kwargs: Any) -> keras.callbacks.History:
     """All steps of `crowdzoo.layers.WAUM`; see `descend` for the arguments.
 
-    The history is step 5's. That of step 2 stands under `margin_loss` and so on, one value for each of `margin_epochs`.
+    The history is step 5's. That of step 2 is under `margin_loss` and so on, one value for each of `margin_epochs`.
     """
     layer = model.crowd
     start = TrainingStart(model)
@@ -36,7 +36,7 @@ def fit(model: keras.Model, data: ArrayData, order: BatchOrder, **kwargs: Any) -
 def measure(
     model: keras.Model, data: ArrayData, order: BatchOrder, *, verbose: str | int = "auto"
 ) -> tuple[Waum, keras.callbacks.History]:
-    """Steps 1 to 3. The base is trained further from where it stands, and stays so.
+    """Steps 1 to 3. The base is trained further from its current weights, and keeps the result.
 
     Args:
         model: a compiled `CrowdModel` with a `WAUM` layer.
