@@ -1,9 +1,11 @@
 """ModuleTrainer: TFX's Trainer for a file of the user's own."""
 
+from pathlib import Path
 from typing import Any
 
 from crowdzoo.components import tfx_internals as tfx
-from crowdzoo.components.module_files import module_arguments
+from crowdzoo.errors import ConfigError
+from crowdzoo.training.bases import source_hash
 
 
 class ModuleTrainer(tfx.Trainer):
@@ -24,3 +26,19 @@ class ModuleTrainer(tfx.Trainer):
     def __init__(self, module_file: str, *, custom_config: dict[str, Any] | None = None, **inputs: Any):
         super().__init__(**module_arguments(module_file, "run_fn", custom_config), **inputs)
         tfx.import_in_place(self)
+
+
+def module_arguments(module_file: str | Path, function: str, custom_config: dict[str, Any] | None) -> dict[str, Any]:
+    """Arguments of a component of TFX that imports a file.
+
+    They are the file's absolute path, and the custom configuration with a hash of the file and of the
+    modules in its folder that it imports, as `source`.
+
+    Raises:
+        ConfigError: it does not exist.
+    """
+    path = Path(module_file).expanduser().absolute()
+    if not path.is_file():
+        raise ConfigError(f"module_file {module_file}: the file does not exist.")
+    source = source_hash(f"{path}:{function}")
+    return {"module_file": str(path), "custom_config": {**(custom_config or {}), "source": source}}

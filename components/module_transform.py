@@ -3,7 +3,7 @@
 from typing import Any
 
 from crowdzoo.components import tfx_internals as tfx
-from crowdzoo.components.module_files import module_arguments
+from crowdzoo.components.module_trainer import module_arguments
 
 
 class ModuleTransform(tfx.Transform):

@@ -52,9 +52,7 @@ def test_every_lazy_name_resolves():
         ("crowdzoo.instances", "read_instances"),
         ("crowdzoo.models", "CrowdModel"),
         ("crowdzoo.sequences", "read_spans"),
-        ("crowdzoo.sequences.retokenized", "retokenized"),
         ("crowdzoo.tables", "Rankings"),
-        ("crowdzoo.tables.annotation_files", "write_annotations"),
     ],
 )
 def test_a_name_is_found_where_earlier_guides_imported_it(module, name):

@@ -18,7 +18,7 @@ from crowdzoo.files.json import FORMAT_VERSION, check_format
 from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.ranges import BATCH, EPOCHS
 from crowdzoo.losses import MaskedCrossentropy, MaskedCrowdMeanSquaredError
-from crowdzoo.optimizers.lazy_adam import LazyAdam
+from crowdzoo.optimizers import LazyAdam
 from crowdzoo.training.checkpoint import Checkpoint, keep_checkpoint
 from crowdzoo.training.data import TrainingData
 from crowdzoo.training.digest import digest_of

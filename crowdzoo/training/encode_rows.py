@@ -1,11 +1,15 @@
 """Instances as a model takes them."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.reading.instances.instances import take_rows
+
+if TYPE_CHECKING:
+    from crowdzoo.networks.instance_encoder import InstanceEncoder
 
 
 def encode_rows(values: Any, rows: np.ndarray, encoder: InstanceEncoder | None) -> Any:

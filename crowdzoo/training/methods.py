@@ -1,14 +1,18 @@
 """The deep methods by the names that configurations and the command line use."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crowdzoo.data.label_kinds import LABEL_KINDS, LabelKind, label_kind
 from crowdzoo.errors import ConfigError, short_repr, unknown
-from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.plugins import Table, package_of
+
+if TYPE_CHECKING:
+    from crowdzoo.layers.crowd_layer import CrowdLayer
 
 # Trains on one label distribution a task, which an aggregation made: no crowd layer
 AGGREGATED = "aggregated"

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.training.settings import Settings
 
 if TYPE_CHECKING:

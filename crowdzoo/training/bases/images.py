@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.training.bases.base import Base, Batches, Sizes, fields_of
 from crowdzoo.training.settings import ImageSettings, MaskSettings, Settings
 
 if TYPE_CHECKING:
     import keras
+
+    from crowdzoo.networks.instance_encoder import InstanceEncoder
 
 
 class ImageBase(Base):

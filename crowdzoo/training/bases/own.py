@@ -10,13 +10,14 @@ import numpy as np
 from crowdzoo.data.instance_kinds import TEXTS, instance_kind
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import ConfigError, unknown
-from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.training.bases.base import Base, BaseContext, Batches, Sizes
 from crowdzoo.training.bases.own_source import call_own, own_function
 from crowdzoo.training.settings import OwnSettings, Settings
 
 if TYPE_CHECKING:
     import keras
+
+    from crowdzoo.networks.instance_encoder import InstanceEncoder
 
 
 class OwnBase(Base):

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from crowdzoo.data.instance_kinds import IMAGE, TEXT
 from crowdzoo.errors import DataError
-from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.reading.instances.tables import input_type
 from crowdzoo.training.bases.base import Base, Batches, Sizes
 from crowdzoo.training.bases.features import FeatureBase
@@ -17,6 +16,8 @@ from crowdzoo.training.settings import InstanceSettings, TableSettings
 
 if TYPE_CHECKING:
     import keras
+
+    from crowdzoo.networks.instance_encoder import InstanceEncoder
 
 
 class TableBase(Base):

@@ -6,12 +6,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from crowdzoo.errors import ConfigError
-from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.training.bases.base import Base, Batches, Sizes, fields_of
 from crowdzoo.training.settings import Settings, TextSettings
 
 if TYPE_CHECKING:
     import keras
+
+    from crowdzoo.networks.instance_encoder import InstanceEncoder
 
 
 class TextBase(Base):
