@@ -170,8 +170,10 @@ def crowdkit_run(
     num_tasks = int(columns["task"].max()) + 1
 
     def run() -> tuple[np.ndarray, np.ndarray]:
-        found = aggregator.fit_predict_proba(frame).reindex(index=range(num_tasks), columns=range(scenario.classes))
-        q = found.fillna(0.0).to_numpy(np.float64)
+        probabilities = aggregator.fit_predict_proba(frame).reindex(
+            index=range(num_tasks), columns=range(scenario.classes)
+        )
+        q = probabilities.fillna(0.0).to_numpy(np.float64)
         return q, q.argmax(axis=1)
 
     return run
@@ -213,7 +215,7 @@ def row(method: str, name: str) -> Iterator[dict[str, float]]:
                 for figure, value in figures.items():
                     runs.setdefault(figure, []).append(value)
         for engine in scenario.engines[1:]:
-            labels, posteriors = ([np.load(Path(folder, f"{one}.{part}.npy")) for one in (engine, OURS)]
+            labels, posteriors = ([np.load(Path(folder, f"{source}.{part}.npy")) for source in (engine, OURS)]
                                   for part in ("labels", "posteriors"))  # fmt: skip
             runs[f"{engine}: labels that differ"] = [float((labels[0] != labels[1]).sum())]
             runs[f"{engine}: posteriors differ by"] = [float(np.abs(np.subtract(*posteriors)).max())]

@@ -89,10 +89,10 @@ def measure(engine: str, method: str, annotations: int) -> Iterator[dict[str, An
         if subprocess.run(command, env={**os.environ, **places}).returncode:
             print(f"{engine}, {method}, {annotations:,}: FAILED", file=sys.stderr)
             return
-        (found,) = json.loads(Path(name, "found.json").read_text())
+        (measurement,) = json.loads(Path(name, "found.json").read_text())
     yield {
-        "seconds": found["seconds"]["beam"], "local seconds": found["seconds"]["local"],
-        "times as long": found["times_as_long"], "posteriors differ by": found["posteriors_differ_by"],
+        "seconds": measurement["seconds"]["beam"], "local seconds": measurement["seconds"]["local"],
+        "times as long": measurement["times_as_long"], "posteriors differ by": measurement["posteriors_differ_by"],
         "load": round(load, 1), "versions": versions,
     }  # fmt: skip
 

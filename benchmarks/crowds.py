@@ -82,11 +82,11 @@ def pooled(annotations: Annotations) -> np.ndarray:
 
 def methods_of(family: str) -> dict[str, Fit]:
     """Every method, and the candidates for the default."""
-    found: dict[str, Fit] = {
+    methods: dict[str, Fit] = {
         name: (lambda annotations, name=name: create(name).fit(annotations).posteriors)
         for name in (*METHODS, *BASELINES)
     }
-    return found | {LEFT_OUT: left_out(family), POOL: pooled}
+    return methods | {LEFT_OUT: left_out(family), POOL: pooled}
 
 
 def chances(posteriors: np.ndarray, gold: np.ndarray) -> np.ndarray:

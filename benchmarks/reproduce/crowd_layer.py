@@ -89,16 +89,16 @@ def of_five(row: Row) -> Iterator[dict[str, Any]]:
     for seed in THIRTY:
         data = five_annotators(seed)
         curve, model = trained(row, data, seed)
-        one: dict[str, Any] = {"seed": seed, "last": curve["test"][-1]}
+        run: dict[str, Any] = {"seed": seed, "last": curve["test"][-1]}
         if model.crowd is not None and model.crowd.no_confusions is None:
             learnt = np.diagonal(model.annotator_confusions(), axis1=1, axis2=2)  # specificity, sensitivity
-            for name, found, true in (
+            for name, estimates, true in (
                 ("sensitivity", learnt[:, 1], SENSITIVITIES),
                 ("specificity", learnt[:, 0], SPECIFICITIES),
             ):
-                one[name] = float(np.corrcoef(found, true)[0, 1])
-                one[f"learnt {name}"] = [round(float(value), 4) for value in found]
-        yield one
+                run[name] = float(np.corrcoef(estimates, true)[0, 1])
+                run[f"learnt {name}"] = [round(float(value), 4) for value in estimates]
+        yield run
 
 
 # === Identity: start or regularizer ===
@@ -142,11 +142,11 @@ def started(arguments: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Accuracy of one start, and how far the learnt matrices are like the true ones."""
     for seed in SEEDS:
         data, model = _fitted(arguments, seed)
-        said = model.predict(data.x_test, verbose=0).argmax(axis=1)
+        predicted = model.predict(data.x_test, verbose=0).argmax(axis=1)
         counts = label_counts(data.annotations, data.gold)
         yield {
             "seed": seed,
-            "last": float((said == data.gold_test).mean()),
+            "last": float((predicted == data.gold_test).mean()),
             **likeness(model.annotator_confusions(), counts),
         }
 
@@ -185,15 +185,15 @@ def likeness(learnt: np.ndarray, counts: np.ndarray, least: int = LABELS) -> dic
     """
     totals = counts.sum(axis=2)
     annotators, classes = np.nonzero(totals >= least)
-    true, found = counts[annotators, classes] / totals[annotators, classes, None], learnt[annotators, classes]
+    true, estimates = counts[annotators, classes] / totals[annotators, classes, None], learnt[annotators, classes]
     number = np.bincount(classes, minlength=counts.shape[1])
     own = []
-    for each in (true, found):
+    for values in (true, estimates):
         total = np.zeros(counts.shape[1:])
-        np.add.at(total, classes, each)
-        own.append(each - (total / np.maximum(number, 1)[:, None])[classes])
-    pairs = {"matrices": (true, found), "told apart": tuple(own)}
-    return {name: float(np.corrcoef(one.ravel(), other.ravel())[0, 1]) for name, (one, other) in pairs.items()}
+        np.add.at(total, classes, values)
+        own.append(values - (total / np.maximum(number, 1)[:, None])[classes])
+    pairs = {"matrices": (true, estimates), "told apart": tuple(own)}
+    return {name: float(np.corrcoef(first.ravel(), second.ravel())[0, 1]) for name, (first, second) in pairs.items()}
 
 
 PARTS: Parts = {

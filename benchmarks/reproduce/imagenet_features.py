@@ -126,9 +126,9 @@ def measure(args: argparse.Namespace) -> None:
         old = _read(out).get(name, {}).get(row, {"runs": []})
         if not args.again and len(old["runs"]) >= seeds and same_stack(old.get("stack"), stack()):
             continue
-        one = work(row, data[name], seeds)
-        save(args, out, _read(out), (name, row), one)
-        print(f"{name}, {row}: {100 * mean(one, 'last'):.2f}", flush=True)
+        result = work(row, data[name], seeds)
+        save(args, out, _read(out), (name, row), result)
+        print(f"{name}, {row}: {100 * mean(result, 'last'):.2f}", flush=True)
 
 
 def checks(folder: Path) -> dict[str, Any]:

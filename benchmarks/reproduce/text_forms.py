@@ -92,10 +92,10 @@ def trainings(name: str, form: str, method: str) -> Iterator[dict[str, Any]]:
     texts, annotations, gold = texts_of(name)
     ratings = name == "MovieReviews"
     if ratings:
-        said = np.bincount(annotations.task_ids, annotations.labels) / annotations.redundancy
+        targets = np.bincount(annotations.task_ids, annotations.labels) / annotations.redundancy
     else:
         shares = MajorityVote().fit(annotations).posteriors
-        said = np.where(shares[:, 1] == 0.5, -1, shares[:, 1] > 0.5)
+        targets = np.where(shares[:, 1] == 0.5, -1, shares[:, 1] > 0.5)
     for seed in SEEDS:
         test, training = np.split(np.random.default_rng(seed).permutation(len(texts)), [len(texts) // 5])
         labels: dict[str, Any] = {
@@ -103,7 +103,7 @@ def trainings(name: str, form: str, method: str) -> Iterator[dict[str, Any]]:
             "tasks": annotations.tasks[training],
         }
         if method == "aggregated":
-            labels = {"ratings": said[training]} if ratings else {"label_distribution": shares[training]}
+            labels = {"ratings": targets[training]} if ratings else {"label_distribution": shares[training]}
         kind = "regression" if ratings else "classification"
         arguments = {} if method == "aggregated" else {**LAYERS[method]}
         if arguments and ratings:
@@ -113,9 +113,9 @@ def trainings(name: str, form: str, method: str) -> Iterator[dict[str, Any]]:
         settings = TextSettings(method, arguments, task=kind, form=form, seed=seed, **TEXT, **length)
         model, text_ids = train(settings, texts[training], **labels)
         assert isinstance(text_ids, TextIds)
-        found = model.predict(text_ids.to_numpy(texts[test]), verbose=0).astype("float64")
-        score = partial(r2_score, predicted=found[:, 0]) if ratings else partial(area, found[:, 1])
-        yield {"seed": seed, "crowd": float(score(said[test])), "gold": float(score(gold[test]))}
+        predicted = model.predict(text_ids.to_numpy(texts[test]), verbose=0).astype("float64")
+        score = partial(r2_score, predicted=predicted[:, 0]) if ratings else partial(area, predicted[:, 1])
+        yield {"seed": seed, "crowd": float(score(targets[test])), "gold": float(score(gold[test]))}
 
 
 PARTS: Parts = {
@@ -134,10 +134,10 @@ def verdict(results: dict[str, Any]) -> tuple[str, int]:
         ]
         for form in FORMS
     }
-    one, other = (np.asarray(means[form]) for form in FORMS)
-    won = int((one > other).sum())
-    first = won > len(one) / 2 or (won == len(one) / 2 and one.mean() > other.mean())
-    return (FORMS[0], won) if first else (FORMS[1], len(one) - won)
+    first_means, second_means = (np.asarray(means[form]) for form in FORMS)
+    won = int((first_means > second_means).sum())
+    first = won > len(first_means) / 2 or (won == len(first_means) / 2 and first_means.mean() > second_means.mean())
+    return (FORMS[0], won) if first else (FORMS[1], len(first_means) - won)
 
 
 def table(results: dict[str, Any]) -> str:
