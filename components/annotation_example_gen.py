@@ -146,12 +146,13 @@ def _count_splits(tasks: LabelledTasks, path: str) -> dict[str, int]:
     if dropped := int(np.sum(~tasks.used)):
         logging.warning("%d %ss of the train split have no annotations and are left out.", dropped, tasks.unit)
     counts = {"train": int(np.sum(tasks.used & ~held)), "eval": int(np.sum(held))}
-    for name, what in {"train": f"annotated {tasks.unit}", "eval": tasks.unit}.items():
+    for name, tasks_needed in {"train": f"annotated {tasks.unit}", "eval": tasks.unit}.items():
         if counts[name] == 0:
-            raise DataError(f"{path}: no {what} falls into the {name} split. {tasks.change_split}")
+            raise DataError(f"{path}: no {tasks_needed} falls into the {name} split. {tasks.change_split}")
     if not np.any(held & (tasks.labelled | tasks.known)):
-        what = f"no {tasks.unit} of the eval split has gold or annotations"
-        raise DataError(f"{path}: {what}, so no model can be evaluated.")
+        raise DataError(
+            f"{path}: no {tasks.unit} of the eval split has gold or annotations, so no model can be evaluated."
+        )
     logging.info("Tasks in each split: %s", counts)
     return counts
 

@@ -152,12 +152,12 @@ def _difference(candidate: str, last_pushed: str) -> str:
         return ""
     new, old = (json.loads(path.read_text(encoding="utf-8")) for path in paths)
     inputs = [card["signatures"]["serving_default"]["inputs"] for card in (new, old)]
-    for what, now, before in (
+    for field, now, before in (
         ("class", new["classes"] or [], old["classes"] or []),
         ("input", sorted(inputs[0]), sorted(inputs[1])),
         ("column", new.get("features") or [], old.get("features") or []),
     ):
-        if difference := name_difference(what, now, before):
+        if difference := name_difference(field, now, before):
             return difference
     return "" if inputs[0] == inputs[1] else "inputs have another form"
 

@@ -140,8 +140,8 @@ def _image_hash(path: str | Path, layout: Layout | None, inputs: Mapping[str, st
     columns = [name for name, kind in (inputs or {}).items() if kind == IMAGE]
     layouts = [layout]
     if columns:
-        own = Layout() if layout is None else layout
-        layouts = [replace(own, columns={**own.columns, "image": name}) for name in columns]
+        table_layout = Layout() if layout is None else layout
+        layouts = [replace(table_layout, columns={**table_layout.columns, "image": name}) for name in columns]
     return hashlib.sha256(
         "".join(_one_column_hash(path, column_layout) for column_layout in layouts).encode()
     ).hexdigest()

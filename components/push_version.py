@@ -60,25 +60,25 @@ def _copying(folder: Path) -> Iterator[None]:
     except shutil.Error as error:  # holds (source, target, reason) for each file
         problems = error.args[0]
         _, target, reason = problems[0]
-        more = f" ({len(problems) - 1:,} more files likewise)" if len(problems) > 1 else ""
+        further = f" ({len(problems) - 1:,} more files likewise)" if len(problems) > 1 else ""
         reason = str(reason).removesuffix(f": {target!r}")
-        raise PipelineError(f"{folder}: the model cannot be copied there: {target}: {reason}{more}") from error
+        raise PipelineError(f"{folder}: the model cannot be copied there: {target}: {reason}{further}") from error
     except OSError as error:
         name = error.filename2 or error.filename
         raise PipelineError(f"{folder}: the model cannot be copied there: {name}: {error.strerror}") from error
 
 
 def _push(model: Path, folder: Path) -> Path:
-    own = fingerprint(model)
+    digest = fingerprint(model)
     newest = _newest(folder)
-    if newest is not None and fingerprint(newest) == own:
+    if newest is not None and fingerprint(newest) == digest:
         return newest
     with _hidden_folder(folder) as hidden:
         copy = hidden / "model"  # the hidden folder itself is its owner's alone
         shutil.copytree(model, copy)
         with _lock(folder):
             now = _newest(folder)
-            if now is not None and now != newest and fingerprint(now) == own:
+            if now is not None and now != newest and fingerprint(now) == digest:
                 return now  # pushed by another process in the meantime
             return _rename(copy, folder)
 

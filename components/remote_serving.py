@@ -43,11 +43,11 @@ def remote_baseline(candidate: str | Path, uri: str, place: str | Path) -> str |
     Returns:
         The path of the copy, or None where nothing else was pushed.
     """
-    own = fingerprint(candidate)
+    digest = fingerprint(candidate)
     for version in reversed(remote_versions(uri)):
         copy = Path(place, version.rsplit("/", 1)[1])
         fetch(version, copy)
-        if fingerprint(copy) != own:
+        if fingerprint(copy) != digest:
             return str(copy)
     return None
 

@@ -190,8 +190,8 @@ def single_nodes(pipeline: Any) -> Iterator[tuple[str, Any, Any]]:
     for node in pipeline.nodes:
         del single.nodes[:]
         single.nodes.add().CopyFrom(node)
-        own = single.nodes[0].pipeline_node
-        yield own.node_info.id, own, single
+        pipeline_node = single.nodes[0].pipeline_node
+        yield pipeline_node.node_info.id, pipeline_node, single
 
 
 def parameter(node: Any, name: str) -> str:

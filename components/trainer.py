@@ -60,8 +60,10 @@ def run_fn(fn_args: FnArgs) -> None:
     if "checkpoint" in config:
         content = content_of(files_of(fn_args.train_files))
         checkpoint = PipelineCheckpoint(config["checkpoint"], content, {"code version": config.get("code_version")})
-    more = {"start": config["warm_start"]} if config.get("warm_start") else {}
-    trained = part_of(kind.name, "training").train_from_files(settings, fn_args.train_files, info, checkpoint, **more)
+    warm_start = {"start": config["warm_start"]} if config.get("warm_start") else {}
+    trained = part_of(kind.name, "training").train_from_files(
+        settings, fn_args.train_files, info, checkpoint, **warm_start
+    )
     if checkpoint is not None:
         checkpoint.say()
 

@@ -150,9 +150,9 @@ class MaskedCrossentropy(MaskedMean):
     def costs(self, y_true: Tensor, y_pred: Tensor) -> tuple[Tensor, Tensor]:
         """See `MaskedMean.costs`."""
         _check_same_shape("MaskedCrossentropy: distributions and probabilities", y_true.shape, y_pred.shape)
-        wanted = ops.cast(y_true, y_pred.dtype)
-        costs = -ops.sum(wanted * ops.log(ops.maximum(y_pred, 1e-30)), axis=-1)
-        return costs, ops.sum(wanted, axis=-1) > 0
+        targets = ops.cast(y_true, y_pred.dtype)
+        costs = -ops.sum(targets * ops.log(ops.maximum(y_pred, 1e-30)), axis=-1)
+        return costs, ops.sum(targets, axis=-1) > 0
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")

@@ -62,9 +62,9 @@ class Comparison:
             if row["score"] != row["score"]:  # it failed
                 rows.append([row["method"], *["-"] * (len(header) - 2), row["notes"]])
                 continue
-            own = [f"{row['score']:.3f}", *(_interval(row, name) for name in ("against_baseline", "behind_best"))]
-            own += [f"{row[name]:.3f}" for name in figures]
-            rows.append([row["method"], *own, f"{row['seconds']:.2f}", row["notes"]])
+            cells = [f"{row['score']:.3f}", *(_interval(row, name) for name in ("against_baseline", "behind_best"))]
+            cells += [f"{row[name]:.3f}" for name in figures]
+            rows.append([row["method"], *cells, f"{row['seconds']:.2f}", row["notes"]])
         if not frame["notes"].any():
             header, rows = header[:-1], [row[:-1] for row in rows]
         return f"{self.num_tasks:,} tasks, intervals of 95 %", header, rows
@@ -216,7 +216,7 @@ def run_comparison(
         on_run: see `compare`.
     """
     runs = Runs(None, {}) if runs is None else runs
-    wanted = [
+    missing = [
         (seed, part, method)
         for seed in seeds
         for part in range(setup.num_parts)
@@ -224,9 +224,9 @@ def run_comparison(
         if (setup.key(method), seed, part) not in runs
     ]
     total = len(seeds) * setup.num_parts * len(methods)
-    if wanted and isinstance(setup, Labels):
-        _run(setup, methods[0], *wanted[0][:2])  # the quick baseline, so that the time of imports does not count
-    for done, (seed, part, method) in enumerate(wanted, total - len(wanted) + 1):
+    if missing and isinstance(setup, Labels):
+        _run(setup, methods[0], *missing[0][:2])  # the quick baseline, so that the time of imports does not count
+    for done, (seed, part, method) in enumerate(missing, total - len(missing) + 1):
         runs.add(_run(setup, method, seed, part))
         on_run(done, total)
     return _summary(setup, methods, runs, seeds)
@@ -246,11 +246,11 @@ def _run(setup: Setup, method: Method, seed: int, part: int) -> Run:
             if not foreseen and not any(table.is_added(method.name) for table in setup.tables()):
                 raise
             reason = str(error) if foreseen else f"{type(error).__name__}: {error}"
-            nothing = np.empty(0, int), np.empty((0, 0))
-            return Run(key, seed, part, time.perf_counter() - started, *nothing, [], reason)
+            no_answers = np.empty(0, int), np.empty((0, 0))
+            return Run(key, seed, part, time.perf_counter() - started, *no_answers, [], reason)
     seconds = time.perf_counter() - started
-    own = [str(warning.message) for warning in caught if warning.category.__module__.startswith("crowdzoo.")]
-    faults = [text.removeprefix(f"{method.name}: ").partition(". ")[0].rstrip(".") for text in own]
+    messages = [str(warning.message) for warning in caught if warning.category.__module__.startswith("crowdzoo.")]
+    faults = [text.removeprefix(f"{method.name}: ").partition(". ")[0].rstrip(".") for text in messages]
     return Run(key, seed, part, seconds, tasks, answers, faults)
 
 
@@ -295,13 +295,13 @@ def _score_method(setup: Setup, runs: list[list[Run]], seeds: Sequence[int]) -> 
     measure = setup.measure
     shape = len(seeds), setup.annotations.num_tasks
     totals, weights, figures, counted = np.zeros(shape), np.zeros(shape), [], np.zeros(shape[1], bool)
-    notes = dict.fromkeys(fault for of_seed in runs for run in of_seed for fault in run.faults)
-    for place, (seed, of_seed) in enumerate(zip(seeds, runs, strict=True)):
-        tasks = np.concatenate([run.tasks for run in of_seed])
-        answers = np.concatenate([run.answers for run in of_seed])
+    notes = dict.fromkeys(fault for seed_runs in runs for run in seed_runs for fault in run.faults)
+    for place, (seed, seed_runs) in enumerate(zip(seeds, runs, strict=True)):
+        tasks = np.concatenate([run.tasks for run in seed_runs])
+        answers = np.concatenate([run.answers for run in seed_runs])
         if not notes:
             notes |= dict.fromkeys(measure.faults(answers, tasks))
-        for run in of_seed:
+        for run in seed_runs:
             score = measure.right if setup.gold is not None else setup.evidence(seed, run.part)
             for sums, values in zip((totals, weights), score(run.answers, run.tasks), strict=True):
                 sums[place, run.tasks] += values
@@ -321,19 +321,19 @@ def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequenc
 
     scored, failed = {}, {}
     for method in methods:
-        own = [[runs.get(setup.key(method), seed, part) for part in range(setup.num_parts)] for seed in seeds]
-        reasons = [run.failed for of_seed in own for run in of_seed if run.failed]
+        runs_by_seed = [[runs.get(setup.key(method), seed, part) for part in range(setup.num_parts)] for seed in seeds]
+        reasons = [run.failed for seed_runs in runs_by_seed for run in seed_runs if run.failed]
         if reasons:
             failed[method.title] = reasons[0]
         else:
-            scored[method.title] = _score_method(setup, own, seeds)
+            scored[method.title] = _score_method(setup, runs_by_seed, seeds)
     by_task = {title: score.by_task for title, score in scored.items()}
     if not scored:
         raise DataError(f"compare: every method failed. {methods[0].title}: {failed[methods[0].title]}")
     order = sorted(scored, key=lambda title: -by_task[title].mean())
     baseline = setup.measure.baseline
-    named = {method.title: method for method in methods}
-    best = next((title for title in order if named[title].name != GOLD), order[0])
+    methods_by_title = {method.title: method for method in methods}
+    best = next((title for title in order if methods_by_title[title].name != GOLD), order[0])
     rows = []
     for title in order:
         score, row = scored[title], dict[str, Any]()
@@ -341,7 +341,7 @@ def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequenc
             both = [scores.resampling_scores(setup.measure.drawn) for scores in (score, scored.get(other)) if scores]
             ends = bootstrap(*both) if other in scored else (np.nan,) * 3
             row |= dict(zip([name, f"{name}_low", f"{name}_high"], ends, strict=True))
-        method_runs = [run for of_seed in score.runs for run in of_seed]
+        method_runs = [run for seed_runs in score.runs for run in seed_runs]
         rows.append(
             {
                 "method": title,
@@ -361,6 +361,6 @@ def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequenc
         baseline=baseline,
         num_tasks=by_task[best].shape[1],
         scores=by_task,
-        best=named[best],
-        methods=named,
+        best=methods_by_title[best],
+        methods=methods_by_title,
     )

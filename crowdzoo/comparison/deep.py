@@ -62,23 +62,23 @@ class Trainings(Setup):
             raise ConfigError("compare: settings are an object, such as TrainingSettings(epochs=10).")
         if self.settings.kind != name:
             raise DataError(f"compare: the settings are of task {self.settings.kind}, the annotations of kind {name}.")
-        own = kind_of(name)
+        crowd_kind = kind_of(name)
         if name not in self.settings.instances.bases and not kind.labels_instances:
             raise ConfigError(
-                f"compare: no network for {self.settings.instances.name} learns {own.title}: run crowdzoo compare "
-                f"ANNOTATIONS INSTANCES --task {name} --out DIR."
+                f"compare: no network for {self.settings.instances.name} learns {crowd_kind.title}: run crowdzoo "
+                f"compare ANNOTATIONS INSTANCES --task {name} --out DIR."
             )
         if base is not None and not callable(base):
             raise ConfigError(f"compare: base must be a Keras model, or a function that makes one, got {base!r}.")
         if base is not None and not kind.takes_base:
             raise ConfigError(
-                f"compare: base: {own.title} are learned by a network that the settings name: leave it out."
+                f"compare: base: {crowd_kind.title} are learned by a network that the settings name: leave it out."
             )
         self.base = None if base is None else GivenBase(base)
-        every = replace(
-            self.settings, method=next(method for method in own.methods() if method != AGGREGATED), arguments={}
+        example_settings = replace(
+            self.settings, method=next(method for method in crowd_kind.methods() if method != AGGREGATED), arguments={}
         )
-        self.x, crowd = kind.paired(every, prepare_instances(self.settings, x), crowd, tasks)
+        self.x, crowd = kind.paired(example_settings, prepare_instances(self.settings, x), crowd, tasks)
         ends = {end: value for end in ("low", "high") if (value := getattr(self.settings, end, None)) is not None}
         super().__init__(kind(crowd, gold), ends)
         self.deep = self.kind.methods()
@@ -102,10 +102,10 @@ class Trainings(Setup):
         train = self.labelled if self.held_out is None else self.labelled & ~self.held_out
         self.has_gold_to_learn = self.gold is not None and (train & self.measure.known).sum() >= FEWEST
         if len(self.asked) < FEWEST or train.sum() < FEWEST:
-            what = "labels" if self.gold is None else "gold"
+            needed = "labels" if self.gold is None else "gold"
             hidden = "tasks" if held_out is None else "tasks of the split eval (held_out)"
             raise DataError(
-                f"compare: {len(self.asked):,} {hidden} with {what} and {train.sum():,} labelled ones to train on; "
+                f"compare: {len(self.asked):,} {hidden} with {needed} and {train.sum():,} labelled ones to train on; "
                 f"{FEWEST} of each are needed. Compare aggregations alone (without instances), or label more."
             )
         first = self.annotations.select_tasks(self._training_tasks(self._hidden(0, 0)))
@@ -113,15 +113,15 @@ class Trainings(Setup):
 
     def tables(self) -> Sequence[Table]:
         """Deep methods, aggregations whose result the base learns from, and gold where there is enough."""
-        own = [Table("layer", {GOLD: None}, lambda _: None)] if self.has_gold_to_learn else []
-        return [self.deep, *super().tables(), *own]
+        gold_tables = [Table("layer", {GOLD: None}, lambda _: None)] if self.has_gold_to_learn else []
+        return [self.deep, *super().tables(), *gold_tables]
 
     def methods_of(self, name: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
         """The quick methods of classes and of ratings, or every deep one; gold where there is some."""
         kind = self.annotations.label_kind
-        every: Named = tuple((method, {}) for method in self.deep)
-        quick = QUICK if kind.one_class else every if kind.has_classes else QUICK_RATINGS
-        methods = every if name == "all" else quick
+        all_methods: Named = tuple((method, {}) for method in self.deep)
+        quick = QUICK if kind.one_class else all_methods if kind.has_classes else QUICK_RATINGS
+        methods = all_methods if name == "all" else quick
         return [*methods, (GOLD, {})] if self.has_gold_to_learn else methods
 
     def check(self, method: Method) -> None:
@@ -144,8 +144,8 @@ class Trainings(Setup):
     def identity(self) -> dict[str, str]:
         """Annotations and instances, and how is trained."""
         fields = {**asdict(self.settings), "method": None, "arguments": None, "seed": None}
-        own = getattr(self.settings, "reference", "")  # of a base of the user's own
-        base = source_hash(own) if own else "" if self.base is None else _describe(self.base.made_by)
+        reference = getattr(self.settings, "reference", "")  # of a base of the user's own
+        base = source_hash(reference) if reference else "" if self.base is None else _describe(self.base.made_by)
         return {
             **super().identity(),
             "Keras": f"{keras.__version__} {keras.backend.backend()}",
@@ -157,16 +157,16 @@ class Trainings(Setup):
 
     def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
         """Trains once."""
-        hidden, own, targets = self._hidden(seed, part), self._settings(method, seed), None
+        hidden, settings, targets = self._hidden(seed, part), self._settings(method, seed), None
         kept = self._training_tasks(hidden)
         if method.name == GOLD:
             kept = kept[self.measure.known[kept]]
             targets = self.measure.told(kept)
-        elif own.method == AGGREGATED:
+        elif settings.method == AGGREGATED:
             seen = self.measure.of_tasks(kept)
             result = result_of(self.aggregator(method, seed), seen)
             targets = self.kind.targets(result, getattr(seen, "annotations", seen))
-        return hidden, train_and_predict(own, self.x, self.measure, kept, hidden, targets, self.base)
+        return hidden, train_and_predict(settings, self.x, self.measure, kept, hidden, targets, self.base)
 
     def _hidden(self, seed: int, part: int) -> NDArray[np.int64]:
         """Codes of the tasks that are asked for, sorted."""
@@ -204,9 +204,14 @@ def train_and_predict(
     Returns:
         The answers, as the kind has them.
     """
-    crowd, more = measure.of_tasks(kept), {} if base is None else {"base": base}
+    crowd, base_argument = measure.of_tasks(kept), {} if base is None else {"base": base}
     model, encoder = kind_of(settings.kind).train(
-        settings, take_rows(x, kept), getattr(crowd, "annotations", crowd), targets=targets, crowd=crowd, **more
+        settings,
+        take_rows(x, kept),
+        getattr(crowd, "annotations", crowd),
+        targets=targets,
+        crowd=crowd,
+        **base_argument,
     )
     return measure.predicted(model, encoder, x, hidden)
 

@@ -98,8 +98,8 @@ class Setup(ABC):
         titles = [kind.labels.title for kind in KINDS.values() if name in {*kind.methods(), *kind.aggregators()}]
         known = dict.fromkeys([*SETS, *chain(*self.tables())])
         if titles:
-            own, names = self.kind.labels.title, ", ".join(known)
-            return f"compare: {name} is for {titles[0]}, not for {own}: choose one of {names}."
+            title, names = self.kind.labels.title, ", ".join(known)
+            return f"compare: {name} is for {titles[0]}, not for {title}: choose one of {names}."
         return unknown("method", name, known)
 
     def check(self, method: Method) -> None:

@@ -45,9 +45,9 @@ def track(where: str, comparison: Any, folder: Path | None, settings: Mapping[st
         from tensorboard.plugins.hparams import api
 
         shutil.rmtree(folder / LOGS, ignore_errors=True)
-        for place, (method, own, row) in enumerate(zip(methods, values, figures, strict=True)):
+        for place, (method, parameters, row) in enumerate(zip(methods, values, figures, strict=True)):
             with tf.summary.create_file_writer(str(folder / LOGS / f"{place:03}-{method.name}")).as_default():
-                plain = {k: v if isinstance(v, bool | int | float | str) else str(v) for k, v in own.items()}
+                plain = {k: v if isinstance(v, bool | int | float | str) else str(v) for k, v in parameters.items()}
                 api.hparams(plain, trial_id=method.title)
                 for name, value in row.items():
                     tf.summary.scalar(name, value, step=0)
@@ -63,9 +63,9 @@ def track(where: str, comparison: Any, folder: Path | None, settings: Mapping[st
         mlflow.log_artifact(str(plot_comparison(comparison, Path(scratch) / "comparison.png")))
         comparison.frame.to_csv(Path(scratch) / "comparison.csv", index=False)
         mlflow.log_artifact(str(Path(scratch) / "comparison.csv"))
-        for method, own, row in zip(methods, values, figures, strict=True):
+        for method, parameters, row in zip(methods, values, figures, strict=True):
             with mlflow.start_run(run_name=method.title, nested=True):
-                mlflow.log_params(own)
+                mlflow.log_params(parameters)
                 mlflow.log_metrics({name.replace("'", ""): value for name, value in row.items()})
 
 

@@ -84,6 +84,6 @@ def load(name: str) -> Any:
         DataError: there is no data set of that name.
     """
     if name not in _SETS:
-        there = f"data set {name!r} is not here: get its files by `crowdzoo datasets {name} --fetch`."
-        raise DataError(there if name in public_files() else unknown("data set", name, _SETS))
+        advice = f"data set {name!r} is not here: get its files by `crowdzoo datasets {name} --fetch`."
+        raise DataError(advice if name in public_files() else unknown("data set", name, _SETS))
     return _SETS[name][2]()

@@ -43,8 +43,8 @@ class CrowdDataset:
         return MajorityVote().fit(self.annotations).expected_accuracy(self.gold)
 
     def __repr__(self) -> str:
-        what = "images" if self.instances.dtype == object else f"{self.instances.shape[1]} features"
-        return f"<CrowdDataset {self.name}: {self.annotations!r}, {what}>"
+        instances = "images" if self.instances.dtype == object else f"{self.instances.shape[1]} features"
+        return f"<CrowdDataset {self.name}: {self.annotations!r}, {instances}>"
 
 
 def data_folder() -> Path:

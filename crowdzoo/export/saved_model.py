@@ -177,7 +177,7 @@ def _card(
     classes: list[str] | None,
     annotators: list[str],
     signatures: Mapping[str, Any],
-    more: Mapping[str, Any] | None,
+    facts: Mapping[str, Any] | None,
 ) -> str:
     """The card as JSON. Annotators are counted, not named: names may be personal data."""
     import tensorflow as tf
@@ -203,7 +203,7 @@ def _card(
         "software": software,
         "format_version": FORMAT_VERSION,
     }
-    for key, value in (more or {}).items():
+    for key, value in (facts or {}).items():
         if key in card and card[key] != value:
             raise ConfigError(f"export: model_card[{key!r}] is {value!r}, but export itself writes {card[key]!r} there")
         card[key] = value

@@ -126,8 +126,8 @@ def build_signatures(
     # Only what the graphs read: no optimizer, no seed states of dropout, and nothing twice.
     used = {id(variable): variable for graph in functions.values() for variable in graph.variables}
     layers = [model.base] + ([model.crowd] if model.crowd is not None else [])
-    own = [variable.value for layer in layers for variable in layer.variables]  # in the same order in every run
-    module.held = [variable for variable in own if id(variable) in used]
+    variables = [variable.value for layer in layers for variable in layer.variables]  # in the same order in every run
+    module.held = [variable for variable in variables if id(variable) in used]
     module.held += [variable for key, variable in used.items() if key not in {id(held) for held in module.held}]
     # tables of layers such as TextVectorization and StringLookup are resources of the graphs, too
     parts = tf.train.TrackableView(model.base).descendants()
@@ -160,8 +160,8 @@ def _answers(
             raise ConfigError(f"export: {len(classes)} classes are named, but the model gives ratings, one a task")
         return {"serving_default": lambda _, estimate, __: {number: tf.cast(estimate, tf.float32)[:, 0]}}
     if classes is None or shape[-1] != len(classes):
-        named = "no classes are" if classes is None else f"{len(classes)} classes are"
-        raise ConfigError(f"export: {named} named, the model has {shape[-1]} outputs: give classes=[...] with all.")
+        subject = "no classes are" if classes is None else f"{len(classes)} classes are"
+        raise ConfigError(f"export: {subject} named, the model has {shape[-1]} outputs: give classes=[...] with all.")
     if not sequence:
         return {"serving_default": _class_answer(list(classes), of_pixels=len(shape) == 4)}
     answers = {"serving_default": _tags_answer(model, list(classes))}
@@ -244,11 +244,13 @@ class PairEncoder:
         self.resources = encoder.resources
         self.names = {side: {name: input_name(side, name) for name in encoder.inputs} for side in SIDES}
         self.inputs = {
-            own: tf.TensorSpec(encoder.inputs[name].shape, encoder.inputs[name].dtype, name=own)
+            pair_name: tf.TensorSpec(encoder.inputs[name].shape, encoder.inputs[name].dtype, name=pair_name)
             for names in self.names.values()
-            for name, own in names.items()
+            for name, pair_name in names.items()
         }
-        self.example = {own: encoder.example[name] for names in self.names.values() for name, own in names.items()}
+        self.example = {
+            pair_name: encoder.example[name] for names in self.names.values() for name, pair_name in names.items()
+        }
 
     def __call__(self, values: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Encodes a batch.
@@ -261,7 +263,7 @@ class PairEncoder:
         """
         encodings = {}
         for side, names in self.names.items():
-            part = {name: values[own] for name, own in names.items()}
+            part = {name: values[pair_name] for name, pair_name in names.items()}
             encodings[side] = self.encoder(part["instances"] if {*part} == {"instances"} else part)
         return encodings
 
@@ -276,10 +278,10 @@ def _class_answer(classes: list[str], of_pixels: bool) -> Callable[..., dict[str
         probabilities = tf.cast(probabilities, tf.float32)  # mixed precision computes in float16
         label = tf.argmax(probabilities, axis=-1, output_type=tf.int64)
         if of_pixels:
-            named = {"classes": tf.repeat(names[None], tf.shape(label)[0], axis=0)}
+            class_names = {"classes": tf.repeat(names[None], tf.shape(label)[0], axis=0)}
         else:
-            named = {"class": tf.gather(names, label)}
-        return {"probabilities": probabilities, "label": label, **named}
+            class_names = {"class": tf.gather(names, label)}
+        return {"probabilities": probabilities, "label": label, **class_names}
 
     return answer
 
@@ -297,8 +299,8 @@ def _best_tags(model: CrowdModel, x: Any, probabilities: Any, tokens: Any) -> tu
         codes = tf.cast(model.base.decode(x), tf.int64)
     else:
         codes = tf.argmax(probabilities, axis=-1, output_type=tf.int64)
-    there = tf.sequence_mask(tokens.row_lengths(), tf.shape(codes, tf.int64)[1])
-    return codes, tf.where(there, tf.gather(probabilities, codes, axis=-1, batch_dims=2), 0.0), there
+    is_token = tf.sequence_mask(tokens.row_lengths(), tf.shape(codes, tf.int64)[1])
+    return codes, tf.where(is_token, tf.gather(probabilities, codes, axis=-1, batch_dims=2), 0.0), is_token
 
 
 def _padded(ragged: Any, codes: Any, default: Any = 0) -> Any:
@@ -312,10 +314,10 @@ def _tags_answer(model: CrowdModel, classes: list[str]) -> Callable[..., dict[st
 
     def answer(x: tf.Tensor, probabilities: tf.Tensor, texts: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
         _, tokens, starts, ends = texts
-        codes, scores, there = _best_tags(model, x, probabilities, tokens)
+        codes, scores, is_token = _best_tags(model, x, probabilities, tokens)
         return {
             "tokens": _padded(tokens, codes, ""),
-            "tags": tf.where(there, tf.gather(names, codes), ""),
+            "tags": tf.where(is_token, tf.gather(names, codes), ""),
             "scores": scores,
             "starts": _padded(starts, codes),
             "ends": _padded(ends, codes),
@@ -335,12 +337,12 @@ def _spans_answer(model: CrowdModel, classes: list[str]) -> Callable[..., dict[s
 
     def answer(x: tf.Tensor, probabilities: tf.Tensor, texts: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
         instances, tokens, starts, ends = texts
-        codes, scores, there = _best_tags(model, x, probabilities, tokens)
-        is_inside = tf.gather(inside, codes) & there
+        codes, scores, is_token = _best_tags(model, x, probabilities, tokens)
+        is_inside = tf.gather(inside, codes) & is_token
         goes_on = tf.gather_nd(joined, tf.stack([codes[:, :-1], codes[:, 1:]], axis=-1)) & is_inside[:, 1:]
-        nothing = tf.zeros_like(is_inside[:, :1])
-        first = tf.where(is_inside & ~tf.concat([nothing, goes_on], axis=1))  # [S, 2]: sentence, token
-        last = tf.where(is_inside & ~tf.concat([goes_on, nothing], axis=1))
+        no_token = tf.zeros_like(is_inside[:, :1])
+        first = tf.where(is_inside & ~tf.concat([no_token, goes_on], axis=1))  # [S, 2]: sentence, token
+        last = tf.where(is_inside & ~tf.concat([goes_on, no_token], axis=1))
         start = tf.gather_nd(_padded(starts, codes), first)
         end = tf.gather_nd(_padded(ends, codes), last)
         # a span's score is its tokens' mean one

@@ -103,8 +103,8 @@ def warmup_array(instances: WarmupInstances, spec: tf.TensorSpec, called: str = 
     shape = spec.shape.as_list()[1:]
     if instances is None:
         # an open axis, such as an image's height, has no size to choose but the smallest
-        nothing = "warm up" if spec.dtype.name == "string" else 0
-        return np.full([1, *(size or 1 for size in shape)], nothing, spec.dtype.as_numpy_dtype)
+        filler = "warm up" if spec.dtype.name == "string" else 0
+        return np.full([1, *(size or 1 for size in shape)], filler, spec.dtype.as_numpy_dtype)
     of_texts = spec.dtype == tf.string
     array = np.asarray(instances, object if of_texts else None)[:WARMUP_INSTANCES].astype(spec.dtype.as_numpy_dtype)
     if of_texts and not all(isinstance(text, str | bytes) for text in array.flat):
@@ -144,8 +144,8 @@ def request_json(signature: str, inputs: Mapping[str, np.ndarray]) -> str:
     """The first warm-up request in TF Serving's row form."""
     first = {key: _json_value(value[0]) for key, value in inputs.items()}
     row = next(iter(first.values())) if len(first) == 1 else first
-    named = {} if signature == "serving_default" else {"signature_name": signature}
-    return json.dumps({**named, "instances": [row]}, ensure_ascii=False) + "\n"
+    signature_name = {} if signature == "serving_default" else {"signature_name": signature}
+    return json.dumps({**signature_name, "instances": [row]}, ensure_ascii=False) + "\n"
 
 
 def _json_value(value: Any) -> Any:

@@ -183,7 +183,7 @@ class CoNAL(CrowdLayer):
         self._check_call(inputs, training)
         self._check_features(getattr(features, "shape", None))
         p, common, kernel = self._cast(inputs), self._cast(self.common), self.rows_of(self.kernel, annotators)
-        own = ops.einsum("bk,rkl->brl" if annotators is None else "bk,bmkl->bml", p, kernel)
+        own_logits = ops.einsum("bk,rkl->brl" if annotators is None else "bk,bmkl->bml", p, kernel)
         if self.separation:
             distances = _norms(common - kernel)
             total = ops.sum(distances) if annotators is None else self._distinct_sum(distances, annotators)
@@ -192,16 +192,16 @@ class CoNAL(CrowdLayer):
         if training:
             mean = ops.cast(ops.mean(ops.stop_gradient(instances), axis=0), self.mean_instance.dtype)
             self.mean_instance.assign(self.mean_instance + RATE * (mean - self.mean_instance))
-        return self._mix(ops.matmul(p, common)[:, None], own, self._log_odds(annotators, instances)[..., None])
+        return self._mix(ops.matmul(p, common)[:, None], own_logits, self._log_odds(annotators, instances)[..., None])
 
-    def _mix(self, common: Any, own: Any, log_odds: Any) -> Any:
+    def _mix(self, common_logits: Any, own_logits: Any, log_odds: Any) -> Any:
         """Common and own logits `[..., K]` mixed; log-probabilities where probabilities are."""
         if self.mixing == "logits":
             omega = ops.sigmoid(log_odds)
-            return omega * common + (1 - omega) * own
+            return omega * common_logits + (1 - omega) * own_logits
         return ops.logaddexp(
-            ops.log_sigmoid(log_odds) + ops.log_softmax(common, axis=-1),
-            ops.log_sigmoid(-log_odds) + ops.log_softmax(own, axis=-1),
+            ops.log_sigmoid(log_odds) + ops.log_softmax(common_logits, axis=-1),
+            ops.log_sigmoid(-log_odds) + ops.log_softmax(own_logits, axis=-1),
         )
 
     def log_confusions(self, annotators: Tensor, features: Tensor | None = None) -> Tensor:

@@ -77,8 +77,8 @@ class ConfusionMatrices(CrowdLayer):
         super().__init__(num_annotators, kind, **kwargs)
         self.scale = scale
         if confidence and (not self.label_kind.one_class or not self.takes_confidence):
-            what = "this layer" if self.label_kind.one_class else f"kind {kind!r}"
-            raise ValueError(f"{type(self).__name__}: confidence=True is not for {what}; set confidence=False")
+            subject = "this layer" if self.label_kind.one_class else f"kind {kind!r}"
+            raise ValueError(f"{type(self).__name__}: confidence=True is not for {subject}; set confidence=False")
         self.confidence = confidence
         self.diagonal = diagonal
         self.kernel: Any = None

@@ -45,12 +45,12 @@ def crf_log_likelihood(scores: Tensor, tags: Tensor, mask: Tensor, transitions: 
         J. Lafferty, A. McCallum, F. Pereira: Conditional Random Fields. ICML 2001.
     """
     scores, mask, transitions = _tensors(scores, mask, transitions)
-    there = ops.cast(mask, scores.dtype)
+    weights = ops.cast(mask, scores.dtype)
     tags = ops.where(mask, ops.cast(tags, "int32"), 0)
-    own = ops.take_along_axis(scores, tags[..., None], axis=-1)[..., 0]
+    tag_scores = ops.take_along_axis(scores, tags[..., None], axis=-1)[..., 0]
     places = tags[:, :-1] * transitions.shape[0] + tags[:, 1:]
     steps = ops.take(ops.reshape(transitions, (-1,)), places)
-    path = ops.sum(own * there, axis=1) + ops.sum(steps * there[:, 1:], axis=1)
+    path = ops.sum(tag_scores * weights, axis=1) + ops.sum(steps * weights[:, 1:], axis=1)
     return path - crf_log_norm(scores, mask, transitions)
 
 

@@ -139,8 +139,8 @@ class CrowdsourcedLayer(CrowdLayer):
         classes = self._num_classes = self._check_shape(inputs_shape)
         vector = (classes,) if self.label_kind.has_classes else ()
         if self.connection not in ("B", "VB"):
-            own = {"MW": (classes, classes), "S": ()}.get(self.connection, vector)
-            self.kernel = self._weight("kernel", (self.num_annotators, *own), self._identity)
+            shape = {"MW": (classes, classes), "S": ()}.get(self.connection, vector)
+            self.kernel = self._weight("kernel", (self.num_annotators, *shape), self._identity)
         if self.connection == "VB":  # c, a weight because models of earlier releases have 1
             self.factor = self._weight("factor", (), self._identity, trainable=False)
         if self.connection.endswith("B"):
@@ -185,10 +185,10 @@ class CrowdsourcedLayer(CrowdLayer):
         if self.factor is not None:
             p = p * self._cast(self.factor)
         # gathered weights [B, M, K] of a sequence need a token axis: [B, 1, M, K]
-        own = (slice(None), None) if sparse and self.label_kind.has_positions else (...,)
+        axes = (slice(None), None) if sparse and self.label_kind.has_positions else (...,)
         if kernel is not None:
-            p = p * (kernel[..., None] if self.connection == "S" else kernel)[own]
-        return p if bias is None else p + bias[own]
+            p = p * (kernel[..., None] if self.connection == "S" else kernel)[axes]
+        return p if bias is None else p + bias[axes]
 
     def log_confusions(self, annotators: Tensor, features: Tensor | None = None) -> Tensor:
         """See `CrowdLayer.log_confusions`: the answer to each certain truth."""

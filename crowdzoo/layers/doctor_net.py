@@ -35,8 +35,8 @@ class VoteShareCrossentropy(keras.losses.Loss):
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """See the class."""
         labels = ops.cast(y_true, "int32")
-        there = ops.expand_dims(labels >= 0, axis=-1)
-        logs = ops.where(there, y_pred, LOWEST)
+        labelled = ops.expand_dims(labels >= 0, axis=-1)
+        logs = ops.where(labelled, y_pred, LOWEST)
         # over K, heads sum to one
         mean = ops.logsumexp(logs, axis=-2) - ops.logsumexp(logs, axis=(-2, -1))[..., None]
         votes = ops.sum(ops.one_hot(labels, y_pred.shape[-1], dtype=y_pred.dtype), axis=-2)  # -1 is a row of zeros

@@ -94,14 +94,14 @@ class PairAnnotators(CrowdLayer):
         logs = self._log_prior(inputs)
         difference = (logs[:, 0] - logs[:, 1])[:, None]
         tie = (logs[:, 2] - (logs[:, 0] + logs[:, 1]) / 2)[:, None]
-        own = self.rows_of(self.kernel, annotators)
-        own = own[None] if annotators is None else own
-        half = ((1 + own[..., 0]) * difference + own[..., 1]) / 2
+        parameters = self.rows_of(self.kernel, annotators)
+        parameters = parameters[None] if annotators is None else parameters
+        half = ((1 + parameters[..., 0]) * difference + parameters[..., 1]) / 2
         if training:
             variances = ops.convert_to_tensor([self.slope_variance, self.bias_variance, self.tie_variance], half.dtype)
             prior = ops.sum(ops.square(self._cast(self.kernel)) / variances) / 2
             self.add_loss(prior / self.num_annotations)
-        return ops.log_softmax(ops.stack([half, -half, tie + own[..., 2]], axis=-1), axis=-1)
+        return ops.log_softmax(ops.stack([half, -half, tie + parameters[..., 2]], axis=-1), axis=-1)
 
     @property
     def slopes(self) -> np.ndarray:

@@ -151,11 +151,11 @@ class PooledConfusions(CrowdLayer):
     def log_confusions(self, annotators: Tensor, features: Tensor | None = None) -> Tensor:
         """See `CrowdLayer.log_confusions`; of `[B, M, K, K]`, so not for a thousand classes."""
         self._check_built()
-        own = self._deviations(annotators)
+        deviations = self._deviations(annotators)
         if self.form == "full":
-            return ops.log_softmax(self._cast(self.common_kernel) + own["kernel"], axis=-1)
+            return ops.log_softmax(self._cast(self.common_kernel) + deviations["kernel"], axis=-1)
         classes = ops.arange(self._num_classes, dtype="int32")
-        return ops.swapaxes(self._log_likelihoods(own, ops.broadcast_to(classes, (1, 1, len(classes)))), -1, -2)
+        return ops.swapaxes(self._log_likelihoods(deviations, ops.broadcast_to(classes, (1, 1, len(classes)))), -1, -2)
 
     def log_joint(self, inputs: Tensor, annotators: Tensor, labels: Tensor, features: Tensor | None = None) -> Tensor:
         """See `CrowdLayer.log_joint`; without K by K matrices unless the form is full."""
@@ -168,27 +168,27 @@ class PooledConfusions(CrowdLayer):
         observed = ops.cast(labels >= 0, log_likelihoods.dtype)[..., None]
         return self._log_prior(inputs) + ops.sum(observed * log_likelihoods, axis=1)
 
-    def _log_likelihoods(self, own: dict[str, Any], labels: Tensor) -> Any:
+    def _log_likelihoods(self, deviations: dict[str, Any], labels: Tensor) -> Any:
         """How likely labels int `[B, M, L]` (or `[1, 1, L]`) are for each truth, `[B, M, L, K]`; not of full form."""
-        logit = (self._cast(self.common_right) + own["right"])[..., None, :]  # [B, M, 1, K or 1]
+        logit = (self._cast(self.common_right) + deviations["right"])[..., None, :]  # [B, M, 1, K or 1]
         right, wrong = ops.log_sigmoid(logit), ops.log_sigmoid(-logit)
         matches = labels[..., None] == ops.arange(self._num_classes, dtype="int32")
         if self.form == "diagonal":
             return ops.where(matches, right, wrong - np.log(self._num_wrong))
         errors = ops.transpose(ops.log_softmax(self._cast(self.errors), axis=-1))  # [K, J]
         kinds = ops.take(errors, labels, axis=0)[..., None, :]  # [B, M, L, 1, J]
-        mix = ops.log_softmax(self._mix_logits(own), axis=-1)[..., None, :, :]  # [B, M, 1, K, J]
+        mix = ops.log_softmax(self._mix_logits(deviations), axis=-1)[..., None, :, :]  # [B, M, 1, K, J]
         wrong = wrong + ops.logsumexp(kinds + mix, axis=-1)
         return ops.where(matches, ops.logaddexp(right, wrong), wrong)
 
     def _deviations(self, annotators: Tensor) -> dict[str, Any]:
         """The annotators' own numbers by weight, `[B, M, ...]`."""
-        own = {"kernel": self.kernel, "right": self.right, "mix": self.mix}
-        return {name: self.rows_of(weight, annotators) for name, weight in own.items() if weight is not None}
+        weights = {"kernel": self.kernel, "right": self.right, "mix": self.mix}
+        return {name: self.rows_of(weight, annotators) for name, weight in weights.items() if weight is not None}
 
-    def _mix_logits(self, own: dict[str, Any]) -> Any:
+    def _mix_logits(self, deviations: dict[str, Any]) -> Any:
         """How often each kind of error is made, before the softmax, `[B, M, K, J]`."""
-        return self._cast(self.common_mix) + own["mix"][..., None, :]
+        return self._cast(self.common_mix) + deviations["mix"][..., None, :]
 
     @property
     def _num_wrong(self) -> int:
@@ -197,10 +197,10 @@ class PooledConfusions(CrowdLayer):
 
     # === Annotators of few labels ===
 
-    def _penalty(self, own: dict[str, Any], annotators: Tensor) -> Any:
+    def _penalty(self, deviations: dict[str, Any], annotators: Tensor) -> Any:
         """The batch's share of the ridge, divided by the batch's labels as the loss is."""
         squares: Any = sum(
-            ops.sum(ops.square(values), axis=tuple(range(2, len(values.shape)))) for values in own.values()
+            ops.sum(ops.square(values), axis=tuple(range(2, len(values.shape)))) for values in deviations.values()
         )  # [B, M]
         if annotators is None:  # who labelled is not known here: everybody, and all labels that there are
             return self.ridge / 2 * ops.sum(ops.mean(squares, axis=0)) / ops.sum(self._cast(self.counts))

@@ -62,7 +62,7 @@ def feature_table(where: str, numbers: ArrayLike, shape: tuple[int | None, int |
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{where}: annotator_features must be a table of finite numbers. {error}") from error
     fits = array.ndim == 2 and array.shape[1] > 0
-    fits = fits and all(wanted in (None, size) for wanted, size in zip(shape, array.shape, strict=True))
+    fits = fits and all(needed in (None, size) for needed, size in zip(shape, array.shape, strict=True))
     if not fits or not np.isfinite(array).all():
         written = f"[{shape[0] or 'annotators'}, {shape[1] or 'features'}]"
         raise ConfigError(f"{where}: annotator_features must be finite numbers {written}, got shape {array.shape}")

@@ -111,8 +111,8 @@ class SpatialConfusions(ConfusionMatrices):
         hidden = self._cast(features)
         for convolution in self._convolutions:
             hidden = convolution(hidden)
-        own = ops.einsum("bhwd,bmdkl->bhwmkl", hidden, self.rows_of(self.slope, annotators))
-        return ops.log_softmax(own + self.rows_of(self.kernel, annotators)[:, None, None], axis=-1)
+        logits = ops.einsum("bhwd,bmdkl->bhwmkl", hidden, self.rows_of(self.slope, annotators))
+        return ops.log_softmax(logits + self.rows_of(self.kernel, annotators)[:, None, None], axis=-1)
 
     def log_joint(self, inputs: Tensor, annotators: Tensor, labels: Tensor, features: Tensor | None = None) -> Tensor:
         """See `CrowdLayer.log_joint`; `[B, H, W, K]`."""

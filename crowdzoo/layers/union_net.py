@@ -86,8 +86,8 @@ class UnionNet(ConfusionMatrices):
         top = ops.stop_gradient(ops.max(kernel, axis=(0, 2)))
         total = ops.sum(ops.exp(kernel - top[:, None]), axis=(0, 2))
         p = self._cast(inputs) / total
-        own = ops.exp(self.rows_of(self.kernel, annotators) - top[:, None])
-        probabilities = ops.einsum("bk,rkl->brl" if annotators is None else "bk,bmkl->bml", p, own)
+        weights = ops.exp(self.rows_of(self.kernel, annotators) - top[:, None])
+        probabilities = ops.einsum("bk,rkl->brl" if annotators is None else "bk,bmkl->bml", p, weights)
         return ops.log(ops.maximum(probabilities, SMALLEST))
 
     def _log_given_truth(self, annotators: Tensor, features: Tensor) -> Any:

@@ -60,8 +60,8 @@ def _orientation(content: "tf.Tensor") -> "tf.Tensor":
         return tf.logical_and(marked, tf.equal(number(place + 4, 4), 0x45786966))  # "Exif"
 
     def goes_on(place: "tf.Tensor") -> "tf.Tensor":
-        here = tf.logical_and(place < size, tf.equal(number(place, 1), 0xFF))
-        return here & ~is_exif(place) & ~tf.equal(number(place + 1, 1), 0xDA)
+        is_marker = tf.logical_and(place < size, tf.equal(number(place, 1), 0xFF))
+        return is_marker & ~is_exif(place) & ~tf.equal(number(place + 1, 1), 0xDA)
 
     place = tf.while_loop(goes_on, lambda place: (place + 2 + tf.maximum(number(place + 2, 2), 1),), [tf.constant(2)])
     place = place[0] if isinstance(place, (list, tuple)) else place

@@ -98,7 +98,7 @@ class ImagePixels(InstanceEncoder):
         images = tf.convert_to_tensor(values, tf.string)
         number = tf.size(images, tf.int64)
         rows = tf.range(number)
-        nothing = tf.zeros([0], tf.int64), tf.zeros([0]), tf.zeros([0, self.height, self.width, 3])
+        no_images = tf.zeros([0], tf.int64), tf.zeros([0]), tf.zeros([0, self.height, self.width, 3])
 
         def decode_row(row: "tf.Tensor", content: "tf.Tensor") -> "tf.Tensor":
             pixels = _num_pixels(content)
@@ -108,7 +108,7 @@ class ImagePixels(InstanceEncoder):
 
         # a data set inside the graph, because it can go on after a decoder's error, and so find out which row has it
         read = tf.data.Dataset.from_tensor_slices((rows, images)).map(decode_row, num_parallel_calls=tf.data.AUTOTUNE)
-        batch = read.ignore_errors().batch(tf.maximum(number, 1)).concatenate(tf.data.Dataset.from_tensors(nothing))
+        batch = read.ignore_errors().batch(tf.maximum(number, 1)).concatenate(tf.data.Dataset.from_tensors(no_images))
         decoded_rows, sizes, pixels = batch.take(1).get_single_element()
         large = tf.boolean_mask(decoded_rows, sizes > self.max_megapixels * 1e6)
         bad = tf.sets.difference(rows[None], tf.boolean_mask(decoded_rows, sizes > 0)[None]).values

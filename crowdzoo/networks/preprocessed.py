@@ -71,10 +71,10 @@ class Preprocessed(keras.Model):
 
     def get_config(self) -> Config:
         """Base and preprocessor, serialised; None for the base's own, which is saved with it."""
-        own = self.preprocessor is getattr(self.base, "preprocessor", None)
+        is_of_base = self.preprocessor is getattr(self.base, "preprocessor", None)
         return {
             "base": keras.saving.serialize_keras_object(self.base),
-            "preprocessor": None if own else keras.saving.serialize_keras_object(self.preprocessor),
+            "preprocessor": None if is_of_base else keras.saving.serialize_keras_object(self.preprocessor),
             "shape": self.shape,
             "name": self.name,
             "trainable": self.trainable,

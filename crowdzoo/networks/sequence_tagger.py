@@ -102,7 +102,7 @@ class SequenceTagger(keras.Model):
         if num_characters:
             inputs["characters"] = keras.Input((None, None), dtype="int32", name="characters")
         mask = ops.not_equal(inputs["words"], 0)
-        there = ops.expand_dims(ops.cast(mask, keras.config.floatx()), axis=-1)
+        is_token = ops.expand_dims(ops.cast(mask, keras.config.floatx()), axis=-1)
 
         # === Token vectors ===
         words = keras.layers.Embedding(num_words, embedding, name="embedding")
@@ -112,7 +112,7 @@ class SequenceTagger(keras.Model):
         if num_characters:
             vectors.append(_characters(inputs["characters"], num_characters))
         tokens = keras.layers.Concatenate(name="tokens")(vectors) if len(vectors) > 1 else vectors[0]
-        tokens = tokens * there
+        tokens = tokens * is_token
 
         # === Context ===
         convolution = keras.layers.Conv1D(filters, kernel_size, padding="same", activation="relu", name="convolution")
@@ -225,11 +225,11 @@ def _hide_model(model: keras.Model) -> Callable[[], keras.Model]:
 
 def _characters(codes: Any, num_characters: int) -> Any:
     """A vector a token out of its characters: a convolution over three of them, and its largest answers."""
-    there = ops.expand_dims(ops.not_equal(codes, 0), axis=-1)
+    is_character = ops.expand_dims(ops.not_equal(codes, 0), axis=-1)
     vectors = keras.layers.Embedding(num_characters, 25, name="character_embedding")(codes)
-    vectors = vectors * ops.cast(there, vectors.dtype)
+    vectors = vectors * ops.cast(is_character, vectors.dtype)
     answers = keras.layers.Conv2D(30, (1, 3), padding="same", name="character_convolution")(vectors)
     # a token without characters does not occur; padding has none, and 0 is as good as anything there
-    return ops.maximum(ops.max(ops.where(there, answers, -1e4), axis=2), -1e4) * ops.cast(
-        ops.any(there, axis=2), answers.dtype
+    return ops.maximum(ops.max(ops.where(is_character, answers, -1e4), axis=2), -1e4) * ops.cast(
+        ops.any(is_character, axis=2), answers.dtype
     )

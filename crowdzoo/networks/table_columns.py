@@ -208,15 +208,15 @@ class _Moments:
     def add(self, values: np.ndarray) -> None:
         """Takes more numbers into account; NaN is missing."""
         values = values.astype(np.float64)
-        there = values if values.ndim > 1 else values[~np.isnan(values)]
-        self.missing += len(values) - len(there)
-        if not len(there):
+        known = values if values.ndim > 1 else values[~np.isnan(values)]
+        self.missing += len(values) - len(known)
+        if not len(known):
             return
-        mean = there.mean(axis=0)
-        rows = self.rows + len(there)
+        mean = known.mean(axis=0)
+        rows = self.rows + len(known)
         apart = mean - self.mean
-        self.squares = self.squares + np.square(there - mean).sum(axis=0) + apart**2 * self.rows * len(there) / rows
-        self.mean = self.mean + apart * len(there) / rows
+        self.squares = self.squares + np.square(known - mean).sum(axis=0) + apart**2 * self.rows * len(known) / rows
+        self.mean = self.mean + apart * len(known) / rows
         self.rows = rows
 
     def settings(self, name: str) -> dict[str, object]:

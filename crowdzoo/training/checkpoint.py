@@ -238,10 +238,10 @@ def _lock(folder: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            who = file.read(20).strip()
+            owner = file.read(20).strip()
             raise ConfigError(
-                f"{folder}: another training{f' (process {who})' if who else ''} is at work with this checkpoint. Wait "
-                "for it, end it, or name another folder."
+                f"{folder}: another training{f' (process {owner})' if owner else ''} is at work with this checkpoint. "
+                "Wait for it, end it, or name another folder."
             ) from None
         except OSError:  # a network file system without locks
             _log.info("%s: cannot be locked.", folder)

@@ -72,8 +72,8 @@ def e_step(model: keras.Model, data: TrainingData, batch_size: int = 256) -> tup
     if soft and not model.crowd.uses_features:  # one matrix an annotator says all
         return _e_step_of_soft_answers(model, data, batch_size)
     posteriors, likelihood = np.zeros((*answer_shape(data), model.crowd.num_classes or 1), "float32"), 0.0
-    inputs, more = ("annotators", "labels", "tasks"), answer_inputs(model, data) if soft else {}
-    for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=inputs, **more):
+    inputs, answers = ("annotators", "labels", "tasks"), answer_inputs(model, data) if soft else {}
+    for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=inputs, **answers):
         parts = answers_of_batch(model, x, len(x["tasks"])).astype("float64")
         joint = parts.reshape(*parts.shape[:-1], -1, posteriors.shape[-1]).sum(axis=-2)
         place = (np.asarray(x["tasks"]), *(slice(width) for width in joint.shape[1:-1]))

@@ -62,8 +62,8 @@ def crowd_arrays(
             check_columns(crowd, np.shape(y))
         x, annotations = instances_of(x), Annotations.from_dense(y, kind=crowd.kind)
     if (rows := num_rows(x)) != annotations.num_tasks:
-        named = " If a row is an annotation, name the tasks' column: task='NAME'." if hasattr(y, "columns") else ""
-        raise DataError(f"x has {rows:,} rows, the labels have {annotations.num_tasks:,}: give a row for each.{named}")
+        advice = " If a row is an annotation, name the tasks' column: task='NAME'." if hasattr(y, "columns") else ""
+        raise DataError(f"x has {rows:,} rows, the labels have {annotations.num_tasks:,}: give a row for each.{advice}")
     _build_on(model, x)
     _check_finite(model, x)
     _check_codes(crowd, annotations)
@@ -136,7 +136,7 @@ def _masks(model: keras.Model, x: Any, y: Labels) -> MaskData:
 def _check_pixels(model: keras.Model, drawn: tuple[int, ...]) -> None:
     """Refuses masks of another size than the base's output."""
     output_size = model.bottleneck_shape[1:3]
-    if any(size not in (None, own) for size, own in zip(output_size, drawn, strict=True)):
+    if any(base_size not in (None, mask_size) for base_size, mask_size in zip(output_size, drawn, strict=True)):
         raise DataError(
             f"masks have {drawn[0]} x {drawn[1]} pixels, the base gives {output_size[0]} x {output_size[1]}: scale "
             "the masks to the base's output, classes unmixed (nearest neighbour)."
@@ -378,7 +378,9 @@ def check_shapes(model: keras.Model, x: Any) -> None:
 
 
 def _fits(shape: list[int], known: list[int | None]) -> bool:
-    return len(shape) == len(known) and all(size in (None, own) for own, size in zip(shape, known, strict=True))
+    return len(shape) == len(known) and all(
+        expected in (None, size) for size, expected in zip(shape, known, strict=True)
+    )
 
 
 def symbols(shape: Any) -> Tensor:

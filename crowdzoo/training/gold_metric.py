@@ -45,8 +45,8 @@ class CrowdAccuracy(keras.metrics.Mean):
             return
         weight = ops.cast(known, self.dtype)
         if sample_weight is not None:
-            own = ops.cast(ops.convert_to_tensor(sample_weight), self.dtype)
-            weight = weight * ops.reshape(own, (-1, *(1 for _ in weight.shape[1:])))
+            weights = ops.cast(ops.convert_to_tensor(sample_weight), self.dtype)
+            weight = weight * ops.reshape(weights, (-1, *(1 for _ in weight.shape[1:])))
         super().update_state(ops.cast(right == truth, self.dtype), weight)
 
 
@@ -87,8 +87,8 @@ class GoldMetric(keras.metrics.Metric):
         known = y_true >= 0 if size > 1 else ~ops.isnan(y_true)
         weight = ops.cast(known, self.dtype)
         if sample_weight is not None:
-            own = ops.cast(ops.convert_to_tensor(sample_weight), self.dtype)
-            weight = weight * ops.reshape(own, (-1, *(1 for _ in weight.shape[1:])))
+            weights = ops.cast(ops.convert_to_tensor(sample_weight), self.dtype)
+            weight = weight * ops.reshape(weights, (-1, *(1 for _ in weight.shape[1:])))
         truth = ops.reshape(ops.where(known, y_true, ops.zeros_like(y_true)), (-1,))
         names = f"{type(self.metric).__name__} {self.name}".lower()
         if size == 1:

@@ -42,9 +42,9 @@ def rating_evidence(annotations: Annotations, rows: NDArray[np.bool_] | None = N
     aggregation = create(ANNOTATORS, kind="regression").fit(annotations)
     unit = float(np.std(annotations.labels)) or 1.0
     annotations = annotations if rows is None else annotations.select_rows(rows)
-    tasks, who, number = annotations.task_ids, annotations.annotator_ids, annotations.num_tasks
-    precision = aggregation.precisions[who]
-    corrected = annotations.labels - aggregation.biases[who]
+    tasks, annotators, number = annotations.task_ids, annotations.annotator_ids, annotations.num_tasks
+    precision = aggregation.precisions[annotators]
+    corrected = annotations.labels - aggregation.biases[annotators]
     weight = np.bincount(tasks, precision, number).astype(np.float64)
     mean = np.bincount(tasks, precision * corrected, number) / np.where(weight > 0, weight, 1.0)
     logs = (np.log(precision / (2 * np.pi)) - precision * (corrected - mean[tasks]) ** 2) / 2

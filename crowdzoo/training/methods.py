@@ -90,8 +90,8 @@ def methods_of(kind: str) -> Table:
         ConfigError: another one.
     """
     facts = label_kind(kind)
-    own = {**_layers_of(facts), AGGREGATED: None} if facts.trained else {}
-    return Table("layer", own, partial(_for_kind, kind))
+    own_methods = {**_layers_of(facts), AGGREGATED: None} if facts.trained else {}
+    return Table("layer", own_methods, partial(_for_kind, kind))
 
 
 def _layers_of(kind: LabelKind) -> Mapping[str, str | None]:

@@ -315,8 +315,13 @@ class TableSettings(TrainingSettings):
         for name, kind in self.inputs.items():
             if kind not in INPUT_TYPES:
                 raise ConfigError(f"training: inputs: column {name!r} is {unknown('type', kind, INPUT_TYPES)}")
-        for key, values, own in (("texts", self.texts, TextSettings), ("images", self.images, ImageSettings)):
-            known = sorted({field.name for field in fields(own)} - {field.name for field in fields(InstanceSettings)})
+        for key, values, settings_class in (
+            ("texts", self.texts, TextSettings),
+            ("images", self.images, ImageSettings),
+        ):
+            known = sorted(
+                {field.name for field in fields(settings_class)} - {field.name for field in fields(InstanceSettings)}
+            )
             for name in values:
                 if name not in known:
                     raise ConfigError(f"training: {key}: {unknown('setting', name, known)}")

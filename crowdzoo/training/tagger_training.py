@@ -111,8 +111,8 @@ def _warn_if_one_tag(model: CrowdModel, x: dict[str, np.ndarray], annotations: A
     if model.crowd is None or not model.crowd.stands_on_hidden_layer:
         tags = model.base.tag(x)
     else:
-        there = x["words"] != 0
-        tags = [model.predict(x, verbose=0).argmax(axis=-1)[there]]
+        is_token = x["words"] != 0
+        tags = [model.predict(x, verbose=0).argmax(axis=-1)[is_token]]
     warn_if_one_class(np.concatenate(tags), annotations.labels, annotations.classes, "tokens")
 
 
@@ -123,11 +123,11 @@ def _pad(
     if len(distributions) != len(tokens):
         raise DataError(f"there are {len(tokens):,} sentences, but {len(distributions):,} tag distributions")
     padded = np.zeros((len(tokens), width, num_classes), "float32")
-    for task, (rows, own) in enumerate(zip(distributions, tokens, strict=True)):
-        if np.shape(rows) != (len(own), num_classes):
+    for task, (rows, words) in enumerate(zip(distributions, tokens, strict=True)):
+        if np.shape(rows) != (len(words), num_classes):
             raise DataError(
-                f"the tag distribution of sentence {task} must have shape {[len(own), num_classes]}, got "
+                f"the tag distribution of sentence {task} must have shape {[len(words), num_classes]}, got "
                 f"{list(np.shape(rows))}"
             )
-        padded[task, : min(len(own), width)] = rows[:width]
+        padded[task, : min(len(words), width)] = rows[:width]
     return padded

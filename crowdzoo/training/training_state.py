@@ -56,9 +56,9 @@ def state_of(callback: keras.callbacks.Callback) -> Config:
 def restore_state(callback: keras.callbacks.Callback, state: Mapping[str, object]) -> None:
     """Puts back what `state_of` gave; arrays are changed in place, as others hold them, too."""
     for name, value in state.items():
-        own = getattr(callback, name, None)
-        if isinstance(own, np.ndarray) and isinstance(value, np.ndarray) and own.shape == value.shape:
-            own[...] = value
+        current = getattr(callback, name, None)
+        if isinstance(current, np.ndarray) and isinstance(value, np.ndarray) and current.shape == value.shape:
+            current[...] = value
         else:
             setattr(callback, name, value)
 

@@ -37,9 +37,9 @@ def warm_start(
         if len(model.crowd.weights) != len(before.crowd.weights):
             return None
         of_annotators = _of_annotators(model.crowd)
-        for weight, old, own in zip(model.crowd.weights, before.crowd.weights, of_annotators, strict=True):
+        for weight, old, is_per_annotator in zip(model.crowd.weights, before.crowd.weights, of_annotators, strict=True):
             value = before_value = np.array(ops.convert_to_numpy(old))
-            if own and before_value.shape[1:] == tuple(weight.shape[1:]):
+            if is_per_annotator and before_value.shape[1:] == tuple(weight.shape[1:]):
                 value = np.array(ops.convert_to_numpy(weight))
                 if not model.crowd.unseen_as_made:
                     value[:] = before_value.mean(axis=0)

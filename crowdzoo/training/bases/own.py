@@ -180,9 +180,9 @@ def try_on_batch(
     size = context.num_classes if has_classes else 1
     axes = label_kind(context.kind).learned.axes + 1
     if answers.ndim != axes or answers.shape[-1] != size:
-        wanted = f"{size} classes: end it in Dense({size_name}, activation='softmax')"
-        wanted = wanted if has_classes else "one number: end it in Dense(1)"
-        raise ConfigError(f"base {reference}: gives shape {list(answers.shape)} for 2 instances, not {wanted}.")
+        needed = f"{size} classes: end it in Dense({size_name}, activation='softmax')"
+        needed = needed if has_classes else "one number: end it in Dense(1)"
+        raise ConfigError(f"base {reference}: gives shape {list(answers.shape)} for 2 instances, not {needed}.")
     if not np.isfinite(answers).all():
         raise ConfigError(f"base {reference}: gives NaN or infinity for a batch of zeros.")
     if has_classes and (np.abs(answers.sum(axis=-1) - 1) > 0.01).any():

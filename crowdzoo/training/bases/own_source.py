@@ -43,8 +43,8 @@ def own_function(reference: str) -> Callable[..., Any]:
     if ADDED.is_added(reference):
         return ADDED[reference]
     where, name = _split(reference)
-    own: dict[str, ModuleType] = {}
-    module = call_own(reference, _import_module, where, reference, own)
+    own_modules: dict[str, ModuleType] = {}
+    module = call_own(reference, _import_module, where, reference, own_modules)
     function = getattr(module, name, None)
     if not callable(function):
         functions = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
@@ -53,26 +53,26 @@ def own_function(reference: str) -> Callable[..., Any]:
         return function
 
     @functools.wraps(function)
-    def with_own_modules(*arguments: Any, **named: Any) -> Any:
-        with _beside(_file_of(where, reference), reference, own):  # it may import when it is called
-            return function(*arguments, **named)
+    def with_own_modules(*arguments: Any, **keywords: Any) -> Any:
+        with _beside(_file_of(where, reference), reference, own_modules):  # it may import when it is called
+            return function(*arguments, **keywords)
 
     return with_own_modules
 
 
-def call_own(reference: str, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+def call_own(reference: str, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
     """Calls what is the user's code; an error of it names its last line there.
 
     Raises:
         ConfigError: the code raises an exception.
     """
     try:
-        return function(*arguments, **named)
+        return function(*arguments, **keywords)
     except ConfigError:
         raise
     except Exception as error:
-        own = {str(file) for file in own_files(reference)}
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in own]
+        files = {str(file) for file in own_files(reference)}
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
         place = f"{frames[-1].filename}, line {frames[-1].lineno}: " if frames else ""
         reason = str(error).strip() or "no message"
         raise ConfigError(f"base {reference}: {place}{type(error).__name__}: {reason[:1000]}") from error
@@ -166,7 +166,7 @@ def _folder_of(file: Path, where: str) -> Path:
     return file.parents[up]
 
 
-def _import_module(where: str, reference: str, own: dict[str, ModuleType]) -> ModuleType:
+def _import_module(where: str, reference: str, own_modules: dict[str, ModuleType]) -> ModuleType:
     """The function's module; a file and the modules of its folder, which go into `own`, are imported anew each time."""
     if not where.endswith(".py"):
         _file_of(where, reference)
@@ -179,7 +179,7 @@ def _import_module(where: str, reference: str, own: dict[str, ModuleType]) -> Mo
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # as `import` does: dataclasses and pickle look there
     try:
-        with _beside(path, reference, own):
+        with _beside(path, reference, own_modules):
             spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
@@ -191,19 +191,19 @@ _last_own: dict[str, ModuleType] = {}  # modules from folders of bases, as they 
 
 
 @contextlib.contextmanager
-def _beside(path: Path, reference: str, own: dict[str, ModuleType]) -> Iterator[None]:
+def _beside(path: Path, reference: str, own_modules: dict[str, ModuleType]) -> Iterator[None]:
     """Imports modules from a file's folder, even if modules of the same names were imported from elsewhere.
 
     Args:
         path: the file.
         reference: the base that it makes.
-        own: modules of the folder that are imported already, by name; those that are imported here are added.
+        own_modules: modules of the folder that are imported already, by name; those that are imported here are added.
     """
     files = (file.relative_to(path.parent).with_suffix("") for file in own_files(reference) if file != path)
     parts = (file.parts[:-1] if file.name == "__init__" else file.parts for file in files)
     names = {".".join(part) for part in parts if part and part[0] not in sys.stdlib_module_names}
     displaced = {name: sys.modules.pop(name) for name in names & {*sys.modules}}
-    sys.modules.update(own)
+    sys.modules.update(own_modules)
     sys.path.insert(0, str(path.parent))
     importlib.invalidate_caches()
     kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # compiled files know seconds only
@@ -212,10 +212,10 @@ def _beside(path: Path, reference: str, own: dict[str, ModuleType]) -> Iterator[
     finally:
         sys.dont_write_bytecode = kept
         sys.path.remove(str(path.parent))
-        own.update({name: sys.modules[name] for name in names & {*sys.modules}})
+        own_modules.update({name: sys.modules[name] for name in names & {*sys.modules}})
         # those of an earlier base make room, as Keras looks here for classes of a saved model
         sys.modules.update({name: module for name, module in displaced.items() if module is not _last_own.get(name)})
-        _last_own.update(own)
+        _last_own.update(own_modules)
 
 
 def _imports(file: Path, top: Path) -> Iterator[list[str]]:

@@ -48,8 +48,10 @@ class TableBase(Base):
         columns = {}
         for name in types:
             if types[name] in _OWN:
-                own: Any = _OWN[types[name]].encoder(_settings_of(settings, types[name]), _column(batches, name))
-                columns[name] = {own.key: own.get_config()}
+                column_encoder: Any = _OWN[types[name]].encoder(
+                    _settings_of(settings, types[name]), _column(batches, name)
+                )
+                columns[name] = {column_encoder.key: column_encoder.get_config()}
         return NamedInputs(None if table is None else table.get_config(), columns)
 
     def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:
@@ -99,8 +101,8 @@ class TableBase(Base):
         if isinstance(encoder, NamedInputs):
             for name in encoder.columns:
                 part = encoder.parts[part_name(name)]
-                own = _OWN[IMAGE if isinstance(part, ImagePixels) else TEXT]
-                own.adapt(model.get_layer(_network_name(part_name(name))), part, _column(batches, name))
+                base = _OWN[IMAGE if isinstance(part, ImagePixels) else TEXT]
+                base.adapt(model.get_layer(_network_name(part_name(name))), part, _column(batches, name))
 
     def features(self, model: keras.Model) -> str:
         """The vector of numbers and categories; with texts the last hidden layers of all networks."""

@@ -34,8 +34,8 @@ def fit(
     if layer.log_weight is None:
         return history
     start = initial_epoch + len(history.epoch)
-    more = epochs - initial_epoch if layer.weight_epochs is None else layer.weight_epochs
-    settings = {**kwargs, "callbacks": callbacks, "epochs": start + more, "initial_epoch": start}
+    weight_epochs = epochs - initial_epoch if layer.weight_epochs is None else layer.weight_epochs
+    settings = {**kwargs, "callbacks": callbacks, "epochs": start + weight_epochs, "initial_epoch": start}
     weights_alone = {"frozen": (model.base, layer.kernel, layer.bias), "trained": (layer.log_weight,)}
     with compile_temporarily(model, **weights_alone, optimizer=optimizer, loss=VoteShareCrossentropy()):
         second = model.fit_batches(data.batches(**order), **settings)

@@ -37,10 +37,10 @@ def fit(model: keras.Model, data: ArrayData, order: BatchOrder, **kwargs: Any) -
         stopped = model.stop_training
     if layer.marginal_epochs and not stopped:
         phase = {"initial_epoch": epochs, "epochs": epochs + layer.marginal_epochs}
-        more = descend_on_matrices(
+        second_history = descend_on_matrices(
             model, data, order, **phase, validation_data=validation_data, callbacks=callbacks, **kwargs
         )
-        history = join_histories(model, history, more)
+        history = join_histories(model, history, second_history)
     _keep_typical_tasks(model, data, order["batch_size"], order.get("sample_weight"))
     return history
 
@@ -57,9 +57,9 @@ def _keep_typical_tasks(model: keras.Model, data: TrainingData, batch_size: int,
     typical_rows = np.zeros(typical.shape, "float32")
     for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=("tasks",)):
         place = {task: row for row, task in enumerate(np.asarray(x["tasks"]).tolist())}
-        here = np.array([[task in place for task in row] for row in chosen.tolist()])
-        if here.any():
+        is_chosen = np.array([[task in place for task in row] for row in chosen.tolist()])
+        if is_chosen.any():
             difficulties = ops.convert_to_numpy(model.crowd.difficulties(model.features_of(x["instances"])))
-            row, truth = np.nonzero(here)
-            typical_rows[row, truth] = difficulties[[place[task] for task in chosen[here].tolist()], truth]
+            row, truth = np.nonzero(is_chosen)
+            typical_rows[row, truth] = difficulties[[place[task] for task in chosen[is_chosen].tolist()], truth]
     typical.assign(typical_rows)
