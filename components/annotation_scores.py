@@ -17,7 +17,9 @@ from crowdzoo.training.held_out_annotations import log_likelihoods, scores
 BATCH = 256  # most instances that are held in memory at a time
 
 
-def annotation_scores(models: Mapping[str, str], examples: str, info: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def annotation_scores(
+    models: Mapping[str, str], examples: str, info: Mapping[str, Any]
+) -> dict[str, dict[str, float | None]]:
     """Log-likelihood of the annotations of the split eval under each model.
 
     A model's class probabilities and the annotators' confusion matrices give the probability of a task's annotations

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,7 @@ import pyarrow.csv
 import tensorflow as tf
 
 from crowdzoo.aggregation import create
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.named import result_of
 from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE, TASKS_FILE
 from crowdzoo.components.artifacts import AnnotationsArtifact, AnnotatorReport
@@ -121,7 +123,7 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
 CrowdAggregator = with_computed_defaults(CrowdAggregator, code_version=lambda _: code_version(__name__))
 
 
-def aggregation_method(options: dict[str, Any], kind: str) -> Any:
+def aggregation_method(options: Mapping[str, Any], kind: str) -> Aggregator:
     """The method of aggregation, with the run's seed where it draws at random.
 
     Args:

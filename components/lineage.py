@@ -5,7 +5,6 @@ import json
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from crowdzoo.components.serving_folder import fingerprint
 from crowdzoo.errors import DataError
@@ -18,7 +17,9 @@ _DECIDE = ("seed", "model", "method", "training", "files", "source", "packages")
 _PACKAGES = ("tfx", "tensorflow-model-analysis", "apache-beam")
 
 
-def training_lineage(config: Mapping[str, Any], info: Mapping[str, Any], parent: str | Path | None) -> dict[str, Any]:
+def training_lineage(
+    config: Mapping[str, object], info: Mapping[str, object], parent: str | Path | None
+) -> dict[str, object]:
     """Where a training begins.
 
     Args:
@@ -41,7 +42,7 @@ def training_lineage(config: Mapping[str, Any], info: Mapping[str, Any], parent:
     }
 
 
-def lineage_of(model: Path) -> dict[str, Any]:
+def lineage_of(model: Path) -> dict[str, object]:
     """What a model was made from, read from the files next to it.
 
     Args:

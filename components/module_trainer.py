@@ -1,5 +1,6 @@
 """ModuleTrainer: TFX's Trainer for a file of the user's own."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,9 @@ class ModuleTrainer(tfx.Trainer):
         tfx.import_in_place(self)
 
 
-def module_arguments(module_file: str | Path, function: str, custom_config: dict[str, Any] | None) -> dict[str, Any]:
+def module_arguments(
+    module_file: str | Path, function: str, custom_config: Mapping[str, object] | None
+) -> dict[str, object]:
     """Arguments of a component of TFX that imports a file.
 
     They are the file's absolute path, and the custom configuration with a hash of the file and of the

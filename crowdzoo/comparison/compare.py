@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdzoo.comparison.intervals import bootstrap
 from crowdzoo.comparison.runs import Run, Runs
@@ -22,7 +23,11 @@ from crowdzoo.kinds.compared import Scores
 from crowdzoo.kinds.parts import compared_by
 
 if TYPE_CHECKING:
+    import keras
     import pandas as pd
+
+    from crowdzoo.training.pair_rows import Examples
+    from crowdzoo.training.settings import Settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,18 +85,18 @@ def _interval(row: Mapping[str, Any], name: str) -> str:
 
 def compare(
     annotations: Any,
-    instances: Any = None,
-    gold: Any = None,
+    instances: Examples | None = None,
+    gold: ArrayLike | None = None,
     *,
     methods: Methods = "quick",
-    base: Any = None,
-    settings: Any = None,
-    tasks: Any = None,
-    held_out: Any = None,
+    base: keras.Model | Callable[..., keras.Model] | None = None,
+    settings: Settings | None = None,
+    tasks: ArrayLike | None = None,
+    held_out: ArrayLike | None = None,
     seeds: Iterable[int] = (0,),
     folder: str | Path | None = None,
     track: str | None = None,
-    on_run: Callable[[int, int], Any] = lambda done, total: None,
+    on_run: Callable[[int, int], object] = lambda done, total: None,
     **scale: Any,
 ) -> Comparison:
     """Compares methods on one's own data.
@@ -204,7 +209,7 @@ def run_comparison(
     methods: Sequence[Method],
     seeds: Sequence[int],
     runs: Runs | None = None,
-    on_run: Callable[[int, int], Any] = lambda done, total: None,
+    on_run: Callable[[int, int], object] = lambda done, total: None,
 ) -> Comparison:
     """Makes the runs that are not there, and compares.
 

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.named import result_of
 from crowdzoo.comparison.setup import GOLD, PARTS, Method, Setup
 from crowdzoo.errors import ConfigError, DataError
@@ -17,6 +18,7 @@ from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.compared import Compared, Scores
 from crowdzoo.plugins import Table
 from crowdzoo.reading.instances.instances import take_rows
+from crowdzoo.training.bases.base import Base
 from crowdzoo.training.bases.given import GivenBase
 from crowdzoo.training.bases.own_source import source_hash
 from crowdzoo.training.digest import digest_of
@@ -24,7 +26,8 @@ from crowdzoo.training.held_out_annotations import FEWEST
 from crowdzoo.training.instance_training import prepare_instances
 from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
-from crowdzoo.training.settings import TrainingSettings
+from crowdzoo.training.pair_rows import Examples
+from crowdzoo.training.settings import Settings, TrainingSettings
 
 Named = tuple[tuple[str, Mapping[str, Any]], ...]
 
@@ -116,7 +119,7 @@ class Trainings(Setup):
         gold_tables = [Table("layer", {GOLD: None}, lambda _: None)] if self.has_gold_to_learn else []
         return [self.deep, *super().tables(), *gold_tables]
 
-    def methods_of(self, name: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    def methods_of(self, name: str) -> Iterable[tuple[str, Mapping[str, object]]]:
         """The quick methods of classes and of ratings, or every deep one; gold where there is some."""
         kind = self.annotations.label_kind
         all_methods: Named = tuple((method, {}) for method in self.deep)
@@ -131,12 +134,12 @@ class Trainings(Setup):
         elif method.name != GOLD:
             super().check(method)
 
-    def aggregator(self, method: Method, seed: int) -> Any:
+    def aggregator(self, method: Method, seed: int) -> Aggregator:
         """An aggregator by its name; of "aggregated" the recommended one."""
         usual = self.kind.split_method(method.name)[1] if method.name == AGGREGATED else None
         return super().aggregator(Method(usual, {}) if usual else method, seed)
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """The settings of the trainings."""
         left_out = ("method", "arguments", "seed")
         return {name: value for name, value in asdict(self.settings).items() if name not in left_out}
@@ -188,7 +191,13 @@ class Trainings(Setup):
 
 
 def train_and_predict(
-    settings: Any, x: Any, measure: Compared, kept: NDArray[Any], hidden: NDArray[Any], targets: Any, base: Any = None
+    settings: Settings,
+    x: Examples,
+    measure: Compared,
+    kept: NDArray[np.int64],
+    hidden: NDArray[np.int64],
+    targets: Any,
+    base: Base | None = None,
 ) -> Scores:
     """Trains once, and asks the model about other tasks.
 

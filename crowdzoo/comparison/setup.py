@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import crowdzoo
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.named import result_of
 from crowdzoo.aggregation.registry import create
 from crowdzoo.checks.option_types import setting_value
@@ -71,7 +72,7 @@ class Setup(ABC):
         """The methods that can be named."""
         return [self.kind.aggregators()]
 
-    def methods_of(self, name: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    def methods_of(self, name: str) -> Iterable[tuple[str, Mapping[str, object]]]:
         """The methods of "quick" or "all"."""
         return [(method, {}) for method in (self.measure.quick if name == "quick" else self.kind.aggregators())]
 
@@ -106,7 +107,7 @@ class Setup(ABC):
         """Raises ConfigError where settings of a method cannot be used."""
         self.aggregator(method, 0)
 
-    def aggregator(self, method: Method, seed: int) -> Any:
+    def aggregator(self, method: Method, seed: int) -> Aggregator:
         """An aggregator by its name."""
         parameters = signature(self.kind.aggregator_class(method.name) or object).parameters
         usual = {name: value for name, value in {"seed": seed, **self.scale}.items() if name in parameters}
@@ -119,7 +120,7 @@ class Setup(ABC):
             return f"{method.title} {digest_of(self.gold)[:12]}"
         return " ".join([method.title, *filter(None, (table.version(method.name) for table in self.tables()))])
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """What all methods share, as trackers log it."""
         return dict(self.scale)
 

@@ -17,7 +17,7 @@ TRACKERS = ("mlflow", "tensorboard")
 LOGS = "tensorboard"  # folder of its event files
 
 
-def track(where: str, comparison: Any, folder: Path | None, settings: Mapping[str, Any]) -> None:
+def track(where: str, comparison: Any, folder: Path | None, settings: Mapping[str, object]) -> None:
     """Logs a run for each method: its parameters, and its figures; and the table and the plot once.
 
     MLflow keeps them where `MLFLOW_TRACKING_URI` says, as runs below one for the comparison. TensorBoard reads the

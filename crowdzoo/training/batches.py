@@ -11,7 +11,7 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdzoo.backend import KerasBatches
+from crowdzoo.backend import KerasBatches, Tensor
 from crowdzoo.checks.constraints import checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
@@ -334,7 +334,9 @@ def tensor_spec(array: np.ndarray, open_axes: int = 1) -> tf.TensorSpec:
     return tf.TensorSpec((*[None] * open_axes, *array.shape[open_axes:]), dtype)
 
 
-def tf_dataset(batches: Any, signature: Any, encode: Callable[[Any], Any] | None = None) -> tf.data.Dataset:
+def tf_dataset(
+    batches: keras.utils.PyDataset, signature: tuple, encode: Callable[[Tensor], Tensor] | None = None
+) -> tf.data.Dataset:
     """Batches made in Python as a `tf.data.Dataset`; an iteration is an epoch.
 
     A third of the cost of `Dataset.from_generator`, which crosses into Python several times a batch.

@@ -22,6 +22,7 @@ from crowdzoo.files.paths import local_path
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.training.same_training import difference, identity_of
+from crowdzoo.training.settings import Settings
 from crowdzoo.training.training_state import (
     exact_array,
     replay,
@@ -71,7 +72,7 @@ class Checkpoint:
         model: keras.Model,
         *,
         callbacks: Sequence[keras.callbacks.Callback] | None = None,
-        validation: Any = None,
+        validation: object | None = None,
         **arguments: Any,
     ) -> Iterator[None]:
         """Compares the folder's checkpoint with this training, or starts one; meanwhile no other process may use it.
@@ -173,7 +174,7 @@ class Checkpoint:
 
 
 def checkpoint_of(
-    place: str | os.PathLike[str] | Checkpoint | None, data: Any, settings: Any = None
+    place: str | os.PathLike[str] | Checkpoint | None, data: object, settings: Settings | None = None
 ) -> Checkpoint | None:
     """The checkpoint of a training that knows what it trains on.
 
@@ -192,7 +193,9 @@ def checkpoint_of(
 
 
 @contextlib.contextmanager
-def keep_checkpoint(model: keras.Model, checkpoint: Any, data: Any, **arguments: Any) -> Iterator[None]:
+def keep_checkpoint(
+    model: keras.Model, checkpoint: str | os.PathLike[str] | Checkpoint | None, data: object, **arguments: Any
+) -> Iterator[None]:
     """The state of a `CrowdModel` that is trained meanwhile is kept after each epoch."""
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         arrays = getattr(data, "arrays", data)

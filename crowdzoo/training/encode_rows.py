@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crowdzoo.reading.instances.instances import take_rows
 
 if TYPE_CHECKING:
+    from crowdzoo.backend import KerasBatches
     from crowdzoo.networks.instance_encoder import InstanceEncoder
+    from crowdzoo.training.pair_rows import Examples
 
 
-def encode_rows(values: Any, rows: np.ndarray, encoder: InstanceEncoder | None) -> Any:
+def encode_rows(values: Examples, rows: np.ndarray, encoder: InstanceEncoder | None) -> Examples | KerasBatches:
     """Some instances as the model takes them.
 
     Args:

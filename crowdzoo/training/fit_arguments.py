@@ -19,6 +19,7 @@ from crowdzoo.training.gold_targets import gold_targets
 from crowdzoo.training.mask_data import MaskData
 from crowdzoo.training.pair_rows import (
     FIT,
+    Examples,
     Labels,
     annotations_from_frame,
     instances_of,
@@ -34,7 +35,7 @@ SUM_TOLERANCE = 1e-3  # of a row of targets, also in half precision
 
 
 def crowd_arrays(
-    model: keras.Model, x: Any, y: Labels, tasks: ArrayLike | None = None, task: str | None = None, line: str = FIT
+    model: keras.Model, x: Examples, y: Labels, tasks: ArrayLike | None = None, task: str | None = None, line: str = FIT
 ) -> ArrayData | MaskData:
     """Instances and annotations out of what `fit` takes, paired and checked; `line` is what a message suggests."""
     crowd = model.crowd
@@ -77,7 +78,7 @@ def crowd_arrays(
     return ArrayData(ids, annotations, annotations.tasks)
 
 
-def token_ids(model: keras.Model, x: Any) -> Any:
+def token_ids(model: keras.Model, x: Examples) -> Any:
     """Raw texts of a tagger as its preprocessor gives them, all at once: batches are cut to their tokens; else x."""
     base = model.base
     if not (isinstance(base, Preprocessed) and base.shape is None and model.label_kind.has_positions):
@@ -232,7 +233,7 @@ def _check_classes(crowd: CrowdLayer, annotations: Annotations) -> None:
     )
 
 
-def target_arrays(model: keras.Model, x: Any, y: Labels, sample_weight: ArrayLike | None) -> tuple:
+def target_arrays(model: keras.Model, x: Examples, y: Labels, sample_weight: ArrayLike | None) -> tuple:
     """Arrays to train a base alone on; class codes become one-hot where the loss takes distributions."""
     if isinstance(y, Annotations):
         raise DataError(
@@ -268,7 +269,7 @@ def _check_distributions(y: np.ndarray) -> None:
 
 def evaluation_batches(
     model: keras.Model,
-    x: Any,
+    x: Examples,
     y: Labels,
     sample_weight: ArrayLike | None = None,
     *,
@@ -302,7 +303,7 @@ def evaluation_batches(
     return target_batches(arrays, **order)
 
 
-def hold_out(data: Any, fraction: float, order: BatchOrder) -> tuple[Any, Any]:
+def hold_out(data: Any, fraction: float, order: BatchOrder) -> tuple[Any, KerasBatches]:
     """What is left to train on, and batches of the last rows."""
     if isinstance(data, (ArrayData, MaskData)):
         kept, held = data.split(fraction)
@@ -326,7 +327,7 @@ def refuse_class_weight(class_weight: object) -> None:
         )
 
 
-def task_weights(crowd: CrowdLayer | None, data: Any, sample_weight: ArrayLike) -> np.ndarray:
+def task_weights(crowd: CrowdLayer | None, data: object, sample_weight: ArrayLike) -> np.ndarray:
     """The weights of the tasks that a model with a crowd layer is trained on, `[N]`.
 
     Raises:
@@ -351,7 +352,7 @@ def _build_on(model: keras.Model, x: Any) -> None:
     model(keras.tree.map_structure(lambda array: np.asarray(array)[:1], x))
 
 
-def check_shapes(model: keras.Model, x: Any) -> None:
+def check_shapes(model: keras.Model, x: Examples) -> None:
     """Refuses arrays that the base of a built `CrowdModel` cannot take, before a graph is made of them.
 
     Raises:

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.registry import create
-from crowdzoo.backend import Config
+from crowdzoo.backend import Config, KerasBatches
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, short_repr
+from crowdzoo.training.pair_rows import Examples
 
 FEWEST = 20  # labelled tasks
 SHARE = 10  # one task of so many is held out
@@ -76,7 +77,7 @@ def scores(answers: np.ndarray, likelihoods: NDArray[np.float64]) -> NDArray[np.
 
 
 def early_stopping(
-    patience: int, x: Any, likelihoods: NDArray[np.float64], num_annotations: int
+    patience: int, x: Examples | KerasBatches, likelihoods: NDArray[np.float64], num_annotations: int
 ) -> list[keras.callbacks.Callback]:
     """Callbacks that end a training when held-out annotations are not predicted better any more.
 

@@ -28,7 +28,7 @@ from crowdzoo.training.faults import LOOKED_AT
 from crowdzoo.training.held_out_annotations import early_stopping, held_out_tasks, log_likelihoods
 from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
-from crowdzoo.training.pair_rows import annotations_from_frame, pair_sides
+from crowdzoo.training.pair_rows import Examples, annotations_from_frame, pair_sides
 from crowdzoo.training.rating_units import rating_targets, rating_unit
 from crowdzoo.training.settings import InstanceSettings, TableSettings
 from crowdzoo.training.training_loop import check_answers, compile_model, crowd_of, fit_and_check, pair_with_tasks
@@ -72,7 +72,7 @@ def build_model(
 @in_training_scope
 def train(
     settings: InstanceSettings,
-    x: Any,
+    x: Examples,
     *,
     annotations: Annotations | None = None,
     tasks: ArrayLike | None = None,

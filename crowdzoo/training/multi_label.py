@@ -1,7 +1,5 @@
 """label_pairs: tasks of which several labels may hold, as one question of yes or no for each task and label."""
 
-from typing import Any
-
 import keras
 import numpy as np
 from numpy.typing import ArrayLike
@@ -67,7 +65,7 @@ def label_pairs(
     )
 
 
-def pair_instances(x: Any, num_labels: int) -> dict[str, Any]:
+def pair_instances(x: ArrayLike, num_labels: int) -> dict[str, np.ndarray]:
     """Instances of the pairs of a task and a label, in the order of `label_pairs`.
 
     Args:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, Union
 
 import keras
 import numpy as np
@@ -32,7 +32,9 @@ SHOWN = 3
 SHOWN_CHARACTERS = 80
 
 
-def pair_rows(x: Any, annotations: Annotations, tasks: Any = None, *, line: str = FIT) -> tuple[Any, Annotations]:
+def pair_rows(
+    x: Examples, annotations: Annotations, tasks: ArrayLike | None = None, *, line: str = FIT
+) -> tuple[Any, Annotations]:
     """Instances and annotations such that row i is task code i.
 
     The instances stay as they are; the annotations are renumbered where the rows have another order, or more tasks.
@@ -88,7 +90,7 @@ def pair_rows(x: Any, annotations: Annotations, tasks: Any = None, *, line: str 
     return x, replace(annotations, tasks=ids, task_ids=row_of[annotations.task_ids], **sides)
 
 
-def annotations_from_frame(y: Any, kind: str, task: str | None = None, *, line: str = FIT, **names: Any) -> Any:
+def annotations_from_frame(y: Labels, kind: str, task: str | None = None, *, line: str = FIT, **names: Any) -> Any:
     """Annotations out of a pandas or polars frame with a row an annotation; anything else as it is.
 
     Args:
@@ -140,7 +142,7 @@ def pair_sides(annotations: Annotations, in_rows: Annotations) -> tuple[dict[str
     return {"left": in_rows.task_ids[first], "right": in_rows.right_ids[first]}, table
 
 
-def instances_of(x: Any) -> Any:
+def instances_of(x: Examples) -> Any:
     """The instances alone, without the ids that come with them; see `pair_rows`."""
     if isinstance(x, Mapping) and "instances" in x and {*x} <= {"instances", "annotators", "labels", "tasks"}:
         return x["instances"]
@@ -156,7 +158,7 @@ def instances_of(x: Any) -> Any:
     return x.to_numpy() if _is_polars(x) else x
 
 
-def num_rows(x: Any) -> int:
+def num_rows(x: Examples) -> int:
     """Rows of an array, or of every array of a structure.
 
     Raises:
@@ -178,15 +180,15 @@ def list_names(names: np.ndarray) -> str:
     return ", ".join(parts) + (", …" if len(names) > SHOWN else "")
 
 
-def _is_frame(x: Any) -> bool:
+def _is_frame(x: object) -> TypeGuard["pd.DataFrame"]:
     return hasattr(x, "columns") and (hasattr(x, "iloc") or _is_polars(x))
 
 
-def _is_polars(x: Any) -> bool:
+def _is_polars(x: object) -> TypeGuard["pl.DataFrame"]:
     return type(x).__module__.partition(".")[0] == "polars"
 
 
-def with_task_column(x: Any, task: str | None) -> Any:
+def with_task_column(x: Examples, task: str | None) -> Examples:
     """Instances; if a frame's ids are in the column `task`, that column is renamed to "task"."""
     if task in (None, "task") or not _is_frame(x) or task not in x.columns:
         return x

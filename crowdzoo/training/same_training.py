@@ -30,7 +30,7 @@ HASHED = {"model": "its layers, its loss or its metrics are other ones", "data":
 def identity_of(
     model: keras.Model,
     arguments: Mapping[str, object],
-    data: Any,
+    data: object,
     settings: Mapping[str, object] | None = None,
     *,
     callbacks: Sequence[keras.callbacks.Callback] | None = None,

@@ -5,6 +5,7 @@ from typing import Any
 
 import keras
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdzoo.backend import KerasBatches
 from crowdzoo.data.annotations import Annotations
@@ -24,11 +25,12 @@ from crowdzoo.training.faults import (
     warn_if_one_value,
 )
 from crowdzoo.training.methods import AGGREGATED, create_crowd_layer
-from crowdzoo.training.pair_rows import instances_of, pair_rows
+from crowdzoo.training.pair_rows import Examples, instances_of, pair_rows
+from crowdzoo.training.settings import Settings
 
 
 def pair_with_tasks(
-    settings: Any, x: Any, annotations: Annotations | None, tasks: Any, line: str
+    settings: Settings, x: Examples, annotations: Annotations | None, tasks: ArrayLike | None, line: str
 ) -> tuple[Any, Any, Any]:
     """Instances, annotations of their rows, and the rows' ids; without ids where annotations are not learned from.
 
@@ -59,7 +61,7 @@ def crowd_of(settings: Any, num_annotators: int, num_classes: int, **scale: Any)
 
 
 def compile_model(
-    settings: Any, base: keras.Model, crowd: CrowdLayer | None, unit: float = 1.0, features: str | None = None
+    settings: Settings, base: keras.Model, crowd: CrowdLayer | None, unit: float = 1.0, features: str | None = None
 ) -> CrowdModel:
     """A model out of its parts, ready to be trained.
 
@@ -118,7 +120,7 @@ def fit_and_check(
 
 
 def check_answers(
-    model: CrowdModel, kind: str, x: Any, labels: np.ndarray, classes: Sequence[object] | np.ndarray | None = None
+    model: CrowdModel, kind: str, x: Examples, labels: np.ndarray, classes: Sequence[object] | np.ndarray | None = None
 ) -> None:
     """Tries a trained model on a few instances.
 
