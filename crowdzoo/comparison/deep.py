@@ -19,7 +19,7 @@ from crowdzoo.kinds.compared import Compared, Scores
 from crowdzoo.plugins import Table
 from crowdzoo.reading.instances.instances import take_rows
 from crowdzoo.training.bases.base import Base
-from crowdzoo.training.bases.given import GivenBase
+from crowdzoo.training.bases.own import ObjectBase
 from crowdzoo.training.bases.own_source import source_hash
 from crowdzoo.training.digest import digest_of
 from crowdzoo.training.held_out_annotations import FEWEST
@@ -77,7 +77,7 @@ class Trainings(Setup):
             raise ConfigError(
                 f"compare: base: {crowd_kind.title} are learned by a network that the settings name: leave it out."
             )
-        self.base = None if base is None else GivenBase(base)
+        self.base = None if base is None else ObjectBase(base)
         example_settings = replace(
             self.settings, method=next(method for method in crowd_kind.methods() if method != AGGREGATED), arguments={}
         )

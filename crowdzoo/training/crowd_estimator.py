@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import DataError
-from crowdzoo.training.bases.given import GivenBase
+from crowdzoo.training.bases.own import ObjectBase
 from crowdzoo.training.instance_training import train
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.pair_rows import Labels, annotations_from_frame, pair_rows
@@ -79,7 +79,7 @@ class CrowdEstimator(BaseEstimator):
         )
         name = "label_distribution" if label_kind(self.kind).has_classes else "ratings"
         targets: dict[str, Any] = {} if plain is None else {name: plain}
-        base = None if self.base is None else GivenBase(self.base)
+        base = None if self.base is None else ObjectBase(self.base)
         tasks = None if annotations is None else annotations.tasks
         self.annotators_ = None if annotations is None else annotations.annotators
         self.model_, _ = train(

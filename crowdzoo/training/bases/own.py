@@ -1,7 +1,8 @@
-"""A base model that a function of the user's makes."""
+"""Base models of the user: a function that makes one, or a Keras model."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from crowdzoo.data.instance_kinds import TEXTS, instance_kind
 from crowdzoo.data.label_kinds import label_kind
-from crowdzoo.errors import ConfigError, unknown
+from crowdzoo.errors import ConfigError, short_repr, unknown
 from crowdzoo.training.bases.base import Base, BaseContext, Batches, Sizes
 from crowdzoo.training.bases.own_source import call_own, own_function
 from crowdzoo.training.settings import OwnSettings, Settings
@@ -123,6 +124,38 @@ class OwnBase(Base):
                 f"base {self.reference}: returns {type(model).__name__}, and a keras.Model is needed (of the package "
                 "`keras`, version 3)."
             )
+        return model
+
+
+class ObjectBase(OwnBase):
+    """A Keras model, which is copied with new weights for each training, or a function that makes one.
+
+    Args:
+        made_by: the model; or a function of a `BaseContext`, as `crowdzoo train --base` takes it.
+    """
+
+    def __init__(self, made_by: Any | Callable[[BaseContext], Any]):
+        super().__init__("the base", {})
+        self.made_by = made_by
+
+    def encoder(self, settings: Any, batches: Any) -> None:
+        """None: feature vectors are the input."""
+
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:
+        """Copies the model, or calls the function.
+
+        Raises:
+            ConfigError: there is no Keras model, or its input or output does not fit the instances and labels.
+        """
+        import keras
+
+        if isinstance(self.made_by, keras.Model):
+            model = keras.models.clone_model(self.made_by)
+        else:
+            model = self.made_by(own_context(settings, sizes))
+        if not isinstance(model, keras.Model):
+            raise ConfigError(f"base: a keras.Model, or a function that makes one, is needed, got {short_repr(model)}.")
+        try_on_batch(model, "given", own_context(settings, sizes), str(sizes.num_classes))
         return model
 
 
