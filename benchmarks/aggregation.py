@@ -1,4 +1,4 @@
-"""Speed and memory of the local aggregators beside crowd-kit and a SciPy-sparse form of Dawid-Skene.
+"""Speed and memory of the local aggregators compared with crowd-kit and a SciPy-sparse form of Dawid-Skene.
 
 Every run is a process of its own (its peak memory is its own), on the same simulated votes and for the same number of
 iterations; engines take turns, so a ratio compares neighbours in time. Answers are compared, not assumed:
@@ -7,7 +7,7 @@ iterations; engines take turns, so a ratio compares neighbours in time. Answers 
     python benchmarks/aggregation.py --parts dawid-skene --rows 1e6 --again
     python benchmarks/aggregation.py --print
 
-What is timed is the whole call on a table in memory (`fit` of an `Annotations`; of a frame for crowd-kit; arrays of
+What is timed is the whole call on a table in memory (`fit` of an `Annotations`; a frame for crowd-kit; arrays of
 codes for SciPy): sorting, iterations, posteriors and labels. Code is compiled before, by a run on a few votes.
 A process repeats what takes less than a second, nine times at most, and gives the median; so does a row of its runs.
 """

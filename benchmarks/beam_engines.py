@@ -1,4 +1,4 @@
-"""Aggregation on Beam's engines, beside the local one: how many times as long it takes, and how far answers differ.
+"""Aggregation on Beam's engines and on the local one: how many times as long it takes, and how answers differ.
 
     make engines                                            # brings Prism, Flink, Spark, Python with their Beam
     python benchmarks/beam_engines.py                           # what results/beam_engines.json does not have, to 1e8

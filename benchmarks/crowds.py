@@ -6,7 +6,7 @@
 
 Protocol, fixed before the first run of the candidates for the default:
 
-- Crowds and families: real_crowds.py. A figure is the mean over families of the means over their crowds; beside it the
+- Crowds and families: real_crowds.py. A figure is the mean over families of the means over their crowds; next to it the
   mean over crowds. Accuracies count ties by chance, on the tasks with gold.
 - What is learnt from gold of real crowds is shown on families that it was not learnt from: families are in six folds
   (`fold_of`), and each fold is shown with weights learnt from simulated crowds and the other five.

@@ -1,4 +1,4 @@
-"""Free texts: word errors of all methods on four crowds, and times beside Crowd-Kit's.
+"""Free texts: word errors of all methods on four crowds, and times compared with Crowd-Kit's.
 
     python benchmarks/free_texts.py            # about two minutes
     python benchmarks/free_texts.py --print    # the tables of the saved results

@@ -3,7 +3,7 @@
 Writes crowdzoo/report/method_figures.json, which a wheel holds. Run it after a change of benchmarks/results/crowds.json
 or benchmarks/results/reproduce_deep.json; a test compares. Deep methods have the rows "labelme-defaults" of the latter,
 which `python benchmarks/reproduce/deep_methods.py --data labelme-defaults --again --save` trains anew. Processor times
-of aggregations are those that the file has; of a method that it does not have, they are measured.
+of aggregations are those in the file; for a method that is not in it, they are measured.
 
 Writes crowdzoo/report/method_cards.json as well: what the cards of crowdzoo's own methods say, from their docstrings
 and settings. Run it after a change of these, too.

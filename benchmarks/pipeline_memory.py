@@ -11,7 +11,7 @@ vectors are 512 numbers each, in one Parquet file; texts have 300 words, in one 
 "crowd" has vectors of 32 numbers, and 100 of 10,000 annotators label each, in a Parquet file.
 The network is small and learns for one epoch: its memory is not the question, and that of a batch does not depend on
 the number of images. The pipeline is a process of its own; every second the proportional share of memory (PSS) of it
-and of all its children is added up, and so is the part of it that no file stands behind: pages of files that are mapped
+and of all its children is added up, and so is the part that is not backed by files: pages of files that are mapped
 are given back when memory is short. Its start is what it holds when the first component begins: Python with TFX and
 TensorFlow loaded. Peaks are also given by component. With --flink the steps on Beam run on Flink with two TaskManagers
 of 3 GiB each, which are not counted; their Python is the pipeline's process, which is. Results go to

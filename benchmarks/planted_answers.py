@@ -101,7 +101,7 @@ def texts(seed: int) -> Iterator[Crowd]:
 
 
 def regions(seed: int, apart: float = 32, number: tuple[int, int] = (1, 7)) -> Iterator[Crowd]:
-    """60 images of boxes; of the honest edges wander, and they miss boxes and invent others.
+    """60 images of boxes; honest annotators shift edges, miss boxes and invent others.
 
     Up to `number` boxes, with sides of 12 to 26 pixels, are so far `apart`: with 32 they never touch.
     """

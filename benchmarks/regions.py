@@ -1,4 +1,4 @@
-"""Regions of images: time and Dice coefficient beside SimpleITK and Crowd-Kit, and objects by method of existence.
+"""Regions of images: time and Dice coefficient next to SimpleITK and Crowd-Kit, and objects by method of existence.
 
     python benchmarks/regions.py            # about a minute
     python benchmarks/regions.py --print    # the tables of the saved results

@@ -11,7 +11,7 @@ were made to.
 
 Precision, recall and F1 are those of whole spans, as conlleval counts, in percent; "tokens" is the share of tokens with
 the right tag. No method sees a true tag. Every method has its own settings as they come, and those of the sequence
-models were fixed before they met these sets; other weights of words stand beside them. Methods for classes take tokens
+models were fixed before they met these sets; other weights of words are shown as well. Methods for classes take tokens
 as tasks: "each" gives every token its own label, as the literature does; "valid" takes the best path that keeps BIO,
 which is what crowdzoo does unless told otherwise. Seconds are of one fit, after a smaller one that compiled the code.
 

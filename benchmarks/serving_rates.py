@@ -1,4 +1,4 @@
-"""The local server under public tools, wrk for REST and ghz for gRPC, beside the same call in the process.
+"""The local server under public tools, wrk for REST and ghz for gRPC, compared with the same call in the process.
 
     python benchmarks/serving_rates.py                      # what results/serving_rates.json does not have; 5 minutes
     python benchmarks/serving_rates.py --again              # all of it

@@ -9,7 +9,7 @@ those of its upper, middle and lower third, are each summed up in a Fisher vecto
 is projected to 64 numbers.
 
 Principal axes, Gaussian mixtures and projections are learnt from the images of the training split alone, without any
-label. They are kept in labelme_codebook.npz beside this script, so that one image can be described by itself.
+label. They are kept in labelme_codebook.npz next to this script, so that one image can be described by itself.
 No trained network takes part. Needs Pillow, SciPy and scikit-learn (the group `dev`) and about five minutes.
 """
 

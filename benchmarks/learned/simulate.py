@@ -177,7 +177,7 @@ def _rules(rng: np.random.Generator, k: int, n: int, truth: np.ndarray) -> Sampl
         tasks.append(fired)
         who.append(np.full(len(fired), rule))
         labels.append(np.full(len(fired), target[rule]))
-    if rng.random() < 0.5:  # beside them some who answer with any class
+    if rng.random() < 0.5:  # and some annotators who answer with any class
         for rule in range(r, r + int(rng.integers(1, 8))):
             answered = np.flatnonzero(rng.random(n) < rng.uniform(0.2, 1))
             right = rng.random(len(answered)) < rng.uniform(0.5, 0.9)

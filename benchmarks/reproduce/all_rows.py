@@ -114,7 +114,7 @@ def saved(name: str) -> dict[str, Any]:
 
 
 def at(results: Any, place: tuple[str, ...]) -> Any:
-    """What stands at a place, None where there is nothing."""
+    """The value at a place, or None."""
     for key in place:
         results = results.get(key, {})
     return results or None

@@ -1,4 +1,4 @@
-"""Posteriors corrected by 50, 200 or 500 gold tasks, beside what else the same gold tasks could choose.
+"""Posteriors corrected by 50, 200 or 500 gold tasks, compared with other uses of the same gold tasks.
 
     python benchmarks/reproduce/calibration.py                     # all rows that the results do not have
     python benchmarks/reproduce/calibration.py --parts llm-judges

@@ -1,4 +1,4 @@
-"""Experiments of CoNAL's paper beside its tables 1 and 2, which deep_methods.py has.
+"""Experiments of CoNAL's paper other than its tables 1 and 2, which deep_methods.py has.
 
     python benchmarks/reproduce/conal.py                       # what is missing in the saved results
     python benchmarks/reproduce/conal.py --parts classes
@@ -10,12 +10,12 @@ its test tasks after the last epoch, of 5 seeds (simulated crowds: 3 draws). Not
 - figure 1: for two classes k and l, the share of all annotators who at least once said l of a task of class k. On
   LabelMe's 1,000 photographs and Music's 700 songs. No training.
 - classes: LabelMe, the share of each class's test photographs that is found. Its row CoNAL also serves as "logits".
-- mixing: CoNAL with omega between two softmax outputs (`mixing="probabilities"`, the paper's text), beside omega
+- mixing: CoNAL with omega between two softmax outputs (`mixing="probabilities"`, the paper's text), and omega
   between two linear outputs (`"logits"`, the authors' code). On Music by their training, and on LabelMe.
 - simulated: share .7 and strength .6 of the common noise, own .3. After the training of CoNAL the learnt common
-  confusion (`common_confusion()`: omega 1) and the learnt own ones (omega 0) stand beside the true ones. "L1" is the
-  mean over rows of the sum of absolute differences (0 to 2); "other class" the share of rows whose most frequent wrong
-  label is the true one. Beside them the same figures of the whole confusion of an annotator
+  confusion (`common_confusion()`: omega 1) and the learnt own ones (omega 0) are compared with the true ones. "L1" is
+  the mean over rows of the sum of absolute differences (0 to 2); "other class" the share of rows whose most frequent
+  wrong label is the true one. Beside them the same figures of the whole confusion of an annotator
   (`annotator_confusions()`), and the correlation over annotators of the learnt omega (at the mean instance) with the
   true one (mean of the annotations).
 - Bar of the claim that learnt confusions are like the true ones: CoNAL of the authors' start has the right "other
@@ -116,7 +116,7 @@ def accuracies(name: str, row: Row, seeds: range, by_class: bool = False) -> Ite
 
 
 def learnt(row: Row, **crowd: Any) -> Iterator[dict[str, Any]]:
-    """Learnt confusions beside the true ones, of one kind of simulated crowd."""
+    """Learnt and true confusions of one kind of simulated crowd."""
     for seed in DRAWS:
         data = common_confusions(seed, **crowd)
         truth = simulate_common_confusions(seed, **crowd)

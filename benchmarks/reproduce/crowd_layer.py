@@ -1,4 +1,4 @@
-"""Experiments of Rodrigues and Pereira beside their tables: simulated annotators, starts, schedules, thirty runs.
+"""Experiments of Rodrigues and Pereira other than their tables: simulated annotators, starts, schedules, thirty runs.
 
     python benchmarks/reproduce/crowd_layer.py                     # what is missing in the saved results
     python benchmarks/reproduce/crowd_layer.py --parts identity
@@ -12,13 +12,13 @@ last epoch. Nothing is chosen by gold.
   mountain, open country: the positive class) or of what people built? Five simulated annotators answer all photographs
   with the sensitivities and specificities of the authors' code. 30 epochs, batches of 16, as there. 30 runs; each draws
   the answers anew. "sensitivity" and "specificity" are the correlations over the five annotators of what the layer
-  learnt (`annotator_confusions()`, its diagonal) with what is true; the five learnt values stand beside them.
+  learnt (`annotator_confusions()`, its diagonal) with what is true; the five learnt values are given as well.
 - identity: crowd layers (MW) whose matrices start as the identity, or at random (uniform, Glorot's limits), and then
   with or without the regularizer lambda * sum_r |W_r - I|^2 in the loss of each batch. LabelMe's eight classes and 59
   annotators, 100 epochs, 3 seeds.
-- matrices: the matrices of the row "identity start" beside the true confusions, shares of labels by gold on training
-  photographs: correlation over all cells of the rows that have ten labels or more, and the same of predicted and true
-  matrices less the mean matrix of all annotators, which asks whether annotators are told apart. 3 seeds.
+- matrices: the matrices of the row "identity start" compared with the true confusions, shares of labels by gold on
+  training photographs: correlation over all cells of the rows that have ten labels or more, and the same of predicted
+  and true matrices less the mean matrix of all annotators, which asks whether annotators are told apart. 3 seeds.
 - EM schedules: deep EM with an E-step every 1, 5 or 25 of 60 epochs. LabelMe, 3 seeds.
 - Bars of the claims: correlations of sensitivity and of specificity above .9 in the mean; the identity start above each
   random start with a regularizer, by an interval beyond zero; the correlation of matrices above .9, and of what tells
@@ -85,7 +85,7 @@ def five_annotators(seed: int) -> Data:
 
 
 def of_five(row: Row) -> Iterator[dict[str, Any]]:
-    """Accuracy, and what was learnt of the annotators beside what is true."""
+    """Accuracy, and what was learnt of the annotators compared with the truth."""
     for seed in THIRTY:
         data = five_annotators(seed)
         curve, model = trained(row, data, seed)

@@ -6,7 +6,7 @@
 For each training two accuracies on the test tasks are kept:
 
 - last: after the last epoch, whose number was fixed beforehand;
-- best: the highest of all epochs on the test tasks themselves. No one could know it beforehand; it stands here because
+- best: the highest of all epochs on the test tasks themselves. No one could know it beforehand; it is here because
   some papers print it.
 
 "own tasks" is another thing: how many of the *training* tasks' labels the method infers, from instance and annotations.
@@ -401,7 +401,7 @@ def main() -> None:
             if result is None:
                 result = run_alone(__file__, ["--worker", name, row, "--seeds", str(args.seeds)], f"{name}, {row}")
             if result is not None:
-                saved = json.loads(args.out.read_text()) if args.out.is_file() else {}  # others may write beside
+                saved = json.loads(args.out.read_text()) if args.out.is_file() else {}  # others may write as well
                 save(args, args.out, saved, (name, row), result)
 
 

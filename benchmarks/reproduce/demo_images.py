@@ -47,7 +47,7 @@ ROWS = {
 
 
 def trainings(method: str) -> Iterator[dict[str, Any]]:
-    """One training a seed: on one label a task, on gold, or on all annotations by a crowd layer of that connection."""
+    """One training per seed: on one label per task, on gold, or on all annotations by a crowd layer."""
     from crowdzoo import datasets
     from crowdzoo.aggregation import DawidSkene, MajorityVote
     from crowdzoo.metrics import accuracy

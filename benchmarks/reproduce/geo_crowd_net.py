@@ -353,7 +353,7 @@ def main() -> None:
         return
     for part in args.part:
         failed: set[str] = set()
-        while True:  # others may write beside
+        while True:  # others may write as well
             saved = json.loads(args.out.read_text()) if args.out.is_file() else {}
             missing = [
                 row

@@ -29,7 +29,7 @@ class Runs:
     Attributes:
         values: one a run, n.
         overlap: test tasks by training tasks, where the runs' training sets overlap (1/4 for fifths); else 0.
-        weight: the number of data sets that the values stand for.
+        weight: the number of data sets that the values represent.
     """
 
     values: ArrayLike

@@ -43,7 +43,7 @@ paragraph says.
 
 What differs from the paper: VGG16 features for ResNet-101 (Blue Birds), hashed and weighted words for BERT (RTE and the
 medical sets), GloVe (word similarity). All are rotated to their principal axes, for steps that cost less: nothing is
-lost by that on Blue Birds and word similarity, which have fewer tasks than axes; of words the first 128 axes are kept.
+lost by that on Blue Birds and word similarity, which have fewer tasks than axes; for words the first 128 axes are kept.
 Word similarity is yes or no: above the middle of the scale or not, gold and answers alike (the paper keeps answers as
 probabilities). A step sees all tasks (the paper: 1,024 annotations); on the medical sets 512 tasks, by networks twice
 as wide and in 2 rounds of 1,000 steps, as in the authors' code. There are five draws (medical: three) for the paper's
@@ -56,7 +56,7 @@ are counted: 975 for causes, a quarter of them yes, and 621 for treats, half yes
 once, by the same annotators of a sentence as the other rows, and is counted on the one. Where a worker judged a
 sentence again, the first time counts. Of 842 of the paper's 3,984 sentences the judgments are not to be had, 89 of ours
 are not among those, and the paper's accuracies (3 to 46 percent, of questions of yes or no) follow a definition that it
-does not give. So only the order of the rows can be compared. As most answers are no, F1 of yes stands beside accuracy;
+does not give. So only the order of the rows can be compared. As most answers are no, F1 of yes is given with accuracy;
 by majority it is near the paper's figures for causes, but not for treats.
 
 Each row of each set runs in a process of its own, which tells its peak memory (MAJ* and MMCE* share one), on the Keras
@@ -338,7 +338,7 @@ def medical(name: str) -> CrowdSet:
 
 
 def _between(text: str, *terms: str) -> str:
-    """The text from one term to the other, both included; they stand there in capitals."""
+    """The text from one term to the other, both included; they are in capitals."""
     starts = [max(text.find(term), 0) for term in terms]
     return text[min(starts) : max(start + len(term) for start, term in zip(starts, terms, strict=True))]
 
@@ -667,7 +667,7 @@ def run(
     draws: int | None,
     args: argparse.Namespace,
 ) -> None:
-    """Fills the table and saves it after each redundancy of a row; of what is computed again each row as a whole."""
+    """Fills the table and saves it after each redundancy of a row, and after each row that is computed again."""
     shared = ProcessPoolExecutor(1, get_context("spawn"))  # of the rows of two steps; it starts with the first
     for name in sets:
         seeds = range(draws or DRAWS[name])

@@ -27,7 +27,7 @@ class MovieReviews:
         test_words: of these, as `words`.
         text_annotations: ratings of the 1,498 reviews whose text there is.
         text_gold: the authors' ratings of these, float64 [1498].
-        texts: the 1,498 texts. Of the test reviews there are none.
+        texts: the 1,498 texts. The test reviews have no texts.
     """
 
     annotations: Annotations

@@ -51,7 +51,7 @@ def load_ner_amt(*, distinct: bool = True, folder: str | Path | None = None) -> 
         folder: where the set lies; None is `conll2003-ner-amt-izhx` in `data_folder()`.
 
     Returns:
-        Crowd, test set and the published majority vote. Gold of a sentence that stands more than once in the published
+        Crowd, test set and the published majority vote. Gold of a sentence that occurs more than once in the published
         5,985 is that of its first place.
 
     Raises:

@@ -4,7 +4,7 @@
     python benchmarks/reproduce/ner.py --rows gold "CL MW" --seeds 5 --again
     python benchmarks/reproduce/ner.py --print             # the tables of the saved results, no training
 
-Reads the raw data below CROWDZOO_DATA (default: shared/data beside the repository). Learns from the 2,845 distinct
+Reads the raw data below CROWDZOO_DATA (default: shared/data next to the repository). Learns from the 2,845 distinct
 sentences whose annotators' tags are to be had (of the paper's 5,985), scores spans on the paper's 3,250 test sentences
 as conlleval does, after the last epoch, whose number was fixed beforehand. Network and epochs are the paper's: Conv1D
 512 x 5, dropout 0.5, GRU 50, Adam 1e-3, batches of 64; 20 epochs on gold, 10 on aggregated labels, 5 on the majority's

@@ -33,7 +33,7 @@ from crowdzoo.quality.next_annotation import information_gain, sure_tasks
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
-from real_crowds import CROWDS, real_sets  # noqa: E402  it stands in the folder above, which Python does not search by itself
+from real_crowds import CROWDS, real_sets  # noqa: E402  it is in the folder above, which Python does not search by itself
 
 TITLES = {"bluebird": "Blue Birds", "dog": "dog", "rte": "RTE", "web": "web", "d_sentiment": "positive sentiment"}
 HEADER = (

@@ -3,7 +3,7 @@
     python benchmarks/reproduce/pages.py              # all pages
     python benchmarks/reproduce/pages.py conal        # one, and its counts
 
-A table stands between `<!-- table: NAME -->` and `<!-- end -->`; the words around it are written by hand.
+A table is between `<!-- table: NAME -->` and `<!-- end -->`; the words around it are written by hand.
 
 Marks of published figures. ✓ reproduced: the means differ by at most one standard deviation, the paper's or that of our
 runs, whichever is larger (LIA: of our draws). ~ order only: they do not, but the row is on the same side of the table's
@@ -37,7 +37,7 @@ from rows import grid, shown
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
-import crowds  # noqa: E402  it stands in the folder above, which Python does not search by itself
+import crowds  # noqa: E402  it is in the folder above, which Python does not search by itself
 
 __all__ = ["MARKS", "PAGES", "TABLES", "Cell", "Table", "counts", "verdict", "written"]
 
@@ -82,7 +82,7 @@ def verdict(published: float, draws: Sequence[float], order: bool | None = None,
         published: the paper's figure.
         draws: ours, one per draw.
         order: whether the row is on the paper's side of the baseline; None where it is the baseline itself.
-        spread: the published standard deviation; 0 where there is none.
+        spread: the published standard deviation, or 0.
     """
     if not draws:
         return "missing"
@@ -99,8 +99,8 @@ class Cell:
     Attributes:
         row: the paper's name of the row.
         published: the figure, in per cent.
-        draws: ours, one per run; several groups where it was run on several sets that may stand for the paper's one.
-        spread: its published standard deviation; 0 where there is none.
+        draws: ours, one per run; several groups where it was run on several sets that may be the paper's one.
+        spread: its published standard deviation, or 0.
         column: the figure's name, where a table has several.
         against: ours of the row that the order is judged against, where that is not the table's.
     """

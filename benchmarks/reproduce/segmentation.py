@@ -20,8 +20,8 @@ at random. 200 other images are the test, with their true masks.
   for each image apart as is usual, and for all images at once; and under `TraceRegularization` (one matrix an
   annotator, the paper's global form) and `SpatialConfusions`. In "1 of 5" gold and the STAPLEs are left out.
 - Annotators start at P(right) = .9, the strength of the trace is .1, and matrices of pixels are linear in the base's
-  last hidden map. This was looked at on seed 100, which is no seed of the table, with .3 and with a convolution (16
-  filters) in between: Dice of "3 of 5" 89.1 for this, 88.1 and 86.5 for those; of the votes 87.1, of STAPLE for all
+  last hidden map. This was looked at on seed 100, which is not a seed of the table, with .3 and with a convolution (16
+  filters) in between: Dice of "3 of 5" 89.1 for this, 88.1 and 86.5 for those; for the votes 87.1, for STAPLE on all
   images 91.4. Epochs and rate were looked at there, too: at .005 and 40 epochs the base on votes fell to 62.8.
 - Figure: Dice of the test masks, the mean over images, times 100. Five seeds draw digits, noise, annotators and the
   base's weights. Differences are paired by the seed, with a 95 % interval (`mean_interval`). A crowd layer is above

@@ -67,7 +67,7 @@ NO_SETTINGS = (
     "name", "trainable", "dtype", "num_annotators", "num_classes", "num_features", "num_words", "num_shapes", "mean",
     "variance", "center", "unit", "num_annotations", "seed", "package", "is_legacy_optimizer",
 )  # fmt: skip
-NETWORK = ("units", "activation", "input_dim", "output_dim", "rate")  # of the layers of a network that is no class
+NETWORK = ("units", "activation", "input_dim", "output_dim", "rate")  # of the layers of a network that is not a class
 
 
 def aggregator(name: str, **changes: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Methods of others since 2020 beside the recommended one: which of them belong in the zoo.
+"""Methods of others since 2020 compared with the recommended one: which of them belong in the zoo.
 
     python benchmarks/reproduce/since_2022.py            # the sets that the results do not have; needs CROWDZOO_DATA
     python benchmarks/reproduce/since_2022.py --print    # the table of the saved results
@@ -93,7 +93,7 @@ class OnVotes(CrowdLayer):
 @crowdzoo.register("layer", "elr")
 @keras.saving.register_keras_serializable(package="since_2022")
 class EarlyLearning(OnVotes):
-    """Targets are the votes beside a running mean of the base's own answers."""
+    """Targets are the votes and a running mean of the base's own answers."""
 
     def start(self, votes: np.ndarray) -> np.ndarray:
         """See `OnVotes`."""

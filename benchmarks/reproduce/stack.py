@@ -54,7 +54,7 @@ def elsewhere(rows: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, str]:
 
 
 def recorded(results: Any, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every stack in a results file, with the name of what it stands at: "music: CL MW"; "all" for one of the file.
+    """Every stack in a results file, with the name of what it belongs to: "music: CL MW"; "all" for one of the file.
 
     Args:
         results: what the file has. A row's stack is under "stack".

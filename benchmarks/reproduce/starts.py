@@ -12,7 +12,7 @@ crowds elsewhere, and the variable `STARTS_CROWDS` names the file.
 **Protocol**, fixed before the first run.
 
 - Start: probability d of the right label that every annotator starts with. Candidates: "papers" (e / (e + K - 1), the
-  identity under a softmax), .5, .65 and .8; of each layer by its own argument (`scale`, `diagonal`). `deep-em`,
+  identity under a softmax), .5, .65 and .8; set by each layer's own argument (`scale`, `diagonal`). `deep-em`,
   `cross-fitted-em`, `max-mig`, `doctor-net`, `lia` and `waum` count their matrices or have none, so that there is
   nothing to choose: they are run as they are.
 - Model: a user's own, `Dense(64, "relu")`, softmax; Adam at rate / batch / epochs of .001 / 32 / 40, .003 / 32 / 30 and

@@ -9,7 +9,7 @@
 texts and experts' answers: MovieReviews (ratings of 1,498 reviews), causes and treatments in 3,231 medical sentences
 (yes or no, by an annotator's choice of that relation), and RTE (800 pairs of a text and a hypothesis, joined). A fifth
 of the tasks is held out, another for each of 5 seeds. Two methods: the crowd layer of the default, and training on one
-aggregated label a task (votes' shares; for ratings the mean).
+aggregated label per task (votes' shares; for ratings the mean).
 
 - "crowd": on held-out tasks, without gold. For classes the area under the ROC curve of the model's probability of yes
   against the majority vote (ties are left out): the probability that a task with most votes for yes is above one with

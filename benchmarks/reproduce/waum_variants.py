@@ -14,8 +14,8 @@ the network of `crowdzoo demo`). Margins of the two largest probabilities, after
   - WAUM: trust s is the annotator's skill on what the network believes;
   - trust 1: s = 1, so the plain mean of the margins;
   - trust c: s = c_r, the share of right labels that Dawid-Skene expects of annotator r, whatever the task;
-  - consensus: one label a task, the most probable class of Dawid-Skene's posterior p: the network learns these labels,
-    and their margin ranks (AUM). "Consensus of p" is not defined in a source at hand; this is our reading;
+  - consensus: one label per task, the most probable class of Dawid-Skene's posterior p: the network learns these
+    labels, and their margin ranks (AUM). "Consensus of p" is not defined in a source at hand; this is our reading;
   - one network an annotator: each learns that annotator's labels alone, from the same first weights;
   - vote entropy; Dawid-Skene's posterior (1 less its largest probability).
 - pruned: the worst tenth of each ranking is left out, then the network learns the soft labels of the rest (steps 4 and
