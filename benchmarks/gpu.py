@@ -153,10 +153,10 @@ def dawid_skene(size: int) -> dict[str, Any]:
         counts = ops.reshape(counts, (ANNOTATORS, CLASSES, CLASSES)) + SMOOTHING  # [annotator, said, true]
         logs = ops.log(counts / ops.sum(counts, axis=1, keepdims=True))
         prior = ops.log(ops.sum(posterior, axis=0) + SMOOTHING)
-        counts = ops.segment_sum(
+        evidence = ops.segment_sum(
             ops.take(ops.reshape(logs, (-1, CLASSES)), cells, axis=0), tasks, num_segments=num_tasks
         )
-        return ops.softmax(counts + prior, axis=-1)
+        return ops.softmax(evidence + prior, axis=-1)
 
     backend = keras.backend.backend()
     run = iterate

@@ -118,14 +118,14 @@ def regions(seed: int, apart: float = 32, number: tuple[int, int] = (1, 7)) -> I
         return boxes
 
     def honest(boxes: list[Any], error: float, rng: Any) -> list[Any]:
-        boxes = []
+        answer = []
         for box in boxes:
             if rng.random() >= error:
                 noise = rng.normal(0, 0.04 + error / 5, 4) * np.tile(box[2:], 2)
-                boxes.append(np.array(box) + noise - [0, 0, *noise[:2]])
+                answer.append(np.array(box) + noise - [0, 0, *noise[:2]])
             if rng.random() < error / 2:
-                boxes.append(any_box(rng))
-        return boxes
+                answer.append(any_box(rng))
+        return answer
 
     def moved(scale: float, by: float) -> Plant:
         place = by - (scale - 1) / 2

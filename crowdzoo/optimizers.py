@@ -9,6 +9,8 @@ from crowdzoo.backend import Tensor, by_row, put_rows, sparse_gradient, take_row
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.layers.ranges import DROPOUT, LEARNING_RATE
 
+__all__ = ["LazyAdam"]
+
 EPSILON = Number(0, 1, above=True)
 
 

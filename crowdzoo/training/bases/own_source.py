@@ -167,7 +167,7 @@ def _folder_of(file: Path, where: str) -> Path:
 
 
 def _import_module(where: str, reference: str, own_modules: dict[str, ModuleType]) -> ModuleType:
-    """The function's module; a file and the modules of its folder, which go into `own`, are imported anew each time."""
+    """The function's module; a file and the modules of its folder, in `own_modules`, are imported each time."""
     if not where.endswith(".py"):
         _file_of(where, reference)
         return importlib.import_module(where)
